@@ -5,6 +5,7 @@
 //! happens is in the store before it is believed, and goes to a [`Watch`].
 
 mod artifact;
+mod between;
 mod call;
 mod identity;
 mod listening;
@@ -14,6 +15,7 @@ mod supervise;
 mod taken_up;
 mod task;
 
+pub use between::Between;
 pub use call::{Call, Session, missing_stream};
 pub use identity::{run_id, session_id};
 pub use report::{AgentRun, RunEventReport};

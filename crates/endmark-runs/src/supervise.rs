@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use endmark_guard::{
     AgentStream, Artifact, AttemptEnd, AttemptJudgement, AttemptVerdict, Attempted, Finding, ProcessEnd,
-    RetryPrompt, RiskRule, Run, RunEvent, RunStep, State, StoppedFor, TokenUsage,
+    RetryPrompt, RiskRule, Run, RunEvent, RunStep, State, StoppedFor, TokenUsage, Usage,
 };
 use endmark_process::{End, Ended, Forced, Keeper, Plan, Signals, Stdin, Times, run as run_process};
 use endmark_store::Recorder;
@@ -135,6 +135,7 @@ struct Memory {
 struct Over {
     judged: AttemptJudgement,
     stream: AgentStream,
+    usage: Usage,
     seen: Seen,
     end: Ended,
     stopped: Option<StoppedFor>,
@@ -164,7 +165,9 @@ impl Over {
 async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signals) -> io::Result<Over> {
     let task = scene.task;
     let number = scene.run.attempt() + 1;
-    let call = Call::new(task.agent, &task.command, &memory.session, memory.prompt.as_deref());
+    let words = task.between.as_ref().map(|between| between.words(&task.command));
+    let words = words.as_ref().unwrap_or(&task.command);
+    let call = Call::new(task.agent, words, &memory.session, memory.prompt.as_deref());
     let (program, arguments) =
         call.words.split_first().ok_or_else(|| io::Error::other("there is no command"))?;
     let mut variables = vec![
@@ -174,6 +177,7 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
     if let Some(prompt) = memory.prompt.as_ref().filter(|_| memory.is_retry) {
         variables.push(("ENDMARK_RETRY_PROMPT".to_owned(), prompt.into()));
     }
+    variables.extend(task.between.iter().flat_map(|between| between.variables().to_vec()));
     let left = Duration::from_secs(task.limits.seconds.get()).saturating_sub(scene.took());
     let keeper = Keeper::start()?;
     let plan = Plan {
@@ -216,8 +220,34 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
         _ => None,
     };
     let judged = stream.finish(AttemptEnd { process, stopped });
+    let usage = used(scene, &stream).await;
     let seen = look(scene);
-    Ok(Over { judged, stream, seen, end, stopped, signal, was_resumed })
+    Ok(Over { judged, stream, usage, seen, end, stopped, signal, was_resumed })
+}
+
+/// What an attempt used: what came through the gateway, where there is one, and else what the agent says.
+async fn used(scene: &mut Scene<'_>, stream: &AgentStream) -> Usage {
+    let said = stream.usage().clone();
+    let Some(between) = &scene.task.between else { return said };
+    match between.used().await {
+        Ok(Some(counted)) => Usage {
+            model: said.model.or(counted.model),
+            context_tokens: said.context_tokens,
+            cost_nanodollars: counted.cost_nanodollars.or(said.cost_nanodollars),
+            ..counted
+        },
+        Ok(None) => {
+            let message = "no call of the agent came through the gateway: what it says itself is taken for what it used";
+            scene.watch.warn(message);
+            said
+        }
+        Err(error) => {
+            scene.watch.warn(&format!(
+                "what the agent used is taken from itself, since the ledger does not say it: {error}"
+            ));
+            said
+        }
+    }
 }
 
 /// The artifact as it is now.
@@ -246,6 +276,9 @@ fn settle(scene: &mut Scene<'_>, over: &Over) {
     scene.sheet.set_process(None);
     scene.sheet.set_session(&over.stream);
     scene.sheet.set_judgement(&over.judged, over.seen.report.findings().len());
+    if let Some(model) = &over.usage.model {
+        scene.run.learn_limit(scene.task.models.find(model).and_then(|model| model.context_tokens));
+    }
     let event = if over.signal.is_some() {
         RunEvent::Interrupted
     } else {
@@ -253,7 +286,7 @@ fn settle(scene: &mut Scene<'_>, over: &Over) {
             checks_pass: over.seen.report.findings().is_empty(),
             fingerprint: over.seen.fingerprint.clone(),
             verdict: over.judged.verdict,
-            usage: over.stream.usage().clone(),
+            usage: over.usage.clone(),
             run_seconds: scene.seconds(),
             was_stopped_at_ceiling: over.stopped == Some(StoppedFor::Ceiling),
         })

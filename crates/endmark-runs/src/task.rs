@@ -8,6 +8,7 @@ use std::time::Duration;
 use endmark_context::Models;
 use endmark_guard::{Agent, Guard, RunLimits};
 
+use crate::between::Between;
 use crate::call::agent_of;
 use crate::report::{AgentRun, RunEventReport};
 use crate::taken_up::TakenUp;
@@ -27,6 +28,10 @@ pub struct Task {
     pub agent: Agent,
     /// Its command; `{prompt}` stands for the prompt.
     pub command: Vec<OsString>,
+    /// Whether its calls are to go through a gateway of its own.
+    pub is_through: bool,
+    /// What stands between it and its model, if anything does.
+    pub between: Option<Box<dyn Between>>,
     /// Where it works.
     pub folder: PathBuf,
     /// What it is to write.

@@ -8,6 +8,7 @@ mod span;
 mod spec;
 mod take_up;
 mod telling;
+mod through;
 mod wish;
 
 use std::cell::RefCell;
@@ -53,7 +54,8 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Run) -> Result<Answe
     let telling = Telling::new(context.terminal, arguments.events.as_deref())?;
     let store = Store::open(&effective.settings.store).map_err(|error| CommandError::of_store(&error))?;
     forget_old(&effective.settings, &kept);
-    let (all, warnings) = supervised(&store, tasks, arguments.parallel, telling)?;
+    let (all, warnings) =
+        supervised(&shared, &effective.settings, &store, tasks, arguments.parallel, telling)?;
     let painter = context.terminal.output;
     let answer = if arguments.spec.is_some() {
         answer::of_all(painter, all)?
@@ -66,17 +68,21 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Run) -> Result<Answe
 
 /// Supervises all of them, so many at a time, and closes the store; answers what was not as it should be, too.
 fn supervised(
+    shared: &Shared<'_>,
+    settings: &Settings,
     store: &Store,
-    tasks: Vec<Task>,
+    mut tasks: Vec<Task>,
     at_once: u16,
     telling: Telling,
 ) -> Result<(AllOver, Vec<Warning>), CommandError> {
     let telling = Rc::new(RefCell::new(telling));
     let at_once = NonZeroUsize::new(at_once.into()).unwrap_or(NonZeroUsize::MIN);
     let all = runtime()?.block_on(async {
+        let keys = through::open_all(shared, settings, store, &mut tasks).await?;
         let recorder = store.recorder(NoSecrets);
         let all = many::supervise_all(tasks, at_once, &recorder, &telling).await;
         drop(recorder);
+        through::take_back(store, &keys).await;
         store.close().await;
         all.map_err(|error| of_system(&error))
     })?;

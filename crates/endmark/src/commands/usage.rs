@@ -2,7 +2,7 @@
 
 pub(crate) mod arguments;
 mod csv;
-mod sums;
+pub(super) mod sums;
 mod text;
 
 use endmark_store::Reader;

@@ -6,6 +6,7 @@ mod agent_run;
 mod agent_run_killed;
 mod agent_run_many;
 mod agent_run_resumed;
+mod agent_run_through;
 mod at_a_terminal;
 mod budget;
 mod canary;

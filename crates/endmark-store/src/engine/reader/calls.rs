@@ -72,6 +72,19 @@ impl Reader {
         self.calls(&format!("{COLUMNS} WHERE request_id = ?1 ORDER BY call"), &[&request_id])
     }
 
+    /// The upstream calls of a client by its identity that began from `since` on (UTC), the oldest first, but for so many.
+    pub fn calls_of_client(
+        &self,
+        identity: &str,
+        since: &str,
+        but_for: u32,
+    ) -> Result<Vec<UsageRow>, StoreError> {
+        let sql = format!(
+            "{COLUMNS} WHERE started_at >= ?1 AND credential = ?2 ORDER BY started_at, request_id, call LIMIT -1 OFFSET ?3"
+        );
+        self.calls(&sql, &[&since, &identity, &but_for])
+    }
+
     /// The newest upstream calls, newest first, at most `limit` of them.
     pub fn recent_calls(&self, limit: u32) -> Result<Vec<UsageRow>, StoreError> {
         self.calls(

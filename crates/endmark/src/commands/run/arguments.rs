@@ -82,6 +82,10 @@ pub(crate) struct Run {
     /// Have so many runs of the file under way at a time
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256), requires = "spec")]
     pub(crate) parallel: u16,
+    /// Put a gateway of its own between each agent and its model: what it uses is counted, `--max-usd` is held before each call,
+    /// and cut replies are mended on the way
+    #[arg(long)]
+    pub(crate) through: bool,
     /// Append what happens to this file, as JSON Lines
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]

@@ -45,6 +45,7 @@ pub(in crate::commands) fn take_up(
         tasks.push(task_of(&shared, &stored, TakenUp::of(&stored, &events))?);
     }
     let telling = Telling::new(context.terminal, arguments.events.as_deref())?;
+    // What they need is looked at before anything is taken up.
     for task in &tasks {
         wait_for_agent(&task.id)?;
         let taken = runtime()?.block_on(store.recorder(NoSecrets).take_up_run(&task.id)).map_err(failed)?;
@@ -52,7 +53,8 @@ pub(in crate::commands) fn take_up(
             return Err(refused(&task.id, "another process has taken it up"));
         }
     }
-    let (all, warnings) = supervised(&store, tasks, arguments.parallel, telling)?;
+    let (all, warnings) =
+        supervised(&shared, &effective.settings, &store, tasks, arguments.parallel, telling)?;
     let runs = all.over.iter().map(|over| over.outcome.run.clone()).collect();
     let mut answer = answer::of_all(context.terminal.output, all)?;
     answer.data = crate::commands::runs::data_of(runs)?;

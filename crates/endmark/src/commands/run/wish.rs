@@ -45,6 +45,8 @@ pub(super) struct Wish {
     pub(super) silence: Option<String>,
     pub(super) grace: Option<String>,
     pub(super) limit_tokens: Option<u64>,
+    /// Whether its calls go through a gateway of its own.
+    pub(super) through: Option<bool>,
     /// Where what the agent prints is kept.
     pub(super) output_folder: Option<PathBuf>,
 }
@@ -88,6 +90,7 @@ impl Wish {
             silence: Some(arguments.silence.clone()),
             grace: Some(arguments.grace.clone()),
             limit_tokens: arguments.limit_tokens,
+            through: Some(arguments.through),
             output_folder: None,
         }
     }
@@ -114,6 +117,7 @@ impl Wish {
             silence: self.silence.or_else(|| other.silence.clone()),
             grace: self.grace.or_else(|| other.grace.clone()),
             limit_tokens: self.limit_tokens.or(other.limit_tokens),
+            through: self.through.or(other.through),
             output_folder: self.output_folder.or_else(|| other.output_folder.clone()),
         }
     }
@@ -156,6 +160,8 @@ impl Wish {
             taken_up: None,
             agent,
             command,
+            is_through: self.through.unwrap_or(false),
+            between: None,
             folder,
             artifact: artifact.to_owned(),
             template: Some(template.display().to_string()),

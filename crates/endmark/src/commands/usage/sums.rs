@@ -135,6 +135,41 @@ impl Total {
     }
 }
 
+/// What the calls of one client came to.
+pub(in crate::commands) struct Spent {
+    pub(in crate::commands) prompt: u64,
+    pub(in crate::commands) completion: u64,
+    /// The largest single call, prompt and completion together.
+    pub(in crate::commands) largest_call: u64,
+    /// None where the price of one is not known.
+    pub(in crate::commands) nano_usd: Option<u64>,
+    /// The model that was asked for first.
+    pub(in crate::commands) model: Option<String>,
+}
+
+impl Spent {
+    /// None where there are no calls.
+    pub(in crate::commands) fn of(calls: &[UsageRow], models: &Models) -> Option<Self> {
+        let first = calls.first()?;
+        let mut sums = Sums::new(UsageKey::Key, models);
+        for call in calls {
+            sums.add(call);
+        }
+        let (_, total) = sums.finish();
+        let size = |call: &UsageRow| {
+            let (tokens, _) = tokens(call);
+            tokens.prompt.saturating_add(tokens.completion)
+        };
+        Some(Self {
+            prompt: total.prompt_tokens,
+            completion: total.completion_tokens,
+            largest_call: calls.iter().map(size).max().unwrap_or(0),
+            nano_usd: Some(total.nano_usd).filter(|_| total.unpriced_calls == 0),
+            model: Some(first.model.clone()).filter(|model| !model.is_empty()),
+        })
+    }
+}
+
 fn key(by: UsageKey, call: &UsageRow) -> String {
     match by {
         UsageKey::Session => call.session.clone(),

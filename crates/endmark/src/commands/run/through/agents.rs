@@ -1,0 +1,175 @@
+//! What leads each agent to a gateway: words, and variables of its environment.
+
+use std::ffi::OsString;
+
+use endmark_guard::Agent;
+use endmark_runs::Task;
+use endmark_wire::anthropic_messages::ANTHROPIC;
+use endmark_wire::gemini::GEMINI;
+use endmark_wire::openai_chat::OPENAI;
+use endmark_wire::provider::Provider;
+use serde_json::{Map, Value, json};
+
+use crate::config::Environment;
+
+/// Variables that have an agent's key; the first is the one that all of a provider's agents read.
+const KEY_VARIABLES: [(&Provider, &[&str]); 3] = [
+    (&OPENAI, &["OPENAI_API_KEY"]),
+    (&ANTHROPIC, &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]),
+    (&GEMINI, &["GEMINI_API_KEY", "GOOGLE_API_KEY"]),
+];
+/// Variables with the address of a proxy; one is not on the way to this machine.
+const PROXIES: [&str; 6] =
+    ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+/// Variables with what no proxy is asked for.
+const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
+/// Where opencode reads a configuration that comes before its files.
+const OPENCODE_CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
+/// The providers of opencode with a format of their own, and the version that belongs into their addresses. All others
+/// speak OpenAI's.
+const OPENCODE_PROVIDERS: [(&str, &Provider, &str); 3] =
+    [("openai", &OPENAI, "v1"), ("anthropic", &ANTHROPIC, "v1"), ("google", &GEMINI, "v1beta")];
+
+/// The variables that have a key of this provider.
+pub(super) fn key_variables(provider: &Provider) -> &'static [&'static str] {
+    let found = KEY_VARIABLES.iter().find(|(of, _)| *of == provider);
+    found.map_or(&[], |(_, names)| names)
+}
+
+/// The providers whose formats an agent may speak.
+pub(super) fn providers_of(agent: Agent) -> Vec<&'static Provider> {
+    match agent {
+        Agent::Claude => vec![&ANTHROPIC],
+        Agent::Codex => vec![&OPENAI],
+        Agent::Gemini => vec![&GEMINI],
+        Agent::Opencode | Agent::Plain => Provider::all(),
+    }
+}
+
+/// The command with the words that it needs.
+pub(super) fn words(agent: Agent, command: &[OsString], origin: &str) -> Vec<OsString> {
+    let mut words = command.to_vec();
+    if agent != Agent::Codex {
+        return words;
+    }
+    // Of a provider of its own it asks over HTTP; of its built-in one over a WebSocket first.
+    let options = [
+        "model_provider=\"endmark\"".to_owned(),
+        "model_providers.endmark.name=\"Endmark\"".to_owned(),
+        format!("model_providers.endmark.base_url=\"{}\"", OPENAI.base_url_at(origin)),
+        "model_providers.endmark.wire_api=\"responses\"".to_owned(),
+        "model_providers.endmark.env_key=\"OPENAI_API_KEY\"".to_owned(),
+    ];
+    let at =
+        words.iter().position(|word| word == "exec" || word == "e").map_or(1, |at| at + 1).min(words.len());
+    let options = options.into_iter().flat_map(|option| ["-c".to_owned(), option]).map(OsString::from);
+    words.splice(at..at, options);
+    words
+}
+
+/// The variables that it needs: where the gateway is, and the run's own key in place of each provider's.
+pub(super) fn variables(
+    task: &Task,
+    served: &[&'static Provider],
+    origin: &str,
+    secret: &str,
+    environment: &Environment,
+) -> Vec<(String, OsString)> {
+    let mut variables: Vec<(String, String)> = Vec::new();
+    for provider in served {
+        variables.push((provider.base_url_variable.to_owned(), provider.base_url_at(origin)));
+        let names = key_variables(provider).iter().enumerate();
+        let set = names.filter(|(place, name)| *place == 0 || environment.get(name).is_some());
+        variables.extend(set.map(|(_, name)| ((*name).to_owned(), secret.to_owned())));
+    }
+    if PROXIES.iter().any(|name| environment.get(name).is_some()) {
+        for name in NO_PROXY {
+            let others = environment.get(name).map(|others| format!("{others},")).unwrap_or_default();
+            variables.push((name.to_owned(), format!("{others}127.0.0.1")));
+        }
+    }
+    if task.agent == Agent::Opencode {
+        let found = environment.get(OPENCODE_CONFIG).and_then(|text| serde_json::from_str(text).ok());
+        let config = opencode(found.unwrap_or_else(|| json!({})), &task.command, served, origin, secret);
+        variables.push((OPENCODE_CONFIG.to_owned(), config.to_string()));
+    }
+    variables.into_iter().map(|(name, value)| (name, value.into())).collect()
+}
+
+/// The configuration of opencode with these ways for its own providers, and for the one of the model that is named.
+fn opencode(
+    mut config: Value,
+    command: &[OsString],
+    served: &[&'static Provider],
+    origin: &str,
+    secret: &str,
+) -> Value {
+    let is_served = |provider: &Provider| served.contains(&provider);
+    let mut ways: Vec<(String, &str)> = OPENCODE_PROVIDERS
+        .into_iter()
+        .filter(|(_, provider, _)| is_served(provider))
+        .map(|(name, _, version)| (name.to_owned(), version))
+        .collect();
+    let named = OPENCODE_PROVIDERS.map(|(name, ..)| name);
+    if let Some(other) = provider_of_model(command).filter(|other| !named.contains(&other.as_str())) {
+        ways.push((other, "v1"));
+    }
+    for (name, version) in ways {
+        let options = json!({"baseURL": format!("{origin}/{version}"), "apiKey": secret});
+        put(&mut config, &["provider", &name, "options"], options);
+    }
+    config
+}
+
+/// The provider in `--model PROVIDER/MODEL`.
+fn provider_of_model(command: &[OsString]) -> Option<String> {
+    let words: Vec<&str> = command.iter().filter_map(|word| word.to_str()).collect();
+    let behind = words.windows(2).find(|pair| matches!(pair[0], "--model" | "-m")).map(|pair| pair[1]);
+    let model = behind.or_else(|| words.iter().find_map(|word| word.strip_prefix("--model=")))?;
+    model.split_once('/').map(|(provider, _)| provider.to_owned())
+}
+
+/// Puts the fields of an object into the one at this place, and leaves its others.
+fn put(config: &mut Value, path: &[&str], fields: Value) {
+    let mut place = config;
+    for name in path {
+        if !place.is_object() {
+            *place = Value::Object(Map::new());
+        }
+        place = &mut place[*name];
+    }
+    match (place, fields) {
+        (Value::Object(there), Value::Object(fields)) => there.extend(fields),
+        (place, fields) => *place = fields,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words_of(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn codex_is_led_by_options_of_its_subcommand() {
+        let words = words(Agent::Codex, &words_of("codex exec --json {prompt}"), "http://h:1");
+        let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
+        assert_eq!(words[..4], ["codex", "exec", "-c", "model_provider=\"endmark\""]);
+        assert!(words.contains(&"model_providers.endmark.base_url=\"http://h:1/v1\""));
+        assert_eq!(words[words.len() - 2..], ["--json", "{prompt}"]);
+    }
+
+    #[test]
+    fn opencode_keeps_what_it_was_told_besides() {
+        let found = json!({"theme": "dark", "provider": {"mock": {"options": {"timeout": 5}}}});
+        let command = words_of("opencode run --model mock/work {prompt}");
+        let config = opencode(found, &command, &[&ANTHROPIC], "http://h:1", "em_sk_1");
+        assert_eq!(config["theme"], "dark");
+        let way = |provider: &str| &config["provider"][provider]["options"];
+        assert_eq!(*way("mock"), json!({"timeout": 5, "baseURL": "http://h:1/v1", "apiKey": "em_sk_1"}));
+        assert_eq!(way("anthropic")["baseURL"], "http://h:1/v1");
+        assert!(config["provider"]["openai"].is_null());
+    }
+}
