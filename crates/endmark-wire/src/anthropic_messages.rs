@@ -25,7 +25,6 @@ use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
-use crate::history::CallMade;
 use crate::json::{Value, quoted};
 use crate::provider::Provider;
 use crate::request::{Address, Request, Tool, View};
@@ -109,10 +108,6 @@ impl WireFormat for Messages {
         request::tools(root)
     }
 
-    fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>> {
-        request::calls_made(root)
-    }
-
     fn conversation_field(&self) -> &'static str {
         "messages"
     }
@@ -123,6 +118,14 @@ impl WireFormat for Messages {
 
     fn words_of_results(&self) -> &'static [&'static str] {
         &["\"tool_result\""]
+    }
+
+    fn words_of_calls(&self) -> &'static [&'static str] {
+        &["\"tool_use\""]
+    }
+
+    fn role(&self, item: Value<'_>) -> Option<Role> {
+        conversation::role(item)
     }
 
     fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {

@@ -11,7 +11,6 @@ use crate::ask::{Ask, Asked, Terms};
 use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
-use crate::history::CallMade;
 use crate::json::Value;
 use crate::provider::Provider;
 use crate::request::{Address, Request, Tool, View};
@@ -120,9 +119,6 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
     /// The tools a request offers.
     fn tools(&self, root: Value<'_>) -> Vec<Tool>;
 
-    /// The calls that stand in a request's conversation, in their order, as far as their arguments are strings.
-    fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>>;
-
     /// The field in which a request has its conversation.
     fn conversation_field(&self) -> &'static str;
 
@@ -136,6 +132,13 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
 
     /// What stands in a request that has results of tools: one of these, or there is none.
     fn words_of_results(&self) -> &'static [&'static str];
+
+    /// The same for calls of tools.
+    fn words_of_calls(&self) -> &'static [&'static str];
+
+    /// Who speaks in an item of a conversation: results of tools may stand in turns of the user's. None where that cannot be
+    /// read.
+    fn role(&self, item: Value<'_>) -> Option<Role>;
 
     /// Who speaks in an item of a conversation, and its parts; what is wrong with it, where it is none.
     fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str>;

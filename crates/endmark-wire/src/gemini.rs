@@ -33,7 +33,6 @@ use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
-use crate::history::CallMade;
 use crate::json::{Kind, Value};
 use crate::provider::Provider;
 use crate::request::{Address, Request, Tool, View};
@@ -108,10 +107,6 @@ impl WireFormat for Gemini {
         request::tools(root)
     }
 
-    fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>> {
-        request::calls_made(root)
-    }
-
     fn conversation_field(&self) -> &'static str {
         "contents"
     }
@@ -122,6 +117,14 @@ impl WireFormat for Gemini {
 
     fn words_of_results(&self) -> &'static [&'static str] {
         &["\"functionResponse\"", "\"function_response\""]
+    }
+
+    fn words_of_calls(&self) -> &'static [&'static str] {
+        &["\"functionCall\"", "\"function_call\""]
+    }
+
+    fn role(&self, item: Value<'_>) -> Option<Role> {
+        (item.kind() == Kind::Object).then(|| conversation::role_of(item))
     }
 
     fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {

@@ -4,10 +4,13 @@
 //! conversation with an error. So such arguments are closed before they go on: what was settled stays, what is not
 //! finished is named in a member of its own, and nothing is made up.
 
+use endmark_context::conversation::{Call, Content};
 use endmark_text::{CompleteError, Completed, Format, complete};
 
+use crate::conversation::{Slot, items};
 use crate::edit::Edits;
-use crate::json::{Kind, Value, quoted};
+use crate::format::WireFormat;
+use crate::json::{Value, quoted};
 
 /// The member in which closed arguments say that they were cut off.
 const CUT: &str = "endmark_cut";
@@ -21,15 +24,21 @@ const MAX_POINTER_BYTES: usize = 256;
 /// What was told before is not repeated beyond this.
 const MAX_TOLD_BYTES: usize = 1024;
 
-/// The arguments of a call in a request's conversation.
-#[derive(Debug, Clone, Copy)]
-pub struct CallMade<'a> {
-    /// The arguments as they stand there.
-    pub arguments: Value<'a>,
-    /// The function's name.
-    pub name: Option<Value<'a>>,
-    /// Whether arguments are a string that holds their JSON, and not the object itself.
-    pub as_text: bool,
+/// The calls in a conversation of which the arguments are written as strings, and their slots.
+pub(crate) fn calls<'a>(
+    format: &'static dyn WireFormat,
+    root: Value<'a>,
+) -> impl Iterator<Item = (Call<'a>, Slot<'a>)> {
+    // Texts are read with the turns that they stand in: those without a call are passed over.
+    let may_call = |item: &Value<'_>| {
+        let has = |word: &&str| memchr::memmem::find(item.raw().as_bytes(), word.as_bytes()).is_some();
+        format.words_of_calls().iter().any(has)
+    };
+    let turns = items(format, root).filter(may_call).filter_map(|item| format.turn(item).ok());
+    turns.flat_map(|(_, parts)| parts).filter_map(|part| match part.content {
+        Content::Call(call) => Some((call, part.slot)),
+        _ => None,
+    })
 }
 
 /// What takes the place of arguments that are no JSON; none where they are, whatever they say.
@@ -85,11 +94,6 @@ fn marked(closed: &Completed) -> String {
     let mut edits = Edits::of(root);
     edits.set_field(root, CUT, &quoted(&told));
     String::from_utf8(edits.finish()).unwrap_or_else(|_| closed.text.clone())
-}
-
-/// The arguments of a call, where they are a string: what else they may be is the server's to judge.
-pub(crate) fn written(arguments: Option<Value<'_>>) -> Option<Value<'_>> {
-    arguments.and_then(|arguments| arguments.of_kind(Kind::String))
 }
 
 /// Whether a schema of arguments wants any.

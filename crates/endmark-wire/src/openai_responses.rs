@@ -27,7 +27,6 @@ use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
-use crate::history::CallMade;
 use crate::json::{Kind, Value, quoted};
 use crate::openai_chat::{OPENAI, error_body};
 use crate::provider::Provider;
@@ -85,10 +84,6 @@ impl WireFormat for Responses {
         request::tools(root)
     }
 
-    fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>> {
-        request::calls_made(root)
-    }
-
     fn goes_on_from<'a>(&self, root: Value<'a>) -> Option<Value<'a>> {
         root.filled("previous_response_id").filter(|id| id.kind() == Kind::String)
     }
@@ -112,6 +107,14 @@ impl WireFormat for Responses {
 
     fn words_of_results(&self) -> &'static [&'static str] {
         &["_output\""]
+    }
+
+    fn words_of_calls(&self) -> &'static [&'static str] {
+        &["\"function_call\""]
+    }
+
+    fn role(&self, item: Value<'_>) -> Option<Role> {
+        conversation::role(item)
     }
 
     fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {

@@ -4,13 +4,15 @@ use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::ops::Range;
 
+use endmark_context::conversation::{Content, Role};
 use endmark_text::Format;
 
 use crate::ask::{Ask, Asked, Terms};
+use crate::conversation::{Slot, items};
 use crate::edit::Edits;
 use crate::error::{RequestError, ResponseError};
 use crate::format::WireFormat;
-use crate::history::{repaired, wants_arguments};
+use crate::history::{calls, repaired, wants_arguments};
 use crate::json::{Kind, Value, quoted};
 use crate::response::Response;
 use crate::stream::Reader;
@@ -47,17 +49,13 @@ pub struct View {
     pub has_stop: bool,
     /// Whether the request offers tools.
     pub has_tools: bool,
-    /// How many messages are the assistant's.
-    pub assistant_turns: u32,
     /// The text of an unfinished last message of the assistant, which the reply goes on from; none if empty.
     pub prefill: Option<String>,
     /// The grammar that the text of the reply must have: a JSON mode or schema.
     pub demanded: Option<Format>,
     /// The JSON Schema of that text.
     pub text_schema: Option<String>,
-    /// The text of the first user message, for recognising a session.
-    pub first_user_text: Option<String>,
-    /// The provider's own name for the conversation, where the request goes on with one.
+    /// The conversation's name, where the request has one: its provider's own, or the session that the client says it is.
     pub conversation: Option<String>,
     /// The reply does not come as the answer to this request, or what it asks cannot be read: it can only pass, and is
     /// answered by the provider in its own words.
@@ -184,6 +182,43 @@ impl Request {
             .map(|(name, _)| name)
     }
 
+    /// How many replies of the model stand in its conversation. A reply is all that the model says and calls until
+    /// somebody else speaks, in however many items that is written.
+    ///
+    /// ```
+    /// use endmark_wire::format::find;
+    /// use endmark_wire::request::Request;
+    /// let found = find("/v1/responses", None).unwrap();
+    /// let body = br#"{"input":[{"role":"user","content":"Hi"},{"type":"reasoning","summary":[]},
+    ///     {"type":"function_call","call_id":"c","name":"f","arguments":"{}"},
+    ///     {"type":"function_call_output","call_id":"c","output":"1"}]}"#;
+    /// assert_eq!(Request::parse(found.format, body, &found.address)?.replies(), 1);
+    /// # Ok::<(), endmark_wire::error::RequestError>(())
+    /// ```
+    pub fn replies(&self) -> u32 {
+        let mut replies = 0_u32;
+        let mut before = None;
+        for item in items(self.format, self.root()) {
+            let role = self.format.role(item);
+            let begins = role == Some(Role::Assistant) && before != role;
+            replies = replies.saturating_add(u32::from(begins));
+            before = role;
+        }
+        replies
+    }
+
+    /// The text of the first turn of the user's, by which a session can be recognised.
+    pub fn first_user_text(&self) -> Option<String> {
+        let is_of_user = |item: &Value<'_>| self.format.role(*item) == Some(Role::User);
+        let first = items(self.format, self.root()).find(is_of_user)?;
+        let (_, parts) = self.format.turn(first).ok()?;
+        let texts = parts.into_iter().filter_map(|part| match part.content {
+            Content::Text(text) => Some(text),
+            _ => None,
+        });
+        Some(texts.collect())
+    }
+
     /// The tools it offers, in their order.
     pub fn tools(&self) -> Vec<Tool> {
         // Whoever looks for them has to walk over the whole conversation.
@@ -212,15 +247,14 @@ impl Request {
         let mut edits = Edits::of(self.root());
         let mut count = 0;
         let tools = LazyCell::new(|| self.names_of_tools_with_arguments());
-        for call in self.format.calls_made(self.root()) {
-            let Some(written) = call.arguments.text() else { continue };
-            let wants = || call.name.and_then(Value::text).is_some_and(|name| tools.contains(name.as_ref()));
-            let wants = written.trim().is_empty() && wants();
-            let Some(repaired) = repaired(&written, wants) else { continue };
-            if call.as_text {
-                edits.set_text(call.arguments, &repaired);
+        for (call, slot) in calls(self.format, self.root()) {
+            let Slot::Arguments { value, as_text } = slot else { continue };
+            let wants = call.arguments.trim().is_empty() && tools.contains(call.name.as_ref());
+            let Some(repaired) = repaired(&call.arguments, wants) else { continue };
+            if as_text {
+                edits.set_text(value, &repaired);
             } else {
-                edits.replace(call.arguments, &repaired);
+                edits.replace(value, &repaired);
             }
             count += 1;
         }

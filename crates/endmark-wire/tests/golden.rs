@@ -59,12 +59,8 @@ fn request(bytes: &[u8]) -> Result<String, std::fmt::Error> {
     let mut out = String::new();
     writeln!(out, "model {}, stream {}, usage {}", request.model, request.stream, request.include_usage)?;
     writeln!(out, "limit {:?} in {:?}", request.limit, request.limit_field.map(LimitField::name))?;
-    writeln!(
-        out,
-        "choices {}, stop {}, turns {}",
-        request.choices, request.has_stop, request.assistant_turns
-    )?;
-    writeln!(out, "prefill {:?}, first user text {:?}", request.prefill, request.first_user_text)?;
+    writeln!(out, "choices {}, stop {}", request.choices, request.has_stop)?;
+    writeln!(out, "prefill {:?}", request.prefill)?;
     writeln!(out, "echoes {:?}", request.echoes("Mercury, \"V"))?;
     writeln!(
         out,

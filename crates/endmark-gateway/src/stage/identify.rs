@@ -16,6 +16,9 @@ use crate::upstream::{CREDENTIALS, Recognised, credential};
 /// Characters of a session's hash: 64 bits are enough to keep sessions apart.
 const SESSION_DIGITS: usize = 16;
 
+/// Headers in which agents name their sessions: Claude Code's, Codex's, and that of older versions of Codex.
+const SESSION_HEADERS: [&str; 3] = ["x-claude-code-session-id", "session-id", "session_id"];
+
 /// An admitted request, and whose it is.
 pub(crate) struct Identified {
     pub(super) admitted: Admitted,
@@ -40,11 +43,12 @@ pub(crate) fn identify(admitted: Admitted) -> Result<Identified, Refusal> {
         Some(turn) => turn
             .parse()
             .map_err(|_| Refusal::BadRequest(format!("x-endmark-turn is `{turn}`: use a whole number")))?,
-        None => admitted.request.view().assistant_turns.saturating_add(1),
+        None => admitted.request.replies().saturating_add(1),
     };
     let conversation = conversation(&admitted.request);
     let recognised = admitted.client.extensions.get::<Recognised>();
-    let session = session(headers, recognised, named(headers, "x-endmark-session")?, &conversation);
+    let own = named(headers, "x-endmark-session")?;
+    let session = session(headers, recognised, own.or_else(|| of_client(headers)), &conversation);
     let task_id = named(headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
     Ok(Identified {
         id: new_request_id(),
@@ -56,14 +60,19 @@ pub(crate) fn identify(admitted: Admitted) -> Result<Identified, Refusal> {
     })
 }
 
-/// What tells one conversation from another: the provider's own name for it, else its first user message and its
+/// The session that a client names for its own purposes. One that cannot be read is none.
+fn of_client(headers: &HeaderMap) -> Option<&str> {
+    let mut named = SESSION_HEADERS.iter().filter_map(|name| headers.get(*name)?.to_str().ok());
+    named.find(|session| !session.trim().is_empty()).map(str::trim)
+}
+
+/// What distinguishes one conversation from another: its name, where it has one, else its first user message and its
 /// tools. Not the system text, which often carries a date.
 fn conversation(request: &Request) -> String {
-    let view = request.view();
-    if let Some(named) = &view.conversation {
+    if let Some(named) = &request.view().conversation {
         return named.clone();
     }
-    let mut parts = vec![view.first_user_text.clone().unwrap_or_default()];
+    let mut parts = vec![request.first_user_text().unwrap_or_default()];
     parts.extend(request.tools().into_iter().map(|tool| tool.name));
     parts.join("\n")
 }

@@ -44,6 +44,7 @@ mod own_words;
 mod parallel_calls;
 mod responses;
 mod retries;
+mod sessions;
 mod signatures;
 mod smuggling;
 mod strangers;

@@ -17,15 +17,26 @@ pub(super) fn turn(message: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'stat
     let fields = Fields::of(message);
     let role = fields.get("role").and_then(Value::text).ok_or("has no `role`")?;
     fields.get("content").ok_or("has no `content`")?;
-    let role = match role.as_ref() {
+    if role == "tool" {
+        return Err("has the role `tool`: that is another format");
+    }
+    let role = role_named(&role);
+    let text = Placed::text_field(message, "content");
+    Ok((role, text.into_iter().chain(Placed::items(message, "content", block)).collect()))
+}
+
+/// Who speaks in a message.
+pub(super) fn role(message: Value<'_>) -> Option<Role> {
+    message.field("role").and_then(Value::text).map(|role| role_named(&role))
+}
+
+fn role_named(role: &str) -> Role {
+    match role {
         "system" => Role::System,
         "user" => Role::User,
         "assistant" => Role::Assistant,
-        "tool" => return Err("has the role `tool`: that is another format"),
         _ => Role::Other,
-    };
-    let text = Placed::text_field(message, "content");
-    Ok((role, text.into_iter().chain(Placed::items(message, "content", block)).collect()))
+    }
 }
 
 /// A block of a message's content.
@@ -38,12 +49,16 @@ fn block(block: Value<'_>) -> (Content<'_>, Slot<'_>) {
             Some((value, text)) => return (Content::Text(text), Slot::Text(value)),
             None => Content::Unknown { kind },
         },
-        "tool_use" => Content::Call(Call {
-            id: word("id"),
-            name: word("name").unwrap_or_default(),
-            arguments: fields.get("input").map(text_or_json).unwrap_or_default(),
-            can_be_answered: true,
-        }),
+        "tool_use" => {
+            let input = fields.get("input");
+            let call = Call {
+                id: word("id"),
+                name: word("name").unwrap_or_default(),
+                arguments: input.map(text_or_json).unwrap_or_default(),
+                can_be_answered: true,
+            };
+            return (Content::Call(call), Slot::arguments(input, false));
+        }
         "tool_result" => {
             let content = fields.get("content");
             let result = ToolResult {

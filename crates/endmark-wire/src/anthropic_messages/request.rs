@@ -2,8 +2,7 @@
 
 use endmark_text::Format;
 
-use super::content::{call_blocks, text_of};
-use crate::history::{CallMade, written};
+use super::content::text_of;
 use crate::json::{Fields, Kind, Value};
 use crate::request::{Tool, View};
 
@@ -11,7 +10,6 @@ use crate::request::{Tool, View};
 pub(super) fn view(root: Value<'_>) -> View {
     let fields = Fields::of(root);
     let array = fields.get("messages").and_then(|messages| messages.of_kind(Kind::Array));
-    let messages = || array.into_iter().flat_map(Value::items);
     let text = |message: Value<'_>| message.field("content").map(|content| text_of(content).0);
     let limit = fields.get("max_tokens").and_then(Value::as_u64);
     let format = output_format(root);
@@ -25,12 +23,10 @@ pub(super) fn view(root: Value<'_>) -> View {
         choices: 1,
         has_stop: root.filled("stop_sequences").is_some(),
         has_tools: root.filled("tools").is_some(),
-        assistant_turns: count(messages().filter(|message| message.says("role", "assistant"))),
         prefill: last_assistant(root).and_then(text).filter(|text| !text.is_empty()),
         demanded: format.map(|_| Format::Json),
         text_schema: schema.map(|schema| schema.raw().to_owned()),
-        first_user_text: messages().find(|message| message.says("role", "user")).and_then(text),
-        conversation: None,
+        conversation: session(root),
         only_passes: array.is_none(),
     }
 }
@@ -44,15 +40,15 @@ pub(super) fn tools(root: Value<'_>) -> Vec<Tool> {
     tools.collect()
 }
 
-/// The calls in a request's conversation whose input is no object, but what was received of one.
-pub(super) fn calls_made(root: Value<'_>) -> Vec<CallMade<'_>> {
-    let messages = root.field("messages").into_iter().flat_map(Value::items);
-    let contents = messages.filter_map(|message| message.field("content"));
-    let calls = contents.flat_map(call_blocks).filter_map(|block| {
-        let arguments = written(block.field("input"))?;
-        Some(CallMade { arguments, name: block.field("name"), as_text: false })
-    });
-    calls.collect()
+/// The session that Claude Code says a request is of: `metadata.user_id` is JSON with a `session_id`, and was a text that
+/// ended in it.
+fn session(root: Value<'_>) -> Option<String> {
+    let user = root.at("metadata.user_id")?.text()?;
+    let session = match Value::parse_str(&user) {
+        Ok(named) => named.word("session_id"),
+        Err(_) => user.rsplit_once("_session_").map(|(_, session)| session.to_owned()),
+    };
+    session.filter(|session| !session.is_empty())
 }
 
 /// The format that the text must have: `output_config.format`, or the older `output_format`.
@@ -83,8 +79,4 @@ pub(super) fn called_tools(root: Value<'_>) -> bool {
     blocks.any(|block| {
         block.word("type").is_some_and(|kind| kind.ends_with("tool_use") || kind.ends_with("tool_result"))
     })
-}
-
-fn count(values: impl Iterator) -> u32 {
-    u32::try_from(values.count()).unwrap_or(u32::MAX)
 }

@@ -69,7 +69,7 @@ fn set_text<'a>(
         Slot::Output(object, field) => {
             edits.set_field(object, field, &output(object.field(field), text));
         }
-        Slot::None => return Err(EditError::WrongKind { place }),
+        Slot::Arguments { .. } | Slot::None => return Err(EditError::WrongKind { place }),
     }
     Ok(())
 }

@@ -50,6 +50,13 @@ pub enum Slot<'a> {
     Field(Value<'a>, &'static str),
     /// A field of this object that is an object itself: its member `output` becomes the text.
     Output(Value<'a>, &'static str),
+    /// A string where a call's arguments stand, which only its repair may change.
+    Arguments {
+        /// The string.
+        value: Value<'a>,
+        /// Whether arguments are a string that holds their JSON, and not the object itself.
+        as_text: bool,
+    },
 }
 
 /// A turn, and the places of its parts beside it.
@@ -68,6 +75,14 @@ pub(super) fn turn<'a>(
     let is_of_tools = !parts.is_empty() && parts.iter().all(|part| part.result().is_some());
     let role = if role == Role::User && is_of_tools { Role::Tool } else { role };
     (Turn { role, span: item.span(), parts }, spots)
+}
+
+impl<'a> Slot<'a> {
+    /// The slot of a call's arguments, where they are a string: what else they may be is the server's to judge.
+    pub(crate) fn arguments(arguments: Option<Value<'a>>, as_text: bool) -> Self {
+        let string = arguments.filter(|arguments| arguments.kind() == Kind::String);
+        string.map_or(Self::None, |value| Self::Arguments { value, as_text })
+    }
 }
 
 impl<'a> Placed<'a> {

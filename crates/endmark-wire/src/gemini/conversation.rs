@@ -37,14 +37,18 @@ pub(super) fn turn(content: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'stat
     if content.field("parts").is_none_or(|parts| parts.kind() != Kind::Array) {
         return Err("has no list of `parts`");
     }
+    Ok((role_of(content), Placed::items(content, "parts", part).collect()))
+}
+
+/// Who speaks in a content; results of tools stand in the user's.
+pub(super) fn role_of(content: Value<'_>) -> Role {
     let role = content.field("role").and_then(Value::text);
-    let role = match role.as_deref() {
+    match role.as_deref() {
         None | Some("user" | "function" | "tool" | "") => Role::User,
         Some("model") => Role::Assistant,
         Some("system") => Role::System,
         Some(_) => Role::Other,
-    };
-    Ok((role, Placed::items(content, "parts", part).collect()))
+    }
 }
 
 fn part(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
@@ -56,7 +60,8 @@ fn part(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
     }
     let object = |names| either(part, names).map(|(_, value)| value).filter(|it| it.kind() == Kind::Object);
     if let Some(call) = object(CALL) {
-        return (Content::Call(function_call(call)), Slot::None);
+        let slot = Slot::arguments(call.field("args"), false);
+        return (Content::Call(function_call(call)), slot);
     }
     if let Some(response) = object(RESPONSE) {
         return (Content::Result(function_response(response)), Slot::Output(response, "response"));

@@ -5,7 +5,6 @@ use endmark_text::Format;
 
 use super::candidate::{call_of, text_of};
 use super::schema::as_json_schema;
-use crate::history::{CallMade, written};
 use crate::json::{Kind, Value};
 use crate::request::{Address, Tool, View};
 
@@ -30,7 +29,6 @@ pub(super) const TOOL_CONFIG: [&str; 2] = ["toolConfig", "tool_config"];
 /// What a request says.
 pub(super) fn view(root: Value<'_>, address: &Address) -> View {
     let array = root.field("contents").filter(|contents| contents.kind() == Kind::Array);
-    let contents = || array.into_iter().flat_map(Value::items);
     let config = either(root, CONFIG).map(|(_, config)| config);
     let setting = |spellings| either(config?, spellings).map(|(_, value)| value);
     let limit = setting(MAX_OUTPUT).and_then(Value::as_u64);
@@ -40,8 +38,6 @@ pub(super) fn view(root: Value<'_>, address: &Address) -> View {
     let schema = schema.or_else(|| setting(SCHEMA).and_then(as_json_schema));
     let is_json = setting(MIME_TYPE).and_then(Value::text).as_deref() == Some("application/json");
     let stops = setting(["stopSequences", "stop_sequences"]);
-    let users = contents().filter(|content| content.says("role", "user") || content.field("role").is_none());
-    let model = contents().filter(|content| content.says("role", "model"));
     View {
         model: address.model.clone().unwrap_or_default(),
         stream: address.stream.unwrap_or(false),
@@ -51,11 +47,9 @@ pub(super) fn view(root: Value<'_>, address: &Address) -> View {
         choices: choices.unwrap_or(1).max(1),
         has_stop: stops.is_some_and(|stops| !stops.is_blank()),
         has_tools: root.filled("tools").is_some(),
-        assistant_turns: u32::try_from(model.count()).unwrap_or(u32::MAX),
         prefill: last_of_model(root).map(content_text).filter(|text| !text.is_empty()),
         demanded: is_json.then_some(Format::Json),
         text_schema: schema.filter(|_| is_json),
-        first_user_text: users.map(content_text).next(),
         conversation: None,
         only_passes: array.is_none(),
     }
@@ -76,17 +70,6 @@ pub(super) fn tools(root: Value<'_>) -> Vec<Tool> {
         })
     });
     tools.collect()
-}
-
-/// The calls in a request's conversation whose arguments are no object, but what was received of one.
-pub(super) fn calls_made(root: Value<'_>) -> Vec<CallMade<'_>> {
-    let contents = root.field("contents").into_iter().flat_map(Value::items);
-    let parts = contents.filter_map(|content| content.field("parts")).flat_map(Value::items);
-    let calls = parts.filter_map(|part| either(part, CALL)).filter_map(|(_, call)| {
-        let arguments = written(call.field("args"))?;
-        Some(CallMade { arguments, name: call.field("name"), as_text: false })
-    });
-    calls.collect()
 }
 
 /// The last content, if it is the model's and no call: a reply goes on from it.

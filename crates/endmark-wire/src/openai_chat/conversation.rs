@@ -22,13 +22,10 @@ pub(super) fn turn(message: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'stat
     if fields.get("content").is_none() && fields.get("parts").is_some() {
         return Err("has `parts` and no `content`: that is another format");
     }
-    let role = match role.as_ref() {
-        "system" | "developer" => Role::System,
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
-        "tool" | "function" => return Ok((Role::Tool, vec![result(message, &fields)])),
-        _ => Role::Other,
-    };
+    let role = role_named(&role);
+    if role == Role::Tool {
+        return Ok((role, vec![result(message, &fields)]));
+    }
     let mut parts = Vec::new();
     parts.extend(REASONING.into_iter().filter_map(|field| reasoning(message, field, false)));
     parts.extend(reasoning(message, SEALED, true));
@@ -41,14 +38,29 @@ pub(super) fn turn(message: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'stat
         spot: Spot::Field(message, "audio"),
         slot: Slot::None,
     }));
-    parts.extend(Placed::items(message, "tool_calls", |call| (Content::Call(tool_call(call)), Slot::None)));
+    parts.extend(Placed::items(message, "tool_calls", tool_call));
     parts.extend(fields.filled("function_call").map(|value| Placed {
         value,
         content: Content::Call(function(None, value)),
         spot: Spot::Field(message, "function_call"),
-        slot: Slot::None,
+        slot: Slot::arguments(value.field("arguments"), true),
     }));
     Ok((role, parts))
+}
+
+/// Who speaks in a message.
+pub(super) fn role(message: Value<'_>) -> Option<Role> {
+    message.field("role").and_then(Value::text).map(|role| role_named(&role))
+}
+
+fn role_named(role: &str) -> Role {
+    match role {
+        "system" | "developer" => Role::System,
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "tool" | "function" => Role::Tool,
+        _ => Role::Other,
+    }
 }
 
 fn reasoning<'a>(message: Value<'a>, field: &'static str, sealed: bool) -> Option<Placed<'a>> {
@@ -85,12 +97,15 @@ fn content(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
     (Content::Media(Media { kind, name }), Slot::None)
 }
 
-fn tool_call(call: Value<'_>) -> Call<'_> {
+fn tool_call(call: Value<'_>) -> (Content<'_>, Slot<'_>) {
     let id = call.field("id").and_then(Value::text);
-    match call.field("function").or_else(|| call.field("custom")) {
+    let called = call.field("function");
+    let slot = Slot::arguments(called.and_then(|called| called.field("arguments")), true);
+    let call = match called.or_else(|| call.field("custom")) {
         Some(called) => function(id, called),
         None => Call { id, name: Cow::default(), arguments: Cow::default(), can_be_answered: true },
-    }
+    };
+    (Content::Call(call), slot)
 }
 
 fn function<'a>(id: Option<Cow<'a, str>>, function: Value<'a>) -> Call<'a> {

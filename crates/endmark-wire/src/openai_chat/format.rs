@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::conversation;
 use super::error::read_error_field;
-use super::request::{calls_made, functions, view};
+use super::request::{functions, view};
 use super::response::{ResponseEdit, read_reply};
 use super::writer::ChatWriter;
 use super::{ChatRequest, ChatStream, error_body};
@@ -15,7 +15,6 @@ use crate::conversation::Placed;
 use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
 use crate::format::WireFormat;
-use crate::history::CallMade;
 use crate::json::{Kind, Value, quoted};
 use crate::provider::Provider;
 use crate::reply::{Event, EventError, Received, ToolCall, Usage};
@@ -109,10 +108,6 @@ impl WireFormat for Chat {
         tools.collect()
     }
 
-    fn calls_made<'a>(&self, root: Value<'a>) -> Vec<CallMade<'a>> {
-        calls_made(root)
-    }
-
     fn conversation_field(&self) -> &'static str {
         "messages"
     }
@@ -123,6 +118,14 @@ impl WireFormat for Chat {
 
     fn words_of_results(&self) -> &'static [&'static str] {
         &["\"tool_call_id\""]
+    }
+
+    fn words_of_calls(&self) -> &'static [&'static str] {
+        &["\"tool_calls\"", "\"function_call\""]
+    }
+
+    fn role(&self, item: Value<'_>) -> Option<Role> {
+        conversation::role(item)
     }
 
     fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {

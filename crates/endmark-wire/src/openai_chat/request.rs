@@ -7,7 +7,6 @@ use endmark_text::Format;
 use super::content::text_of;
 use crate::edit::Edits;
 use crate::error::RequestError;
-use crate::history::{CallMade, written};
 use crate::json::{Fields, Kind, Value, quoted};
 use crate::request::View;
 
@@ -64,16 +63,12 @@ pub struct ChatRequest {
     pub has_stop: bool,
     /// Whether the request offers tools.
     pub has_tools: bool,
-    /// How many messages are the assistant's.
-    pub assistant_turns: u32,
     /// The text of an unfinished last message of the assistant, which the reply goes on from; none if empty.
     pub prefill: Option<String>,
     /// The grammar that the text of the reply must have: a JSON mode or schema.
     pub demanded: Option<Format>,
     /// The JSON Schema of that text, as it is written.
     pub text_schema: Option<String>,
-    /// The text of the first user message, for recognising a session.
-    pub first_user_text: Option<String>,
 }
 
 impl ChatRequest {
@@ -104,11 +99,9 @@ impl ChatRequest {
             choices: view.choices,
             has_stop: view.has_stop,
             has_tools: view.has_tools,
-            assistant_turns: view.assistant_turns,
             prefill: view.prefill,
             demanded: view.demanded,
             text_schema: view.text_schema,
-            first_user_text: view.first_user_text,
         }
     }
 
@@ -182,33 +175,14 @@ pub(super) fn functions(root: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     tools.filter_map(|tool| tool.field("function")).chain(legacy)
 }
 
-/// The calls in a request's conversation.
-pub(super) fn calls_made(root: Value<'_>) -> Vec<CallMade<'_>> {
-    let mut calls = Vec::new();
-    for message in root.field("messages").into_iter().flat_map(Value::items) {
-        // Most messages have none: one walk tells.
-        let fields = Fields::of(message);
-        let made = fields.get("tool_calls").into_iter().flat_map(Value::items);
-        let functions = made.filter_map(|call| call.field("function")).chain(fields.get("function_call"));
-        calls.extend(functions.filter_map(|function| {
-            let arguments = written(function.field("arguments"))?;
-            Some(CallMade { arguments, name: function.field("name"), as_text: true })
-        }));
-    }
-    calls
-}
-
 /// What a request says.
 pub(super) fn view(root: Value<'_>) -> View {
     let fields = Fields::of(root);
     let messages = fields.get("messages").filter(|messages| messages.kind() == Kind::Array);
     let only_passes = messages.is_none();
-    let messages = messages.into_iter().flat_map(Value::items);
-    let messages: Vec<(String, Value<'_>)> =
-        messages.map(|message| (word(message, "role"), message)).collect();
     let message_text = |message: Value<'_>| text_of(message.field("content")?).map(|content| content.text);
-    let first_user = messages.iter().find(|(role, _)| role == "user");
-    let last = messages.last().filter(|(role, message)| is_unfinished(role, *message));
+    let last = messages.and_then(|messages| messages.items().last());
+    let last = last.filter(|message| is_unfinished(&word(*message, "role"), *message));
 
     let limit = limit_in(&fields);
     let non_empty = |name: &str| fields.get(name).is_some_and(|value| !is_empty(value));
@@ -234,13 +208,11 @@ pub(super) fn view(root: Value<'_>) -> View {
             .max(1),
         has_stop: non_empty("stop") || non_empty("stop_token_ids"),
         has_tools: non_empty("tools") || non_empty("functions"),
-        assistant_turns: count(messages.iter().filter(|(role, _)| role == "assistant")),
-        prefill: last.and_then(|(_, message)| message_text(*message)).filter(|text| !text.is_empty()),
+        prefill: last.and_then(message_text).filter(|text| !text.is_empty()),
         demanded: matches!(format.as_deref(), Some("json_object" | "json_schema")).then_some(Format::Json),
         text_schema: schema
             .filter(|schema| schema.kind() == Kind::Object)
             .map(|schema| schema.raw().to_owned()),
-        first_user_text: first_user.and_then(|(_, message)| message_text(*message)),
         conversation: None,
         only_passes,
     }
@@ -273,10 +245,6 @@ fn is_empty(value: Value<'_>) -> bool {
         Kind::Array => value.items().next().is_none(),
         Kind::Object | Kind::Number | Kind::Bool => false,
     }
-}
-
-fn count(values: impl Iterator) -> u32 {
-    u32::try_from(values.count()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

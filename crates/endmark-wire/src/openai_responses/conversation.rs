@@ -25,15 +25,13 @@ pub(super) fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static 
     }
     let fields = Fields::of(item);
     let kind = fields.get("type").and_then(Value::text);
-    let role = fields.get("role").and_then(Value::text);
-    let (kind, role) = match (kind, role) {
-        (None, None) => return Err("has neither `type` nor `role`"),
-        (kind, Some(role)) if kind.as_deref().is_none_or(|kind| kind == "message") => {
-            return Ok(message(item, &role));
-        }
-        (kind, role) => (kind.unwrap_or_default(), role),
-    };
-    let one = |role, content, slot| Ok((role, vec![Placed::turn(item, content, slot)]));
+    let named = fields.get("role").and_then(Value::text);
+    let role = role_of(kind.as_deref(), named.as_deref()).ok_or("has neither `type` nor `role`")?;
+    if named.is_some() && kind.as_deref().is_none_or(|kind| kind == "message") {
+        return Ok((role, message(item)));
+    }
+    let kind = kind.unwrap_or_default();
+    let one = |content, slot| Ok((role, vec![Placed::turn(item, content, slot)]));
     let call_id = || fields.get("call_id").and_then(Value::text);
     if kind.ends_with("_call_output") {
         let output = fields.get("output");
@@ -47,7 +45,7 @@ pub(super) fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static 
         let base = kind.strip_suffix("_output").unwrap_or_default();
         let is_text = ANSWERED_BY_TEXT.contains(&base);
         let slot = if is_text { Slot::Field(item, "output") } else { Slot::None };
-        return one(Role::Tool, Content::Result(result), slot);
+        return one(Content::Result(result), slot);
     }
     if kind.ends_with("_call") && call_id().is_some() {
         let arguments = ["arguments", "input", "action"].into_iter().find_map(|name| fields.get(name));
@@ -58,21 +56,46 @@ pub(super) fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static 
             arguments: arguments.map(text_or_json).unwrap_or_default(),
             can_be_answered: ANSWERED_BY_TEXT.contains(&kind.as_ref()),
         };
-        return one(Role::Assistant, Content::Call(call), Slot::None);
+        let is_json = kind == "function_call";
+        let slot = Slot::arguments(fields.get("arguments").filter(|_| is_json), true);
+        return one(Content::Call(call), slot);
     }
     if kind == "reasoning" {
         let text = ["summary", "content"].into_iter().find_map(|name| fields.filled(name));
         let text = text.map(text_of_parts).unwrap_or_default();
-        return one(Role::Assistant, Content::Reasoning { text, sealed: true }, Slot::None);
+        return one(Content::Reasoning { text, sealed: true }, Slot::None);
     }
-    let is_server = kind.ends_with("_call")
+    if is_of_server(&kind) {
+        return one(Content::Server { kind }, Slot::None);
+    }
+    one(Content::Unknown { kind }, Slot::None)
+}
+
+/// Who speaks in an item: whatever its kind, calls are the model's, and so is what the server did for it.
+pub(super) fn role(item: Value<'_>) -> Option<Role> {
+    if item.kind() == Kind::String {
+        return Some(Role::User);
+    }
+    let word = |name| item.field(name).and_then(Value::text);
+    role_of(word("type").as_deref(), word("role").as_deref())
+}
+
+fn role_of(kind: Option<&str>, role: Option<&str>) -> Option<Role> {
+    match (kind, role) {
+        (None, None) => None,
+        (None | Some("message"), Some(role)) => Some(role_named(role)),
+        (Some(kind), _) if kind.ends_with("_call_output") => Some(Role::Tool),
+        (Some(kind), _) if kind == "reasoning" || is_of_server(kind) => Some(Role::Assistant),
+        (_, role) => Some(role.map_or(Role::Other, role_named)),
+    }
+}
+
+/// Whether an item is something that the server did, or a call that it has made or left to the client.
+fn is_of_server(kind: &str) -> bool {
+    kind.ends_with("_call")
         || kind.starts_with("compaction")
         || kind.starts_with("mcp_")
-        || kind == "item_reference";
-    if is_server {
-        return one(Role::Assistant, Content::Server { kind }, Slot::None);
-    }
-    one(role.map_or(Role::Other, |role| role_named(&role)), Content::Unknown { kind }, Slot::None)
+        || kind == "item_reference"
 }
 
 fn role_named(role: &str) -> Role {
@@ -84,10 +107,9 @@ fn role_named(role: &str) -> Role {
     }
 }
 
-fn message<'a>(item: Value<'a>, role: &str) -> (Role, Vec<Placed<'a>>) {
+fn message(item: Value<'_>) -> Vec<Placed<'_>> {
     let text = Placed::text_field(item, "content");
-    let parts = text.into_iter().chain(Placed::items(item, "content", content));
-    (role_named(role), parts.collect())
+    text.into_iter().chain(Placed::items(item, "content", content)).collect()
 }
 
 /// An item of a message's content.

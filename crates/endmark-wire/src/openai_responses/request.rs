@@ -2,7 +2,6 @@
 
 use endmark_text::Format;
 
-use crate::history::{CallMade, written};
 use crate::json::{Fields, Kind, Value};
 use crate::request::{Tool, View};
 
@@ -14,18 +13,15 @@ pub(super) fn view(root: Value<'_>) -> View {
     let asks_nothing = input.is_none()
         && ["prompt", "previous_response_id", "conversation"].iter().all(|name| root.filled(name).is_none());
     let in_background = fields.get("background").and_then(Value::as_bool).unwrap_or(false);
-    let items = || input.into_iter().flat_map(Value::items);
     let limit = fields.get("max_output_tokens").and_then(Value::as_u64);
     let format = root.at("text.format");
     let is_json = format
         .and_then(|format| format.word("type"))
         .is_some_and(|kind| matches!(kind.as_str(), "json_schema" | "json_object"));
     let schema = format.and_then(|format| format.field("schema")?.of_kind(Kind::Object));
-    let first_user = items().find(|item| item.says("role", "user")).map(item_text);
     let conversation = fields.get("conversation");
     let conversation =
         conversation.and_then(|named| named.text().map(Into::into).or_else(|| named.word("id")));
-    let turns = items().filter(|item| item.says("role", "assistant")).count();
     View {
         model: root.word("model").unwrap_or_default(),
         stream: fields.get("stream").and_then(Value::as_bool).unwrap_or(false),
@@ -35,11 +31,9 @@ pub(super) fn view(root: Value<'_>) -> View {
         choices: 1,
         has_stop: root.filled("stop").is_some(),
         has_tools: root.filled("tools").is_some(),
-        assistant_turns: u32::try_from(turns).unwrap_or(u32::MAX),
         prefill: last_assistant(root).map(item_text).filter(|text| !text.is_empty()),
         demanded: is_json.then_some(Format::Json),
         text_schema: schema.map(|schema| schema.raw().to_owned()),
-        first_user_text: first_user.or_else(|| input.and_then(Value::text).map(Into::into)),
         conversation: conversation.or_else(|| root.word("previous_response_id")),
         only_passes: asks_nothing || in_background,
     }
@@ -53,16 +47,6 @@ pub(super) fn tools(root: Value<'_>) -> Vec<Tool> {
         Some(Tool { name: tool.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
     });
     functions.collect()
-}
-
-/// The calls of functions in a request's conversation.
-pub(super) fn calls_made(root: Value<'_>) -> Vec<CallMade<'_>> {
-    let items = root.field("input").into_iter().flat_map(Value::items);
-    let calls = items.filter(|item| item.says("type", "function_call")).filter_map(|item| {
-        let arguments = written(item.field("arguments"))?;
-        Some(CallMade { arguments, name: item.field("name"), as_text: true })
-    });
-    calls.collect()
 }
 
 /// The last item, if it is a message of the assistant's: some servers go on from it.

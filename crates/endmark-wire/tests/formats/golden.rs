@@ -57,8 +57,8 @@ fn asked(name: &str, bytes: &[u8]) -> Result<String, std::fmt::Error> {
     let mut out = String::new();
     writeln!(out, "model {}, stream {}, usage {}", view.model, view.stream, view.include_usage)?;
     writeln!(out, "limit {:?} in {:?}", view.limit, view.limit_field)?;
-    writeln!(out, "choices {}, stop {}, turns {}", view.choices, view.has_stop, view.assistant_turns)?;
-    writeln!(out, "prefill {:?}, first user text {:?}", view.prefill, view.first_user_text)?;
+    writeln!(out, "choices {}, stop {}, turns {}", view.choices, view.has_stop, request.replies())?;
+    writeln!(out, "prefill {:?}, first user text {:?}", view.prefill, request.first_user_text())?;
     writeln!(out, "conversation {:?}, only passes {}", view.conversation, view.only_passes)?;
     writeln!(out, "echoes {:?}", request.echoes("Mercury, \"V"))?;
     let demanded = view.demanded.as_ref().map(Format::to_string);
