@@ -34,7 +34,7 @@ pub(crate) use network::{reached, reached_at};
 pub(crate) use prices::models;
 pub(crate) use provenance::{Origin, Provenance};
 pub(crate) use secret_source::SecretSource;
-pub(crate) use settings::{Cap as CapSettings, Settings, Upstream};
+pub(crate) use settings::{Cap as CapSettings, Runs, Settings, Upstream};
 pub(crate) use show::{Shown, shown};
 
 /// The name of the store's file.

@@ -35,9 +35,12 @@ pub(super) use take_up::take_up;
 use telling::Telling;
 use wish::{Shared, Wish};
 
+/// How long events that are still on their way are waited for at the end.
+const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Supervises one command, or those of a file, to their ends.
 pub(crate) fn run(context: &Context, arguments: &arguments::Run) -> Result<Answer, CommandError> {
-    let effective = context.configuration(arguments.store.overrides())?;
+    let effective = context.configuration(arguments.overrides())?;
     let kept = kept_in(&effective.settings);
     let transcripts = |id: &str| match &arguments.output_folder {
         Some(folder) if arguments.spec.is_none() => folder.clone(),
@@ -51,7 +54,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Run) -> Result<Answe
         Some(path) => spec::read(&shared, path, &typed)?,
         None => vec![typed.check(&shared)?],
     };
-    let telling = Telling::new(context.terminal, arguments.events.as_deref())?;
+    let telling = Telling::new(context.terminal, arguments.events.as_deref(), &effective.settings.runs)?;
     let store = Store::open(&effective.settings.store).map_err(|error| CommandError::of_store(&error))?;
     forget_old(&effective.settings, &kept);
     let (all, warnings) =
@@ -83,6 +86,12 @@ fn supervised(
         let all = many::supervise_all(tasks, at_once, &recorder, &telling).await;
         drop(recorder);
         through::take_back(store, &keys).await;
+        let webhook = telling.borrow().webhook();
+        if let Some(webhook) = webhook
+            && !webhook.flush(WEBHOOK_PATIENCE).await
+        {
+            telling.borrow_mut().warn("not all events came to the webhook");
+        }
         store.close().await;
         all.map_err(|error| of_system(&error))
     })?;

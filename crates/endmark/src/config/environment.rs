@@ -156,6 +156,10 @@ pub(crate) const BUDGET_ZONE: &str = "ENDMARK_BUDGET_ZONE";
 pub(crate) const BUDGET_WEBHOOK: &str = "ENDMARK_BUDGET_WEBHOOK";
 /// What such a report is signed with.
 pub(crate) const BUDGET_WEBHOOK_SECRET: &str = "ENDMARK_BUDGET_WEBHOOK_SECRET";
+/// Where it is reported what happens to supervised runs.
+pub(crate) const RUNS_WEBHOOK: &str = "ENDMARK_RUNS_WEBHOOK";
+/// What such a report is signed with.
+pub(crate) const RUNS_WEBHOOK_SECRET: &str = "ENDMARK_RUNS_WEBHOOK_SECRET";
 /// Whether a reply that needed nothing is marked as well.
 pub(crate) const DISCLOSE_ALWAYS: &str = "ENDMARK_DISCLOSE_ALWAYS";
 /// Whether the texts of cut replies are stored.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use endmark_gateway::{BaseUrl, Conditions, Mode, Prefill, Proxy};
+use endmark_gateway::{BaseUrl, Conditions, Mode, Prefill, Proxy, Secret};
 use endmark_recovery::{OnAmbiguous, Strategies};
 use endmark_store::StoreLocation;
 use endmark_wire::openai_chat::OPENAI;
@@ -38,11 +38,19 @@ pub(crate) struct Settings {
     pub(crate) cap: Cap,
     pub(crate) compact: Compact,
     pub(crate) budget: Budget,
+    pub(crate) runs: Runs,
     pub(crate) disclose: Disclose,
     pub(crate) store_policy: StorePolicy,
     pub(crate) schemas: Vec<Schema>,
     /// The user's own prices, in the order in which they were given.
     pub(crate) prices: Vec<Price>,
+}
+
+/// Where events of supervised runs go (CG-4). An address is enough to send something there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Runs {
+    pub(crate) webhook: Option<Secret>,
+    pub(crate) webhook_secret: Option<Secret>,
 }
 
 /// The files for TLS on the listener: both or none.
@@ -325,6 +333,7 @@ impl Default for Settings {
             cap: Cap::of(gateway.cap),
             compact: Compact::of(gateway.compact),
             budget: Budget::default(),
+            runs: Runs::default(),
             disclose: Disclose { always: gateway.disclose_always },
             store_policy: StorePolicy { keep_text: gateway.keep_text, keep_days: gateway.keep_days.into() },
             schemas: Vec::new(),

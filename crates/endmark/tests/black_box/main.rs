@@ -7,6 +7,7 @@ mod agent_run_killed;
 mod agent_run_many;
 mod agent_run_resumed;
 mod agent_run_through;
+mod agent_run_webhook;
 mod at_a_terminal;
 mod budget;
 mod canary;

@@ -9,6 +9,7 @@ use endmark_guard::Agent;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::store::StoreArgument;
+use crate::config::Override;
 
 /// What its help ends with.
 pub(crate) const EXAMPLES: &str = "\
@@ -90,6 +91,10 @@ pub(crate) struct Run {
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]
     pub(crate) events: Option<PathBuf>,
+    /// Send what happens to this address, as JSON by POST (key `runs.webhook`); no run waits for it or fails by it
+    #[arg(long, value_name = "URL")]
+    #[limits(max_bytes = 4096)]
+    pub(crate) webhook: Option<String>,
     /// Keep what the agent prints in this folder; beside the store, if it is not said
     #[arg(long, value_name = "FOLDER")]
     #[limits(skip)]
@@ -100,6 +105,18 @@ pub(crate) struct Run {
     #[arg(value_name = "COMMAND", last = true, required_unless_present = "spec")]
     #[limits(skip)]
     pub(crate) command: Vec<OsString>,
+}
+
+impl Run {
+    /// What is typed of the configuration.
+    pub(crate) fn overrides(&self) -> Vec<Override> {
+        let webhook = self.webhook.iter().map(|value| Override {
+            flag: "--webhook".to_owned(),
+            key: "runs.webhook".to_owned(),
+            value: value.clone(),
+        });
+        self.store.overrides().into_iter().chain(webhook).collect()
+    }
 }
 
 /// An agent, as it is typed.

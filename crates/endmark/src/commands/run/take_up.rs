@@ -44,7 +44,7 @@ pub(in crate::commands) fn take_up(
         let events = reader.run_events(Some(&stored.run.id), 0, MOST_EVENTS).map_err(failed)?;
         tasks.push(task_of(&shared, &stored, TakenUp::of(&stored, &events))?);
     }
-    let telling = Telling::new(context.terminal, arguments.events.as_deref())?;
+    let telling = Telling::new(context.terminal, arguments.events.as_deref(), &effective.settings.runs)?;
     // What they need is looked at before anything is taken up.
     for task in &tasks {
         wait_for_agent(&task.id)?;

@@ -5,9 +5,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use endmark_gateway::Webhook;
 use endmark_runs::{AgentRun, RunEventReport};
 use serde::Serialize;
 
+use crate::config::Runs;
 use crate::error::CommandError;
 use crate::terminal::{Paint, Terminal, in_one_line};
 
@@ -15,6 +17,7 @@ use crate::terminal::{Paint, Terminal, in_one_line};
 pub(super) struct Telling {
     terminal: Terminal,
     events: Option<(PathBuf, File)>,
+    webhook: Option<Webhook>,
     /// Whether an event could not be written; that is said once.
     is_missing_events: bool,
     /// What was not as it should be.
@@ -33,7 +36,7 @@ struct Line<'a> {
 }
 
 impl Telling {
-    pub(super) fn new(terminal: Terminal, events: Option<&Path>) -> Result<Self, CommandError> {
+    pub(super) fn new(terminal: Terminal, events: Option<&Path>, runs: &Runs) -> Result<Self, CommandError> {
         let events = match events {
             None => None,
             Some(path) => {
@@ -47,7 +50,25 @@ impl Telling {
                 Some((path.to_owned(), file))
             }
         };
-        Ok(Self { terminal, events, is_missing_events: false, warnings: Vec::new() })
+        let webhook = match &runs.webhook {
+            None => None,
+            Some(address) => {
+                let webhook = Webhook::new(address.reveal(), runs.webhook_secret.clone());
+                Some(webhook.map_err(|error| {
+                    CommandError::input(
+                        "invalid_webhook",
+                        error.to_string(),
+                        "Correct --webhook or `[runs] webhook`.",
+                    )
+                })?)
+            }
+        };
+        Ok(Self { terminal, events, webhook, is_missing_events: false, warnings: Vec::new() })
+    }
+
+    /// Where events are sent as well.
+    pub(super) fn webhook(&self) -> Option<Webhook> {
+        self.webhook.clone()
     }
 
     /// Something happened to the run.
@@ -65,8 +86,14 @@ impl Telling {
         self.terminal.progress(&format!("{}{whose} {what}{reason}: {message}", event.run));
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let at_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
+        let line = Line { event, at_ms, agent_run: run };
+        if let Some(webhook) = &self.webhook
+            && let Ok(line) = serde_json::to_value(&line)
+        {
+            webhook.send(&line);
+        }
         let Some((path, file)) = &mut self.events else { return };
-        let line = serde_json::to_string(&Line { event, at_ms, agent_run: run });
+        let line = serde_json::to_string(&line);
         let written = line
             .map_err(std::io::Error::other)
             .and_then(|line| file.write_all(format!("{line}\n").as_bytes()));

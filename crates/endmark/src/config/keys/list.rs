@@ -462,6 +462,18 @@ pub(crate) static KEYS: &[Key] = &[
         Place::Secret(access!(budget.webhook_secret)),
     ),
     key(
+        "runs.webhook",
+        environment::RUNS_WEBHOOK,
+        "an address that is sent each event of supervised runs",
+        Place::Secret(access!(runs.webhook)),
+    ),
+    key(
+        "runs.webhook_secret",
+        environment::RUNS_WEBHOOK_SECRET,
+        "what these events are signed with (HMAC-SHA256, in x-endmark-signature)",
+        Place::Secret(access!(runs.webhook_secret)),
+    ),
+    key(
         "disclose.always",
         environment::DISCLOSE_ALWAYS,
         "whether a reply that needed nothing is marked as well",

@@ -1,0 +1,50 @@
+//! `run --webhook`: events of a run come to an address, and a run never depends on that.
+
+use serde_json::Value;
+use testkit::{Answer, Received, Respond, Upstream};
+
+use crate::agent_run::place;
+use crate::serve::in_runtime;
+
+const WHOLE: &str = "printf '# Report\\n\\n## Summary\\n\\nAll is well. It was quiet.\\n' > report.md\n";
+
+/// Takes whatever comes.
+struct Listening;
+
+impl Respond for Listening {
+    fn respond(&self, _: &Received) -> Answer {
+        Answer::json(200, &Value::Null)
+    }
+}
+
+#[test]
+fn events_are_sent_signed_and_without_them_the_run_is_the_same() {
+    in_runtime(async {
+        let listener = Upstream::start(Listening).await;
+        let place = place("agent.sh", WHOLE).with_variable("ENDMARK_RUNS_WEBHOOK_SECRET", "shared");
+        let arguments =
+            ["run", "--json", "--template", "criteria.yaml", "--artifact", "report.md", "--webhook"];
+        let run = |address: &str| place.run(&[&arguments[..], &[address, "--", "./agent.sh"]].concat());
+        let ran = run(&listener.base_url());
+        assert_eq!((ran.code, &ran.envelope()["warnings"]), (0, &Value::from(Vec::<Value>::new())));
+        let events: Vec<Value> = listener
+            .requests()
+            .iter()
+            .map(|request| {
+                assert!(
+                    request.header("x-endmark-signature").is_some_and(|sign| sign.starts_with("sha256="))
+                );
+                serde_json::from_slice(&request.body).unwrap()
+            })
+            .collect();
+        let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+        assert_eq!(names, ["agent_run.started", "agent_run.succeeded"]);
+        assert_eq!(events[1]["agentRun"]["state"], "succeeded");
+
+        // Nobody listens: it is said, and that is all.
+        let ran = run("http://127.0.0.1:9/hook");
+        assert_eq!(ran.code, 0, "{}", ran.errors);
+        assert!(ran.output.contains("not all events came to the webhook"), "{}", ran.output);
+        assert_eq!(run("nowhere").code, 2);
+    });
+}
