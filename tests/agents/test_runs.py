@@ -52,7 +52,9 @@ class Supervised:
 
 CODEX = 'model_provider = "mock"\n[model_providers.mock]\nname = "mock"\nbase_url = "{root}/v1"\nwire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n'
 OPENCODE = """{"permission": {"bash": "allow"}, "provider": {"mock": {"npm": "@ai-sdk/openai-compatible",
-"options": {"baseURL": "{root}/v1", "apiKey": "dummy"}, "models": {"opencode-work": {"limit": {"context": 100000, "output": 4096}}}}}}"""
+"options": {"baseURL": "{root}/v1", "apiKey": "dummy"}, "models": {"opencode-work": LIMIT, "opencode-never": LIMIT, "opencode-full": LIMIT}}}}""".replace(
+    "LIMIT", '{"limit": {"context": 400000, "output": 4096}}'
+)
 GEMINI = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
 
 SUPERVISED = [
@@ -91,7 +93,7 @@ def environment(home: Path, root: str) -> dict[str, str]:
         "HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "dumb", "CI": "1", "NO_PROXY": "127.0.0.1",
         "HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9",
         "OPENAI_API_KEY": "dummy", "GEMINI_API_KEY": "dummy", "ANTHROPIC_API_KEY": "dummy",
-        "ANTHROPIC_BASE_URL": root, "GOOGLE_GEMINI_BASE_URL": root, "DISABLE_AUTOUPDATER": "1", "IS_SANDBOX": "1",
+        "OPENAI_BASE_URL": f"{root}/v1", "ANTHROPIC_BASE_URL": root, "GOOGLE_GEMINI_BASE_URL": root, "DISABLE_AUTOUPDATER": "1", "IS_SANDBOX": "1",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
     }  # fmt: skip
@@ -138,6 +140,33 @@ def tried(agent: Supervised, program: str, endmark: Path, root: str) -> tuple[bo
     return is_right, line
 
 
+# What the model does, and what comes of it through the run's own gateway: exit code, state, reason, attempt, tokens.
+THROUGH = {
+    "work": (0, "succeeded", None, 2, 440),
+    "never": (1, "released", "CONTEXT_EXHAUSTION", 3, 660),
+    "full": (1, "released", "CONTEXT_EXHAUSTION", 1, 360_020),
+}
+
+
+def through(agent: Supervised, program: str, endmark: Path, root: str) -> tuple[bool, str]:
+    is_right, cells = True, []
+    for kind, expected in THROUGH.items():
+        home = home_of(agent, root, f"through-{kind}")
+        words = [word.replace("-work", f"-{kind}") for word in agent.words]
+        options = ["--template", "criteria.yaml", "--artifact", "report.md", "--prompt", TASK, "--agent", agent.agent]
+        options += ["--through", "--limit-tokens", "200000"]
+        ran = started([str(endmark), "run", "--json", *options, "--", program, *words], home, root)
+        answer = json.loads(ran.stdout)
+        run = (answer["data"] or {}).get("agentRun") or {"tokenUsage": {}}
+        found = (ran.returncode, run.get("state"), run.get("reason"), run.get("attempt"), run["tokenUsage"].get("total"))
+        # Nothing was counted by what the agent says itself.
+        if found != expected or answer["warnings"]:
+            is_right = False
+            print(f"{agent.name} {kind}: {found}, expected {expected}\n{json.dumps(answer, indent=1)}\n{ran.stderr[-3000:]}")
+        cells.append(f"{found[1]}{f' {found[2]}' if found[2] else ''} at attempt {found[3]}, {found[4]} tokens")
+    return is_right, f"| {agent.name} | {' | '.join(cells)} |"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=Path, help="the endmark to test, in place of the release build")
@@ -147,6 +176,7 @@ def main() -> int:
     given = parser.parse_args()
     endmark = given.program.resolve() if given.program else gateway.program()
     failed, lines = 0, ["| agent | alone | `endmark run` |", "|---|---|---|"]
+    beside = ["| agent | a stub first | stubs alone | a stub, and a call over the threshold |", "|---|---|---|---|"]
     try:
         mocks.install()
         chosen = []
@@ -164,13 +194,19 @@ def main() -> int:
                 failed += not is_right
                 print(f"{'ok  ' if is_right else 'FAIL'}  {agent.name} ({time.monotonic() - begun:.0f} s)\n      {line}")
                 lines.append(line)
+                is_right, line = through(agent, program, endmark, mock.origin)
+                failed += not is_right
+                print(f"{'ok  ' if is_right else 'FAIL'}  {agent.name} through its own gateway\n      {line}")
+                beside.append(line)
     except SetUpError as problem:
         print(problem, file=sys.stderr)
         return 1
     if given.document:
         text = DOCUMENT.read_text()
-        marked = re.compile(r"(<!-- runs: written by tests/agents -->\n).*?(<!-- end -->)", re.DOTALL)
-        DOCUMENT.write_text(marked.sub(lambda found: found[1] + "\n".join(lines) + "\n" + found[2], text))
+        for name, table in (("runs", lines), ("through", beside)):
+            marked = re.compile(rf"(<!-- {name}: written by tests/agents -->\n).*?(<!-- end -->)", re.DOTALL)
+            text = marked.sub(lambda found, table=table: found[1] + "\n".join(table) + "\n" + found[2], text)
+        DOCUMENT.write_text(text)
     print(f"{failed} failed" if failed else "All as expected.")
     return 1 if failed else 0
 
