@@ -1,8 +1,8 @@
 //! The ledger of upstream calls: each is noted before it is made, and has one row when it is over.
 
-mod encoding;
+pub(crate) mod encoding;
 mod patience;
-mod slate;
+pub(crate) mod slate;
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-pub(crate) use encoding::clipped;
-pub(crate) use slate::{SLOTS, Slate, read};
+use encoding::clipped;
+use slate::{SLOTS, Slate};
 
 use crate::calls::{Call, CallSettled, CallStarted};
+use crate::queue::Queue;
 use crate::scrub::{Scrub, clean};
-use crate::writer::Queue;
 
 /// How often a request that waits for a slot looks whether the store has failed meanwhile.
 const SLOT_POLL_INTERVAL: Duration = Duration::from_millis(50);

@@ -35,6 +35,7 @@ mod ledger;
 mod location;
 mod outputs;
 mod owner;
+mod queue;
 mod recorder;
 mod records;
 mod runs;

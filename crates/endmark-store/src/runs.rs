@@ -1,10 +1,6 @@
 //! Supervised runs and their events: what is written of them, and by whom. (CG-4)
 
-use std::sync::Arc;
-
-use crate::engine;
-use crate::error::StoreError;
-use crate::recorder::Recorder;
+mod recorded;
 
 /// A run as it is written. The words are the supervisor's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -115,30 +111,4 @@ pub struct StoredRunEvent {
     pub reason: Option<String>,
     /// What there is to say.
     pub message: String,
-}
-
-impl Recorder {
-    /// Writes how a run stands and what happened, in one transaction; answers once it is committed.
-    pub async fn record_run(&self, run: RunRecord, events: Vec<RunEventRecord>) -> Result<(), StoreError> {
-        let run = RunRecord { command: self.clean(&run.command), evidence: self.clean(&run.evidence), ..run };
-        let run = match run.task {
-            // What had to be cleaned is not what was asked for any more.
-            Some(task) if self.clean(&task.asked) != task.asked => RunRecord { task: None, ..run },
-            task => RunRecord { task, ..run },
-        };
-        let events: Vec<RunEventRecord> = events
-            .into_iter()
-            .map(|event| RunEventRecord { message: self.clean(&event.message), ..event })
-            .collect();
-        let owner = Arc::clone(&self.store.owner);
-        self.store.writer.write(move |session| engine::runs::write(session, &owner, &run, &events)).await
-    }
-
-    /// Takes a run up whose supervisor was killed: from now on this process supervises it. False if it is not such a run, or
-    /// another process was faster.
-    pub async fn take_up_run(&self, id: &str) -> Result<bool, StoreError> {
-        let owner = Arc::clone(&self.store.owner);
-        let id = id.to_owned();
-        self.store.writer.write(move |session| engine::runs::take_up(session, &owner, &id)).await
-    }
 }

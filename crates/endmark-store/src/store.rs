@@ -2,21 +2,21 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use endmark_context::budget::Unit;
 
 use crate::engine::{
-    self, BUSY_TIMEOUT, LogFilter, Reader, budgets, compactions, outputs, recoveries, runs, usage,
+    self, BUSY_TIMEOUT, LogFilter, Reader, Session, budgets, compactions, outputs, recoveries, runs, usage,
 };
 use crate::error::StoreError;
 use crate::late::Late;
-use crate::ledger::{Ledger, Slate};
+use crate::ledger::Ledger;
+use crate::ledger::slate::Slate;
 use crate::location::StoreLocation;
 use crate::recorder::Recorder;
 use crate::records::{Condition, Health, Leftover, LogRow, Recovery};
 use crate::scrub::Scrub;
-use crate::writer::{QUEUE, Writer};
+use crate::writer::{QUEUE, Tuning, Writer};
 
 /// An open store. Cloning it is cheap; all clones share one writer.
 ///
@@ -72,13 +72,6 @@ pub struct Store {
     location: Arc<StoreLocation>,
 }
 
-/// What only tests choose differently.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Tuning {
-    pub(crate) busy_timeout: Duration,
-    pub(crate) queue: usize,
-}
-
 impl Store {
     /// Opens the store, creating its file (mode 0600) when it is not there, brings its tables up to date, and
     /// logs as `EXHAUSTED` what processes that are no longer alive left open (PC-7). It blocks: not for an
@@ -91,7 +84,7 @@ impl Store {
         let location = location.absolute();
         location.make_folder()?;
         let path = location.path();
-        let (session, owner) = engine::open(path, tuning.busy_timeout)?;
+        let (session, owner) = Session::open(path, tuning.busy_timeout)?;
         let slate = Arc::new(Slate::new(owner));
         let name = Arc::from(slate.owner());
         let writer = Writer::start(session, Arc::clone(&slate), path, tuning)?;
@@ -138,18 +131,17 @@ impl Store {
     /// Forgets cut replies, with their pieces, and upstream calls that are older than so many days, and kept outputs whose
     /// own days are over; answers how many rows that were.
     pub async fn forget_after(&self, keep_days: u32) -> Result<u64, StoreError> {
-        let mut forgotten =
-            self.writer.write(move |connection| recoveries::forget(connection, keep_days)).await?;
-        forgotten += self.writer.write(outputs::forget).await?;
-        forgotten += self.writer.write(move |connection| runs::forget(connection, keep_days)).await?;
-        forgotten += self.writer.write(compactions::forget).await?;
+        let mut forgotten = self.writer.write(move |session| recoveries::forget(session, keep_days)).await?;
+        forgotten += self.writer.write(|session| outputs::forget(session)).await?;
+        forgotten += self.writer.write(move |session| runs::forget(session, keep_days)).await?;
+        forgotten += self.writer.write(|session| compactions::forget(session)).await?;
         loop {
-            match self.writer.write(move |connection| usage::forget(connection, keep_days)).await? {
+            match self.writer.write(move |session| usage::forget(session, keep_days)).await? {
                 0 => break,
                 calls => forgotten += calls,
             }
         }
-        self.writer.write(budgets::forget).await?;
+        self.writer.write(|session| budgets::forget(session)).await?;
         Ok(forgotten)
     }
 
@@ -165,7 +157,13 @@ impl Store {
     /// Goes once through the queue, the writer and the file, for a readiness check.
     pub async fn health(&self) -> Result<Health, StoreError> {
         let has_failed = self.writer.failure().is_some();
-        let open_cuts = self.writer.write(move |session| engine::open_cuts(session, has_failed)).await?;
+        let open_cuts = move |session: &Session| {
+            if has_failed {
+                session.probe()?;
+            }
+            Ok(recoveries::open_cuts(session)?)
+        };
+        let open_cuts = self.writer.write(open_cuts).await?;
         let counts = self.writer.counts();
         Ok(Health {
             schema: engine::known_schema(),

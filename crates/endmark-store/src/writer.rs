@@ -1,26 +1,34 @@
 //! The one thread that writes: a bounded queue in, group commits, answers out.
 
-mod queue;
+mod desk;
 mod renewals;
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-pub(crate) use queue::{Queue, Work};
+use desk::Desk;
 pub(crate) use renewals::Renewals;
 
-use crate::engine::{Desk, Fault, Session};
+use crate::engine::{Fault, Session};
 use crate::error::StoreError;
-use crate::ledger::Slate;
+use crate::ledger::slate::Slate;
+use crate::queue::{Queue, Write};
 use crate::records::Leftover;
-use crate::store::Tuning;
 
 /// Writes that wait for the thread; when it is full, callers wait for room (a row is a few hundred bytes).
 pub(crate) const QUEUE: usize = 1024;
+
+/// What only tests choose differently.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tuning {
+    pub(crate) busy_timeout: Duration,
+    pub(crate) queue: usize,
+}
 
 /// The writing end of a store. Dropping it writes what is queued, then ends the thread.
 pub(crate) struct Writer {
@@ -59,7 +67,7 @@ pub(crate) struct Counts {
 }
 
 impl Writer {
-    /// Starts the thread on an open connection; the slate is let go of when the thread ends.
+    /// Starts the thread on an open session; the slate is let go of when the thread ends.
     pub(crate) fn start(
         session: Session,
         slate: Arc<Slate>,
@@ -70,7 +78,7 @@ impl Writer {
         let counters = Arc::new(Counters::default());
         let queue = Arc::new(Queue::new(tuning.queue));
         let busy_timeout = tuning.busy_timeout;
-        let desk = Desk::new(session, busy_timeout, &path, Arc::clone(&counters), Arc::clone(&queue))?;
+        let desk = Desk::new(session, busy_timeout, &path, Arc::clone(&counters), Arc::clone(&queue));
         let thread = thread::Builder::new()
             .name("endmark-store".to_owned())
             .spawn(move || desk.run(&slate))
@@ -142,14 +150,6 @@ impl Drop for Writer {
             let _ = thread.join();
         }
     }
-}
-
-/// One request to write, whatever its answer's type.
-pub(crate) trait Write: Send {
-    /// Does it, within the open transaction.
-    fn run(&mut self, session: &Session) -> Result<(), StoreError>;
-    /// Tells the caller, now that the transaction is committed or has failed.
-    fn answer(self: Box<Self>, failure: Option<&StoreError>);
 }
 
 struct Typed<T, F> {

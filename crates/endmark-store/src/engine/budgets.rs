@@ -11,7 +11,7 @@ use crate::calls::Call;
 use crate::engine::recoveries::natural;
 use crate::engine::{Fault, Reader};
 use crate::error::StoreError;
-use crate::ledger::clipped;
+use crate::ledger::encoding::clipped;
 use crate::owner;
 
 /// Holds a call in all its budgets, or says which one does not admit it.

@@ -14,6 +14,14 @@ pub(crate) enum Fault {
     Sqlite(rusqlite::Error),
     /// There is no such intent.
     NoSuchCut(CutId),
+    /// It is known already which file it is about.
+    Store(StoreError),
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
 }
 
 impl From<rusqlite::Error> for Fault {
@@ -27,6 +35,7 @@ impl StoreError {
         match fault {
             Fault::Sqlite(error) => Self::of_sqlite(path, error),
             Fault::NoSuchCut(id) => Self::NoSuchCut(*id),
+            Fault::Store(error) => error.clone(),
         }
     }
 

@@ -7,7 +7,8 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::engine::{budgets, migrate, recoveries, runs, usage};
 use crate::error::StoreError;
-use crate::{ledger, owner};
+use crate::ledger::slate;
+use crate::owner;
 
 /// Migrates, takes over what the dead left open, and registers, as it is told to, all under the database's write lock: two
 /// processes that start at once do it one after the other.
@@ -24,7 +25,7 @@ pub(crate) fn move_in<T>(
     let io_failed = |error| StoreError::of_io(path, &error);
     let dead = owner::dead(path).map_err(io_failed)?;
     for left in &dead {
-        for call in ledger::read(left.path()).map_err(io_failed)? {
+        for call in slate::read(left.path()).map_err(io_failed)? {
             usage::record(&transaction, &call).map_err(failed)?;
         }
     }

@@ -5,7 +5,7 @@ use rusqlite::{Connection, params};
 use crate::calls::{Call, Tokens};
 use crate::engine::moment::utc;
 use crate::engine::{Fault, budgets};
-use crate::ledger::clipped;
+use crate::ledger::encoding::clipped;
 
 /// Rows forgotten in one transaction: others wait for milliseconds, not for seconds.
 const FORGOTTEN_AT_ONCE: u32 = 5_000;

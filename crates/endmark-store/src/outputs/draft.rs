@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Handle, NewOutput};
+use crate::engine::Session;
 use crate::engine::outputs::{self, Piece};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -28,14 +29,14 @@ impl Store {
     /// Begins to keep an output (CX-5); what has expired is forgotten.
     pub async fn begin_output(&self, output: NewOutput) -> Result<OutputDraft, StoreError> {
         let handle = output.handle.clone();
-        self.writer.write(move |connection| outputs::begin(connection, &output)).await?;
+        self.writer.write(move |session| outputs::begin(session, &output)).await?;
         Ok(OutputDraft { store: self.clone(), handle, waiting: Vec::new(), ordinal: 0, bytes: 0, lines: 0 })
     }
 
     /// Notes that an output was read: its days begin anew.
     pub async fn touch_output(&self, handle: &Handle) -> Result<(), StoreError> {
         let handle = handle.clone();
-        self.writer.write(move |connection| outputs::touch(connection, handle.as_str())).await
+        self.writer.write(move |session| outputs::touch(session, handle.as_str())).await
     }
 }
 
@@ -61,14 +62,14 @@ impl OutputDraft {
         let (handle, format) = (self.handle.clone(), format.to_owned());
         let (bytes, lines) = (self.bytes, self.lines + i64::from(!ends_line));
         let finish =
-            move |connection: &_| outputs::finish(connection, handle.as_str(), &format, bytes, lines);
+            move |session: &Session| outputs::finish(session, handle.as_str(), &format, bytes, lines);
         self.store.writer.write(finish).await
     }
 
     /// Throws away what was pushed.
     pub async fn discard(self) -> Result<(), StoreError> {
         let handle = self.handle.clone();
-        self.store.writer.write(move |connection| outputs::discard(connection, handle.as_str())).await
+        self.store.writer.write(move |session| outputs::discard(session, handle.as_str())).await
     }
 
     async fn write(&mut self) -> Result<(), StoreError> {
@@ -91,6 +92,6 @@ impl OutputDraft {
         self.bytes += size;
         self.lines += i64::try_from(lines).unwrap_or(i64::MAX);
         let (handle, piece) = (self.handle.clone(), Arc::new(piece));
-        self.store.writer.write(move |connection| outputs::append(connection, handle.as_str(), &piece)).await
+        self.store.writer.write(move |session| outputs::append(session, handle.as_str(), &piece)).await
     }
 }

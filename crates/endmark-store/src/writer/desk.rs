@@ -5,23 +5,20 @@ mod renewal;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode};
-
-use crate::engine::usage;
+use crate::engine::{Recorded, Session};
 use crate::error::StoreError;
 use crate::files::Files;
-use crate::ledger::{Noted, Row, Slate};
+use crate::ledger::slate::Slate;
+use crate::ledger::{Noted, Row};
+use crate::queue::{Queue, Work, Write};
 use crate::records::Leftover;
-use crate::writer::{Counters, Queue, Work, Write};
-
-/// Pages of the journal after which it is moved into the file: four megabytes, as SQLite itself has it.
-const CHECKPOINT_PAGES: i32 = 1_000;
+use crate::writer::Counters;
 
 /// How long the journal is left alone after it could not be moved.
-const CHECKPOINT_REST: Duration = Duration::from_secs(1);
+const JOURNAL_REST: Duration = Duration::from_secs(1);
 
 /// How often a closing writer tries to commit rows before it leaves them on the slate.
 const LAST_TRIES: u32 = 1;
@@ -29,29 +26,25 @@ const LAST_TRIES: u32 = 1;
 /// Where the thread works.
 pub(crate) struct Desk {
     /// None where its files are gone, and could not be begun anew.
-    connection: Option<Connection>,
+    session: Option<Session>,
     files: Files,
     busy_timeout: Duration,
     path: Arc<Path>,
     counters: Arc<Counters>,
     queue: Arc<Queue>,
-    /// Pages in the journal, as SQLite said last.
-    pages: Arc<AtomicI32>,
 }
 
 impl Desk {
-    /// On an open connection.
+    /// On an open session.
     pub(crate) fn new(
-        connection: Connection,
+        session: Session,
         busy_timeout: Duration,
         path: &Arc<Path>,
         counters: Arc<Counters>,
         queue: Arc<Queue>,
-    ) -> Result<Self, StoreError> {
-        let pages = Arc::new(AtomicI32::new(0));
-        let connection = renewal::watched(connection, path, &pages)?;
+    ) -> Self {
         let (files, path) = (Files::note(path), Arc::clone(path));
-        Ok(Self { connection: Some(connection), files, busy_timeout, path, counters, queue, pages })
+        Self { session: Some(session), files, busy_timeout, path, counters, queue }
     }
 
     /// Writes until the queue is closed and empty.
@@ -75,12 +68,12 @@ impl Desk {
                 failure = self.queue.failure().filter(|_| resting_until.is_none());
             }
             let rests = resting_until.is_some_and(|until| Instant::now() < until);
-            if failure.is_none() && self.pages.load(Ordering::Relaxed) >= CHECKPOINT_PAGES {
+            if failure.is_none() && self.session.as_ref().is_some_and(Session::has_long_journal) {
                 if rests {
                     failure = self.queue.failure();
-                } else if let Err(error) = self.checkpoint() {
+                } else if let Err(error) = self.move_journal() {
                     self.counters.failures.fetch_add(1, Ordering::Relaxed);
-                    resting_until = Some(Instant::now() + CHECKPOINT_REST);
+                    resting_until = Some(Instant::now() + JOURNAL_REST);
                     failure = Some(error);
                 } else {
                     resting_until = None;
@@ -98,12 +91,12 @@ impl Desk {
             }
         }
         // Moves the journal into the file; should another process be in the way, SQLite does it later.
-        let _ = self.checkpoint();
+        let _ = self.move_journal();
         // It says by itself where that fails, and what stands there is lost then.
         let _ = slate.stay_in_place();
         let leftover = leave(&self.queue.end(), slate);
         let closers = self.queue.left(leftover);
-        drop(self.connection);
+        drop(self.session);
         slate.close();
         for closer in closers {
             // Nobody waits any more: fine.
@@ -111,14 +104,14 @@ impl Desk {
         }
     }
 
-    /// Rows that this connection has changed.
+    /// Rows that this session has changed.
     fn changes(&self) -> u64 {
-        self.connection.as_ref().map_or(0, Connection::total_changes)
+        self.session.as_ref().map_or(0, Session::changes)
     }
 
-    /// The connection to the files at the path.
-    fn connection(&self) -> Result<&Connection, StoreError> {
-        self.connection.as_ref().ok_or_else(|| self.gone("they were not there when it was last tried"))
+    /// The session on the files at the path.
+    fn session(&self) -> Result<&Session, StoreError> {
+        self.session.as_ref().ok_or_else(|| self.gone("they were not there when it was last tried"))
     }
 
     /// Says so where the store begins to fail, and where it works again.
@@ -136,22 +129,15 @@ impl Desk {
 
     /// Where nothing waits, only a write that changes something shows that the store works again.
     fn probe(&self) -> Result<(), StoreError> {
-        let probed = self.connection().and_then(|connection| {
-            probe(connection).map_err(|error| StoreError::of_sqlite(&self.path, &error))
-        });
+        let probed = self.session().and_then(Session::probe);
         if probed.is_err() {
             self.counters.failures.fetch_add(1, Ordering::Relaxed);
         }
         probed
     }
 
-    fn checkpoint(&self) -> Result<(), StoreError> {
-        self.connection()?
-            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i32>(0))
-            .map_err(|error| StoreError::of_sqlite(&self.path, &error))?;
-        // What could not be moved since others read it is moved after the next commit that finds it too long.
-        self.pages.store(0, Ordering::Relaxed);
-        Ok(())
+    fn move_journal(&self) -> Result<(), StoreError> {
+        self.session().and_then(Session::move_journal)
     }
 
     /// Runs a batch in one transaction. A write that fails is undone alone; if the transaction fails, all of
@@ -188,71 +174,24 @@ impl Desk {
     }
 
     fn transact(&self, writes: &mut [Box<dyn Write>], rows: &[Row]) -> Result<(), StoreError> {
-        let connection = self.connection()?;
-        self.execute("BEGIN IMMEDIATE")?;
+        let session = self.session()?;
+        session.begin()?;
         // What was spent before what is asked: a hold sees every call that is over.
         for row in rows {
-            if let Err(error) = usage::record(connection, &row.call) {
-                self.row_failed(connection, row, &error)?;
+            if let Recorded::Refused(error) = session.record(&row.call)? {
+                self.counters.refused_rows.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(
+                    request = row.call.started.request_id,
+                    error,
+                    "the store refuses the row of a call"
+                );
             }
         }
         for write in writes {
-            self.execute("SAVEPOINT one")?;
-            let result = write.run(connection);
-            // A full disk and the like end the whole transaction, whatever else the batch holds.
-            if let (Err(error), true) = (&result, connection.is_autocommit()) {
-                return Err(error.clone());
-            }
-            if result.is_err() {
-                self.execute("ROLLBACK TO one")?;
-            }
-            self.execute("RELEASE one")?;
+            session.write(|session| write.run(session))?;
         }
-        self.execute("COMMIT")
+        session.commit()
     }
-
-    /// A row that no table takes is left out, or it would keep all others back for ever; any other failure is the
-    /// store's.
-    fn row_failed(
-        &self,
-        connection: &Connection,
-        row: &Row,
-        error: &rusqlite::Error,
-    ) -> Result<(), StoreError> {
-        let is_the_rows = matches!(
-            error.sqlite_error_code(),
-            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
-        );
-        if is_the_rows && !connection.is_autocommit() {
-            self.counters.refused_rows.fetch_add(1, Ordering::Relaxed);
-            tracing::error!(request = row.call.started.request_id, %error, "the store refuses the row of a call");
-            return Ok(());
-        }
-        if !connection.is_autocommit() {
-            // The first error is the one to report.
-            let _ = connection.execute_batch("ROLLBACK");
-        }
-        Err(StoreError::of_sqlite(&self.path, error))
-    }
-
-    /// Runs a statement of the transaction itself; if it fails, the transaction is over.
-    fn execute(&self, sql: &str) -> Result<(), StoreError> {
-        let connection = self.connection()?;
-        let result = connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
-        result.map(|_| ()).map_err(|error| {
-            if !connection.is_autocommit() {
-                // The first error is the one to report.
-                let _ = connection.execute_batch("ROLLBACK");
-            }
-            StoreError::of_sqlite(&self.path, &error)
-        })
-    }
-}
-
-/// Writes something that changes nothing.
-pub(crate) fn probe(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute("UPDATE schema_migrations SET applied_at = applied_at WHERE version = 1", [])?;
-    Ok(())
 }
 
 /// Sees to it that the rows that could not be committed stand on the slate, and says what becomes of them.
@@ -284,6 +223,3 @@ fn leave(rows: &VecDeque<Row>, slate: &Slate) -> Leftover {
     }
     leftover
 }
-
-#[cfg(test)]
-mod tests;

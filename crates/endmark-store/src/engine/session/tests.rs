@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use crate::engine::Fault;
-use crate::store::Tuning;
+use crate::engine::{Fault, Session};
+use crate::writer::Tuning;
 use crate::{LogFilter, NoSecrets, Store, StoreError, StoreLocation};
 
 const PATIENT: Tuning = Tuning { busy_timeout: Duration::from_secs(30), queue: 4 };
@@ -97,13 +97,13 @@ async fn a_failed_write_is_undone_alone() {
     let store = Store::open_with(&location, PATIENT).unwrap();
     let lock = locked(&location);
     let insert = |model: &'static str, broken: bool| {
-        store.writer.write(move |connection: &Connection| -> Result<(), Fault> {
-            connection.execute(
+        store.writer.write(move |session: &Session| -> Result<(), Fault> {
+            session.connection.execute(
                 "INSERT INTO capabilities (upstream, model, prefill) VALUES ('u', ?1, 'p')",
                 [model],
             )?;
             if broken {
-                connection.execute("INSERT INTO no_such_table VALUES (1)", [])?;
+                session.connection.execute("INSERT INTO no_such_table VALUES (1)", [])?;
             }
             Ok(())
         })
@@ -133,8 +133,8 @@ async fn a_lock_that_lasts_and_a_full_disk_are_said_and_then_writing_goes_on() {
     drop(lock);
 
     let pages = |limit: u32| {
-        store.writer.write(move |connection: &Connection| {
-            connection.query_row(&format!("PRAGMA max_page_count = {limit}"), [], |_| Ok(()))?;
+        store.writer.write(move |session: &Session| {
+            session.connection.query_row(&format!("PRAGMA max_page_count = {limit}"), [], |_| Ok(()))?;
             Ok(())
         })
     };

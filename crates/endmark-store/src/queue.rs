@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use super::Write;
+use crate::engine::Session;
 use crate::error::StoreError;
 use crate::ledger::Row;
 use crate::records::Leftover;
@@ -28,6 +28,14 @@ const FILE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long rows rest after a transaction failed.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(500);
+
+/// One request to write, whatever its answer's type.
+pub(crate) trait Write: Send {
+    /// Does it, within the open transaction.
+    fn run(&mut self, session: &Session) -> Result<(), StoreError>;
+    /// Tells the caller, now that the transaction is committed or has failed.
+    fn answer(self: Box<Self>, failure: Option<&StoreError>);
+}
 
 /// The queue of one writer.
 pub(crate) struct Queue {

@@ -1,53 +1,27 @@
 //! What is done where the store's files were removed, or others put in their place, while it is open.
 
-use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
-
-use rusqlite::Connection;
-use rusqlite::hooks::Wal;
-
 use super::Desk;
-use crate::engine::connection::open_for_writing;
-use crate::engine::moving_in::move_in;
+use crate::engine::Session;
 use crate::error::StoreError;
 use crate::files::Files;
-use crate::ledger::Slate;
-
-/// The connection, with the pages of its journal counted: SQLite moves that by itself, too, but tells nobody where that
-/// fails.
-pub(super) fn watched(
-    mut connection: Connection,
-    path: &Path,
-    pages: &Arc<AtomicI32>,
-) -> Result<Connection, StoreError> {
-    let seen = Arc::clone(pages);
-    let hook = move |_: &mut Wal, pages: i32| {
-        seen.store(pages, Ordering::Relaxed);
-        Ok(())
-    };
-    connection.wal_hook(Some(hook)).map_err(|error| StoreError::of_sqlite(path, &error))?;
-    Ok(connection)
-}
+use crate::ledger::slate::Slate;
 
 impl Desk {
     /// Sees to it that what is written next is written where it is looked for.
     pub(super) fn stay_in_place(&mut self, slate: &Slate) -> Result<(), StoreError> {
-        let is_in_place = self.connection.is_some() && self.files.are_in_place();
+        let is_in_place = self.session.is_some() && self.files.are_in_place();
         // Its failure is the slate's own, and does not keep rows from the store.
         let noted = slate.stay_in_place();
         if is_in_place {
             return Ok(());
         }
-        if let Some(old) = self.connection.take() {
+        if let Some(old) = self.session.take() {
             tracing::error!(
                 store = %self.path.display(),
                 "the files of the store were removed or replaced while they were open: it is begun anew, without what was \
                  recorded before"
             );
-            // What is in its journal belongs to the old one, wherever that is by now.
-            let _ = old.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-            drop(old);
+            old.abandon();
             self.files.remove_left_behind();
         }
         let renewed =
@@ -56,11 +30,8 @@ impl Desk {
     }
 
     fn renew(&mut self) -> Result<(), StoreError> {
-        let mut connection = open_for_writing(&self.path, self.busy_timeout)?;
-        move_in(&mut connection, &self.path, || Ok(()))?;
-        self.connection = Some(watched(connection, &self.path, &self.pages)?);
+        self.session = Some(Session::open_anew(&self.path, self.busy_timeout)?);
         self.files = Files::note(&self.path);
-        self.pages.store(0, Ordering::Relaxed);
         self.counters.renewals.note();
         Ok(())
     }

@@ -1,0 +1,105 @@
+//! Summaries of conversations in the store, and the outputs that have a name.
+
+use super::KeptSummary;
+use crate::engine::compactions;
+use crate::error::StoreError;
+use crate::outputs::Handle;
+use crate::store::Store;
+
+impl Store {
+    /// What the beginnings of conversations with this first turn were condensed to, for this owner.
+    pub async fn summaries(&self, owner: &str, first_sha256: &str) -> Result<Vec<KeptSummary>, StoreError> {
+        let (owner, first) = (owner.to_owned(), first_sha256.to_owned());
+        self.writer.write(move |session| compactions::of(session, &owner, &first)).await
+    }
+
+    /// Keeps one for this owner, until it was not used for so many days (0: for ever).
+    pub async fn keep_summary(
+        &self,
+        owner: &str,
+        keep_days: u32,
+        summary: KeptSummary,
+    ) -> Result<(), StoreError> {
+        let owner = owner.to_owned();
+        self.writer.write(move |session| compactions::keep(session, &owner, keep_days, &summary)).await
+    }
+
+    /// The bytes of the smallest request that was condensed, if one was: no smaller one has to be looked up.
+    pub async fn least_summarised_bytes(&self) -> Result<Option<u64>, StoreError> {
+        self.writer.write(|session| compactions::least_bytes(session)).await
+    }
+
+    /// The handle under which this owner's value of this name was kept, if it still is.
+    pub async fn output_named(&self, owner: &str, name: &str) -> Result<Option<Handle>, StoreError> {
+        let (owner, name) = (owner.to_owned(), name.to_owned());
+        let handle = self.writer.write(move |session| compactions::named(session, &owner, &name)).await?;
+        Ok(handle.as_deref().and_then(Handle::parse))
+    }
+
+    /// Gives a kept output a name, by which its owner finds it again.
+    pub async fn name_output(&self, handle: &Handle, owner: &str, name: &str) -> Result<(), StoreError> {
+        let (handle, owner, name) = (handle.clone(), owner.to_owned(), name.to_owned());
+        self.writer.write(move |session| compactions::name(session, handle.as_str(), &owner, &name)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{NewOutput, StoreLocation};
+
+    fn summary(turns: u64) -> KeptSummary {
+        KeptSummary {
+            first_sha256: "first".to_owned(),
+            turns,
+            sha256: format!("of {turns}"),
+            items: vec!["{\n \"a\":1}".to_owned(), "{\"b\":\"x\\ny\"}".to_owned()],
+            mode: "window".to_owned(),
+            tokens_before: 30_000,
+            tokens_after: 9_000,
+            handle: None,
+            bytes: 120_000 + turns,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_summary_is_found_by_its_owner_alone_also_after_a_restart() {
+        let folder = tempfile::tempdir().unwrap();
+        let location = StoreLocation::sqlite(folder.path().join("s.db"));
+        let store = Store::open(&location).unwrap();
+        assert_eq!(store.least_summarised_bytes().await.unwrap(), None);
+        store.keep_summary("client:a", 30, summary(12)).await.unwrap();
+        store.keep_summary("client:a", 30, summary(20)).await.unwrap();
+        store.close().await;
+        let store = Store::open(&location).unwrap();
+        let mut found = store.summaries("client:a", "first").await.unwrap();
+        found.sort_by_key(|summary| summary.turns);
+        assert_eq!(found, [summary(12), summary(20)]);
+        assert_eq!(store.summaries("client:b", "first").await.unwrap(), []);
+        assert_eq!(store.summaries("client:a", "other").await.unwrap(), []);
+        assert_eq!(store.least_summarised_bytes().await.unwrap(), Some(120_012));
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_name_goes_with_its_output() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&StoreLocation::sqlite(folder.path().join("s.db"))).unwrap();
+        let handle = Handle::random().unwrap();
+        let new = NewOutput { handle: handle.clone(), owner: "client:a".to_owned(), keep_days: 30 };
+        let mut draft = store.begin_output(new).await.unwrap();
+        draft.push(b"all of it").await.unwrap();
+        draft.keep("text").await.unwrap();
+        store.name_output(&handle, "client:a", "n").await.unwrap();
+        assert_eq!(store.output_named("client:a", "n").await.unwrap(), Some(handle.clone()));
+        assert_eq!(store.output_named("client:b", "n").await.unwrap(), None);
+        let gone = handle.clone();
+        store
+            .writer
+            .write(move |session| crate::engine::outputs::discard(session, gone.as_str()))
+            .await
+            .unwrap();
+        assert_eq!(store.output_named("client:a", "n").await.unwrap(), None);
+        store.close().await;
+    }
+}
