@@ -11,10 +11,10 @@ use std::borrow::Cow;
 use endmark_context::conversation::{Changes, Conversation, Edit, EditError};
 
 use crate::edit::Edits;
-use crate::format::WireFormat;
 use crate::json::{JsonError, Kind, Value};
+use crate::wire_format::WireFormat;
 pub use read::{Placed, Slot, Spot};
-pub(crate) use read::{media_in, text_of_parts};
+pub(crate) use read::{media_in, text_of_parts, text_or_json};
 
 /// The member by which a client of Anthropic's marks up to where a prompt is to be cached.
 const CACHE_MARKER: &str = "cache_control";

@@ -3,21 +3,9 @@
 //! Everything that differs between formats stands behind [`WireFormat`]. A further format is a folder that
 //! implements it, and one line of [`FORMATS`].
 
-use std::fmt;
-
-use endmark_context::conversation::{Order, Role};
-
-use crate::ask::{Ask, Asked, Terms};
-use crate::closing::LimitPlace;
-use crate::conversation::Placed;
-use crate::error::{ProviderError, ResponseError};
-use crate::json::Value;
 use crate::provider::Provider;
-use crate::request::{Address, Request, Tool, View};
-use crate::response::{Reply, ReplyEdit};
-use crate::sse::data_frame;
-use crate::stream::Reader;
-use crate::writer::Writer;
+use crate::request::Address;
+pub use crate::wire_format::WireFormat;
 use crate::{anthropic_messages, gemini, openai_chat, openai_responses};
 
 /// Every format that is spoken.
@@ -62,147 +50,22 @@ pub fn named(name: &str) -> Option<&'static dyn WireFormat> {
     FORMATS.into_iter().find(|format| format.name() == name)
 }
 
-/// What differs between formats. Its values have no state: that of a stream is in what they make.
-pub trait WireFormat: fmt::Debug + Send + Sync {
-    /// The literal name, as `openai_chat`.
-    fn name(&self) -> &'static str;
-
-    /// Its name for people.
-    fn title(&self) -> &'static str;
-
-    /// Who gave it.
-    fn provider(&self) -> &'static Provider;
-
-    /// The path of its requests, with `{model}` where it names one.
-    fn route(&self) -> &'static str;
-
-    /// What a call in it does, in the words of OpenTelemetry's conventions (`gen_ai.operation.name`).
-    fn operation(&self) -> &'static str {
-        "chat"
+impl Provider {
+    /// Every provider that has a format, in the formats' order.
+    ///
+    /// ```
+    /// use endmark_wire::provider::Provider;
+    /// let names: Vec<&str> = Provider::all().iter().map(|provider| provider.name).collect();
+    /// assert_eq!(names, ["openai", "anthropic", "gemini"]);
+    /// ```
+    pub fn all() -> Vec<&'static Self> {
+        let mut all: Vec<&'static Self> = FORMATS.into_iter().map(WireFormat::provider).collect();
+        all.dedup();
+        all
     }
 
-    /// Whether a path is one of the provider's alone, be it of replies or not.
-    fn owns(&self, path: &str) -> bool;
-
-    /// What this path says, if it is one of the format's.
-    fn address(&self, path: &str, query: Option<&str>) -> Option<Address>;
-
-    /// Whether every request has to name a limit, so that one says little of what its client wants.
-    fn limit_is_required(&self) -> bool {
-        false
-    }
-
-    /// Where a request limits its reply.
-    fn limit_place(&self) -> LimitPlace;
-
-    /// Whether a conversation in which tools were called has to offer tools.
-    fn calls_need_tools(&self) -> bool {
-        false
-    }
-
-    /// Whether client libraries wait for a stream's last event, whatever came before it.
-    fn wants_last_event(&self) -> bool {
-        false
-    }
-
-    /// The header that a key of the provider's stands in, and what stands before it.
-    fn credential(&self) -> (&'static str, &'static str) {
-        ("authorization", "Bearer ")
-    }
-
-    /// What a body has to be, for a client that sent another: a sentence.
-    fn hint(&self) -> &'static str;
-
-    /// What a request says.
-    fn view(&self, root: Value<'_>, address: &Address) -> View;
-
-    /// The tools a request offers.
-    fn tools(&self, root: Value<'_>) -> Vec<Tool>;
-
-    /// The field in which a request has its conversation.
-    fn conversation_field(&self) -> &'static str;
-
-    /// Whether a conversation that is no list is one turn.
-    fn is_turn_alone(&self, _conversation: Value<'_>) -> bool {
-        false
-    }
-
-    /// What is demanded of the order of turns.
-    fn order(&self) -> Order;
-
-    /// What stands in a request that has results of tools: one of these, or there is none.
-    fn words_of_results(&self) -> &'static [&'static str];
-
-    /// The same for calls of tools.
-    fn words_of_calls(&self) -> &'static [&'static str];
-
-    /// Who speaks in an item of a conversation: results of tools may stand in turns of the user's. None where that cannot be
-    /// read.
-    fn role(&self, item: Value<'_>) -> Option<Role>;
-
-    /// Who speaks in an item of a conversation, and its parts; what is wrong with it, where it is none.
-    fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str>;
-
-    /// A turn of the user's that says this.
-    fn user_turn(&self, text: &str) -> String;
-
-    /// The turns that results of tools stand in, which are given as they are written.
-    fn result_turns(&self, results: Vec<String>) -> Vec<String>;
-
-    /// What stands in the place of the result of this call.
-    fn absent_result(&self, call: Value<'_>, text: &str) -> String;
-
-    /// The id of the response that a request goes on from, where its server is to remember that.
-    fn goes_on_from<'a>(&self, _root: Value<'a>) -> Option<Value<'a>> {
-        None
-    }
-
-    /// Whether a request to this path, that is for no reply, may go on from a response.
-    fn goes_on_in(&self, _path: &str) -> bool {
-        false
-    }
-
-    /// See [`Request::asking`].
-    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked>;
-
-    /// See [`Request::path_for`].
-    fn path_for(&self, address: &Address, model: &str, stream: bool) -> Option<String>;
-
-    /// See [`Request::path_elsewhere`].
-    fn path_elsewhere(&self, _address: &Address, _model: &str, _stream: bool) -> String {
-        self.route().to_owned()
-    }
-
-    /// The body of the request for another model.
-    fn with_model(&self, request: &Request, model: &str) -> Vec<u8>;
-
-    /// See [`Request::echoes`].
-    fn echoes(&self, request: &Request, so_far: &str) -> Vec<String>;
-
-    /// Whether a document is a response of this format, as its own fields say.
-    fn has_written(&self, root: Value<'_>) -> bool;
-
-    /// What a response says.
-    fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError>;
-
-    /// Begins to change a response.
-    fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a>;
-
-    /// See [`Request::stream`].
-    fn reader(&self, request: &Request, keep_bytes: usize) -> Box<dyn Reader>;
-
-    /// See [`Request::writer`].
-    fn writer(&self, request: &Request, keep_bytes: usize) -> Box<dyn Writer>;
-
-    /// The error that a body holds, if it holds one.
-    fn read_error(&self, root: Value<'_>) -> Option<ProviderError>;
-
-    /// An error's body in the provider's shape, so that client libraries raise their own exceptions; `kind`
-    /// begins with `endmark_`, and the message says what to do next.
-    fn error_body(&self, status: u16, kind: &str, message: &str) -> Vec<u8>;
-
-    /// The same as the last event of a stream.
-    fn error_event(&self, status: u16, kind: &str, message: &str) -> Vec<u8> {
-        data_frame(&self.error_body(status, kind, message))
+    /// The formats it gave.
+    pub fn formats(&self) -> impl Iterator<Item = &'static dyn WireFormat> {
+        FORMATS.into_iter().filter(move |format| format.provider() == self)
     }
 }

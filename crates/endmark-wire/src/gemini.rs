@@ -32,12 +32,12 @@ use crate::ask::{Ask, Asked, Terms};
 use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
-use crate::format::WireFormat;
 use crate::json::{Kind, Value};
 use crate::provider::Provider;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
 use crate::stream::Reader;
+use crate::wire_format::WireFormat;
 use crate::writer::Writer;
 
 pub use stop::stop_of;

@@ -9,8 +9,8 @@ use endmark_text::{CompleteError, Completed, Format, complete};
 
 use crate::conversation::{Slot, items};
 use crate::edit::Edits;
-use crate::format::WireFormat;
 use crate::json::{Value, quoted};
+use crate::wire_format::WireFormat;
 
 /// The member in which closed arguments say that they were cut off.
 const CUT: &str = "endmark_cut";

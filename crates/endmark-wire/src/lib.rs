@@ -22,6 +22,7 @@ pub mod response;
 pub mod saved;
 pub mod sse;
 pub mod stream;
+mod wire_format;
 pub mod writer;
 
 pub use model_in_path::model_in_path;

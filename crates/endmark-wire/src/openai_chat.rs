@@ -25,7 +25,7 @@ pub use crate::error::{ProviderError, RequestError, ResponseError};
 pub use crate::reply::{
     Choice, Delta, Event as Chunk, EventError as ChunkError, Finish, Piece, ToolCall, Usage,
 };
-pub(crate) use conversation::text_or_json;
+
 pub(crate) use error::read_error_field;
 pub use error::{error_body, read_error};
 pub use finish::{StoppedBy, finish_of};

@@ -26,7 +26,6 @@ use crate::ask::{Ask, Asked, Terms};
 use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
-use crate::format::WireFormat;
 use crate::json::{Kind, Value, quoted};
 use crate::openai_chat::{OPENAI, error_body};
 use crate::provider::Provider;
@@ -34,6 +33,7 @@ use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
 use crate::sse::event_frame;
 use crate::stream::Reader;
+use crate::wire_format::WireFormat;
 use crate::writer::Writer;
 
 /// Where OpenAI has it, and where Azure does.

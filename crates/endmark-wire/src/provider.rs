@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::format::{FORMATS, WireFormat};
-
 /// A provider, whose formats others speak, too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Provider {
@@ -26,19 +24,6 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Every provider that has a format, in the formats' order.
-    ///
-    /// ```
-    /// use endmark_wire::provider::Provider;
-    /// let names: Vec<&str> = Provider::all().iter().map(|provider| provider.name).collect();
-    /// assert_eq!(names, ["openai", "anthropic", "gemini"]);
-    /// ```
-    pub fn all() -> Vec<&'static Self> {
-        let mut all: Vec<&'static Self> = FORMATS.into_iter().map(WireFormat::provider).collect();
-        all.dedup();
-        all
-    }
-
     /// Where its API begins, for everybody.
     pub fn base_url(&self) -> String {
         format!("{}{}", self.origin, self.base_path)
@@ -53,11 +38,6 @@ impl Provider {
     /// ```
     pub fn base_url_at(&self, origin: &str) -> String {
         format!("{origin}{}", if self.adds_version { "" } else { self.base_path })
-    }
-
-    /// The formats it gave.
-    pub fn formats(&self) -> impl Iterator<Item = &'static dyn WireFormat> {
-        FORMATS.into_iter().filter(move |format| format.provider() == self)
     }
 }
 

@@ -11,11 +11,11 @@ use crate::ask::{Ask, Asked, Terms};
 use crate::conversation::{Slot, items};
 use crate::edit::Edits;
 use crate::error::{RequestError, ResponseError};
-use crate::format::WireFormat;
 use crate::history::{calls, repaired, wants_arguments};
 use crate::json::{Kind, Value, quoted};
 use crate::response::Response;
 use crate::stream::Reader;
+use crate::wire_format::WireFormat;
 use crate::writer::Writer;
 
 /// What a request's address says of it, where the body does not.

@@ -7,10 +7,10 @@ use std::ops::Range;
 use serde_json::value::RawValue;
 
 use crate::error::ResponseError;
-use crate::format::WireFormat;
 use crate::json::Value;
 use crate::reply::{Choice, ToolCall, Usage};
 use crate::request::Request;
+use crate::wire_format::WireFormat;
 use crate::writer::End;
 
 /// What a response says, whatever its format.

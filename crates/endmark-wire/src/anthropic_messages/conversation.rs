@@ -4,9 +4,8 @@ use std::borrow::Cow;
 
 use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult};
 
-use crate::conversation::{Placed, Slot, media_in, text_of_parts};
+use crate::conversation::{Placed, Slot, media_in, text_of_parts, text_or_json};
 use crate::json::{Fields, Value, quoted};
-use crate::openai_chat::text_or_json;
 
 /// The results of a message's calls come first behind it; turns of the user that follow each other are one to the server.
 pub(super) const ORDER: Order =

@@ -132,6 +132,15 @@ pub(crate) fn text_of_parts(value: Value<'_>) -> Cow<'_, str> {
     whole
 }
 
+/// The characters of a string, or another value as it is written.
+pub(crate) fn text_or_json(value: Value<'_>) -> Cow<'_, str> {
+    match value.kind() {
+        Kind::String => value.text().unwrap_or_default(),
+        Kind::Null => Cow::default(),
+        Kind::Object | Kind::Array | Kind::Number | Kind::Bool => Cow::Borrowed(value.raw()),
+    }
+}
+
 /// The images and files in a list of parts: all that have a kind and no text.
 pub(crate) fn media_in(value: Value<'_>) -> Vec<Media<'_>> {
     let others = value.items().filter(|part| part.field("text").is_none());

@@ -6,9 +6,8 @@ use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResul
 
 use super::candidate::{is_thought, signature_of};
 use super::request::{CALL, either};
-use crate::conversation::{Placed, Slot};
+use crate::conversation::{Placed, Slot, text_or_json};
 use crate::json::{Kind, Value, quoted};
-use crate::openai_chat::text_or_json;
 
 /// As many results as there were calls, in one turn right behind them; the first turn is the user's.
 pub(super) const ORDER: Order =

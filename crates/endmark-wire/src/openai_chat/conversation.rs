@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult};
 
-use crate::conversation::{Placed, Slot, Spot, media_in, text_of_parts};
-use crate::json::{Fields, Kind, Value, quoted};
+use crate::conversation::{Placed, Slot, Spot, media_in, text_of_parts, text_or_json};
+use crate::json::{Fields, Value, quoted};
 
 /// Every call of a message is answered right behind it.
 pub(super) const ORDER: Order =
@@ -115,15 +115,6 @@ fn function<'a>(id: Option<Cow<'a, str>>, function: Value<'a>) -> Call<'a> {
         name: function.field("name").and_then(Value::text).unwrap_or_default(),
         arguments: arguments.map(text_or_json).unwrap_or_default(),
         can_be_answered: true,
-    }
-}
-
-/// The characters of a string, or another value as it is written.
-pub(crate) fn text_or_json(value: Value<'_>) -> Cow<'_, str> {
-    match value.kind() {
-        Kind::String => value.text().unwrap_or_default(),
-        Kind::Null => Cow::default(),
-        Kind::Object | Kind::Array | Kind::Number | Kind::Bool => Cow::Borrowed(value.raw()),
     }
 }
 

@@ -14,7 +14,6 @@ use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
-use crate::format::WireFormat;
 use crate::json::{Kind, Value, quoted};
 use crate::provider::Provider;
 use crate::reply::{Event, EventError, Received, ToolCall, Usage};
@@ -22,6 +21,7 @@ use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
 use crate::sse::Frame;
 use crate::stream::Reader;
+use crate::wire_format::WireFormat;
 use crate::writer::{End, Writer};
 
 /// What Azure's paths begin with.

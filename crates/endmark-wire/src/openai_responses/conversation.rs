@@ -7,9 +7,8 @@ use std::borrow::Cow;
 
 use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult};
 
-use crate::conversation::{Placed, Slot, media_in, text_of_parts};
+use crate::conversation::{Placed, Slot, media_in, text_of_parts, text_or_json};
 use crate::json::{Fields, Kind, Value, quoted};
-use crate::openai_chat::text_or_json;
 
 /// Calls are paired with their outputs by id, wherever they stand.
 pub(super) const ORDER: Order =
