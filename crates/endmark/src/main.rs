@@ -25,6 +25,11 @@ mod terminal;
 
 use std::process::ExitCode;
 
+/// A static program has musl's allocator, which takes one lock for all threads.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     run::run(std::env::args_os().collect(), config::Environment::new(std::env::vars_os())).into()
 }

@@ -34,4 +34,7 @@ pub(crate) struct Doctor {
     /// Try the hooks in the settings of agents, and nothing else
     #[arg(long)]
     pub(crate) hooks: bool,
+    /// Ask the gateway that this configuration describes whether it is ready, and nothing else
+    #[arg(long, conflicts_with = "hooks")]
+    pub(crate) serving: bool,
 }

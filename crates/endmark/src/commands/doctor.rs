@@ -2,6 +2,7 @@
 
 mod hooks;
 mod machine;
+mod serving;
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -36,6 +37,9 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
             return checks::answer(&[check], context.terminal.output);
         }
     };
+    if arguments.serving {
+        return checks::answer(&[serving::check(&effective.settings)], context.terminal.output);
+    }
     let mut checks = checks::of_configuration(&effective, &context.environment);
     checks.push(store(&effective));
     checks.extend(machine::checks(&effective));

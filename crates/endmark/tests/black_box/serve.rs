@@ -180,3 +180,29 @@ fn doctor_finds_an_upstream_that_answers_and_one_that_does_not() {
         assert_eq!((is_ok("upstreams.there"), is_ok("upstreams.gone")), (json!(true), json!(false)));
     });
 }
+
+#[test]
+fn doctor_asks_a_gateway_whether_it_is_ready() {
+    let place = Place::new();
+    let served = Served::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
+    let listen = format!("listen={}", served.address);
+    let ready = place.run(&["doctor", "--serving", "--set", &listen]);
+    assert_eq!(ready.code, 0, "{}{}", ready.output, ready.errors);
+    served.end("-TERM");
+    let gone = place.run(&["doctor", "--serving", "--set", &listen]);
+    assert_eq!(gone.code, 1, "{}{}", gone.output, gone.errors);
+    // Somebody else's server is no gateway.
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = format!("listen={}", other.local_addr().unwrap());
+    let answering = std::thread::spawn(move || {
+        use std::io::Write as _;
+        let mut stream = other.accept().unwrap().0;
+        let mut head = [0; 64];
+        let _ = stream.read(&mut head).unwrap();
+        stream.write_all(b"HTTP/1.1 404 Not Found\r\n\r\n").unwrap();
+    });
+    let no_gateway = place.run(&["doctor", "--serving", "--set", &listen]);
+    answering.join().unwrap();
+    assert_eq!(no_gateway.code, 1);
+    assert!(no_gateway.output.contains("no gateway"), "{}", no_gateway.output);
+}

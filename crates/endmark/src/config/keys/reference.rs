@@ -27,7 +27,7 @@ A key of a section is written below the section's name:
     [resume]
     mode = \"on\"
 
-The README explains the keys that most users need. This page is generated from the list of keys in the source.
+[Reference in short](reference.md) has the keys that most users need. This page is generated from the list of keys in the source.
 ";
 
 fn words<T: Choice>() -> String {

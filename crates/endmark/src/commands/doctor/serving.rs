@@ -1,0 +1,61 @@
+//! Whether the gateway that the configuration describes is up: what a container asks again and again.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::checks::Check;
+use crate::config::Settings;
+
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// A status line is far shorter.
+const LINE_LIMIT_BYTES: u64 = 1024;
+const REQUEST: &[u8] = b"GET /endmark/readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+const HINT: &str = "Start it with `endmark serve`, or name the configuration it was started with.";
+
+/// Asks the listener for its readiness; one that speaks TLS is only connected to, as its certificate is for its name.
+pub(super) fn check(settings: &Settings) -> Check {
+    let address = reachable(settings.listen);
+    let asked = if settings.tls.certificate.is_some() {
+        connect(address).map(|_| None)
+    } else {
+        ask(address).map(Some)
+    };
+    match asked {
+        Ok(None) => {
+            Check::passed("serving", format!("something listens on {address}; TLS is not looked into"))
+        }
+        Ok(Some(200)) => Check::passed("serving", format!("the gateway on {address} is ready")),
+        Ok(Some(503)) => Check::failed("serving", format!("the gateway on {address} is stopping"), HINT),
+        Ok(Some(_)) => Check::failed("serving", format!("what listens on {address} is no gateway"), HINT),
+        Err(error) => Check::failed("serving", format!("cannot ask {address}: {error}"), HINT),
+    }
+}
+
+/// Where this machine reaches a listener that listens on all its addresses.
+fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}
+
+fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    Ok(stream)
+}
+
+/// The status, or 0 if the answer is not HTTP.
+fn ask(address: SocketAddr) -> io::Result<u16> {
+    let mut stream = connect(address)?;
+    stream.write_all(REQUEST)?;
+    let mut line = Vec::new();
+    BufReader::new(stream).take(LINE_LIMIT_BYTES).read_until(b'\n', &mut line)?;
+    let line = String::from_utf8_lossy(&line);
+    let status = line.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
+    Ok(status.unwrap_or_default())
+}

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Packs a built `endmark` for each way in which people install programs.
+
+    pack.py --out FOLDER --target TRIPLE=PROGRAM…
+
+`cargo xtask dist` builds the programs and calls this. The same programs and the same SOURCE_DATE_EPOCH give the same
+bytes. The manual and the completions are printed by the program for this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import debian
+import image
+import npm
+import sbom
+import wheel
+from archive import Entry, compressed, tar, with_folders
+
+ROOT = Path(__file__).resolve().parents[2]
+SHELLS = {"bash": "endmark.bash", "zsh": "_endmark", "fish": "endmark.fish"}
+LARGEST_PROGRAM_BYTES = 25_000_000
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One kind of machine, as each packager names it."""
+
+    triple: str
+    name: str
+    debian: str
+    oci: str
+    node: str
+
+
+MACHINES = {
+    machine.triple: machine
+    for machine in [
+        Machine("x86_64-unknown-linux-musl", "x86_64", "amd64", "amd64", "x64"),
+        Machine("aarch64-unknown-linux-musl", "aarch64", "arm64", "arm64", "arm64"),
+    ]
+}
+
+
+@dataclass(frozen=True)
+class Release:
+    """What all packages have in common."""
+
+    version: str
+    epoch: int
+    summary: str
+    readme: str
+    licences: dict[str, bytes]
+    manual: dict[str, bytes]
+    completions: dict[str, bytes]
+
+
+def answer(program: Path, *arguments: str) -> bytes:
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+    return subprocess.run([program, *arguments], check=True, stdout=subprocess.PIPE, env=environment).stdout
+
+
+def commands(program: Path) -> list[str]:
+    """The names that the program's own help lists."""
+    listed = answer(program, "--help").decode().partition("\nCommands:\n")[2].partition("\n\n")[0]
+    return [name for name in re.findall(r"^  ([a-z-]+)", listed, re.MULTILINE) if name != "help"]
+
+
+def release(program: Path) -> Release:
+    version = answer(program, "--version").decode().split()[-1]
+    manual = {"endmark.1": answer(program, "man")}
+    manual |= {f"endmark-{name}.1": answer(program, "man", name) for name in commands(program)}
+    return Release(
+        version=version,
+        epoch=int(os.environ["SOURCE_DATE_EPOCH"]),
+        summary="Keeps the work of language-model agents whole",
+        readme=(ROOT / "README.md").read_text(),
+        licences={name: (ROOT / name).read_bytes() for name in ["LICENSE-APACHE", "LICENSE-MIT"]},
+        manual=manual,
+        completions={file: answer(program, "completions", shell) for shell, file in SHELLS.items()},
+    )
+
+
+def tarball(release: Release, machine: Machine, program: bytes) -> tuple[str, bytes]:
+    folder = f"endmark-{release.version}-{machine.name}-linux"
+    files = {"README.md": release.readme.encode(), "endmark.service": debian.UNIT.read_bytes()}
+    files |= release.licences
+    files |= {f"man/{name}": page for name, page in release.manual.items()}
+    files |= {f"completions/{name}": script for name, script in release.completions.items()}
+    entries = [Entry(f"{folder}/{name}", content) for name, content in files.items()]
+    entries.append(Entry(f"{folder}/endmark", program, 0o755))
+    return f"{folder}.tar.gz", compressed(tar(with_folders(entries), release.epoch))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--target", action="append", required=True, metavar="TRIPLE=PROGRAM")
+    arguments = parser.parse_args()
+    programs = {}
+    for target in arguments.target:
+        triple, _, program = target.partition("=")
+        programs[MACHINES[triple]] = Path(program)
+    own = next((path for machine, path in programs.items() if machine.name == platform.machine()), None)
+    if own is None:
+        print(f"no program for {platform.machine()}, which would print the manual", file=sys.stderr)
+        return 2
+    made = release(own)
+    files: dict[str, bytes] = {}
+    for machine, path in programs.items():
+        program = path.read_bytes()
+        if len(program) > LARGEST_PROGRAM_BYTES:
+            print(f"{path} has {len(program)} bytes, at most {LARGEST_PROGRAM_BYTES}", file=sys.stderr)
+            return 1
+        for pack in [wheel.pack, npm.pack_program, debian.pack, image.pack, tarball]:
+            name, content = pack(made, machine, program)
+            files[name] = content
+        name = f"endmark-{made.version}-{machine.name}-linux.cdx.json"
+        files[name] = json.dumps(sbom.made(ROOT, made, machine, program), indent=1).encode()
+    name, content = npm.pack_front(made, list(programs))
+    files[name] = content
+    sums = [f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in sorted(files.items())]
+    files["SHA256SUMS"] = "".join(sums).encode()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for name, content in sorted(files.items()):
+        (arguments.out / name).write_bytes(content)
+        print(f"{len(content):>12,}  {name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

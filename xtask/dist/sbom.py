@@ -1,0 +1,79 @@
+"""What the program is built from, as a CycloneDX document: asked of cargo, for its target and its own features."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+PRODUCT = "endmark"
+
+
+def closure(metadata: dict) -> list[dict]:
+    """The packages that the program is linked or built with, itself left out."""
+    packages = {package["id"]: package for package in metadata["packages"]}
+    nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
+    own = next(id for id, package in packages.items() if package["name"] == PRODUCT and id in metadata["workspace_members"])
+    seen, waiting = set(), [own]
+    while waiting:
+        id = waiting.pop()
+        if id not in seen:
+            seen.add(id)
+            edges = nodes[id]["deps"]
+            waiting += [edge["pkg"] for edge in edges if any(kind["kind"] != "dev" for kind in edge["dep_kinds"])]
+    return sorted((packages[id] for id in seen - {own}), key=lambda package: (package["name"], package["version"]))
+
+
+def component(package: dict, sums: dict[tuple[str, str], str]) -> dict:
+    name, version = package["name"], package["version"]
+    made = {"type": "library", "name": name, "version": version, "bom-ref": f"{name}@{version}"}
+    if package["license"]:
+        made["licenses"] = [{"expression": package["license"].replace("/", " OR ")}]
+    if package["source"]:
+        made["purl"] = f"pkg:cargo/{name}@{version}"
+    if digest := sums.get((name, version)):
+        made["hashes"] = [{"alg": "SHA-256", "content": digest}]
+    return made
+
+
+def locked(root: Path) -> dict[tuple[str, str], str]:
+    """The sums of packages, as cargo's lock file has them."""
+    sums, package = {}, {}
+    for line in (root / "Cargo.lock").read_text().splitlines():
+        if line == "[[package]]":
+            package = {}
+        elif " = " in line:
+            key, value = line.split(" = ", 1)
+            package[key] = value.strip('"')
+            if key == "checksum":
+                sums[package["name"], package["version"]] = package["checksum"]
+    return sums
+
+
+def made(root: Path, release, machine, program: bytes) -> dict:
+    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", machine.triple]
+    command += ["--manifest-path", str(root / "crates" / PRODUCT / "Cargo.toml")]
+    metadata = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    sums = locked(root)
+    digest = hashlib.sha256(program).hexdigest()
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.5",
+        "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, digest)}",
+        "version": 1,
+        "metadata": {
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(release.epoch)),
+            "component": {
+                "type": "application",
+                "name": PRODUCT,
+                "version": release.version,
+                "bom-ref": f"{PRODUCT}@{release.version}",
+                "hashes": [{"alg": "SHA-256", "content": digest}],
+                "licenses": [{"expression": "MIT OR Apache-2.0"}],
+            },
+        },
+        "components": [component(package, sums) for package in closure(metadata)],
+    }

@@ -1,0 +1,104 @@
+//! Builds the programs that are published, and has them packed.
+//!
+//! The programs are static: one runs with every C library, in a container of nothing else too. `cargo-zigbuild` links
+//! them for both kinds of machine; Python packs them (xtask/dist/pack.py).
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+pub(crate) const USAGE: &str = "usage: cargo xtask dist [--out FOLDER] [--profile NAME] [--target TRIPLE]…, or [--built TRIPLE=PROGRAM]…";
+
+const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"];
+const EPOCH: &str = "SOURCE_DATE_EPOCH";
+
+/// What is asked for.
+struct Wanted {
+    out: PathBuf,
+    profile: String,
+    targets: Vec<String>,
+    /// Programs that are there already.
+    built: Vec<String>,
+}
+
+/// Builds for every target, and packs; the time in the packages is that of the newest commit.
+pub(crate) fn make(arguments: &[String]) -> Result<(), String> {
+    let mut wanted = read(arguments)?;
+    let root = env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
+    if wanted.built.is_empty() {
+        for target in &wanted.targets {
+            wanted.built.push(format!("{target}={}", build(&root, target, &wanted.profile)?.display()));
+        }
+    }
+    let mut pack = Command::new("python3");
+    pack.arg("xtask/dist/pack.py").arg("--out").arg(&wanted.out).env("PYTHONDONTWRITEBYTECODE", "1");
+    for program in &wanted.built {
+        pack.args(["--target", program]);
+    }
+    if env::var_os(EPOCH).is_none() {
+        pack.env(EPOCH, newest_commit()?);
+    }
+    run(pack)
+}
+
+fn read(arguments: &[String]) -> Result<Wanted, String> {
+    let mut wanted = Wanted {
+        out: PathBuf::from("target/dist"),
+        profile: "dist".to_owned(),
+        targets: Vec::new(),
+        built: Vec::new(),
+    };
+    let mut arguments = arguments.iter();
+    while let Some(name) = arguments.next() {
+        let value = arguments.next().ok_or(USAGE)?.clone();
+        match name.as_str() {
+            "--out" => wanted.out = value.into(),
+            "--profile" => wanted.profile = value,
+            "--target" => wanted.targets.push(value),
+            "--built" => wanted.built.push(value),
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    if wanted.targets.is_empty() {
+        wanted.targets = TARGETS.map(str::to_owned).to_vec();
+    }
+    Ok(wanted)
+}
+
+/// Where the program is, once it is built. No path of this machine goes into it, so that every machine builds the same.
+fn build(root: &Path, target: &str, profile: &str) -> Result<PathBuf, String> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")));
+    let home = home.ok_or("neither CARGO_HOME nor HOME says where cargo keeps its sources")?;
+    let mut flags = OsString::from("--remap-path-prefix=");
+    flags.push(&home);
+    flags.push("=/cargo --remap-path-prefix=");
+    flags.push(root);
+    flags.push("=/endmark");
+    let folder = root.join("target/dist-build");
+    // What one build leaves has its own folder: other flags would have everything compiled anew in the usual one.
+    fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    let mut build = Command::new("cargo");
+    build.args(["zigbuild", "--locked", "--package", "endmark", "--bin", "endmark"]);
+    build.args(["--profile", profile, "--target", target, "--target-dir"]).arg(&folder);
+    build.args(["--config", &format!("profile.{profile}.strip=\"symbols\"")]);
+    build.env("RUSTFLAGS", flags);
+    run(build).map_err(|problem| {
+        format!("{problem}; it needs `pip install cargo-zigbuild ziglang` and `rustup target add {target}`")
+    })?;
+    Ok(folder.join(target).join(profile).join("endmark"))
+}
+
+fn newest_commit() -> Result<String, String> {
+    let output = Command::new("git").args(["-c", "safe.directory=*", "log", "-1", "--format=%ct"]).output();
+    let output = output.map_err(|error| format!("cannot run git ({error}): set {EPOCH}"))?;
+    let time = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    if time.is_empty() { Err(format!("git knows no commit: set {EPOCH}")) } else { Ok(time) }
+}
+
+fn run(mut command: Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().map_err(|error| format!("cannot run `{name}`: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{name}` failed ({status})")) }
+}
