@@ -154,6 +154,11 @@ impl Dead {
         &self.path
     }
 
+    /// Whether the store that registered under this name left it: nobody else can find that out while it is held.
+    pub(crate) fn is_of(&self, database: &Path, name: &str) -> bool {
+        self.path == sign_of(database, name)
+    }
+
     /// Removes the file.
     pub(crate) fn bury(self) -> io::Result<()> {
         fs::remove_file(&self.path)

@@ -9,7 +9,7 @@ use endmark_context::budget::{Rule, Scope, Unit};
 use endmark_recovery::{Ending, Judgement};
 use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens};
 use endmark_wire::format::WireFormat;
-use endmark_wire::reply::{Choice, Usage};
+use endmark_wire::reply::Choice;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use tracing::Span;
@@ -245,12 +245,6 @@ impl Call {
     /// The same, of an answer that passes.
     pub(super) fn read_bytes(&self, text_bytes: Option<u64>) {
         self.gauge.read(text_bytes);
-    }
-
-    /// Nobody waits for its answer any more, which has said so much of its tokens.
-    pub(super) fn left(mut self, usage: Option<Usage>, model: Option<String>) {
-        let ending = self.watch.left_by();
-        self.over(CallEnd { usage, model, ..CallEnd::new(ending) });
     }
 
     /// A body that passes, and settles the call when it ends: so, where it ends well. What it says of its tokens is heard by

@@ -12,7 +12,7 @@ use crate::engine::recoveries::natural;
 use crate::engine::{Fault, Reader};
 use crate::error::StoreError;
 use crate::ledger::encoding::clipped;
-use crate::owner;
+use crate::owner::{self, Dead};
 
 /// Holds a call in all its budgets, or says which one does not admit it.
 pub(crate) fn hold(connection: &Connection, owner: &str, hold: &Hold) -> Result<Held, Fault> {
@@ -256,13 +256,20 @@ pub(crate) fn release(
 }
 
 /// Counts as spent what the dead held, and of which no row came to light: what was in flight may have been billed. The
-/// caller holds the database's write lock.
-pub(crate) fn settle_interrupted(connection: &Connection, database: &Path) -> rusqlite::Result<()> {
+/// caller holds the database's write lock, and the signs of those who died since the last start.
+pub(crate) fn settle_interrupted(
+    connection: &Connection,
+    database: &Path,
+    left: &[Dead],
+) -> rusqlite::Result<()> {
     let owners: Vec<String> = connection
         .prepare("SELECT DISTINCT owner FROM budget_entries WHERE spent IS NULL")?
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
-    for dead in owners.iter().filter(|name| !owner::is_alive(database, name)) {
+    let is_dead = |name: &&String| {
+        left.iter().any(|dead| dead.is_of(database, name)) || !owner::is_alive(database, name)
+    };
+    for dead in owners.iter().filter(is_dead) {
         let calls: Vec<(String, u32)> = connection
             .prepare(
                 "SELECT DISTINCT request_id, call FROM budget_entries WHERE owner = ?1 AND spent IS NULL",

@@ -29,7 +29,7 @@ pub(crate) fn move_in<T>(
             usage::record(&transaction, &call).map_err(failed)?;
         }
     }
-    budgets::settle_interrupted(&transaction, path).map_err(failed)?;
+    budgets::settle_interrupted(&transaction, path, &dead).map_err(failed)?;
     let registered = register().map_err(io_failed)?;
     transaction.commit().map_err(failed)?;
     // What stood on their slates is safe now.

@@ -9,6 +9,7 @@ mod agent_run_resumed;
 mod agent_run_through;
 mod agent_run_webhook;
 mod at_a_terminal;
+mod billed;
 mod budget;
 mod canary;
 mod cap;

@@ -1,0 +1,419 @@
+//! What `endmark usage` and the budgets come to, against what the upstream billed: to the token and the nano-dollar. (CX-6, CX-7)
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use endmark_store::{Reader, StoreLocation};
+use serde_json::{Map, Value, json};
+use testkit::{Answer, Dialect, Received, Request, Respond, ScriptedModel, Speaking, Upstream};
+use tokio::sync::Semaphore;
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+/// How many requests; fewer without it.
+const REQUESTS: &str = "ENDMARK_TEST_BILLED";
+
+const TEXT: &str = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen";
+
+/// Nano-dollars per million tokens, so that most calls have a part of one to be rounded.
+const INPUT: u128 = 123_456_700;
+const CACHED: u128 = 12_345_600;
+const OUTPUT: u128 = 2_718_281_800;
+
+const CONFIGURATION: &str = "[prices.\"billed-*\"]\ninput = 0.1234567\ncached_input = 0.0123456\noutput = 2.7182818\n\
+    [budget]\nday_tokens = 900_000_000\nkey_day_usd = 900\nunknown_price = \"count_tokens_only\"\n[limits]\nrequests = 500\n";
+
+/// The formats; none is Chat Completions.
+const FORMATS: [Option<Dialect>; 4] =
+    [None, Some(Dialect::Responses), Some(Dialect::Messages), Some(Dialect::Gemini)];
+
+/// What was billed for calls of one model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Bill {
+    calls: u64,
+    prompt: u64,
+    cached: u64,
+    written: u64,
+    completion: u64,
+    reasoning: u64,
+    nano_usd: u64,
+}
+
+impl Bill {
+    /// What the call of this number takes.
+    fn of(number: u64) -> Self {
+        let prompt = 40 + number * 7_919 % 3_000;
+        let cached = if number.is_multiple_of(3) { prompt / 2 } else { 0 };
+        let written = if number % 5 == 1 { prompt / 4 } else { 0 };
+        let completion = 10 + number * 104_729 % 700;
+        let reasoning = if number.is_multiple_of(4) { completion / 3 } else { 0 };
+        Self { calls: 1, prompt, cached, written, completion, reasoning, nano_usd: 0 }
+    }
+
+    /// The cost of one call, each part at its price and rounded once.
+    fn priced(self) -> Self {
+        let plain = u128::from(self.prompt - self.cached);
+        let sum = plain * INPUT + u128::from(self.cached) * CACHED + u128::from(self.completion) * OUTPUT;
+        Self { nano_usd: u64::try_from((sum + 500_000) / 1_000_000).unwrap(), ..self }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.prompt += other.prompt;
+        self.cached += other.cached;
+        self.written += other.written;
+        self.completion += other.completion;
+        self.reasoning += other.reasoning;
+        self.nano_usd += other.nano_usd;
+    }
+
+    /// Puts what it is in the place of what a reply says of its tokens; whether it says anything.
+    fn report(&mut self, value: &mut Value) -> bool {
+        if let Some(usage) = value.get_mut("usageMetadata").and_then(Value::as_object_mut) {
+            self.written = 0;
+            usage.insert("promptTokenCount".to_owned(), json!(self.prompt));
+            usage.insert("cachedContentTokenCount".to_owned(), json!(self.cached));
+            usage.insert("candidatesTokenCount".to_owned(), json!(self.completion - self.reasoning));
+            usage.insert("thoughtsTokenCount".to_owned(), json!(self.reasoning));
+            usage.insert("totalTokenCount".to_owned(), json!(self.prompt + self.completion));
+            return true;
+        }
+        let inner = ["response", "message"].into_iter().find(|name| value[*name]["usage"].is_object());
+        let of = inner.map_or("", |name| if name == "message" { "anthropic" } else { "responses" });
+        let place = match inner {
+            Some(name) => &mut value[name],
+            None => value,
+        };
+        let is_messages = of == "anthropic"
+            || place["type"] == "message_delta"
+            || (place["type"] == "message" && place["stop_reason"].is_string());
+        let Some(usage) = place.get_mut("usage").and_then(Value::as_object_mut) else { return false };
+        if usage.contains_key("prompt_tokens") {
+            self.written = 0;
+            *usage = fields(json!({
+                "prompt_tokens": self.prompt, "completion_tokens": self.completion,
+                "total_tokens": self.prompt + self.completion,
+                "prompt_tokens_details": {"cached_tokens": self.cached},
+                "completion_tokens_details": {"reasoning_tokens": self.reasoning},
+            }));
+        } else if is_messages {
+            self.reasoning = 0;
+            if usage.contains_key("input_tokens") {
+                usage.insert("input_tokens".to_owned(), json!(self.prompt - self.cached - self.written));
+                usage.insert("cache_read_input_tokens".to_owned(), json!(self.cached));
+                usage.insert("cache_creation_input_tokens".to_owned(), json!(self.written));
+            }
+            if of != "anthropic" {
+                usage.insert("output_tokens".to_owned(), json!(self.completion));
+            }
+        } else {
+            self.written = 0;
+            *usage = fields(json!({
+                "input_tokens": self.prompt, "output_tokens": self.completion,
+                "total_tokens": self.prompt + self.completion,
+                "input_tokens_details": {"cached_tokens": self.cached},
+                "output_tokens_details": {"reasoning_tokens": self.reasoning},
+            }));
+        }
+        // The beginning of a message does not end its count.
+        of != "anthropic"
+    }
+}
+
+/// The fields of an object.
+fn fields(object: Value) -> Map<String, Value> {
+    if let Value::Object(fields) = object { fields } else { Map::new() }
+}
+
+/// A model that bills what it says it took.
+struct Billing {
+    chat: ScriptedModel,
+    others: Vec<(Dialect, Speaking)>,
+    numbered: AtomicU64,
+    bills: Arc<Mutex<BTreeMap<String, Bill>>>,
+}
+
+impl Billing {
+    fn new() -> Self {
+        let speaking = |dialect| (dialect, Speaking::new(dialect, ScriptedModel::new(TEXT)));
+        Self {
+            chat: ScriptedModel::new(TEXT),
+            others: FORMATS.into_iter().flatten().map(speaking).collect(),
+            numbered: AtomicU64::new(0),
+            bills: Arc::default(),
+        }
+    }
+
+    fn answer(&self, request: &Received) -> Answer {
+        let of = |stream: bool| {
+            let path = |dialect: &Dialect| dialect.path(stream).split('?').next().unwrap().to_owned();
+            let asked = request.path.split('?').next().unwrap().to_owned();
+            self.others.iter().find(|(dialect, _)| same_method(&path(dialect), &asked))
+        };
+        match of(false).or_else(|| of(true)) {
+            Some((_, model)) => model.respond(request),
+            None => self.chat.respond(request),
+        }
+    }
+}
+
+/// Whether two paths are the same but for the model that is named in them.
+fn same_method(one: &str, other: &str) -> bool {
+    match (one.rsplit_once(':'), other.rsplit_once(':')) {
+        (Some((_, one)), Some((_, other))) => one == other,
+        (None, None) => one == other,
+        _ => false,
+    }
+}
+
+fn model_of(request: &Received) -> String {
+    let in_path =
+        request.path.split_once("/models/").map(|(_, rest)| rest.split(':').next().unwrap().to_owned());
+    in_path.unwrap_or_else(|| request.json()["model"].as_str().unwrap().to_owned())
+}
+
+impl Respond for Billing {
+    fn respond(&self, request: &Received) -> Answer {
+        let model = model_of(request);
+        if model.starts_with("refused") {
+            return Answer::error(400, "invalid_request_error", None, "no");
+        }
+        let answer = self.answer(request);
+        let mut bill = Bill::of(self.numbered.fetch_add(1, Ordering::Relaxed));
+        let body = String::from_utf8(answer.body()).unwrap();
+        let is_stream = body.contains("data: ");
+        let (answer, is_reported) = if is_stream {
+            let mut is_reported = false;
+            let frames: Vec<String> = body
+                .split_inclusive("\n\n")
+                .map(|frame| {
+                    let Some((before, data)) = frame.split_once("data: ") else { return frame.to_owned() };
+                    let Ok(mut value) = serde_json::from_str::<Value>(data.trim()) else {
+                        return frame.to_owned();
+                    };
+                    is_reported |= bill.report(&mut value);
+                    format!("{before}data: {value}\n\n")
+                })
+                .collect();
+            (Answer::sse(frames), is_reported)
+        } else {
+            let mut value: Value = serde_json::from_str(&body).unwrap();
+            let is_reported = bill.report(&mut value);
+            (Answer::json(200, &value), is_reported)
+        };
+        if model.starts_with("gone") {
+            let half = answer.body().len() / 2;
+            return answer.stall_after(half);
+        }
+        assert!(is_reported, "{body}");
+        self.bills.lock().unwrap().entry(model).or_default().add(&bill.priced());
+        answer
+    }
+}
+
+/// What one client asks for.
+#[derive(Debug, Clone, Copy)]
+struct Asked {
+    number: u64,
+    format: Option<Dialect>,
+    stream: bool,
+}
+
+impl Asked {
+    fn new(number: u64) -> Self {
+        let format = FORMATS[usize::try_from(number % 4).unwrap()];
+        Self { number, format, stream: (number / 4).is_multiple_of(2) }
+    }
+
+    fn model(self) -> String {
+        match self.number % 23 {
+            7 => "refused-1".to_owned(),
+            11 if self.stream => "gone-1".to_owned(),
+            _ => format!("billed-{}", self.number % 3),
+        }
+    }
+
+    fn request(self, served: &Served) -> Request {
+        // Every third one is cut, and resumed where its client wants that.
+        let limit = if self.number.is_multiple_of(3) { 4 } else { 4_096 };
+        let mode = ["auto", "on", "off", "warn"][usize::try_from(self.number / 8 % 4).unwrap()];
+        let model = self.model();
+        let (path, mut body) = match self.format {
+            None => {
+                let user = json!([{"role": "user", "content": format!("Tell {}.", self.number)}]);
+                (
+                    "/v1/chat/completions",
+                    json!({"max_tokens": limit, "stream": self.stream, "messages": user}),
+                )
+            }
+            Some(dialect) => (dialect.path(self.stream), dialect.request(limit, self.stream)),
+        };
+        let named =
+            path.split_once("/models/").and_then(|(before, rest)| Some((before, rest.split_once(':')?.1)));
+        let path = if let Some((before, method)) = named {
+            format!("{before}/models/{model}:{method}")
+        } else {
+            body["model"] = json!(model);
+            path.to_owned()
+        };
+        // A Chat stream says what it took to whoever asks for it.
+        if self.format.is_none() && self.stream {
+            body["stream_options"] = json!({"include_usage": true});
+        }
+        let request = Request::post(served.address, &path).header("x-endmark-resume", mode);
+        request.header("authorization", &format!("Bearer k-{}", self.number % 2)).json(&body)
+    }
+}
+
+/// One request, as its client has it.
+async fn ask(asked: Asked, request: Request) {
+    let mut open = request.send().await;
+    if asked.model().starts_with("gone") {
+        open.next_bytes().await.unwrap();
+        open.reset();
+        return;
+    }
+    let reply = open.read().await;
+    let expected = if asked.model().starts_with("refused") { 400 } else { 200 };
+    assert_eq!(reply.status, expected, "{asked:?}: {}", reply.text());
+}
+
+fn bill_in(row: &Value) -> Bill {
+    let count = |name: &str| row[name].as_u64().unwrap();
+    let digits = row["usd"].as_str().unwrap().replace('.', "");
+    Bill {
+        calls: count("calls"),
+        prompt: count("prompt_tokens"),
+        cached: count("cached_tokens"),
+        written: count("cache_write_tokens"),
+        completion: count("completion_tokens"),
+        reasoning: count("reasoning_tokens"),
+        nano_usd: digits.parse().unwrap(),
+    }
+}
+
+#[test]
+fn usage_and_budgets_are_what_the_upstream_billed() {
+    let requests: u64 = std::env::var(REQUESTS).map_or(240, |requests| requests.parse().unwrap());
+    in_runtime(async move {
+        let billing = Billing::new();
+        let bills = Arc::clone(&billing.bills);
+        let upstream = Upstream::start(billing).await;
+        let place = Place::new().with_file("endmark.toml", CONFIGURATION);
+        let url = upstream.base_url();
+        let served = Served::start(&place, &["--upstream", &url]);
+        let at_once = Arc::new(Semaphore::new(32));
+        let tasks: Vec<_> = (0..requests)
+            .map(|number| {
+                let (asked, at_once) = (Asked::new(number), Arc::clone(&at_once));
+                let request = asked.request(&served);
+                tokio::spawn(async move {
+                    let _turn = at_once.acquire().await.unwrap();
+                    ask(asked, request).await;
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        assert_eq!(served.end("-TERM").0, Some(0));
+
+        let bills = bills.lock().unwrap().clone();
+        let data = place.run(&["usage", "--json"]).envelope()["data"].clone();
+        let rows = data["rows"].as_array().unwrap();
+        let row = |model: &str| {
+            rows.iter().find(|row| row["model"] == model).unwrap_or_else(|| panic!("{model}: {data}"))
+        };
+        for (model, bill) in &bills {
+            let row = row(model);
+            assert_eq!(bill_in(row), *bill, "{model}");
+            assert_eq!((&row["estimated_calls"], &row["unpriced_calls"]), (&json!(0), &json!(0)), "{model}");
+        }
+        assert!(bills.values().map(|bill| bill.calls).sum::<u64>() > requests * 8 / 10, "{bills:?}");
+        let count =
+            |begins: &str| (0..requests).filter(|n| Asked::new(*n).model().starts_with(begins)).count();
+        let gone = row("gone-1");
+        assert_eq!(
+            (&gone["calls"], &gone["estimated_calls"]),
+            (&json!(count("gone")), &json!(count("gone")))
+        );
+        let refused = row("refused-1");
+        assert_eq!((&refused["calls"], &refused["prompt_tokens"]), (&json!(count("refused")), &json!(0)));
+
+        // Budgets add up to the same: what was billed, and what was estimated.
+        let budgets = Reader::open(&StoreLocation::sqlite(place.store())).unwrap().budgets().unwrap();
+        let tokens =
+            |row: &Value| row["prompt_tokens"].as_u64().unwrap() + row["completion_tokens"].as_u64().unwrap();
+        let day: u64 = budgets.iter().filter(|row| row.scope == "all").map(|row| row.spent).sum();
+        let billed: u64 = bills.values().map(|bill| bill.prompt + bill.completion).sum();
+        assert!(budgets.iter().all(|row| row.held == 0 && (row.spent, 0) == row.recomputed), "{budgets:?}");
+        assert!(day >= billed && day <= billed + tokens(gone), "{day} spent, {billed} billed");
+    });
+}
+
+/// Kills the gateway with so many under way.
+const UNDER_WAY: u64 = 24;
+
+#[test]
+fn budgets_of_a_killed_gateway_are_what_was_billed_within_what_was_in_flight() {
+    let kills: u64 = std::env::var("ENDMARK_TEST_BUDGET_KILLS").map_or(3, |kills| kills.parse().unwrap());
+    in_runtime(async move {
+        let place = Place::new().with_file("endmark.toml", CONFIGURATION);
+        let billing = Billing::new();
+        let bills = Arc::clone(&billing.bills);
+        let upstream = Upstream::start(billing).await;
+        let url = upstream.base_url();
+        let mut in_flight = 0;
+        for kill in 0..kills {
+            let served = Served::start(&place, &["--upstream", &url]);
+            let tasks: Vec<_> = (0..UNDER_WAY)
+                .map(|number| {
+                    let asked =
+                        Asked { number: number * 3 + 1, format: None, stream: number.is_multiple_of(2) };
+                    let body = json!({
+                        "model": "billed-0", "max_tokens": 4_096, "stream": asked.stream,
+                        "stream_options": {"include_usage": true},
+                        "messages": [{"role": "user", "content": format!("Tell {number}.")}],
+                    });
+                    let request = Request::post(served.address, "/v1/chat/completions").json(&body);
+                    tokio::spawn(async move {
+                        let Ok(open) = request.try_send().await else { return false };
+                        let mut open = open;
+                        loop {
+                            match open.next_bytes().await {
+                                Ok(Some(_)) => {}
+                                Ok(None) => return true,
+                                Err(_) => return false,
+                            }
+                        }
+                    })
+                })
+                .collect();
+            tokio::time::sleep(std::time::Duration::from_millis(kill * 7 % 60)).await;
+            served.kill();
+            for task in tasks {
+                in_flight += u64::from(!task.await.unwrap());
+            }
+        }
+        // The next start finds what was in flight.
+        let served = Served::start(&place, &["--upstream", &url]);
+        assert_eq!(served.end("-TERM").0, Some(0));
+        let budgets = Reader::open(&StoreLocation::sqlite(place.store())).unwrap().budgets().unwrap();
+        assert!(budgets.iter().all(|row| row.held == 0 && (row.spent, 0) == row.recomputed), "{budgets:?}");
+        let spent: u64 = budgets.iter().filter(|row| row.scope == "all").map(|row| row.spent).sum();
+        let billed: u64 = bills.lock().unwrap().values().map(|bill| bill.prompt + bill.completion).sum();
+        // What is held of one call: its prompt by its bytes, and its limit. The most that one is billed: 3,749 tokens.
+        let (most_held, most_billed) = (4_096 + 120, 3_749);
+        assert!(in_flight > 0, "some were in flight");
+        assert!(
+            spent <= billed + in_flight * most_held,
+            "{spent} spent, {billed} billed, {in_flight} in flight"
+        );
+        assert!(
+            spent + in_flight * most_billed >= billed,
+            "{spent} spent, {billed} billed, {in_flight} in flight"
+        );
+    });
+}
