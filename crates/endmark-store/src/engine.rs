@@ -24,5 +24,8 @@ pub(crate) use fault::Fault;
 pub use kept::{KeptOutput, OutputPiece};
 pub(crate) use migrate::known as known_schema;
 pub use moment::utc;
-pub use reader::{CutSummary, LogFilter, Reader, ResumeCost, UsageReport, UsageRow, UsageSummary};
+pub use reader::{
+    BudgetPlace, CompactionRow, CutSummary, LogFilter, Reader, ResumeCost, UsageReport, UsageRow,
+    UsageSummary,
+};
 pub(crate) use session::{Recorded, Session};

@@ -1,6 +1,7 @@
 //! Reading the log, for people and for tests: a connection of its own, and nothing is created.
 
 mod calls;
+mod pages;
 mod runs;
 mod summary;
 
@@ -16,6 +17,7 @@ use crate::location::StoreLocation;
 use crate::records::{FinalStatus, LogRow, LoggedPiece, Piece, Recovery};
 
 pub use calls::UsageRow;
+pub use pages::{BudgetPlace, CompactionRow};
 pub use summary::{CutSummary, ResumeCost, UsageReport, UsageSummary};
 
 /// Reads a store that a gateway may be writing. It blocks: not for an async task.
@@ -38,6 +40,10 @@ pub struct LogFilter {
     pub provider: Option<String>,
     /// Only rows with this kind of cut (PC-8).
     pub cut_kind: Option<String>,
+    /// Only rows of this request.
+    pub request_id: Option<String>,
+    /// Only rows with a smaller number: those behind the last one of a page.
+    pub before: Option<i64>,
 }
 
 const COLUMNS: &str = "SELECT l.id, l.task_id, l.turn_number, l.truncation_index, l.initial_chunk_length,
@@ -61,18 +67,20 @@ impl Reader {
         let mut sql = format!("{COLUMNS} WHERE 1");
         let mut values: Vec<&dyn ToSql> = Vec::new();
         let status = filter.final_status.map(FinalStatus::name);
-        let conditions: [(&str, Option<&dyn ToSql>); 5] = [
-            ("l.final_status", status.as_ref().map(|value| value as &dyn ToSql)),
-            ("l.task_id", filter.task_id.as_ref().map(|value| value as &dyn ToSql)),
-            ("r.model", filter.model.as_ref().map(|value| value as &dyn ToSql)),
-            ("r.provider", filter.provider.as_ref().map(|value| value as &dyn ToSql)),
-            ("r.cut_kind", filter.cut_kind.as_ref().map(|value| value as &dyn ToSql)),
+        let conditions: [(&str, Option<&dyn ToSql>); 7] = [
+            ("l.id <", filter.before.as_ref().map(|value| value as &dyn ToSql)),
+            ("r.request_id =", filter.request_id.as_ref().map(|value| value as &dyn ToSql)),
+            ("l.final_status =", status.as_ref().map(|value| value as &dyn ToSql)),
+            ("l.task_id =", filter.task_id.as_ref().map(|value| value as &dyn ToSql)),
+            ("r.model =", filter.model.as_ref().map(|value| value as &dyn ToSql)),
+            ("r.provider =", filter.provider.as_ref().map(|value| value as &dyn ToSql)),
+            ("r.cut_kind =", filter.cut_kind.as_ref().map(|value| value as &dyn ToSql)),
         ];
         for (column, value) in conditions {
             if let Some(value) = value {
                 sql.push_str(" AND ");
                 sql.push_str(column);
-                sql.push_str(" = ?");
+                sql.push_str(" ?");
                 values.push(value);
             }
         }

@@ -27,6 +27,20 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
+    pub(super) fn runs_where(
+        &self,
+        end: &str,
+        values: &[&dyn rusqlite::ToSql],
+    ) -> Result<Vec<StoredRun>, StoreError> {
+        let read = || {
+            self.connection
+                .prepare(&format!("{COLUMNS} WHERE {end}"))?
+                .query_map(values, |row| self.run_of(row))?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
     /// One run by its id, or by a beginning of it that no other has.
     pub fn run(&self, id: &str) -> Result<Option<StoredRun>, StoreError> {
         let read = || {
