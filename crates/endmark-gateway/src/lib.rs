@@ -40,11 +40,11 @@ pub use endmark_wire::http1::{HostName, OriginName};
 pub use gateway::{BuildError, Gateway};
 pub use scrub::Scrubber;
 pub use settings::{
-    Authorities, AuthoritiesError, BaseUrl, BaseUrlError, BudgetSettings, CapSettings, CompactSettings,
-    Conditions, CorrectSettings, EmergencySettings, FaultError, FaultPlan, FaultSettings, FaultSide,
-    FieldPattern, Limits, Mode, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings,
-    RetrySettings, Secret, Settings, TlsFiles, Unfit, UnknownFaultSide, UnknownMode, UnknownPrefill,
-    UnusablePattern, Upstream, WindowSettings,
+    Answering, Authorities, AuthoritiesError, BaseUrl, BaseUrlError, BudgetSettings, CapSettings,
+    CompactSettings, Conditions, CorrectSettings, EmergencySettings, FaultError, FaultPlan, FaultSettings,
+    FaultSide, FieldPattern, Limits, Mode, PageBody, Pages, Pattern, Prefill, Proxy, ProxyError,
+    ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, TlsFiles, Unfit, UnknownFaultSide,
+    UnknownMode, UnknownPrefill, UnusablePattern, Upstream, Visit, WindowSettings,
 };
 pub use telemetry::SPANS;
 pub use tls::TlsError;

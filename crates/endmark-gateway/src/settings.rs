@@ -9,6 +9,7 @@ mod correct;
 mod faults;
 mod limits;
 mod listener;
+mod pages;
 mod proxy;
 mod resume;
 mod retry;
@@ -34,6 +35,7 @@ pub(crate) use faults::{ALL, Fault, Kind, Place};
 pub use faults::{FaultError, FaultPlan, FaultSettings, FaultSide, UnknownFaultSide};
 pub use limits::Limits;
 pub use listener::TlsFiles;
+pub use pages::{Answering, PageBody, Pages, Visit};
 pub use proxy::{Proxy, ProxyError, ProxyVariableError};
 pub use resume::{Mode, ResumeSettings, UnknownMode};
 pub use retry::RetrySettings;
@@ -87,6 +89,8 @@ pub struct Settings {
     pub limits: Limits,
     /// What goes wrong on command; nothing by default.
     pub faults: FaultSettings,
+    /// Who shows the pages below `/endmark/` that are not the gateway's own.
+    pub pages: Option<Arc<dyn Pages>>,
 }
 
 impl Settings {
@@ -128,6 +132,7 @@ impl Default for Settings {
             retry: RetrySettings::default(),
             limits: Limits::default(),
             faults: FaultSettings::default(),
+            pages: None,
         }
     }
 }

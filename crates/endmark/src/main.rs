@@ -7,6 +7,7 @@ mod checks;
 mod client;
 mod commands;
 mod config;
+mod console;
 mod context;
 mod definition;
 mod demo;

@@ -19,9 +19,11 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ),
     ("endmark-process", &[]),
     ("endmark-runs", &["endmark-context", "endmark-guard", "endmark-process", "endmark-store"]),
+    ("endmark-console", &["endmark-context", "endmark-runs", "endmark-store", "endmark-wire"]),
     (
         "endmark",
         &[
+            "endmark-console",
             "endmark-context",
             "endmark-envelope",
             "endmark-findings",

@@ -93,11 +93,11 @@ async fn behind(
     format: &'static dyn WireFormat,
 ) -> Response<AnyBody> {
     if route::is_own(request.uri().path()) {
-        let (mut head, _) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         if let Err(refusal) = gateway.recognise(&mut head).await {
             return rescue::respond(&refusal, format);
         }
-        let answered = admin::respond(&gateway, &head).await;
+        let answered = admin::respond(&gateway, head, body).await;
         return answered.unwrap_or_else(|refusal| rescue::respond(&refusal, format));
     }
     stack::respond(gateway, request, format).await

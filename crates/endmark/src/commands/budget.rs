@@ -4,10 +4,10 @@ pub(crate) mod arguments;
 
 use std::fmt::Write as _;
 
-use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_console::reports::budgets::{Report, Row};
+use endmark_context::budget::Unit;
 use endmark_context::{dollars, rate_from_dollars};
-use endmark_store::{BudgetRow, Key, KeyBudget, Reader, Store};
-use serde::Serialize;
+use endmark_store::{Reader, Store};
 
 use self::arguments::{Budget, BudgetCommand, Raise};
 use crate::answer::{Answer, to_data};
@@ -15,38 +15,6 @@ use crate::config::Effective;
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use crate::runtime;
-
-/// What it answers.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::commands) struct Report {
-    /// Budgets by window, the newest first.
-    rows: Vec<Row>,
-}
-
-/// One budget in one window.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Row {
-    /// Whose it is: `session`, `key`, `model` or `all`.
-    scope: String,
-    /// Which session, key or model; empty for all.
-    subject: String,
-    /// `ever`, or the day.
-    window: String,
-    /// `tokens` or `nano_usd`.
-    unit: String,
-    /// What is configured; null where there is no such budget any more.
-    limit: Option<u64>,
-    /// What was added to that.
-    extra: u64,
-    /// What calls that are over did cost.
-    spent: u64,
-    /// What calls under way hold.
-    held: u64,
-    /// Whether its closing call was made.
-    closed: bool,
-}
 
 /// Shows budgets, or raises one.
 pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, CommandError> {
@@ -95,32 +63,6 @@ fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
         format!("no budget in {} is known of the session `{}`", unit.name(), raise.session),
         "`endmark budget` lists the sessions that have used theirs.",
     ))
-}
-
-impl Row {
-    fn of(row: &BudgetRow, rules: &[Rule], keys: &[Key]) -> Self {
-        let of_key = keys
-            .iter()
-            .filter(|key| row.scope == Scope::Key.name() && row.subject == key.identity())
-            .filter_map(|key| key.budget.map(KeyBudget::rule));
-        let rules = of_key.chain(rules.iter().copied());
-        let rule = rules.into_iter().find(|rule| {
-            rule.scope.name() == row.scope
-                && rule.unit.name() == row.unit
-                && Period::of_window(&row.window) == rule.period
-        });
-        Self {
-            scope: row.scope.clone(),
-            subject: row.subject.clone(),
-            window: row.window.clone(),
-            unit: row.unit.clone(),
-            limit: rule.map(|rule| rule.limit),
-            extra: row.extra,
-            spent: row.spent,
-            held: row.held,
-            closed: row.is_closed,
-        }
-    }
 }
 
 /// The same for people.

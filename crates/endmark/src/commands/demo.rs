@@ -1,5 +1,6 @@
 //! `endmark demo`: the whole story, with no account and no network. (PC-9)
 
+use endmark_console::reports::recoveries;
 use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
@@ -35,7 +36,7 @@ pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Report<'a> {
     scenes: Vec<SceneReport<'a>>,
-    log: Vec<log::Row<'a>>,
+    log: Vec<recoveries::Row<'a>>,
 }
 
 #[derive(Serialize)]
@@ -47,7 +48,7 @@ struct SceneReport<'a> {
     through_endmark: ReplyReport<'a>,
     seams: Vec<usize>,
     whole: bool,
-    recovery: Option<log::Report<'a>>,
+    recovery: Option<recoveries::Report<'a>>,
 }
 
 #[derive(Serialize)]
@@ -68,11 +69,11 @@ impl<'a> Report<'a> {
             through_endmark: ReplyReport::of(&scene.through_endmark),
             seams: scene.seams(),
             whole: scene.is_whole(),
-            recovery: scene.recovery.as_ref().map(log::explained),
+            recovery: scene.recovery.as_ref().map(recoveries::explained),
         };
         Self {
             scenes: told.scenes.iter().map(scene).collect(),
-            log: told.log.iter().map(log::Row::of).collect(),
+            log: told.log.iter().map(recoveries::Row::of).collect(),
         }
     }
 }

@@ -1,18 +1,13 @@
 //! `endmark log`: which replies were cut, and what became of them. (PC-7)
 
 mod calls;
-mod not_asked;
 mod show;
 mod table;
 
-use calls::CallReport;
-use not_asked::NotAsked;
-use show::PieceReport;
-pub(super) use show::explained;
 pub(crate) use table::text as table;
 
-use endmark_store::{FinalStatus, LogFilter, LogRow, Reader, StoreError};
-use serde::Serialize;
+use endmark_console::reports::recoveries::{self, Report, Row};
+use endmark_store::{FinalStatus, LogFilter, Reader, StoreError};
 use serde_json::Value;
 
 use crate::answer::{Answer, to_data};
@@ -47,7 +42,7 @@ fn shown(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandE
     let request =
         recovery.as_ref().and_then(|recovery| recovery.rows.first()).map_or(id, |row| &row.request_id);
     let calls = reader.calls_of(request).map_err(failed)?;
-    let data = || to_data(&show::data(recovery.as_ref(), &calls));
+    let data = || to_data(&recoveries::in_full(recovery.as_ref(), &calls));
     match &recovery {
         None if calls.is_empty() => {
             let hint =
@@ -59,73 +54,6 @@ fn shown(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandE
         Some(found) => {
             let text = [show::text_with_calls(found, &calls, painter), calls::text(&calls, painter)];
             Ok(Answer::yes(data()?, text.join(if calls.is_empty() { "" } else { "\n" })))
-        }
-    }
-}
-
-/// Recoveries, as they are answered.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report<'a> {
-    rows: Vec<Row<'a>>,
-    /// The upstream calls of the request, where it is asked for: `log show`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    calls: Option<Vec<CallReport<'a>>>,
-}
-
-/// A row under the names of its columns.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Row<'a> {
-    id: i64,
-    task_id: &'a str,
-    turn_number: i64,
-    truncation_index: Option<i64>,
-    initial_chunk_length: Option<i64>,
-    resume_attempts: i64,
-    final_status: &'static str,
-    timestamp: &'a str,
-    request_id: &'a str,
-    slot: &'a str,
-    model: &'a str,
-    provider: &'a str,
-    cut_kind: &'a str,
-    outcome: &'a str,
-    seam_style: Option<&'a str>,
-    extra_prompt_tokens: i64,
-    extra_output_tokens: i64,
-    reason: &'a str,
-    /// Why nothing was asked, where the request itself kept Endmark from it: `log show`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    not_asked: Option<NotAsked>,
-    /// What was received, where it is asked for: `log show`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pieces: Option<Vec<PieceReport<'a>>>,
-}
-
-impl<'a> Row<'a> {
-    pub(super) fn of(row: &'a LogRow) -> Self {
-        Self {
-            id: row.id,
-            task_id: &row.task_id,
-            turn_number: row.turn_number,
-            truncation_index: row.truncation_index,
-            initial_chunk_length: row.initial_chunk_length,
-            resume_attempts: row.resume_attempts,
-            final_status: row.final_status.name(),
-            timestamp: &row.timestamp,
-            request_id: &row.request_id,
-            slot: &row.slot,
-            model: &row.model,
-            provider: &row.provider,
-            cut_kind: &row.cut_kind,
-            outcome: &row.outcome,
-            seam_style: row.seam_style.as_deref(),
-            extra_prompt_tokens: row.extra_prompt_tokens,
-            extra_output_tokens: row.extra_output_tokens,
-            reason: &row.reason,
-            not_asked: None,
-            pieces: None,
         }
     }
 }

@@ -3,14 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use endmark_console::reports;
 use endmark_envelope::schema::of_answer;
 use endmark_findings::ResultForm;
 use schemars::Schema;
 use serde_json::Value;
 
 use super::{
-    budget, cap, compact, completions, config, count, demo, detect, findings, guard, hook, keys, log, man,
-    read, report, resume, run, runs, serve, setup, stitch, usage,
+    cap, compact, completions, config, count, demo, detect, findings, guard, hook, keys, man, read, resume,
+    run, runs, serve, setup, stitch,
 };
 use crate::checks;
 use crate::definition::definition;
@@ -21,7 +22,7 @@ const UPDATE: &str = "ENDMARK_UPDATE_SCHEMAS";
 /// The answers, by the words of their commands.
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
-        ("budget", of_answer::<budget::Report>()),
+        ("budget", of_answer::<reports::budgets::Report>()),
         ("cap", of_answer::<cap::Report<'_>>()),
         ("compact", of_answer::<compact::Report>()),
         ("completions", of_answer::<completions::Report<'_>>()),
@@ -46,18 +47,18 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("guard", of_answer::<guard::GuardReport<'_>>()),
         ("hook-install", of_answer::<hook::install::Report>()),
         ("keys", of_answer::<keys::Report>()),
-        ("log", of_answer::<log::Report<'_>>()),
+        ("log", of_answer::<reports::recoveries::Report<'_>>()),
         ("mcp", of_answer::<()>()),
         ("man", of_answer::<man::Report<'_>>()),
         ("read", of_answer::<read::Report<'_>>()),
-        ("report", of_answer::<report::Report<'_>>()),
+        ("report", of_answer::<reports::cuts::Report<'_>>()),
         ("resume", of_answer::<resume::Report<'_>>()),
         ("run", of_answer::<run::Report>()),
         ("runs", of_answer::<runs::Report>()),
         ("serve", of_answer::<serve::Report>()),
         ("setup", of_answer::<setup::Report>()),
         ("stitch", of_answer::<stitch::Report<'_>>()),
-        ("usage", of_answer::<usage::Report>()),
+        ("usage", of_answer::<reports::usage::Report>()),
     ]
 }
 

@@ -2,36 +2,17 @@
 
 pub(crate) mod arguments;
 mod csv;
-pub(super) mod sums;
 mod text;
 
+use endmark_console::reports::span::{self, MomentError};
+use endmark_console::reports::usage::{EVER, Report};
 use endmark_store::Reader;
-use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
 use crate::config::models;
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use arguments::Usage as Arguments;
-use sums::{Sums, Total};
-
-/// A moment before every row, and one after it.
-const EVER: (&str, &str) = ("0000-01-01 00:00:00", "9999-12-31 23:59:59");
-
-/// What it answers.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::commands) struct Report {
-    /// By what the calls are summed.
-    by: &'static str,
-    /// The sums, the dearest first; days in their order.
-    #[cfg_attr(test, schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>"))]
-    rows: Vec<serde_json::Map<String, serde_json::Value>>,
-    /// All of them together.
-    total: Total,
-    /// The day that the table of prices is from.
-    prices_as_of: String,
-}
 
 /// Reads the ledger and sums it.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, CommandError> {
@@ -44,35 +25,24 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     };
     let (since, until) = (moment(&arguments.since, EVER.0)?, moment(&arguments.until, EVER.1)?);
     let models = models(&effective.settings);
-    let mut sums = Sums::new(arguments.by, &models);
-    reader.each_call(&since, &until, |row| sums.add(&row)).map_err(failed)?;
-    let (rows, total) = sums.finish();
+    let by = arguments.by.key();
+    let report = Report::read(&reader, by, &since, &until, &models).map_err(failed)?;
     let text = if arguments.csv {
-        csv::text(arguments.by, &rows)
+        csv::text(by, &report.rows)
     } else {
-        text::text(arguments.by, &rows, &total, models.as_of(), context.terminal.output)
-    };
-    let report = Report {
-        by: arguments.by.name(),
-        rows: rows.iter().map(|row| row.named(arguments.by)).collect::<Result<_, _>>()?,
-        total,
-        prices_as_of: models.as_of().to_owned(),
+        text::text(by, &report.rows, &report.total, models.as_of(), context.terminal.output)
     };
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
 }
 
 /// A day (`2026-11-24`), or so long ago (`7d`), as the store writes moments.
 fn moment(reader: &Reader, typed: &str) -> Result<String, CommandError> {
-    if endmark_context::Day::parse(typed).is_some() {
-        return Ok(format!("{typed} 00:00:00"));
-    }
-    let unusable = || {
-        CommandError::input(
+    span::moment(reader, typed).map_err(|error| match error {
+        MomentError::Store(error) => CommandError::of_store(&error),
+        MomentError::Unusable(_) => CommandError::input(
             "bad_moment",
-            format!("`{typed}` is no day and no span of time"),
+            error.to_string(),
             "Write a day, as in `--since 2026-11-01`, or a number with m, h, d or w behind it, as in `--since 7d`.",
-        )
-    };
-    let seconds = super::report::seconds(typed).map_err(|_| unusable())?;
-    reader.before(seconds).map_err(|error| CommandError::of_store(&error))
+        ),
+    })
 }

@@ -20,6 +20,8 @@ pub(crate) const ALLOWED_HOSTS: &str = "ENDMARK_ALLOWED_HOSTS";
 pub(crate) const ALLOWED_ORIGINS: &str = "ENDMARK_ALLOWED_ORIGINS";
 /// Whether nobody is let in without one of the gateway's own keys.
 pub(crate) const REQUIRE_KEY: &str = "ENDMARK_REQUIRE_KEY";
+/// What the pages below `/endmark/` ask for.
+pub(crate) const ADMIN_KEY: &str = "ENDMARK_ADMIN_KEY";
 /// The listener's certificate.
 pub(crate) const TLS_CERTIFICATE: &str = "ENDMARK_TLS_CERTIFICATE";
 /// The certificate's key.

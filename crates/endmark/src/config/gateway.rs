@@ -5,13 +5,19 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use endmark_console::ConsoleSettings;
 use endmark_gateway as gateway;
 
 use super::environment::Environment;
 use super::network::reached;
 use super::prices::models;
+use super::secret_source::SecretSource;
 use super::settings::{Limits, Settings, Upstream};
+use crate::console::ConsolePages;
 use crate::error::CommandError;
+
+/// A shorter admin key could be guessed.
+const ADMIN_KEY_LEAST_CHARS: usize = 16;
 
 /// The gateway's settings, with the keys and schemas that the configuration only refers to.
 pub(crate) fn for_gateway(
@@ -79,7 +85,30 @@ pub(crate) fn for_gateway(
         limits: limits(&settings.limits),
         // What goes wrong on purpose is said on the command line, and never in a file.
         faults: gateway::FaultSettings::default(),
+        pages: Some(pages(settings, environment)?),
     })
+}
+
+/// What the pages below `/endmark/` have to know.
+fn pages(settings: &Settings, environment: &Environment) -> Result<Arc<dyn gateway::Pages>, CommandError> {
+    let read = |source: &SecretSource| source.read(environment, "the admin key");
+    let admin_key = settings.admin_key.as_ref().map(read).transpose()?;
+    if admin_key.as_ref().is_some_and(|key| key.reveal().chars().count() < ADMIN_KEY_LEAST_CHARS) {
+        return Err(CommandError::input(
+            "weak_admin_key",
+            format!("`admin_key` has fewer than {ADMIN_KEY_LEAST_CHARS} characters, and could be guessed"),
+            "`openssl rand -hex 24` makes one.",
+        ));
+    }
+    // Under another name the listener is reached from elsewhere, through a proxy or a tunnel.
+    let is_local = settings.listen.ip().to_canonical().is_loopback() && settings.allowed_hosts.is_empty();
+    Ok(Arc::new(ConsolePages::new(ConsoleSettings {
+        admin_key: admin_key.map(|key| key.reveal().to_owned()),
+        is_local,
+        models: Arc::new(models(settings)),
+        rules: settings.budget.for_gateway().rules,
+        continuation_tokens: settings.resume.continuation_tokens,
+    })))
 }
 
 fn upstream(

@@ -3,8 +3,10 @@
 use std::net::SocketAddr;
 
 use endmark_context::{Rate, rate_from_dollars};
+use endmark_gateway::Secret;
 use endmark_store::StoreLocation;
 
+use super::secret_source::SecretSource;
 use super::settings::Choice;
 
 /// A value as a file, a variable or a flag gives it.
@@ -45,6 +47,18 @@ impl Given {
     /// The value as a text that is not empty; an empty one is nothing.
     pub(crate) fn optional_text(&self) -> Result<Option<String>, Expected> {
         self.text().map(|text| Some(text).filter(|text| !text.is_empty()))
+    }
+
+    /// The value as a secret, or the place where one is kept; an empty one is none.
+    pub(crate) fn secret(&self) -> Result<Option<SecretSource>, Expected> {
+        match self {
+            Self::FromEnvironment(name) => Ok(Some(SecretSource::Environment(name.clone()))),
+            Self::FromFile(path) => Ok(Some(SecretSource::File(path.into()))),
+            given => match given.optional_text() {
+                Ok(text) => Ok(text.map(|text| SecretSource::Value(Secret::new(text)))),
+                Err(_) => Err("a string, { env = \"NAME\" } or { file = \"PATH\" }".to_owned()),
+            },
+        }
     }
 
     /// The value as a list of names; commas stand between those that are written.

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::budget::{OnStoreError, UnknownPrice};
 use super::given::{Expected, Given};
+use super::secret_source::SecretSource;
 use super::settings::{Choice, Settings};
 
 pub(crate) use list::KEYS;
@@ -36,6 +37,8 @@ enum Place {
     Store(Access<StoreLocation>),
     OptionalText(Access<Option<String>>),
     OptionalPath(Access<Option<PathBuf>>),
+    /// A secret, or where one is kept.
+    KeptSecret(Access<Option<SecretSource>>),
     /// Names, each of which has to pass the check; `*` stands for all.
     Names(Access<Vec<String>>, fn(&str) -> Result<(), Expected>),
     Count {
@@ -70,6 +73,7 @@ impl Key {
             Place::OptionalPath(access) => {
                 *(access.get_mut)(settings) = given.optional_text()?.map(PathBuf::from);
             }
+            Place::KeptSecret(access) => *(access.get_mut)(settings) = given.secret()?,
             Place::Names(access, check) => {
                 let names = given.names()?;
                 names.iter().filter(|name| *name != "*").try_for_each(|name| check(name))?;
@@ -99,6 +103,9 @@ impl Key {
             Place::Store(access) => json!((access.get)(settings).to_string()),
             Place::OptionalText(access) => json!((access.get)(settings)),
             Place::OptionalPath(access) => json!((access.get)(settings)),
+            Place::KeptSecret(access) => {
+                (access.get)(settings).as_ref().map_or(Value::Null, SecretSource::shown)
+            }
             Place::Names(access, _) => json!((access.get)(settings)),
             Place::Count { access, .. } => json!((access.get)(settings)),
             Place::Flag(access) => json!((access.get)(settings)),
@@ -121,10 +128,18 @@ impl Key {
 
     /// Takes a relative path for one in this folder.
     pub(crate) fn place_below(&self, settings: &mut Settings, folder: &Path) {
-        if let Place::OptionalPath(access) = &self.place
-            && let Some(path) = (access.get_mut)(settings)
-        {
-            *path = folder.join(&path);
+        match &self.place {
+            Place::OptionalPath(access) => {
+                if let Some(path) = (access.get_mut)(settings) {
+                    *path = folder.join(&path);
+                }
+            }
+            Place::KeptSecret(access) => {
+                if let Some(SecretSource::File(path)) = (access.get_mut)(settings) {
+                    *path = folder.join(&path);
+                }
+            }
+            _ => {}
         }
     }
 

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use endmark_gateway::Secret;
+use serde_json::{Value, json};
 
 use super::environment::Environment;
 use crate::error::CommandError;
@@ -54,6 +55,15 @@ impl SecretSource {
             ));
         }
         Ok(Secret::new(text.to_owned()))
+    }
+
+    /// It as it may be shown: by the place where it is kept.
+    pub(crate) fn shown(&self) -> Value {
+        match self {
+            Self::Value(_) => json!("***"),
+            Self::Environment(name) => json!({"env": name}),
+            Self::File(path) => json!({"file": path}),
+        }
     }
 
     /// Where it is kept, for people.

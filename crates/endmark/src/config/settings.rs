@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) allowed_origins: Vec<String>,
     /// Whether nobody is let in without one of the gateway's own keys.
     pub(crate) require_key: bool,
+    /// What the pages below `/endmark/` ask for.
+    pub(crate) admin_key: Option<SecretSource>,
     pub(crate) tls: Tls,
     pub(crate) store: StoreLocation,
     /// Certificate authorities that upstreams may be certified by, beside the system's.
@@ -51,6 +53,13 @@ pub(crate) struct Settings {
 pub(crate) struct Runs {
     pub(crate) webhook: Option<Secret>,
     pub(crate) webhook_secret: Option<Secret>,
+}
+
+impl Settings {
+    /// Whether the admin key stands in the configuration itself.
+    pub(crate) fn holds_admin_key(&self) -> bool {
+        matches!(self.admin_key, Some(SecretSource::Value(_)))
+    }
 }
 
 /// The files for TLS on the listener: both or none.
@@ -278,6 +287,7 @@ impl Default for Settings {
             allowed_hosts: gateway.allowed_hosts,
             allowed_origins: gateway.allowed_origins,
             require_key: gateway.require_key,
+            admin_key: None,
             tls: Tls::default(),
             store: StoreLocation::sqlite(super::SHOWN_STORE),
             ca_file: None,

@@ -51,7 +51,7 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
         ProxyChoice::Environment => json!("environment"),
         ProxyChoice::None => json!("none"),
         ProxyChoice::Named(proxy) => json!(proxy.to_string()),
-        ProxyChoice::Kept(source) => kept(source),
+        ProxyChoice::Kept(source) => source.shown(),
     };
     let conditions = &upstream.conditions;
     [
@@ -63,7 +63,7 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
         ),
         (
             "api_key",
-            upstream.api_key.as_ref().map_or(Value::Null, kept),
+            upstream.api_key.as_ref().map_or(Value::Null, SecretSource::shown),
             "its own key, in place of the client's",
         ),
         ("for_paths", all(&conditions.paths), "paths that are for it, of which it then gets no others"),
@@ -83,13 +83,4 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
 
 fn all(patterns: &[impl ToString]) -> Value {
     patterns.iter().map(ToString::to_string).collect()
-}
-
-/// A secret by the place where it is kept.
-fn kept(source: &SecretSource) -> Value {
-    match source {
-        SecretSource::Value(_) => json!("***"),
-        SecretSource::Environment(name) => json!({"env": name}),
-        SecretSource::File(path) => json!({"file": path}),
-    }
 }

@@ -16,6 +16,7 @@ mod cap;
 mod clouds;
 mod compact;
 mod config;
+mod console;
 mod count;
 mod degraded;
 mod demo;

@@ -20,7 +20,9 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
-        let arguments = [&["serve", "--listen", "127.0.0.1:0"], arguments].concat();
+        let listen: &[&str] =
+            if arguments.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
+        let arguments = [&["serve"], listen, arguments].concat();
         let mut child = place.command(&arguments).spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();

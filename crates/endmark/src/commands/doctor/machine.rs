@@ -77,7 +77,9 @@ fn private(path: &Path) -> Option<Check> {
 
 /// Whether others may read a configuration that holds keys.
 fn private_file(effective: &Effective, file: &Path) -> Option<Check> {
-    let holds_keys = effective.settings.upstreams.iter().any(crate::config::Upstream::holds_key);
+    let settings = &effective.settings;
+    let holds_keys =
+        settings.holds_admin_key() || settings.upstreams.iter().any(crate::config::Upstream::holds_key);
     let mode = mode_of(file).filter(|_| holds_keys)?;
     Some(if mode % 0o100 == 0 {
         Check::passed("configuration.rights", "the file holds keys and is its owner's alone")

@@ -2,85 +2,13 @@
 
 use std::fmt::Write;
 
+use endmark_console::reports::NotAsked;
 use endmark_store::{FinalStatus, LogRow, Piece, Recovery, UsageRow};
-use serde::Serialize;
 
-use super::calls::CallReport;
-use super::not_asked::NotAsked;
-use super::{Report, Row};
 use crate::terminal::{Paint, Painter, in_lines};
 
 /// How much of a kept text is shown around its ends, in characters.
 const EXCERPT_CHARS: usize = 160;
-
-/// One piece of a reply, as it was received.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::commands) struct PieceReport<'a> {
-    ordinal: u32,
-    strategy: &'a str,
-    received_bytes: u64,
-    ending: &'a str,
-    stop: Option<&'a str>,
-    judged: &'a str,
-    why: &'a str,
-    /// Where it was joined to what came before.
-    seam: Option<PieceSeam<'a>>,
-    sha256: &'a str,
-    /// Only where texts are kept.
-    text: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct PieceSeam<'a> {
-    at: u64,
-    style: Option<&'a str>,
-    dropped_bytes: u64,
-    confidence: Option<f64>,
-}
-
-/// The recovery for programs.
-pub(in crate::commands) fn explained(recovery: &Recovery) -> Report<'_> {
-    with_calls(recovery, &[])
-}
-
-fn with_calls<'a>(recovery: &'a Recovery, calls: &[UsageRow]) -> Report<'a> {
-    let rows = recovery.rows.iter().map(|row| {
-        let pieces = recovery.pieces_of(row.id).map(PieceReport::of).collect();
-        Row { pieces: Some(pieces), not_asked: NotAsked::of(row, calls), ..Row::of(row) }
-    });
-    Report { rows: rows.collect(), calls: None }
-}
-
-/// The same with the upstream calls; of a request of which nothing was cut there are only these.
-pub(super) fn data<'a>(recovery: Option<&'a Recovery>, calls: &'a [UsageRow]) -> Report<'a> {
-    let report = recovery.map_or(Report { rows: Vec::new(), calls: None }, |found| with_calls(found, calls));
-    Report { calls: Some(calls.iter().map(CallReport::of).collect()), ..report }
-}
-
-impl<'a> PieceReport<'a> {
-    fn of(piece: &'a Piece) -> Self {
-        let seam = |at| PieceSeam {
-            at,
-            style: piece.seam_style.as_deref(),
-            dropped_bytes: piece.dropped_bytes,
-            confidence: piece.confidence,
-        };
-        Self {
-            ordinal: piece.ordinal,
-            strategy: &piece.strategy,
-            received_bytes: piece.received_bytes,
-            ending: &piece.ending,
-            stop: piece.stop.as_deref(),
-            judged: &piece.judged,
-            why: &piece.why,
-            seam: piece.seam_at.map(seam),
-            sha256: &piece.sha256,
-            text: piece.text.as_deref(),
-        }
-    }
-}
 
 /// The recovery for people, with the calls of its request, of which it says why nothing more was asked.
 pub(super) fn text_with_calls(recovery: &Recovery, calls: &[UsageRow], painter: Painter) -> String {

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::Report;
+use endmark_console::reports::cuts::Report;
+
 use crate::terminal::{Paint, Painter, in_lines};
 
 /// Days that are shown; `--json` has all.

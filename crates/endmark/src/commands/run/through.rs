@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use endmark_console::reports::usage::Spent;
 use endmark_context::Models;
 use endmark_context::budget::{Period, Unit};
 use endmark_gateway::{Gateway, Server, with_causes};
@@ -20,7 +21,6 @@ use endmark_wire::provider::Provider;
 use tokio::task::JoinHandle;
 
 use super::wish::Shared;
-use crate::commands::usage::sums::Spent;
 use crate::config::{self, SecretSource, Settings};
 use crate::context::Context;
 use crate::error::CommandError;

@@ -1,6 +1,7 @@
 //! What can be typed behind `endmark usage`.
 
 use clap::{Args, ValueEnum};
+use endmark_console::reports::usage;
 use endmark_envelope::Limits;
 
 use crate::arguments::store::StoreArgument;
@@ -45,15 +46,15 @@ pub(crate) enum UsageKey {
 }
 
 impl UsageKey {
-    /// Its name in answers.
-    pub(crate) fn name(self) -> &'static str {
+    /// The key of the report.
+    pub(crate) fn key(self) -> usage::UsageKey {
         match self {
-            Self::Session => "session",
-            Self::Model => "model",
-            Self::Key => "key",
-            Self::Upstream => "upstream",
-            Self::Day => "day",
-            Self::Purpose => "purpose",
+            Self::Session => usage::UsageKey::Session,
+            Self::Model => usage::UsageKey::Model,
+            Self::Key => usage::UsageKey::Key,
+            Self::Upstream => usage::UsageKey::Upstream,
+            Self::Day => usage::UsageKey::Day,
+            Self::Purpose => usage::UsageKey::Purpose,
         }
     }
 }

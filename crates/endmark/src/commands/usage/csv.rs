@@ -1,7 +1,6 @@
 //! The sums as CSV (RFC 4180), for a spreadsheet.
 
-use super::arguments::UsageKey;
-use super::sums::Row;
+use endmark_console::reports::usage::{Row, UsageKey};
 
 pub(super) fn text(by: UsageKey, rows: &[Row]) -> String {
     let mut text = format!(
@@ -9,7 +8,7 @@ pub(super) fn text(by: UsageKey, rows: &[Row]) -> String {
          unpriced_calls,usd\r\n",
         by.name()
     );
-    for Row { key, total } in rows {
+    for Row { key, total, .. } in rows {
         let counts = [
             total.calls,
             total.prompt_tokens,

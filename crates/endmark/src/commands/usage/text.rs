@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::arguments::UsageKey;
-use super::sums::{Row, Total};
 use crate::terminal::{Paint, Painter, in_lines};
+use endmark_console::reports::usage::{Row, Total, UsageKey};
 
 /// Rows that are shown; `--json` and `--csv` have all.
 const MAX_ROWS: usize = 30;

@@ -60,6 +60,12 @@ pub(crate) static KEYS: &[Key] = &[
         Place::Flag(access!(require_key)),
     ),
     key(
+        "admin_key",
+        environment::ADMIN_KEY,
+        "what the pages below /endmark/ ask for; without one they open on the loopback address alone",
+        Place::KeptSecret(access!(admin_key)),
+    ),
+    key(
         "store",
         environment::STORE,
         "where recoveries are recorded: sqlite:PATH",

@@ -4,71 +4,147 @@ use std::collections::BTreeMap;
 
 use endmark_context::budget::BYTES_PER_TOKEN;
 use endmark_context::{Models, Moment, Tokens, dollars};
-use endmark_store::UsageRow;
-use serde::Serialize;
-use serde_json::{Map, Value};
+use endmark_store::{Reader, StoreError, UsageRow};
+use serde::{Serialize, Serializer};
 
-use super::arguments::UsageKey;
-use crate::answer::to_data;
-use crate::error::CommandError;
+/// A moment before every row, and one after it.
+pub const EVER: (&str, &str) = ("0000-01-01 00:00:00", "9999-12-31 23:59:59");
+
+/// By what calls are summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UsageKey {
+    /// The session, by its hash.
+    Session,
+    /// The model that was asked for.
+    Model,
+    /// The client's key, by its hash.
+    Key,
+    /// The upstream.
+    Upstream,
+    /// The day, UTC.
+    Day,
+    /// Why the call was made.
+    Purpose,
+}
+
+impl UsageKey {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Session, Self::Model, Self::Key, Self::Upstream, Self::Day, Self::Purpose];
+
+    /// Its name in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Model => "model",
+            Self::Key => "key",
+            Self::Upstream => "upstream",
+            Self::Day => "day",
+            Self::Purpose => "purpose",
+        }
+    }
+}
+
+/// Sums of calls, with all of them together.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Report {
+    /// By what the calls are summed.
+    pub by: &'static str,
+    /// The sums, the dearest first; days in their order.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>"))]
+    pub rows: Vec<Row>,
+    /// All of them together.
+    pub total: Total,
+    /// The day that the table of prices is from.
+    pub prices_as_of: String,
+}
+
+impl Report {
+    /// Sums the calls that began from `since` on and before `until`, as the store writes moments.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read.
+    pub fn read(
+        reader: &Reader,
+        by: UsageKey,
+        since: &str,
+        until: &str,
+        models: &Models,
+    ) -> Result<Self, StoreError> {
+        let mut sums = Sums::new(by, models);
+        reader.each_call(since, until, |row| sums.add(&row))?;
+        let (rows, total) = sums.finish();
+        Ok(Self { by: by.name(), rows, total, prices_as_of: models.as_of().to_owned() })
+    }
+}
 
 /// How a call ended whose process was killed.
 const INTERRUPTED: &str = "interrupted";
 
 /// Sums over calls.
+#[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Clone, Default, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Total {
-    pub(super) calls: u64,
-    pub(super) prompt_tokens: u64,
-    pub(super) cached_tokens: u64,
-    pub(super) cache_write_tokens: u64,
-    pub(super) completion_tokens: u64,
-    pub(super) reasoning_tokens: u64,
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Total {
+    pub calls: u64,
+    pub prompt_tokens: u64,
+    pub cached_tokens: u64,
+    pub cache_write_tokens: u64,
+    pub completion_tokens: u64,
+    pub reasoning_tokens: u64,
     /// Calls whose tokens the provider did not report: they are estimated by their bytes, four to a token.
-    pub(super) estimated_calls: u64,
+    pub estimated_calls: u64,
     /// Calls of models whose price is not known.
-    pub(super) unpriced_calls: u64,
+    pub unpriced_calls: u64,
     /// Dollars with nine places; null where a price is missing.
-    pub(super) usd: Option<String>,
+    pub usd: Option<String>,
     /// Dollars of the calls whose price is known.
-    pub(super) usd_at_least: String,
+    pub usd_at_least: String,
     #[serde(skip)]
-    pub(super) nano_usd: u64,
+    pub nano_usd: u64,
 }
 
-/// One sum under its key.
+/// One sum under its key. It is written as an object whose first field has the key's own name.
 #[derive(Debug, Clone)]
-pub(super) struct Row {
-    pub(super) key: String,
-    pub(super) total: Total,
+pub struct Row {
+    /// By what the calls are summed.
+    pub by: UsageKey,
+    /// The session, model, key, upstream, day or purpose.
+    pub key: String,
+    /// Their sum.
+    pub total: Total,
 }
 
-impl Row {
-    /// As an object whose first field has the key's own name.
-    pub(super) fn named(&self, by: UsageKey) -> Result<Map<String, Value>, CommandError> {
-        let mut named = Map::new();
-        named.insert(by.name().to_owned(), Value::from(self.key.as_str()));
-        if let Value::Object(total) = to_data(&self.total)? {
-            named.extend(total);
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Named<'a> {
+            #[serde(flatten)]
+            key: BTreeMap<&'a str, &'a str>,
+            #[serde(flatten)]
+            total: &'a Total,
         }
-        Ok(named)
+        let key = BTreeMap::from([(self.by.name(), self.key.as_str())]);
+        Named { key, total: &self.total }.serialize(serializer)
     }
 }
 
 /// Sums in the making.
-pub(super) struct Sums<'a> {
+pub struct Sums<'a> {
     by: UsageKey,
     models: &'a Models,
     rows: BTreeMap<String, Total>,
 }
 
 impl<'a> Sums<'a> {
-    pub(super) fn new(by: UsageKey, models: &'a Models) -> Self {
+    /// None yet, by this key.
+    pub fn new(by: UsageKey, models: &'a Models) -> Self {
         Self { by, models, rows: BTreeMap::new() }
     }
 
-    pub(super) fn add(&mut self, call: &UsageRow) {
+    /// Adds a call.
+    pub fn add(&mut self, call: &UsageRow) {
         let total = self.rows.entry(key(self.by, call)).or_default();
         let (tokens, is_estimated) = tokens(call);
         total.calls += 1;
@@ -89,12 +165,12 @@ impl<'a> Sums<'a> {
     }
 
     /// The rows, the dearest first (days in their order), and their sum.
-    pub(super) fn finish(self) -> (Vec<Row>, Total) {
+    pub fn finish(self) -> (Vec<Row>, Total) {
         let mut total = Total::default();
         let mut rows: Vec<Row> = Vec::new();
         for (key, sum) in self.rows {
             total.add(&sum);
-            rows.push(Row { key, total: sum.priced() });
+            rows.push(Row { by: self.by, key, total: sum.priced() });
         }
         if self.by != UsageKey::Day {
             let weight =
@@ -136,20 +212,22 @@ impl Total {
 }
 
 /// What the calls of one client came to.
-pub(in crate::commands) struct Spent {
-    pub(in crate::commands) prompt: u64,
-    pub(in crate::commands) completion: u64,
+pub struct Spent {
+    /// Tokens of the prompts.
+    pub prompt: u64,
+    /// Tokens of the replies.
+    pub completion: u64,
     /// The largest single call, prompt and completion together.
-    pub(in crate::commands) largest_call: u64,
+    pub largest_call: u64,
     /// None where the price of one is not known.
-    pub(in crate::commands) nano_usd: Option<u64>,
+    pub nano_usd: Option<u64>,
     /// The model that was asked for first.
-    pub(in crate::commands) model: Option<String>,
+    pub model: Option<String>,
 }
 
 impl Spent {
-    /// None where there are no calls.
-    pub(in crate::commands) fn of(calls: &[UsageRow], models: &Models) -> Option<Self> {
+    /// Sums calls; none where there are no calls.
+    pub fn of(calls: &[UsageRow], models: &Models) -> Option<Self> {
         let first = calls.first()?;
         let mut sums = Sums::new(UsageKey::Key, models);
         for call in calls {

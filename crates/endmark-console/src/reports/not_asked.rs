@@ -8,12 +8,12 @@ const BY_RULE: &str = "the client's own limit, or the mode, says not to ask for 
 
 /// Why nothing was asked, in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::commands) struct NotAsked {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NotAsked {
     /// What kept the gateway from it.
-    pub(super) because: &'static str,
+    pub because: &'static str,
     /// What makes it ask the next time.
-    pub(super) remedy: &'static str,
+    pub remedy: &'static str,
 }
 
 const WATCHING: NotAsked = NotAsked {
@@ -29,7 +29,7 @@ const OWN_LIMIT: NotAsked = NotAsked {
 impl NotAsked {
     /// Of a row of the log and the calls of its request, whose mode decided; none where something was asked, or where
     /// the row itself says what was in the way.
-    pub(super) fn of(row: &LogRow, calls: &[UsageRow]) -> Option<Self> {
+    pub fn of(row: &LogRow, calls: &[UsageRow]) -> Option<Self> {
         if row.reason != BY_RULE {
             return None;
         }

@@ -1,0 +1,102 @@
+//! What is answered: documents, and why there is none.
+
+use std::error::Error;
+
+use bytes::Bytes;
+use endmark_store::StoreError;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use serde::Serialize;
+use serde_json::json;
+
+/// The body of an answer.
+pub type ConsoleBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// What was asked cannot be meant.
+    #[error("{0}")]
+    BadRequest(String),
+    /// There is no such thing.
+    #[error("{0}")]
+    NotFound(String),
+    /// The admin key is missing or another one.
+    #[error("this asks for the admin key: send it as `Authorization: Bearer KEY`")]
+    Unauthorized,
+    /// Nobody may read here.
+    #[error(
+        "the gateway can be reached from other machines and has no admin key: set `admin_key` in its configuration, or \
+         ask on the loopback address of its machine"
+    )]
+    Closed,
+    /// Only reading is offered there.
+    #[error("only GET and HEAD are offered here")]
+    Method,
+    /// Too many listen already.
+    #[error("at most {0} clients can follow events at once: try again later")]
+    Busy(usize),
+    /// The store cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The answer cannot be written.
+    #[error("the answer cannot be written: {0}")]
+    Write(#[from] serde_json::Error),
+}
+
+impl Failure {
+    /// Its word and its status.
+    pub(crate) fn kind(&self) -> (&'static str, StatusCode) {
+        match self {
+            Self::BadRequest(_) => ("bad_request", StatusCode::BAD_REQUEST),
+            Self::NotFound(_) => ("not_found", StatusCode::NOT_FOUND),
+            Self::Unauthorized => ("admin_key_required", StatusCode::UNAUTHORIZED),
+            Self::Closed => ("no_admin_key", StatusCode::FORBIDDEN),
+            Self::Method => ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED),
+            Self::Busy(_) => ("busy", StatusCode::SERVICE_UNAVAILABLE),
+            Self::Store(_) => ("store_failed", StatusCode::SERVICE_UNAVAILABLE),
+            Self::Write(_) => ("bug", StatusCode::INTERNAL_SERVER_ERROR),
+        }
+    }
+
+    /// As a JSON document.
+    pub(crate) fn in_json(&self) -> Response<ConsoleBody> {
+        let (code, status) = self.kind();
+        let document = json!({ "error": { "code": code, "message": self.to_string() } });
+        let mut response = document_of("application/json", format!("{document}\n"));
+        *response.status_mut() = status;
+        if matches!(self, Self::Unauthorized) {
+            let challenge = HeaderValue::from_static("Bearer realm=\"endmark\"");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+/// A document as JSON.
+pub(crate) fn json_of(data: &impl Serialize) -> Result<Response<ConsoleBody>, Failure> {
+    let mut text = serde_json::to_vec(data)?;
+    text.push(b'\n');
+    Ok(document_of("application/json", text))
+}
+
+/// A document that nobody keeps, and no page of another origin may use.
+pub(crate) fn document_of(kind: &'static str, body: impl Into<Bytes>) -> Response<ConsoleBody> {
+    response_of(kind, Full::new(body.into()).map_err(|never| match never {}).boxed_unsync())
+}
+
+/// The same with a body that may still be coming.
+pub(crate) fn response_of(kind: &'static str, body: ConsoleBody) -> Response<ConsoleBody> {
+    let mut response = Response::new(body);
+    let headers = [
+        (header::CONTENT_TYPE, kind),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    for (name, value) in headers {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

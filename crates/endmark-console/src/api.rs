@@ -1,0 +1,40 @@
+//! What is remembered, as JSON below `/endmark/api/`. Each route answers with the same `data` as its command with `--json`;
+//! a list has `next` where it goes on, the address of its next page.
+
+pub(crate) mod events;
+mod lists;
+mod usage;
+
+use http::Response;
+
+use crate::answer::{ConsoleBody, Failure};
+use crate::console::{Console, Visit};
+
+/// Where they are.
+const BELOW: &str = "/endmark/api/";
+
+/// Rows of one page at most.
+const MAX_ROWS: u32 = 1_000;
+
+/// Answers a request for one of them.
+pub(crate) async fn respond(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
+    let path = visit.head.uri.path();
+    let query = visit.head.uri.query();
+    let store = &visit.store;
+    let route = path.strip_prefix(BELOW).unwrap_or_default().trim_end_matches('/');
+    match route.split_once('/').unwrap_or((route, "")) {
+        ("usage", "") => usage::usage(console, store, query).await,
+        ("report", "") => usage::report(console, store, query).await,
+        ("recoveries", "") => lists::recoveries(store, query).await,
+        ("recoveries", id) => lists::recovery(store, query, id).await,
+        ("compactions", "") => lists::compactions(store, query).await,
+        ("budgets", "") => lists::budgets(console, store, query).await,
+        ("runs", "") => lists::runs(store, query).await,
+        ("runs", "events") => events::follow(console, visit).await,
+        ("runs", id) => lists::run(store, query, id).await,
+        _ => Err(Failure::NotFound(format!(
+            "{path} is not a page of Endmark: below {BELOW} there are usage, report, recoveries, recoveries/ID, \
+             compactions, budgets, runs, runs/ID, runs/events and outputs/HANDLE"
+        ))),
+    }
+}

@@ -1,0 +1,141 @@
+//! `runs/events`: what happens to runs, as server-sent events, from now on or from an event on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use endmark_runs::RunEventReport;
+use endmark_store::{Store, StoredRunEvent};
+use http::Response;
+use http_body_util::BodyExt as _;
+use http_body_util::channel::{Channel, Sender};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use crate::answer::{ConsoleBody, Failure, response_of};
+use crate::console::{Console, Visit};
+use crate::query::Query;
+
+/// Clients that follow at once.
+pub(crate) const MAX_FOLLOWERS: usize = 32;
+/// How often the store is asked: runs are written by other processes, too.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(400);
+/// How long nothing is sent at most: so long a client that is gone is not noticed.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// How long one answer goes on. The client then asks again, and loses nothing: it says which event it saw last.
+const LIFETIME: Duration = Duration::from_mins(5);
+/// How many events are read at once.
+const EVENTS_AT_ONCE: u32 = 500;
+/// What an answer begins with: how soon a client asks again that was cut off, in milliseconds.
+const BEGINNING: &str = "retry: 1000\n\n";
+
+type Events = Sender<Bytes, Box<dyn std::error::Error + Send + Sync>>;
+
+/// What is followed, and up to where.
+struct Following {
+    store: Store,
+    is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
+    run: Option<String>,
+    newest: i64,
+    _place: OwnedSemaphorePermit,
+}
+
+/// `runs/events?run=&after=`: events behind the one with this number, which `Last-Event-ID` also says and wins; without
+/// either those from now on.
+pub(super) async fn follow(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
+    let query = Query::parse(visit.head.uri.query(), &["run", "after"])?;
+    let last = visit.head.headers.get("last-event-id").map(|last| {
+        let number = last.to_str().ok().and_then(|last| last.trim().parse().ok());
+        number.ok_or_else(|| Failure::BadRequest("`Last-Event-ID` is not the number of an event".to_owned()))
+    });
+    let after = match last.transpose()? {
+        Some(last) => Some(last),
+        None => query.number("after")?,
+    };
+    let place = Arc::clone(&console.followers).try_acquire_owned();
+    let place = place.map_err(|_| Failure::Busy(MAX_FOLLOWERS))?;
+    let newest = match after {
+        Some(after) => after,
+        None => visit.store.read(endmark_store::Reader::newest_run_event).await?,
+    };
+    let following = Following {
+        store: visit.store.clone(),
+        is_stopping: Arc::clone(&visit.is_stopping),
+        run: query.owned("run"),
+        newest,
+        _place: place,
+    };
+    let (events, body) = Channel::new(8);
+    tokio::spawn(following.until_over(events));
+    Ok(response_of("text/event-stream", body.boxed_unsync()))
+}
+
+impl Following {
+    /// Sends what happens until the client is gone, the gateway stops, the store fails or its time is over.
+    async fn until_over(mut self, mut events: Events) {
+        let until = Instant::now() + LIFETIME;
+        let mut last_sent = Instant::now();
+        if events.send_data(BEGINNING.into()).await.is_err() {
+            return;
+        }
+        while Instant::now() < until && !(self.is_stopping)() {
+            let (run, newest) = (self.run.clone(), self.newest);
+            let read =
+                self.store.read(move |reader| reader.run_events(run.as_deref(), newest, EVENTS_AT_ONCE));
+            let found = match read.await {
+                Ok(found) => found,
+                Err(error) => {
+                    tracing::warn!(%error, "the events of runs cannot be read");
+                    return;
+                }
+            };
+            let is_full = found.len() >= EVENTS_AT_ONCE as usize;
+            let mut text = String::new();
+            for event in found {
+                self.newest = event.id;
+                text.push_str(&frame(event));
+            }
+            if text.is_empty() && last_sent.elapsed() >= HEARTBEAT {
+                text.push_str(":\n\n");
+            }
+            if !text.is_empty() {
+                last_sent = Instant::now();
+                if events.send_data(text.into()).await.is_err() {
+                    return;
+                }
+            }
+            if !is_full {
+                tokio::time::sleep(BETWEEN_LOOKS).await;
+            }
+        }
+    }
+}
+
+/// An event as it is sent. JSON has no line break in it, so that nothing in a message can end the frame.
+fn frame(event: StoredRunEvent) -> String {
+    let id = event.id;
+    let data = serde_json::to_string(&RunEventReport::from(event)).unwrap_or_default();
+    format!("id: {id}\ndata: {data}\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_message_ends_its_frame() {
+        let event = StoredRunEvent {
+            id: 7,
+            run_id: "run_1".to_owned(),
+            at: "2026-11-24 10:00:00.000".to_owned(),
+            name: "agent_run.started".to_owned(),
+            attempt: 1,
+            state: "running".to_owned(),
+            reason: None,
+            message: "a\n\nid: 9\r\ndata: {}".to_owned(),
+        };
+        let sent = frame(event);
+        assert_eq!(sent.lines().count(), 3, "{sent}");
+        assert!(sent.starts_with("id: 7\ndata: {") && sent.ends_with("}\n\n"));
+    }
+}

@@ -1,0 +1,85 @@
+//! What answers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use endmark_context::Models;
+use endmark_context::budget::Rule;
+use endmark_store::Store;
+use http::request::Parts;
+use http::{Method, Response};
+use tokio::sync::Semaphore;
+
+use crate::access::Access;
+use crate::answer::{ConsoleBody, Failure};
+use crate::api::{self, events};
+
+/// What a console has to know.
+#[derive(Debug, Clone)]
+pub struct ConsoleSettings {
+    /// The admin key; where there is one, it is always asked for.
+    pub admin_key: Option<String>,
+    /// Whether only the machine itself reaches the listener, under its own names.
+    pub is_local: bool,
+    /// What is known of models and their prices.
+    pub models: Arc<Models>,
+    /// The configured budgets.
+    pub rules: Vec<Rule>,
+    /// The most tokens of one continuation, for estimates.
+    pub continuation_tokens: u64,
+}
+
+/// A request, with what it may be answered from.
+pub struct Visit {
+    /// Its head.
+    pub head: Parts,
+    /// Its body as a whole.
+    pub body: Bytes,
+    /// What is remembered.
+    pub store: Store,
+    /// Whether the gateway is asked to stop: answers that go on end then.
+    pub is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
+}
+
+/// Answers requests for what is remembered.
+pub struct Console {
+    pub(crate) access: Access,
+    pub(crate) models: Arc<Models>,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) continuation_tokens: u64,
+    pub(crate) followers: Arc<Semaphore>,
+}
+
+impl Console {
+    /// A console with these settings.
+    pub fn new(settings: ConsoleSettings) -> Self {
+        Self {
+            access: Access::new(settings.admin_key.as_deref(), settings.is_local),
+            models: settings.models,
+            rules: settings.rules,
+            continuation_tokens: settings.continuation_tokens,
+            followers: Arc::new(Semaphore::new(events::MAX_FOLLOWERS)),
+        }
+    }
+
+    /// Answers a request for a path below `/endmark/`.
+    pub async fn respond(&self, visit: Visit) -> Response<ConsoleBody> {
+        let answered = match self.admit(&visit.head) {
+            Ok(()) => api::respond(self, &visit).await,
+            Err(failure) => Err(failure),
+        };
+        answered.unwrap_or_else(|failure| failure.in_json())
+    }
+
+    fn admit(&self, head: &Parts) -> Result<(), Failure> {
+        self.access.admit(&head.headers)?;
+        if matches!(head.method, Method::GET | Method::HEAD) { Ok(()) } else { Err(Failure::Method) }
+    }
+}
+
+impl fmt::Debug for Console {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Console").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,15 @@
+//! What Endmark remembers, reported: the same reports for the command (`endmark usage --json`), as JSON below
+//! `/endmark/api/` and as pages.
+//!
+//! A [`Console`] answers requests for them. It reads a [`Store`](endmark_store::Store), always on a thread of its own, and
+//! changes nothing in it.
+
+mod access;
+mod answer;
+mod api;
+mod console;
+mod query;
+pub mod reports;
+
+pub use answer::ConsoleBody;
+pub use console::{Console, ConsoleSettings, Visit};

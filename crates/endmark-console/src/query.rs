@@ -1,0 +1,80 @@
+//! The parameters of an address.
+
+use std::str::FromStr;
+
+use endmark_wire::percent_decoded;
+
+use crate::answer::Failure;
+
+/// The parameters of an address, decoded. What is empty counts as not given, as forms send it.
+#[derive(Debug)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl Query {
+    /// Reads them. One that is not among the known ones is refused: it would do nothing, and nobody would notice.
+    pub(crate) fn parse(query: Option<&str>, known: &[&str]) -> Result<Self, Failure> {
+        let mut pairs: Vec<(String, String)> = Vec::new();
+        for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let decoded = |text: &str| percent_decoded(&text.replace('+', " "));
+            let (name, value) = (decoded(name), decoded(value));
+            if !known.contains(&name.as_str()) {
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(Failure::BadRequest(format!(
+                    "there is no parameter `{name}` here, only: {known}"
+                )));
+            }
+            if pairs.iter().any(|(other, _)| *other == name) {
+                return Err(Failure::BadRequest(format!("the parameter `{name}` is there twice")));
+            }
+            pairs.push((name, value));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The value of this name.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, value)| known == name && !value.is_empty());
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The same, owned.
+    pub(crate) fn owned(&self, name: &str) -> Option<String> {
+        self.text(name).map(str::to_owned)
+    }
+
+    /// The number of this name.
+    pub(crate) fn number<T: FromStr>(&self, name: &str) -> Result<Option<T>, Failure> {
+        let parsed = |text: &str| {
+            text.parse().map_err(|_| Failure::BadRequest(format!("`{name}` is `{text}`: use a whole number")))
+        };
+        self.text(name).map(parsed).transpose()
+    }
+
+    /// How many rows are asked for: between 1 and `most`.
+    pub(crate) fn limit(&self, most: u32) -> Result<u32, Failure> {
+        let limit = self.number::<u32>("limit")?.unwrap_or(most.min(50));
+        if (1..=most).contains(&limit) {
+            return Ok(limit);
+        }
+        Err(Failure::BadRequest(format!("`limit` is {limit}: between 1 and {most} rows can be asked for")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_decoded_and_what_means_nothing_is_refused() {
+        let query = Query::parse(Some("model=a%26b+c&limit=7&task="), &["model", "limit", "task"]).unwrap();
+        assert_eq!(query.text("model"), Some("a&b c"));
+        assert_eq!((query.text("task"), query.limit(500).unwrap()), (None, 7));
+        for wrong in ["x=1", "model=a&model=b", "model=a&x"] {
+            assert!(Query::parse(Some(wrong), &["model"]).is_err(), "{wrong}");
+        }
+        for wrong in ["limit=0", "limit=501", "limit=-1", "limit=many"] {
+            assert!(Query::parse(Some(wrong), &["limit"]).unwrap().limit(500).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! What is remembered, as it is reported: by commands, by JSON routes and on pages alike.
+
+pub mod budgets;
+pub mod calls;
+pub mod compactions;
+pub mod cuts;
+mod not_asked;
+pub mod recoveries;
+pub mod span;
+pub mod usage;
+
+pub use not_asked::NotAsked;

@@ -1,0 +1,64 @@
+//! Budgets: how they stand (CX-7).
+
+use endmark_context::budget::{Period, Rule, Scope};
+use endmark_store::{BudgetRow, Key, KeyBudget};
+use serde::Serialize;
+
+/// Budgets by window.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Report {
+    /// Budgets by window, the newest first.
+    pub rows: Vec<Row>,
+}
+
+/// One budget in one window.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Row {
+    /// Whose it is: `session`, `key`, `model` or `all`.
+    pub scope: String,
+    /// Which session, key or model; empty for all.
+    pub subject: String,
+    /// `ever`, or the day.
+    pub window: String,
+    /// `tokens` or `nano_usd`.
+    pub unit: String,
+    /// What is configured; null where there is no such budget any more.
+    pub limit: Option<u64>,
+    /// What was added to that.
+    pub extra: u64,
+    /// What calls that are over did cost.
+    pub spent: u64,
+    /// What calls under way hold.
+    pub held: u64,
+    /// Whether its closing call was made.
+    pub closed: bool,
+}
+
+impl Row {
+    /// The report of a row, with the rule or the key that it is held to.
+    pub fn of(row: &BudgetRow, rules: &[Rule], keys: &[Key]) -> Self {
+        let of_key = keys
+            .iter()
+            .filter(|key| row.scope == Scope::Key.name() && row.subject == key.identity())
+            .filter_map(|key| key.budget.map(KeyBudget::rule));
+        let rules = of_key.chain(rules.iter().copied());
+        let rule = rules.into_iter().find(|rule| {
+            rule.scope.name() == row.scope
+                && rule.unit.name() == row.unit
+                && Period::of_window(&row.window) == rule.period
+        });
+        Self {
+            scope: row.scope.clone(),
+            subject: row.subject.clone(),
+            window: row.window.clone(),
+            unit: row.unit.clone(),
+            limit: rule.map(|rule| rule.limit),
+            extra: row.extra,
+            spent: row.spent,
+            held: row.held,
+            closed: row.is_closed,
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Compactions: what the beginnings of conversations were condensed to (CX-1, CX-2).
+
+use endmark_store::CompactionRow;
+use serde::Serialize;
+
+/// Compactions, the newest first.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Report {
+    /// One each.
+    pub rows: Vec<Row>,
+}
+
+/// One compaction.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Row {
+    /// Its number.
+    pub id: i64,
+    /// The hash of the client's credential; empty where it sent none.
+    pub client: String,
+    /// `window` or `emergency`.
+    pub mode: String,
+    /// How many turns it stands for.
+    pub turns: u64,
+    /// Tokens of the history before, as an estimate.
+    pub tokens_before: u64,
+    /// Tokens of the history after.
+    pub tokens_after: u64,
+    /// Bytes of the request that it was made of.
+    pub bytes: u64,
+    /// Under which `endmark read` shows that request; null where it was not kept.
+    pub handle: Option<String>,
+    /// When, in UTC.
+    pub created_at: String,
+}
+
+impl From<CompactionRow> for Row {
+    fn from(row: CompactionRow) -> Self {
+        Self {
+            id: row.id,
+            client: row.client,
+            mode: row.mode,
+            turns: row.turns,
+            tokens_before: row.tokens_before,
+            tokens_after: row.tokens_after,
+            bytes: row.bytes,
+            handle: row.handle,
+            created_at: row.created_at,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Recoveries: which replies were cut, what became of them, and how (PC-7).
+
+use endmark_store::{LogRow, Piece, Recovery, UsageRow};
+use serde::Serialize;
+
+use super::NotAsked;
+use super::calls::CallReport;
+
+/// Recoveries, as they are answered.
+#[expect(missing_docs, reason = "they have the names of what they report")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Report<'a> {
+    pub rows: Vec<Row<'a>>,
+    /// The upstream calls of the request, where it is asked for: `log show`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Vec<CallReport<'a>>>,
+}
+
+/// A row under the names of its columns.
+#[expect(missing_docs, reason = "they have the names of what they report")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Row<'a> {
+    pub id: i64,
+    pub task_id: &'a str,
+    pub turn_number: i64,
+    pub truncation_index: Option<i64>,
+    pub initial_chunk_length: Option<i64>,
+    pub resume_attempts: i64,
+    pub final_status: &'static str,
+    pub timestamp: &'a str,
+    pub request_id: &'a str,
+    pub slot: &'a str,
+    pub model: &'a str,
+    pub provider: &'a str,
+    pub cut_kind: &'a str,
+    pub outcome: &'a str,
+    pub seam_style: Option<&'a str>,
+    pub extra_prompt_tokens: i64,
+    pub extra_output_tokens: i64,
+    pub reason: &'a str,
+    /// Why nothing was asked, where the request itself kept Endmark from it: `log show`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_asked: Option<NotAsked>,
+    /// What was received, where it is asked for: `log show`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pieces: Option<Vec<PieceReport<'a>>>,
+}
+
+impl<'a> Row<'a> {
+    /// The report of a row.
+    pub fn of(row: &'a LogRow) -> Self {
+        Self {
+            id: row.id,
+            task_id: &row.task_id,
+            turn_number: row.turn_number,
+            truncation_index: row.truncation_index,
+            initial_chunk_length: row.initial_chunk_length,
+            resume_attempts: row.resume_attempts,
+            final_status: row.final_status.name(),
+            timestamp: &row.timestamp,
+            request_id: &row.request_id,
+            slot: &row.slot,
+            model: &row.model,
+            provider: &row.provider,
+            cut_kind: &row.cut_kind,
+            outcome: &row.outcome,
+            seam_style: row.seam_style.as_deref(),
+            extra_prompt_tokens: row.extra_prompt_tokens,
+            extra_output_tokens: row.extra_output_tokens,
+            reason: &row.reason,
+            not_asked: None,
+            pieces: None,
+        }
+    }
+}
+
+/// One piece of a reply, as it was received.
+#[expect(missing_docs, reason = "they have the names of what they report")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PieceReport<'a> {
+    pub ordinal: u32,
+    pub strategy: &'a str,
+    pub received_bytes: u64,
+    pub ending: &'a str,
+    pub stop: Option<&'a str>,
+    pub judged: &'a str,
+    pub why: &'a str,
+    /// Where it was joined to what came before.
+    pub seam: Option<PieceSeam<'a>>,
+    pub sha256: &'a str,
+    /// Only where texts are kept.
+    pub text: Option<&'a str>,
+}
+
+/// Where a piece was joined.
+#[expect(missing_docs, reason = "they have the names of what they report")]
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PieceSeam<'a> {
+    pub at: u64,
+    pub style: Option<&'a str>,
+    pub dropped_bytes: u64,
+    pub confidence: Option<f64>,
+}
+
+/// The recovery for programs.
+pub fn explained(recovery: &Recovery) -> Report<'_> {
+    with_calls(recovery, &[])
+}
+
+fn with_calls<'a>(recovery: &'a Recovery, calls: &[UsageRow]) -> Report<'a> {
+    let rows = recovery.rows.iter().map(|row| {
+        let pieces = recovery.pieces_of(row.id).map(PieceReport::of).collect();
+        Row { pieces: Some(pieces), not_asked: NotAsked::of(row, calls), ..Row::of(row) }
+    });
+    Report { rows: rows.collect(), calls: None }
+}
+
+/// The same with the upstream calls; of a request of which nothing was cut there are only these.
+pub fn in_full<'a>(recovery: Option<&'a Recovery>, calls: &'a [UsageRow]) -> Report<'a> {
+    let report = recovery.map_or(Report { rows: Vec::new(), calls: None }, |found| with_calls(found, calls));
+    Report { calls: Some(calls.iter().map(CallReport::of).collect()), ..report }
+}
+
+impl<'a> PieceReport<'a> {
+    fn of(piece: &'a Piece) -> Self {
+        let seam = |at| PieceSeam {
+            at,
+            style: piece.seam_style.as_deref(),
+            dropped_bytes: piece.dropped_bytes,
+            confidence: piece.confidence,
+        };
+        Self {
+            ordinal: piece.ordinal,
+            strategy: &piece.strategy,
+            received_bytes: piece.received_bytes,
+            ending: &piece.ending,
+            stop: piece.stop.as_deref(),
+            judged: &piece.judged,
+            why: &piece.why,
+            seam: piece.seam_at.map(seam),
+            sha256: &piece.sha256,
+            text: piece.text.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Moments and spans of time, as people type them.
+
+use endmark_context::Day;
+use endmark_store::{Reader, StoreError};
+
+/// Why something is no moment.
+#[derive(Debug, thiserror::Error)]
+pub enum MomentError {
+    /// It is neither a day nor a span.
+    #[error("`{0}` is no day and no span of time")]
+    Unusable(String),
+    /// The store's clock cannot be asked.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The seconds of a span: `90m`, `12h`, `7d`, `4w`; none where it is no span, or an empty one.
+///
+/// ```
+/// use endmark_console::reports::span::seconds;
+///
+/// assert_eq!(seconds("7d"), Some(604_800));
+/// assert_eq!(seconds("soon"), None);
+/// ```
+pub fn seconds(typed: &str) -> Option<u64> {
+    let unit = typed.chars().last()?;
+    let count: u64 = typed.strip_suffix(unit)?.parse().ok()?;
+    let seconds = match unit {
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        'w' => 604_800,
+        _ => return None,
+    };
+    count.checked_mul(seconds).filter(|seconds| *seconds > 0)
+}
+
+/// A day (`2026-11-24`), or so long ago (`7d`), as the store writes moments.
+///
+/// # Errors
+/// [`MomentError`] where it is neither, or the store's clock cannot be asked.
+pub fn moment(reader: &Reader, typed: &str) -> Result<String, MomentError> {
+    if Day::parse(typed).is_some() {
+        return Ok(format!("{typed} 00:00:00"));
+    }
+    let seconds = seconds(typed).ok_or_else(|| MomentError::Unusable(typed.to_owned()))?;
+    Ok(reader.before(seconds)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+
+    #[test]
+    fn spans_are_read_and_nonsense_is_none() {
+        for (typed, expected) in [("90m", 5_400), ("12h", 43_200), ("7d", 604_800), ("4w", 2_419_200)] {
+            assert_eq!(seconds(typed), Some(expected));
+        }
+        for typed in ["", "7", "d", "0d", "-1d", "7 d", "7y", "99999999999999999w", "7é"] {
+            assert_eq!(seconds(typed), None, "{typed}");
+        }
+    }
+}

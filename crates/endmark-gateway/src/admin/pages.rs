@@ -1,0 +1,48 @@
+//! Pages that are not the gateway's own: it hands on the request as a whole.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use http::Response;
+use http::request::Parts;
+use http_body_util::BodyExt as _;
+
+use crate::body::AnyBody;
+use crate::gateway::Gateway;
+use crate::rescue::Refusal;
+use crate::settings::{Pages, Visit};
+
+/// A form is far smaller.
+const BODY_LIMIT_BYTES: usize = 64 * 1024;
+
+/// Has a page shown.
+pub(super) async fn shown(
+    gateway: &Arc<Gateway>,
+    pages: &dyn Pages,
+    head: Parts,
+    body: AnyBody,
+) -> Result<Response<AnyBody>, Refusal> {
+    let body = whole(body).await?;
+    let asked = Arc::clone(gateway);
+    let visit = Visit {
+        head,
+        body,
+        store: gateway.store.clone(),
+        is_stopping: Arc::new(move || asked.is_stopping()),
+    };
+    Ok(pages.respond(visit).await)
+}
+
+async fn whole(mut body: AnyBody) -> Result<Bytes, Refusal> {
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|error| Refusal::BadRequest(format!("the body cannot be read: {error}")))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if whole.len() + data.len() > BODY_LIMIT_BYTES {
+            return Err(Refusal::BadRequest(format!("the body has more than {BODY_LIMIT_BYTES} bytes")));
+        }
+        whole.extend_from_slice(&data);
+    }
+    Ok(whole.freeze())
+}

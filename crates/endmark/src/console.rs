@@ -1,0 +1,22 @@
+//! The console as pages of the gateway: neither of the two knows the other.
+
+use endmark_console::{Console, ConsoleSettings};
+use endmark_gateway::{Answering, Pages, Visit};
+
+/// A console that a gateway shows.
+#[derive(Debug)]
+pub(crate) struct ConsolePages(Console);
+
+impl ConsolePages {
+    /// With these settings.
+    pub(crate) fn new(settings: ConsoleSettings) -> Self {
+        Self(Console::new(settings))
+    }
+}
+
+impl Pages for ConsolePages {
+    fn respond(&self, visit: Visit) -> Answering<'_> {
+        let Visit { head, body, store, is_stopping } = visit;
+        Box::pin(self.0.respond(endmark_console::Visit { head, body, store, is_stopping }))
+    }
+}

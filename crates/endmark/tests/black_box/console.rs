@@ -1,0 +1,213 @@
+//! `/endmark/api/`: what is remembered, as JSON, the same as the commands answer with `--json`; and who may read it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::{Prefill, Request, ScriptedModel, Upstream};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+const TEXT: &str = "one two three four five six seven eight nine ten";
+const ARTIFACT: &str = "# Done\n\nAll of it is here.\n";
+const CRITERIA: &str = "min_lines: 1\n";
+/// An agent whose artifact is there already.
+const RUN: [&str; 8] =
+    ["run", "--template", "criteria.yaml", "--artifact", "artifact.md", "--", "/bin/sh", "-c"];
+const ADMIN_KEY: &str = "an admin key of many characters";
+
+async fn get(address: SocketAddr, path: &str) -> (u16, Value) {
+    let reply = Request::get(address, path).send().await.read().await;
+    (reply.status, serde_json::from_slice(&reply.body).unwrap_or(Value::Null))
+}
+
+async fn ask(served: &Served, model: &str, limit: u32) {
+    let body =
+        json!({"model": model, "max_tokens": limit, "messages": [{"role": "user", "content": "Count."}]});
+    let request = Request::post(served.address, "/v1/chat/completions").header("x-endmark-resume", "on");
+    request.json(&body).send().await.read().await;
+}
+
+/// The data of a command's answer, and of the route; neither may have what the other lacks.
+async fn same(place: &Place, served: &Served, command: &[&str], path: &str) {
+    let told = place.run(&[command, &["--json"]].concat()).envelope()["data"].clone();
+    let (status, mut shown) = get(served.address, path).await;
+    assert_eq!(status, 200, "{path}: {shown}");
+    if let Some(page) = shown.as_object_mut() {
+        page.remove("next");
+    }
+    assert_eq!(shown, told, "{path}");
+}
+
+#[test]
+fn every_route_answers_what_its_command_does() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let config = "[budget]\nsession_tokens = 1_000_000\nday_usd = 5\n";
+        let place = Place::new()
+            .with_file("endmark.toml", config)
+            .with_file("artifact.md", ARTIFACT)
+            .with_file("criteria.yaml", CRITERIA);
+        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        for (model, limit) in [("gpt-5", 3), ("gpt-5", 4), ("other", 500)] {
+            ask(&served, model, limit).await;
+        }
+        let run = place.run(&[&RUN[..], &["exit 0"]].concat());
+        assert_eq!(run.code, 0, "{}", run.errors);
+        for by in ["session", "model", "key", "upstream", "day", "purpose"] {
+            same(&place, &served, &["usage", "--by", by], &format!("/endmark/api/usage?by={by}")).await;
+        }
+        same(&place, &served, &["usage", "--until", "2020-01-01"], "/endmark/api/usage?until=2020-01-01")
+            .await;
+        same(&place, &served, &["report", "--since", "1h"], "/endmark/api/report?since=1h").await;
+        same(&place, &served, &["log"], "/endmark/api/recoveries").await;
+        same(&place, &served, &["log", "show", "1"], "/endmark/api/recoveries/1").await;
+        same(&place, &served, &["log", "--status", "exhausted"], "/endmark/api/recoveries?status=exhausted")
+            .await;
+        same(&place, &served, &["budget"], "/endmark/api/budgets").await;
+        same(&place, &served, &["runs"], "/endmark/api/runs").await;
+        let (_, runs) = get(served.address, "/endmark/api/runs").await;
+        let id = runs["runs"][0]["id"].as_str().unwrap().to_owned();
+        same(&place, &served, &["runs", "show", &id], &format!("/endmark/api/runs/{id}")).await;
+        let (status, compactions) = get(served.address, "/endmark/api/compactions").await;
+        assert_eq!((status, compactions), (200, json!({"rows": [], "next": null})));
+        assert_eq!(served.end("-TERM").0, Some(0));
+    });
+}
+
+#[test]
+fn a_list_goes_on_behind_its_last_row_whatever_comes_meanwhile() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let place = Place::new()
+            .with_file("endmark.toml", "[budget]\nsession_tokens = 1_000_000\nday_tokens = 9_000_000\n");
+        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        for limit in [2, 3, 4, 5, 6] {
+            ask(&served, "m", limit).await;
+        }
+        let mut seen = Vec::new();
+        let mut path = "/endmark/api/recoveries?limit=2".to_owned();
+        loop {
+            let (_, page) = get(served.address, &path).await;
+            seen.extend(page["rows"].as_array().unwrap().iter().map(|row| row["id"].as_i64().unwrap()));
+            // A newer one moves no page.
+            ask(&served, "m", 7).await;
+            let Some(next) = page["next"].as_str() else { break };
+            path = format!("/endmark/api/recoveries?limit=2&before={next}");
+        }
+        assert_eq!(seen, [5, 4, 3, 2, 1]);
+        let (_, all) = get(served.address, "/endmark/api/budgets").await;
+        let mut rows = Vec::new();
+        let mut path = "/endmark/api/budgets?limit=1".to_owned();
+        loop {
+            let (_, page) = get(served.address, &path).await;
+            rows.extend(page["rows"].as_array().unwrap().clone());
+            let Some(next) = page["next"].as_str() else { break };
+            path = format!("/endmark/api/budgets?limit=1&after={next}");
+        }
+        assert_eq!(Value::from(rows), all["rows"]);
+        assert!(all["rows"].as_array().unwrap().len() >= 2, "{all}");
+        for (path, status) in [
+            ("/endmark/api/recoveries?limit=0", 400),
+            ("/endmark/api/recoveries?colour=red", 400),
+            ("/endmark/api/recoveries?status=maybe", 400),
+            ("/endmark/api/recoveries/99", 404),
+            ("/endmark/api/runs/run_none", 404),
+            ("/endmark/api/usage?by=colour", 400),
+            ("/endmark/api/usage?since=soon", 400),
+            ("/endmark/api/report?since=soon", 400),
+            ("/endmark/api/budgets?after=x", 400),
+            ("/endmark/api/nothing", 404),
+        ] {
+            let (answered, body) = get(served.address, path).await;
+            assert_eq!(answered, status, "{path}: {body}");
+            assert!(body["error"]["message"].is_string(), "{path}: {body}");
+        }
+        assert_eq!(served.end("-TERM").0, Some(0));
+    });
+}
+
+#[test]
+fn events_of_runs_come_as_they_happen_and_from_the_last_one_that_was_seen() {
+    in_runtime(async {
+        let place = Place::new().with_file("artifact.md", ARTIFACT).with_file("criteria.yaml", CRITERIA);
+        let served = Served::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
+        let start = || assert_eq!(place.run(&[&RUN[..], &["exit 0"]].concat()).code, 0);
+        start();
+        let mut live = Request::get(served.address, "/endmark/api/runs/events").send().await;
+        let mut text = live.next_frame().await.unwrap().unwrap();
+        assert!(text.starts_with("retry: ") && !text.contains("data:"), "nothing of what was before: {text}");
+        start();
+        let next = async {
+            while !text.contains("succeeded") {
+                text.push_str(&live.next_frame().await.unwrap().unwrap());
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), next).await.unwrap();
+        let ids: Vec<i64> =
+            text.lines().filter_map(|line| line.strip_prefix("id: ")).map(|id| id.parse().unwrap()).collect();
+        let told = place.run(&["runs", "--json"]).envelope()["data"]["runs"][0]["id"].clone();
+        assert!(text.contains(&format!("\"run\":{told}")), "{text}");
+        drop(live);
+        let seen = ids[0].to_string();
+        let request = Request::get(served.address, "/endmark/api/runs/events").header("last-event-id", &seen);
+        let mut again = request.send().await;
+        let mut rest = String::new();
+        while !rest.contains(&format!("id: {}\n", ids[ids.len() - 1])) {
+            rest.push_str(&again.next_frame().await.unwrap().unwrap());
+        }
+        assert!(
+            !rest.contains(&format!("id: {seen}\n")) && rest.contains(&format!("id: {}\n", ids[1])),
+            "{rest}"
+        );
+        // What goes on ends when the gateway stops: nobody waits for it.
+        assert_eq!(served.end("-TERM").0, Some(0));
+    });
+}
+
+#[test]
+fn from_outside_and_with_an_admin_key_only_its_owner_reads() {
+    in_runtime(async {
+        let paths = ["/endmark/api/usage", "/endmark/api/recoveries", "/endmark/api/runs/events"];
+        let upstream = ["--upstream", "http://127.0.0.1:9/v1"];
+        let place = Place::new().with_file("endmark.toml", format!("admin_key = \"{ADMIN_KEY}\"\n"));
+        let served = Served::start(&place, &upstream);
+        for path in paths {
+            assert_eq!(get(served.address, path).await.0, 401, "{path}");
+            let with = |key: &str| {
+                Request::get(served.address, path).header("authorization", &format!("Bearer {key}"))
+            };
+            assert_eq!(with("another key of many characters").send().await.read().await.status, 401);
+            if !path.ends_with("events") {
+                assert_eq!(with(ADMIN_KEY).send().await.read().await.status, 200, "{path}");
+            }
+        }
+        assert_eq!(get(served.address, "/endmark/healthz").await.0, 200);
+        served.kill();
+        for (config, listen) in
+            [("", &["--listen", "0.0.0.0:0"][..]), ("allowed_hosts = [\"gateway.example\"]\n", &[])]
+        {
+            let place = Place::new().with_file("endmark.toml", config);
+            let served = Served::start(&place, &[&upstream[..], listen].concat());
+            let address = SocketAddr::from(([127, 0, 0, 1], served.address.port()));
+            for path in paths {
+                assert_eq!(get(address, path).await.0, 403, "{config} {path}");
+            }
+            served.kill();
+        }
+        let place = Place::new();
+        let served = Served::start(&place, &upstream);
+        for (name, value) in
+            [("host", "evil.example"), ("origin", "https://evil.example"), ("sec-fetch-site", "cross-site")]
+        {
+            let request = Request::get(served.address, "/endmark/api/usage").header(name, value);
+            assert_eq!(request.send().await.read().await.status, 403, "{name}");
+        }
+        assert_eq!(Request::post(served.address, "/endmark/api/usage").send().await.read().await.status, 405);
+        served.kill();
+        let weak = Place::new().with_file("endmark.toml", "admin_key = \"short\"\n");
+        let run = weak.run(&["serve", "--listen", "127.0.0.1:0"]);
+        assert!(run.code == 2 && run.errors.contains("could be guessed"), "{}", run.errors);
+    });
+}
