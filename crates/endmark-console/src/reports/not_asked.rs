@@ -17,7 +17,7 @@ pub struct NotAsked {
 }
 
 const WATCHING: NotAsked = NotAsked {
-    because: "the mode is `warn`, which only watches and tells",
+    because: "the mode is `warn`, which only watches and reports",
     remedy: "send `x-endmark-resume: auto` or `on` with the request, or set `[resume] mode = \"auto\"`",
 };
 

@@ -58,7 +58,7 @@ impl Capabilities {
             None => Capability::Unknown,
             Some(Ok(word)) => word.as_deref().map_or(Capability::Unknown, Capability::from_word),
             Some(Err(error)) => {
-                tracing::error!(%error, "the store does not tell a capability");
+                tracing::error!(%error, "the store cannot be read: what an upstream can do is not known");
                 Capability::Unknown
             }
         };

@@ -172,7 +172,7 @@ async fn condensed(subject: &Subject<'_>, request: &Request, policies: Vec<Polic
     let before = match subject.patient(subject.store.summaries(&owner, known.digests.first()?)).await {
         Ok(all) => longest(all, &known),
         Err(error) => {
-            tracing::error!(request = subject.id, %error, "the store does not tell what a conversation was condensed to");
+            tracing::error!(request = subject.id, %error, "the store cannot be read: what a conversation was condensed to is not known");
             None
         }
     };
@@ -336,7 +336,7 @@ impl Memory {
         match known.await {
             Ok(least) => least.load(Ordering::Relaxed),
             Err(error) => {
-                tracing::error!(request = subject.id, %error, "the store does not tell what was condensed");
+                tracing::error!(request = subject.id, %error, "the store cannot be read: what was condensed is not known");
                 *asked() = Some(Instant::now());
                 u64::MAX
             }
