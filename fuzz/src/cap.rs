@@ -1,6 +1,6 @@
 //! Capping of tools' output (CX-5): the input is an output of any kind.
 
-use endmark_context::cap::{Asked, Capper, Format, Keep, Limits, Unit, cap};
+use endmark_context::cap::{Asked, Capper, Format, Keep, Limits, Unit, Way, cap};
 
 use crate::input::Numbers;
 
@@ -16,6 +16,7 @@ pub fn check(bytes: &[u8]) {
             max_items: 1 + numbers.below(40),
             keep: [Keep::Both, Keep::Head, Keep::Tail][numbers.below(3)],
             handle: (numbers.below(2) == 0).then(|| "h0123456789abcdef0123456789abcdef".to_owned()),
+            way: [Way::Command, Way::Tool][numbers.below(2)],
         };
         capped(bytes, asked, &limits, 1 + numbers.below(bytes.len() + 1));
     }

@@ -16,6 +16,7 @@ mod relevance;
 mod repair;
 mod sizes;
 mod summary;
+mod told;
 
 use std::collections::HashSet;
 
@@ -32,6 +33,7 @@ pub use receipt::{NotMade, Receipt};
 use relevance::Relevance;
 use sizes::{Sizes, TURN_TOKENS};
 use summary::Draft;
+pub use told::{NotTold, Told, question};
 
 /// After a compaction by trigger the history has at most so much of it, in parts of ten, as far as the summary is
 /// concerned: the next one is to be some turns away.
@@ -50,6 +52,8 @@ const LEAST_GAIN_TENTHS: u64 = 2;
 pub struct Compacted {
     /// The edits; none where nothing is to be done.
     pub edits: Vec<Edit>,
+    /// The turns that the summary stands for.
+    pub folded: Vec<usize>,
     /// What was done, and what it came to.
     pub receipt: Receipt,
 }
@@ -75,6 +79,15 @@ pub struct Compacted {
 /// assert!(compacted.receipt.tokens_after < 2_000 && compacted.receipt.tokens_before > 4_000);
 /// ```
 pub fn compact(conversation: &Conversation<'_>, policy: &Policy) -> Compacted {
+    compacted(conversation, policy, None)
+}
+
+/// The same, with what happened in a model's words; its anchors are those of [`compact`].
+pub fn compact_told(conversation: &Conversation<'_>, policy: &Policy, told: &Told) -> Compacted {
+    compacted(conversation, policy, Some(told))
+}
+
+fn compacted(conversation: &Conversation<'_>, policy: &Policy, told: Option<&Told>) -> Compacted {
     let sizes = Sizes::of(conversation, policy.count);
     let pairs = Pairs::of(conversation);
     let fixed = Fixed::of(conversation, &pairs);
@@ -92,7 +105,7 @@ pub fn compact(conversation: &Conversation<'_>, policy: &Policy) -> Compacted {
     if !is_due {
         return Compacted::nothing(history, NotMade::BelowTrigger);
     }
-    let machine = Machine { conversation, policy, sizes, pairs, fixed, history, budget };
+    let machine = Machine { conversation, policy, sizes, pairs, fixed, history, budget, told };
     machine.run()
 }
 
@@ -103,8 +116,16 @@ pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count
     let fixed = Fixed::of(conversation, &pairs);
     let history = sizes.from(fixed.head);
     let policy = Policy::window(count);
-    let machine =
-        Machine { conversation, policy: &policy, sizes, pairs, fixed, history, budget: room_tokens };
+    let machine = Machine {
+        conversation,
+        policy: &policy,
+        sizes,
+        pairs,
+        fixed,
+        history,
+        budget: room_tokens,
+        told: None,
+    };
     let mut ledger = Ledger::default();
     for (turn, anchors) in machine.anchors().iter().enumerate() {
         ledger.absorb(anchors, turn, count);
@@ -145,6 +166,8 @@ struct Machine<'m> {
     fixed: Fixed,
     history: u64,
     budget: u64,
+    /// What happened, where a model tells it.
+    told: Option<&'m Told>,
 }
 
 impl Machine<'_> {
@@ -179,7 +202,7 @@ impl Machine<'_> {
             ledger.absorb(&found[*turn], *turn, count);
         }
         ledger.forget(&visible);
-        let lines = self.lines(&folded);
+        let lines = self.told.map_or_else(|| self.lines(&folded), |told| told.lines.clone());
         let messages: u64 = folded.iter().filter(|turn| is_new(turn)).count() as u64
             + self.fixed.summaries.iter().map(|(_, summary)| summary.messages).sum::<u64>();
         // What the kept turns have now is taken from what all had: so the next time knows what that was.
@@ -212,7 +235,7 @@ impl Machine<'_> {
         receipt.shortened_results = shortened;
         receipt.is_over_budget = after > self.budget;
         receipt.anchors = receipt::anchors(&ledger, &written.kept);
-        Compacted { edits, receipt }.checked(self.conversation)
+        Compacted { edits, folded, receipt }.checked(self.conversation)
     }
 
     /// The anchors of each turn; those of a summary of ours are the ledger that it has.
@@ -354,7 +377,7 @@ impl Machine<'_> {
 
 impl Compacted {
     fn nothing(history: u64, reason: NotMade) -> Self {
-        Self { edits: Vec::new(), receipt: Receipt::nothing(history, reason) }
+        Self { edits: Vec::new(), folded: Vec::new(), receipt: Receipt::nothing(history, reason) }
     }
 
     /// Says in debug builds where something that must hold does not.

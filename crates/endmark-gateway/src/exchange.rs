@@ -26,7 +26,7 @@ use crate::ledger::{Call, Calls, Ended, Listener};
 use crate::recovery::{Case, Schema, Sender, StorePatience};
 use crate::request_body::Encoded;
 use crate::settings::Mode;
-use crate::shaping::{Condensed, Subject, compact_refused};
+use crate::shaping::{Condensed, Subject, Summariser, compact_refused};
 use crate::upstream::{Destination, of_changed_body};
 
 /// One request for a reply, from the moment on at which its calls are counted.
@@ -114,6 +114,11 @@ impl Exchange {
             id: &self.id,
             credential: self.calls.credential(),
             upstream: self.upstream_name(),
+            summariser: Some(Summariser {
+                client: &self.gateway.client,
+                destination: &self.destination,
+                calls: &self.calls,
+            }),
         };
         let refused = match &self.uncondensed {
             Some(own) if self.stands_in => self.destination.adapted(own),

@@ -5,6 +5,7 @@
 mod keep;
 mod results;
 mod summaries;
+mod summariser;
 mod tokens;
 
 use endmark_store::Store;
@@ -14,6 +15,7 @@ use crate::settings::Settings;
 
 pub(crate) use results::cap_results;
 pub(crate) use summaries::{Condensed, Summary, compact, compact_refused};
+pub(crate) use summariser::Summariser;
 
 /// What is remembered of all conversations.
 #[derive(Default)]
@@ -34,6 +36,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) credential: Option<&'a str>,
     /// The upstream that the request is for.
     pub(crate) upstream: &'a str,
+    /// The model that may be asked what happened in a part that is condensed.
+    pub(crate) summariser: Option<Summariser<'a>>,
 }
 
 impl Subject<'_> {

@@ -20,12 +20,21 @@ pub enum Purpose {
     Correction,
     /// The one call that a used-up session is still given, for its summary (CX-7).
     Closing,
+    /// What stands for the condensed part of a conversation, in a model's words (CX-4).
+    Summary,
 }
 
 impl Purpose {
     /// All of them, in the order in which they come up.
-    pub const ALL: [Self; 6] =
-        [Self::Reply, Self::Retry, Self::Fallback, Self::Resume, Self::Correction, Self::Closing];
+    pub const ALL: [Self; 7] = [
+        Self::Reply,
+        Self::Retry,
+        Self::Fallback,
+        Self::Resume,
+        Self::Correction,
+        Self::Closing,
+        Self::Summary,
+    ];
 
     /// The literal in the table.
     pub fn name(self) -> &'static str {
@@ -36,6 +45,7 @@ impl Purpose {
             Self::Resume => "resume",
             Self::Correction => "correction",
             Self::Closing => "closing",
+            Self::Summary => "summary",
         }
     }
 }

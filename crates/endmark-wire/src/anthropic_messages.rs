@@ -152,6 +152,13 @@ impl WireFormat for Messages {
         None
     }
 
+    fn question(&self, model: &str, text: &str, limit_tokens: u64) -> String {
+        let (model, text) = (quoted(model), quoted(text));
+        format!(
+            r#"{{"model":{model},"max_tokens":{limit_tokens},"messages":[{{"role":"user","content":{text}}}]}}"#
+        )
+    }
+
     fn with_model(&self, request: &Request, model: &str) -> Vec<u8> {
         let mut edits = crate::edit::Edits::of(request.root());
         edits.set_field(request.root(), "model", &quoted(model));

@@ -32,7 +32,7 @@ use crate::ask::{Ask, Asked, Terms};
 use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
-use crate::json::{Kind, Value};
+use crate::json::{Kind, Value, quoted};
 use crate::provider::Provider;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
@@ -153,6 +153,10 @@ impl WireFormat for Gemini {
 
     fn path_elsewhere(&self, address: &Address, model: &str, stream: bool) -> String {
         address::write(&address::elsewhere(address), model, stream)
+    }
+
+    fn question(&self, _model: &str, text: &str, _limit_tokens: u64) -> String {
+        format!(r#"{{"contents":[{{"role":"user","parts":[{{"text":{}}}]}}]}}"#, quoted(text))
     }
 
     fn with_model(&self, request: &Request, _model: &str) -> Vec<u8> {

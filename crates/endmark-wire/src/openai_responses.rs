@@ -141,6 +141,10 @@ impl WireFormat for Responses {
         None
     }
 
+    fn question(&self, model: &str, text: &str, _limit_tokens: u64) -> String {
+        format!(r#"{{"model":{},"input":{},"store":false}}"#, quoted(model), quoted(text))
+    }
+
     fn with_model(&self, request: &Request, model: &str) -> Vec<u8> {
         let mut edits = crate::edit::Edits::of(request.root());
         edits.set_field(request.root(), "model", &quoted(model));

@@ -308,6 +308,31 @@ impl Request {
         Self::parse(self.format, &body, &address).ok()
     }
 
+    /// A request of our own at the same upstream: a user's turn alone, for this model, not streamed. None where no path can be
+    /// made of the model's name.
+    ///
+    /// ```
+    /// use endmark_wire::format::find;
+    /// use endmark_wire::request::Request;
+    /// let found = find("/v1/messages", None).unwrap();
+    /// let request = Request::parse(found.format, br#"{"model":"large","max_tokens":9,"stream":true,"messages":[]}"#, &found.address)?;
+    /// let own = request.question("small", "What happened?", 4096).unwrap();
+    /// assert_eq!(own.body(), br#"{"model":"small","max_tokens":4096,"messages":[{"role":"user","content":"What happened?"}]}"#);
+    /// # Ok::<(), endmark_wire::error::RequestError>(())
+    /// ```
+    pub fn question(&self, model: &str, text: &str, limit_tokens: u64) -> Option<Self> {
+        let address = match self.format.path_for(&self.address, model, false) {
+            Some(path) => {
+                let (path, query) =
+                    path.split_once('?').map_or((&*path, None), |(path, query)| (path, Some(query)));
+                self.format.address(path, query)?
+            }
+            None => self.address.clone(),
+        };
+        let body = self.format.question(model, text, limit_tokens);
+        Self::parse(self.format, body.as_bytes(), &address).ok()
+    }
+
     /// The path of the same request at another upstream, with the query that it takes: below `/v1`, which stands for the
     /// base URL there, wherever the request's own path names what its host alone has.
     pub fn path_elsewhere(&self, stream: bool) -> String {

@@ -127,6 +127,10 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
         self.route().to_owned()
     }
 
+    /// The body of a request of our own: a user's turn alone, for this model, which in some formats the path names. Where the
+    /// format demands a limit, it is this one.
+    fn question(&self, model: &str, text: &str, limit_tokens: u64) -> String;
+
     /// The body of the request for another model.
     fn with_model(&self, request: &Request, model: &str) -> Vec<u8>;
 

@@ -86,6 +86,11 @@ impl Calls {
         }
     }
 
+    /// What writes them down.
+    pub(crate) fn recorder(&self) -> &Recorder {
+        &self.recorder
+    }
+
     /// The hash of the credential that they are made with.
     pub(crate) fn credential(&self) -> Option<&str> {
         self.credential.as_deref()
@@ -160,7 +165,10 @@ impl Calls {
             None => self.reserve(model, body, false).await?,
         };
         let (call, sent_bytes) = (reserved.call, body.len());
-        self.made.fetch_add(1, Ordering::Relaxed);
+        // A summary is made for the request, and is no attempt to answer it.
+        if purpose != Purpose::Summary {
+            self.made.fetch_add(1, Ordering::Relaxed);
+        }
         if purpose == Purpose::Resume {
             self.resumes.fetch_add(1, Ordering::Relaxed);
         }
@@ -183,7 +191,7 @@ impl Calls {
             })
             .await;
         reserved.keep();
-        if call == 1 {
+        if self.made() == 1 && purpose != Purpose::Summary {
             self.watch.sent();
         }
         let span = open

@@ -31,6 +31,8 @@ pub struct Upstream {
     pub fallback: Option<String>,
     /// The model it is asked for where it stands in for another upstream, in place of the request's.
     pub model: Option<String>,
+    /// The model that is asked for the summary of a conversation that is condensed; none: the summary is made without a model.
+    pub summary_model: Option<String>,
     /// The proxy that its requests go through; none is the direct way.
     pub proxy: Option<Proxy>,
     /// Who may have certified it, beside those whom the system trusts.
@@ -49,6 +51,7 @@ impl Upstream {
             prefill: Prefill::Auto,
             fallback: None,
             model: None,
+            summary_model: None,
             proxy: None,
             authorities: Authorities::default(),
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use endmark_context::compact::{Mode, Policy, compact as compacted};
+use endmark_context::compact::{Mode, Policy, Told, compact as compacted, compact_told, question};
 use endmark_context::count::Family;
 use endmark_store::{Handle, KeptSummary, StoreError, sha256_hex};
 use endmark_wire::conversation::Dialogue;
@@ -15,6 +15,7 @@ use endmark_wire::request::Request;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
+use super::summariser::Summariser;
 use super::tokens::counter;
 use super::{Subject, worked};
 
@@ -63,6 +64,8 @@ pub(crate) struct Summary {
     pub(crate) tokens_after: u64,
     /// Under which the request can be read that it was made of.
     pub(crate) handle: Option<String>,
+    /// The model that tells in it what happened, where that was asked just now.
+    pub(crate) by_model: Option<String>,
 }
 
 /// A request with a condensed beginning.
@@ -177,13 +180,22 @@ async fn condensed(subject: &Subject<'_>, request: &Request, policies: Vec<Polic
         }
     };
     let (own, from) = (before.clone(), before.clone());
-    let made = worked(request, move |request| anew(request, from.as_ref(), &policies)).await?;
-    let Some(made) = made else {
+    let room = subject.summariser_of(request);
+    let tried = policies.clone();
+    let made =
+        worked(request, move |request| anew(request, from.as_ref(), &tried, &Narrator::Own(room))).await?;
+    let Some(mut made) = made else {
         let before = own?;
         let summary = Summary::of(&before);
         let request = worked(request, move |request| with(request, &before)).await??;
         return Some(Condensed { request, summary });
     };
+    if let Some(question) = made.question.take() {
+        let told = told(subject, request, before.as_ref(), policies, &question).await;
+        // The same turns are condensed: only what is said of them differs.
+        made = told.filter(|told| told.turns == made.turns).unwrap_or(made);
+    }
+    let by_model = made.is_told.then(|| subject.summariser.and_then(|asked| Some(asked.model()?.to_owned())));
     let mut kept = KeptSummary {
         first_sha256: known.digests.first()?.clone(),
         turns: made.turns as u64,
@@ -217,9 +229,57 @@ async fn condensed(subject: &Subject<'_>, request: &Request, policies: Vec<Polic
         tokens_after = kept.tokens_after,
         "the older part of a conversation is condensed"
     );
-    let summary = Summary::of(&kept);
+    let summary = Summary { by_model: by_model.flatten(), ..Summary::of(&kept) };
     let request = worked(request, move |request| with(request, &kept)).await??;
     Some(Condensed { request, summary })
+}
+
+/// The same, with what happened in a model's words; none where it tells nothing.
+async fn told(
+    subject: &Subject<'_>,
+    request: &Request,
+    before: Option<&KeptSummary>,
+    policies: Vec<Policy>,
+    question: &str,
+) -> Option<Made> {
+    let (summariser, count) = (subject.summariser?, policies.first()?.count);
+    match summariser.told(request, question, count).await {
+        Ok(told) => {
+            let before = before.cloned();
+            let again =
+                move |request: &Request| anew(request, before.as_ref(), &policies, &Narrator::Told(told));
+            worked(request, again).await?
+        }
+        Err(error) => {
+            let model = summariser.model().unwrap_or_default();
+            tracing::warn!(
+                request = subject.id,
+                model,
+                %error,
+                "the model tells nothing of what is condensed: the summary is made without it"
+            );
+            None
+        }
+    }
+}
+
+impl Subject<'_> {
+    /// How many characters the model may be asked with that tells what happened; none where no model is.
+    fn summariser_of(&self, request: &Request) -> Option<usize> {
+        let model = self.summariser.as_ref()?.model()?;
+        let known = self.settings.models().find(model).and_then(|model| model.context_tokens);
+        // Of one that is not known by name, where the request's own model is asked, its window may be.
+        let own = || (model == request.view().model).then(|| window_tokens(self, request)).flatten();
+        Some(Summariser::room_chars(known.or_else(own)))
+    }
+}
+
+/// Who tells what happened.
+enum Narrator {
+    /// We do; where a model is to be asked, the question for it is wanted, of so many characters.
+    Own(Option<usize>),
+    /// A model did.
+    Told(Told),
 }
 
 fn known(request: &Request) -> Option<Known> {
@@ -253,10 +313,19 @@ struct Made {
     mode: &'static str,
     tokens_before: u64,
     tokens_after: u64,
+    /// What a model is asked, where one is to be.
+    question: Option<String>,
+    /// Whether a model told what happened.
+    is_told: bool,
 }
 
 /// Condenses what is there beyond an earlier summary, by the first policy that asks for it.
-fn anew(request: &Request, before: Option<&KeptSummary>, policies: &[Policy]) -> Option<Made> {
+fn anew(
+    request: &Request,
+    before: Option<&KeptSummary>,
+    policies: &[Policy],
+    narrator: &Narrator,
+) -> Option<Made> {
     let all = Dialogue::read(request.format(), request.body()).ok()?.items().count();
     let shorter = before.and_then(|before| with(request, before));
     let base = shorter.as_ref().unwrap_or(request);
@@ -270,7 +339,10 @@ fn anew(request: &Request, before: Option<&KeptSummary>, policies: &[Policy]) ->
             policy.budget_tokens
         };
         let policy = Policy { fixed_tokens, budget_tokens, ..*policy };
-        let compacted = compacted(dialogue.conversation(), &policy);
+        let (compacted, is_told) = match narrator {
+            Narrator::Own(_) => (compacted(dialogue.conversation(), &policy), false),
+            Narrator::Told(told) => (compact_told(dialogue.conversation(), &policy, told), true),
+        };
         if compacted.edits.is_empty() {
             return None;
         }
@@ -288,6 +360,11 @@ fn anew(request: &Request, before: Option<&KeptSummary>, policies: &[Policy]) ->
             mode: if is_brake { "emergency" } else { "window" },
             tokens_before: compacted.receipt.tokens_before,
             tokens_after: compacted.receipt.tokens_after,
+            question: match narrator {
+                Narrator::Own(Some(room)) => question(dialogue.conversation(), &compacted, *room),
+                Narrator::Own(None) | Narrator::Told(_) => None,
+            },
+            is_told,
         })
     })
 }
@@ -308,6 +385,14 @@ impl Summary {
             disclosed.push_str("; handle=");
             disclosed.push_str(handle);
         }
+        if let Some(model) = &self.by_model {
+            disclosed.push_str("; by=");
+            disclosed.extend(
+                model
+                    .chars()
+                    .map(|letter| if letter.is_ascii_graphic() && letter != ';' { letter } else { '_' }),
+            );
+        }
         disclosed
     }
 
@@ -317,6 +402,7 @@ impl Summary {
             tokens_before: kept.tokens_before,
             tokens_after: kept.tokens_after,
             handle: kept.handle.clone(),
+            by_model: None,
         }
     }
 }

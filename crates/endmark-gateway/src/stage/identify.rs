@@ -2,16 +2,22 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use endmark_store::sha256_hex;
 use endmark_wire::request::Request;
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 
 use super::admit::{Admitted, named};
+use crate::gateway::Gateway;
+use crate::keys::OwnKey;
+use crate::ledger::{Caller, Calls, Watch};
 use crate::rescue::Refusal;
-use crate::upstream::{CREDENTIALS, Recognised, credential};
+use crate::scrub::{Scrubber, Secrets};
+use crate::upstream::{CREDENTIALS, Destination, Recognised, credential, secrets_in};
 
 /// Characters of a session's hash: 64 bits are enough to keep sessions apart.
 const SESSION_DIGITS: usize = 16;
@@ -64,6 +70,45 @@ pub(crate) fn identify(admitted: Admitted) -> Result<Identified, Refusal> {
 fn of_client(headers: &HeaderMap) -> Option<&str> {
     let mut named = SESSION_HEADERS.iter().filter_map(|name| headers.get(*name)?.to_str().ok());
     named.find(|session| !session.trim().is_empty()).map(str::trim)
+}
+
+impl Identified {
+    /// Opens the account of its calls: every one of them is noted before it is made.
+    pub(super) fn calls(&self) -> Calls {
+        let Admitted { gateway, client, request, destination, fallback, mode, .. } = &self.admitted;
+        let destinations = std::iter::once(destination).chain(fallback);
+        let recorder = gateway.store.recorder(secrets(gateway, client, destinations));
+        let watch = Watch::new(
+            &gateway.metrics,
+            &gateway.stopping,
+            self.id.clone(),
+            destination.upstream.name.clone(),
+            request.format(),
+            request.view().stream,
+            &client.headers,
+        );
+        let caller = Caller {
+            request_id: self.id.clone(),
+            session: self.session.clone(),
+            credential: self.credential.clone(),
+            key_budget: client.extensions.get::<Arc<OwnKey>>().and_then(|key| key.budget()),
+        };
+        Calls::new(recorder, watch, caller, *mode, request.format(), Arc::clone(&gateway.budgets))
+    }
+}
+
+/// What of a request, as it came and as it goes on, nobody else is to read.
+fn secrets<'a>(
+    gateway: &Gateway,
+    client: &Parts,
+    destinations: impl Iterator<Item = &'a Destination>,
+) -> Secrets {
+    let sent = destinations.map(|destination| (&destination.headers, &destination.uri));
+    let all = std::iter::once((&client.headers, &client.uri)).chain(sent);
+    Secrets {
+        of_settings: Arc::clone(&gateway.scrubber),
+        of_request: Arc::new(Scrubber::new(all.flat_map(|(headers, uri)| secrets_in(headers, uri)))),
+    }
 }
 
 /// What distinguishes one conversation from another: its name, where it has one, else its first user message and its

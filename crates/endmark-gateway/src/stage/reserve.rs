@@ -1,21 +1,15 @@
 //! What has to be there before the first byte goes upstream: what writes down the calls of a request, and what of it
 //! nobody else is to read.
 
-use std::sync::Arc;
-
-use http::request::Parts;
 use tokio::time::Instant;
 
 use super::shape::Shaped;
 use crate::budget::{CLOSING_OUTPUT_TOKENS, CLOSING_WORDS};
 use crate::exchange::{BudgetTold, Exchange, ToolSchemas};
-use crate::gateway::Gateway;
-use crate::keys::OwnKey;
-use crate::ledger::{Caller, Calls, Ended, Watch};
+use crate::ledger::Ended;
 use crate::recovery::StorePatience;
 use crate::rescue::Refusal;
-use crate::scrub::{Scrubber, Secrets};
-use crate::upstream::{Destination, of_changed_body, secrets_in};
+use crate::upstream::of_changed_body;
 
 /// Opens the account of a request's calls. From here on every one of them is noted before it is made.
 ///
@@ -53,41 +47,17 @@ async fn admitted(exchange: &mut Exchange) -> Result<(), Refusal> {
 }
 
 fn opened(shaped: Shaped) -> Box<Exchange> {
-    let Shaped { identified, changed, uncondensed, may_condense } = shaped;
+    let Shaped { identified, calls, changed, uncondensed, may_condense } = shaped;
+    let calls = calls.unwrap_or_else(|| identified.calls());
     let admitted = identified.admitted;
     let gateway = admitted.gateway;
     let mut destination = admitted.destination;
     if changed.is_any() {
         of_changed_body(&mut destination.headers);
     }
-    let destinations = std::iter::once(&destination).chain(&admitted.fallback);
-    let recorder = gateway.store.recorder(secrets(&gateway, &admitted.client, destinations));
-    let format = admitted.request.format();
-    let watch = Watch::new(
-        &gateway.metrics,
-        &gateway.stopping,
-        identified.id.clone(),
-        destination.upstream.name.clone(),
-        format,
-        admitted.request.view().stream,
-        &admitted.client.headers,
-    );
-    let caller = Caller {
-        request_id: identified.id.clone(),
-        session: identified.session,
-        credential: identified.credential,
-        key_budget: admitted.client.extensions.get::<Arc<OwnKey>>().and_then(|key| key.budget()),
-    };
     Box::new(Exchange {
-        calls: Calls::new(
-            recorder.clone(),
-            watch,
-            caller,
-            admitted.mode,
-            format,
-            Arc::clone(&gateway.budgets),
-        ),
-        recorder,
+        recorder: calls.recorder().clone(),
+        calls,
         store_patience: StorePatience::default(),
         call: None,
         id: identified.id,
@@ -116,18 +86,4 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
         _holding: admitted.holding,
         gateway,
     })
-}
-
-/// What of a request, as it came and as it goes on, nobody else is to read.
-fn secrets<'a>(
-    gateway: &Gateway,
-    client: &Parts,
-    destinations: impl Iterator<Item = &'a Destination>,
-) -> Secrets {
-    let sent = destinations.map(|destination| (&destination.headers, &destination.uri));
-    let all = std::iter::once((&client.headers, &client.uri)).chain(sent);
-    Secrets {
-        of_settings: Arc::clone(&gateway.scrubber),
-        of_request: Arc::new(Scrubber::new(all.flat_map(|(headers, uri)| secrets_in(headers, uri)))),
-    }
 }

@@ -10,12 +10,15 @@ use endmark_wire::request::Request;
 use super::admit::{Admitted, named};
 use super::identify::Identified;
 use crate::exchange::Changed;
+use crate::ledger::Calls;
 use crate::rescue::Refusal;
-use crate::shaping::{Condensed, Subject, cap_results, compact};
+use crate::shaping::{Condensed, Subject, Summariser, cap_results, compact};
 
 /// A request as it goes upstream.
 pub(crate) struct Shaped {
     pub(super) identified: Identified,
+    /// The account of its calls, where one was made already.
+    pub(super) calls: Option<Calls>,
     pub(super) changed: Changed,
     /// The request before its older part was condensed, where it was.
     pub(super) uncondensed: Option<Request>,
@@ -44,7 +47,10 @@ pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal>
         Wish::Settings => mends && identified.admitted.gateway.settings.compact.window.enabled,
         Wish::Off => false,
     };
-    let subject = identified.subject();
+    // Only what may ask a model itself needs an account of calls before the request has one.
+    let asks = may_condense && identified.admitted.destination.summary.is_some();
+    let calls = asks.then(|| identified.calls());
+    let subject = identified.subject(calls.as_ref());
     let request = &identified.admitted.request;
     let capped = if mends { cap_results(&subject, request).await } else { None };
     let condensed = if may_condense {
@@ -62,7 +68,7 @@ pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal>
     }
     let admitted = &identified.admitted;
     changed.note(&admitted.gateway.metrics, &admitted.destination.upstream.name, &identified.id);
-    Ok(Shaped { identified, changed, uncondensed, may_condense })
+    Ok(Shaped { identified, calls, changed, uncondensed, may_condense })
 }
 
 /// What a client wants of compaction.
@@ -84,7 +90,7 @@ fn wish(admitted: &Admitted) -> Result<Wish, Refusal> {
 }
 
 impl Identified {
-    fn subject(&self) -> Subject<'_> {
+    fn subject<'a>(&'a self, calls: Option<&'a Calls>) -> Subject<'a> {
         let gateway = &*self.admitted.gateway;
         Subject {
             shaping: &gateway.shaping,
@@ -93,6 +99,11 @@ impl Identified {
             id: &self.id,
             credential: self.credential.as_deref(),
             upstream: &self.admitted.destination.upstream.name,
+            summariser: calls.map(|calls| Summariser {
+                client: &gateway.client,
+                destination: &self.admitted.destination,
+                calls,
+            }),
         }
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct Destination {
     /// Where requests for the rest of its reply go that are to be streams, and where the others: in some formats the
     /// path says it.
     pub(crate) further: [Uri; 2],
+    /// Where the model of the upstream is asked that sums conversations up, if it has one.
+    pub(crate) summary: Option<Uri>,
     /// The headers they go with.
     pub(crate) headers: HeaderMap,
 }

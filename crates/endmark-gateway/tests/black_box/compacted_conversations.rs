@@ -9,7 +9,7 @@ use crate::support::spoken::{End, Said, Wire};
 
 const TASK: &str = "Book order A-1 to the ledger, and never touch account 9000.";
 
-fn field(wire: Wire) -> &'static str {
+pub(super) fn field(wire: Wire) -> &'static str {
     match wire {
         Wire::Chat | Wire::Other(Dialect::Messages) => "messages",
         Wire::Other(Dialect::Responses) => "input",
@@ -30,7 +30,7 @@ fn said(wire: Wire, is_user: bool, text: &str) -> Value {
 }
 
 /// A conversation of so many rounds; the newest turn is the user's.
-fn conversation(wire: Wire, rounds: usize) -> Value {
+pub(super) fn conversation(wire: Wire, rounds: usize) -> Value {
     let mut turns = vec![said(wire, true, TASK)];
     for round in 0..rounds {
         let words = format!("Order A-{round} was looked at in detail, and its amount of {round}17 agrees. ")
@@ -47,12 +47,17 @@ fn conversation(wire: Wire, rounds: usize) -> Value {
     body
 }
 
-fn turns(wire: Wire, body: &[u8]) -> Vec<Value> {
+pub(super) fn turns(wire: Wire, body: &[u8]) -> Vec<Value> {
     let body: Value = serde_json::from_slice(body).unwrap();
     body[field(wire)].as_array().unwrap().clone()
 }
 
-async fn ask(address: std::net::SocketAddr, wire: Wire, compact: Option<&str>, body: &Value) -> Reply {
+pub(super) async fn ask(
+    address: std::net::SocketAddr,
+    wire: Wire,
+    compact: Option<&str>,
+    body: &Value,
+) -> Reply {
     let mut request = Request::post(address, wire.path(false)).header("authorization", "Bearer key");
     if let Some(compact) = compact {
         request = request.header("x-endmark-compact", compact);
@@ -60,7 +65,7 @@ async fn ask(address: std::net::SocketAddr, wire: Wire, compact: Option<&str>, b
     request.json(body).send().await.read().await
 }
 
-async fn before(wire: Wire, script: Script) -> Endmark {
+pub(super) async fn before(wire: Wire, script: Script) -> Endmark {
     let answer = wire.answer(&[Said::Text("I see.")], End::Turn, false);
     Endmark::start_with(script.otherwise(answer), |settings| {
         settings.compact.window.trigger_tokens = 6_000;

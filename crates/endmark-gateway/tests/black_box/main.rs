@@ -50,6 +50,7 @@ mod smuggling;
 mod strangers;
 mod streamed_replies;
 mod support;
+mod told_summaries;
 mod unread_answers;
 mod unshown;
 mod waiting_for_the_rest;

@@ -65,6 +65,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "run tasks",
         sql: include_str!("../../migrations/0014_run_tasks.sqlite.sql"),
     },
+    Migration {
+        version: 15,
+        name: "usage_purposes",
+        sql: include_str!("../../migrations/0015_usage_purposes.sqlite.sql"),
+    },
 ];
 
 /// The newest migration this version knows.

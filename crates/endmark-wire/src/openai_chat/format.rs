@@ -160,6 +160,10 @@ impl WireFormat for Chat {
         None
     }
 
+    fn question(&self, model: &str, text: &str, _limit_tokens: u64) -> String {
+        format!(r#"{{"model":{},"messages":[{{"role":"user","content":{}}}]}}"#, quoted(model), quoted(text))
+    }
+
     fn with_model(&self, request: &Request, model: &str) -> Vec<u8> {
         let mut edits = Edits::of(request.root());
         edits.set_field(request.root(), "model", &quoted(model));

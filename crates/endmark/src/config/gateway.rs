@@ -125,6 +125,7 @@ fn upstream(
         prefill: upstream.prefill,
         fallback: upstream.fallback.clone(),
         model: upstream.model.clone(),
+        summary_model: upstream.summary_model.clone(),
         ..reached(settings, upstream, environment)?
     })
 }

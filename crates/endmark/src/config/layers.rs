@@ -17,7 +17,7 @@ use super::secret_source::SecretSource;
 use super::settings::{ProxyChoice, Schema, Settings, Upstream};
 
 /// The keys that every upstream has.
-pub(crate) const UPSTREAM_KEYS: [&str; 11] = [
+pub(crate) const UPSTREAM_KEYS: [&str; 12] = [
     "format",
     "base_url",
     "api_key",
@@ -27,6 +27,7 @@ pub(crate) const UPSTREAM_KEYS: [&str; 11] = [
     "prefill",
     "fallback",
     "model",
+    "summary_model",
     "proxy",
     "ca_file",
 ];
@@ -278,6 +279,7 @@ fn set_upstream(
         "prefill" => upstream.prefill = given.choice()?,
         "fallback" => upstream.fallback = given.optional_text()?,
         "model" => upstream.model = given.optional_text()?,
+        "summary_model" => upstream.summary_model = given.optional_text()?,
         "proxy" => upstream.proxy = proxy(given, folder)?,
         "ca_file" => {
             upstream.ca_file = given.optional_text()?.map(|path| below(folder, Path::new(&path)));

@@ -85,6 +85,8 @@ pub(crate) struct Upstream {
     pub(crate) fallback: Option<String>,
     /// The model it is asked for where it stands in for another.
     pub(crate) model: Option<String>,
+    /// The model that is asked for summaries.
+    pub(crate) summary_model: Option<String>,
     pub(crate) proxy: ProxyChoice,
     /// Certificate authorities that are trusted for it beside all others.
     pub(crate) ca_file: Option<PathBuf>,
@@ -102,6 +104,7 @@ impl Upstream {
             prefill: Prefill::Auto,
             fallback: None,
             model: None,
+            summary_model: None,
             proxy: ProxyChoice::Environment,
             ca_file: None,
         }

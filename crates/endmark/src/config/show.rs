@@ -46,7 +46,7 @@ pub(crate) fn shown(effective: &Effective) -> Vec<Shown> {
     all
 }
 
-fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str); 11] {
+fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str); 12] {
     let proxy = match &upstream.proxy {
         ProxyChoice::Environment => json!("environment"),
         ProxyChoice::None => json!("none"),
@@ -72,6 +72,11 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
         ("prefill", json!(upstream.prefill.word()), "how it is asked to continue an unfinished message"),
         ("fallback", json!(upstream.fallback), "the upstream that answers where this one cannot"),
         ("model", json!(upstream.model), "the model it is asked for where it stands in for another"),
+        (
+            "summary_model",
+            json!(upstream.summary_model),
+            "the model that sums a conversation up where its older part is condensed",
+        ),
         ("proxy", proxy, "the proxy on the way to it: environment, none, or a URL"),
         (
             "ca_file",

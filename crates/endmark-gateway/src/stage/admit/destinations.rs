@@ -18,8 +18,17 @@ pub(super) fn own_destination(
 ) -> Result<Destination, Refusal> {
     let upstream = target.upstream;
     let uri = target.without_credential().locate()?;
+    let model = upstream.summary_model.as_deref();
+    let summary = match model.and_then(|model| request.question(model, "", 1)) {
+        Some(question) => {
+            let [plain, _] = further(upstream, &question, &uri)?;
+            Some(plain)
+        }
+        None => None,
+    };
     Ok(Destination {
         further: further(upstream, request, &uri)?,
+        summary,
         uri,
         headers: observable(for_upstream(client, upstream, Some(request.format().credential())), mode),
         upstream: upstream.clone(),
@@ -54,7 +63,7 @@ pub(super) fn fallback(
         }
     };
     let headers = observable(for_fallback(client, upstream, request.format()), mode);
-    Some(Destination { uri, further, headers, upstream: upstream.clone() })
+    Some(Destination { uri, further, summary: None, headers, upstream: upstream.clone() })
 }
 
 /// Where requests for the rest go: those that are to be no streams, and those that are.

@@ -14,7 +14,7 @@ pub struct UsageRow {
     pub request_id: String,
     /// Which call of the request it was, from 1.
     pub call: u32,
-    /// Why it was made: `reply`, `retry`, `fallback`, `resume` or `correction`.
+    /// Why it was made: [`Purpose::name`](crate::Purpose::name).
     pub purpose: String,
     /// The session's hash.
     pub session: String,
