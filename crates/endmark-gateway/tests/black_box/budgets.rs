@@ -260,3 +260,51 @@ async fn a_budget_that_is_nearly_used_up_is_reported_once_by_every_way() {
     let metrics = Request::get(endmark.address, "/endmark/metrics").send().await.read().await.text();
     assert!(metrics.contains(r#"endmark_budget_warnings_total{budget="model",percent="80"} 1"#), "{metrics}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_thousand_requests_at_once_over_two_models_a_key_and_a_day_overdraw_none_of_them() {
+    const REQUESTS: usize = 1_000;
+    let held = 10 + (request(10).to_string().len() as u64 * 341).div_ceil(1_024);
+    // Each model has room for forty, the key for sixty, the day for a hundred.
+    let rules = [(Scope::Model, 40), (Scope::Key, 60), (Scope::All, 100)];
+    let limits = rules.map(|(scope, calls)| (scope, calls * held));
+    let slow = Script::new().otherwise(good().wait(Duration::from_millis(300)));
+    let endmark = Endmark::start_with(slow, |settings| {
+        with(limits.map(|(scope, limit)| rule(scope, Unit::Tokens, limit)).to_vec())(settings);
+        settings.limits.requests = 2 * REQUESTS;
+        settings.limits.connections = 2 * REQUESTS;
+    })
+    .await;
+    let barrier = Arc::new(Barrier::new(REQUESTS));
+    let tasks: Vec<_> = (0..REQUESTS)
+        .map(|number| {
+            let mut body = request(10);
+            body["model"] = json!(["scripted", "smaller"][number % 2]);
+            let sent = Request::post(endmark.address, "/v1/chat/completions").json(&body);
+            let sent = sent.header("authorization", &format!("Bearer key-{}", number % 3));
+            let barrier = Arc::clone(&barrier);
+            tokio::spawn(async move {
+                barrier.wait().await;
+                sent.send().await.read().await
+            })
+        })
+        .collect();
+    let mut served = 0;
+    for task in tasks {
+        match task.await.unwrap().status {
+            200 => served += 1,
+            other => assert_eq!(other, 402),
+        }
+    }
+    assert_eq!(endmark.calls(), served, "none is lost, and none made twice");
+    assert!(served >= 40, "what fits is served: {served}");
+    settled(&endmark, "all").await;
+    let rows = endmark.store.reader().unwrap().budgets().unwrap();
+    assert_eq!(rows.len(), 2 + 3 + 1, "{rows:?}");
+    for row in rows {
+        let (_, limit) = limits.iter().find(|(scope, _)| scope.name() == row.scope).unwrap();
+        assert!(row.spent <= *limit, "{row:?} of {limit}");
+        assert_eq!((row.spent, row.held), row.recomputed, "{row:?}");
+    }
+    assert_eq!(settled(&endmark, "all").await.spent, served as u64 * BILLED);
+}
