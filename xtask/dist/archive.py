@@ -12,6 +12,8 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
+QUICKLY_COMPRESSED_BYTES = 1_000_000
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -39,8 +41,9 @@ def tar(entries: list[Entry], epoch: int) -> bytes:
 
 
 def compressed(content: bytes) -> bytes:
-    """In gzip's form, without a name and a time of its own."""
-    return gzip.compress(content, compresslevel=6, mtime=0)
+    """In gzip's form, without a name and a time of its own. For a program the last percent is not worth a minute."""
+    level = 9 if len(content) < QUICKLY_COMPRESSED_BYTES else 6
+    return gzip.compress(content, compresslevel=level, mtime=0)
 
 
 def archived_with_ar(members: list[tuple[str, bytes]], epoch: int) -> bytes:

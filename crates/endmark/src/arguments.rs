@@ -185,11 +185,11 @@ Exit codes: 0 compacted, or nothing to do; 2 no conversation of this format, or 
     /// Run any command within limits, and answer in one envelope whatever happens
     #[command(after_help = "\
 Examples:
-  endmark exec --manifest docs/manifests/git-log.toml -- git log -n 20
-  endmark exec --manifest docs/manifests/jq.toml -- jq .items < reply.json
+  endmark exec -- git log -n 20
+  endmark exec -- jq .items < reply.json
   endmark exec --manifest notes.toml -- ./notes.py add --title \"$TITLE\" | jq .data
 
-The manifest, in TOML, says how large arguments and standard input may be (checked before anything is started), what
+git log, jq, curl and sqlite3 are known; any other command has the defaults, or a manifest. It says, in TOML, how large arguments and standard input may be (checked before anything is started), what
 the output is (json, jsonl, text, auto), how it shows that a value was cut, how long the command may take, and what
 its exit codes mean; docs/exec.md lists its keys. Standard output is always one JSON document. The command's standard
 error goes to standard error, up to a limit.
@@ -509,9 +509,9 @@ pub(crate) struct Resume {
 /// The arguments of `exec`.
 #[derive(Debug, Args)]
 pub(crate) struct Exec {
-    /// What is known about the command: limits, output, exit codes
+    /// What is known about the command: limits, output, exit codes; without it, what the program knows itself
     #[arg(long, value_name = "TOOL.toml")]
-    pub(crate) manifest: PathBuf,
+    pub(crate) manifest: Option<PathBuf>,
     /// Go on with a list behind the page that gave this cursor; the command is run again
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
@@ -528,7 +528,7 @@ pub(crate) struct Log {
     #[command(flatten)]
     pub(crate) store: StoreArgument,
     /// Show at most so many, the newest first
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) limit: u32,
     /// Only those that the client got whole (resolved), or did not (exhausted)
     #[arg(long, value_name = "STATUS")]

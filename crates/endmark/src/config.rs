@@ -93,11 +93,14 @@ pub(crate) fn load(
             layers.set(&assignment.name, &assignment.given, origin, folder)?;
         }
     }
-    let warnings = layers.set_environment(environment)?;
+    let mut warnings = layers.set_environment(environment)?;
     for Override { flag, key, value } in overrides {
         layers.set(key, &Given::Written(value.clone()), Origin::Flag(flag.clone()), None)?;
     }
     layers.finish()?;
+    if layers.settings.store == StoreLocation::sqlite(STORE_FILE) {
+        warnings.extend(without_home(environment, &layers.provenance));
+    }
     layers.settings.store = layers.settings.store.absolute();
     Ok(Effective { settings: layers.settings, provenance: layers.provenance, file, warnings })
 }
@@ -121,6 +124,16 @@ fn default_store(environment: &Environment) -> StoreLocation {
         || StoreLocation::sqlite(STORE_FILE),
         |folder| StoreLocation::in_own_folder(folder.join("endmark").join(STORE_FILE)),
     )
+}
+
+/// What is to be said where nobody said where the store is, and there is no home folder for it.
+fn without_home(environment: &Environment, provenance: &Provenance) -> Option<String> {
+    let is_chosen = provenance.of("store") != Origin::Default;
+    (!is_chosen && default_store(environment) == StoreLocation::sqlite(STORE_FILE)).then(|| {
+        format!(
+            "neither `XDG_STATE_HOME` nor `HOME` names a folder, so the store is `{STORE_FILE}` in the current one; `--store` names another"
+        )
+    })
 }
 
 /// Where a configuration file is looked for when none is named, in order.

@@ -2,6 +2,7 @@
 //!
 //! What is decided here (manifest, limits, what the output is) knows no process; `endmark-process` runs one and decides nothing.
 
+pub(crate) mod built_in;
 pub(crate) mod limits;
 pub(crate) mod manifest;
 pub(crate) mod output;

@@ -2,12 +2,13 @@
 
 use std::any::Any;
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Instant;
 
 use clap::error::ErrorKind;
 
-use crate::answer::Outcome;
+use crate::answer::{Answer, Outcome};
 use crate::arguments::{Arguments, ColorChoice, Command};
 use crate::commands;
 use crate::config::Environment;
@@ -87,6 +88,8 @@ fn is_answered_on_signals(command: &Command) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Early {
     json: bool,
+    /// `--json` was typed; `exec` answers in JSON without it, but shows its help to people.
+    is_json_typed: bool,
     color: ColorChoice,
     /// An agent runs it: it answers in the agent's way, or not at all.
     is_hook: bool,
@@ -108,8 +111,9 @@ impl Early {
         let mut commands = commands(&words);
         let command = commands.next();
         let is_hook = command == Some("hook") && commands.next().is_some_and(|word| word != "install");
-        let json = !is_hook && (words.contains(&"--json") || command == Some("exec"));
-        Self { json, color, is_hook }
+        let is_json_typed = !is_hook && words.contains(&"--json");
+        let json = is_json_typed || (!is_hook && command == Some("exec"));
+        Self { json, is_json_typed, color, is_hook }
     }
 }
 
@@ -154,9 +158,19 @@ fn misused(error: &clap::Error, early: Early, environment: &Environment, started
             started.elapsed(),
         );
     }
-    // A closed pipe is fine here too, and for anything else there is nowhere left to say it.
-    let _ = error.print();
-    if is_asked_for { Exit::Success } else { Exit::Usage }
+    if !is_asked_for {
+        // There is nowhere left to say that standard error cannot be written.
+        let _ = error.print();
+        return Exit::Usage;
+    }
+    let terminal = Terminal::new(early.is_json_typed, false, early.color, environment);
+    let shown = if early.is_json_typed {
+        let text = error.render().to_string();
+        terminal.show(&Answer::yes(serde_json::json!({ "text": text }), text), started.elapsed())
+    } else {
+        error.print().and_then(|()| io::stdout().flush()).map(|()| Exit::Success).map_err(CommandError::Write)
+    };
+    shown.unwrap_or_else(|error| terminal.fail(&error, Vec::new(), started.elapsed()))
 }
 
 fn panic_message(panic: &(dyn Any + Send)) -> String {

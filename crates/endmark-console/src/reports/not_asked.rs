@@ -27,6 +27,11 @@ const OWN_LIMIT: NotAsked = NotAsked {
 };
 
 impl NotAsked {
+    /// Whether a row is one of those of which the mode of the calls says more.
+    pub fn is_open(row: &LogRow) -> bool {
+        row.reason == BY_RULE
+    }
+
     /// Of a row of the log and the calls of its request, whose mode decided; none where something was asked, or where
     /// the row itself says what was in the way.
     pub fn of(row: &LogRow, calls: &[UsageRow]) -> Option<Self> {

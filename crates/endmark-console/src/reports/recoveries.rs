@@ -40,7 +40,7 @@ pub struct Row<'a> {
     pub extra_prompt_tokens: i64,
     pub extra_output_tokens: i64,
     pub reason: &'a str,
-    /// Why nothing was asked, where the request itself kept Endmark from it: `log show`.
+    /// Why nothing was asked, where the request itself kept Endmark from it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_asked: Option<NotAsked>,
     /// What was received, where it is asked for: `log show`.

@@ -13,6 +13,7 @@ use crate::answer::Outcome;
 use crate::arguments::Exec;
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::exec::built_in;
 use crate::exec::manifest::Manifest;
 use crate::exec::output::{self, Data};
 use crate::exec::page::{Paging, page};
@@ -28,7 +29,10 @@ const TOO_LARGE_HINT: &str = "Ask for less, or name the list with `pages`.";
 /// Checks what a tool is given, runs it, and answers in an envelope whatever happens.
 pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, CommandError> {
     let started = Instant::now();
-    let manifest = before::manifest(&arguments.manifest)?;
+    let manifest = match &arguments.manifest {
+        Some(path) => before::manifest(path)?,
+        None => built_in::of(&arguments.command),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| system(&error))?;
     if arguments.cursor.is_some() && manifest.output.pages.is_none() {

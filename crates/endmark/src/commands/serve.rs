@@ -1,6 +1,7 @@
 //! `endmark serve`: the gateway. (PC-9)
 
 mod files;
+mod holder;
 mod rehearsal;
 mod reload;
 mod signals;
@@ -157,9 +158,16 @@ fn listen(address: SocketAddr) -> Result<TcpListener, CommandError> {
 }
 
 fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> CommandError {
+    let holder = match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            holder::of(address).map(|holder| format!("; {holder} listens there"))
+        }
+        _ => None,
+    };
+    let holder = holder.unwrap_or_default();
     CommandError::input(
         "cannot_listen",
-        format!("cannot listen on {address}: {error}"),
+        format!("cannot listen on {address}: {error}{holder}"),
         "Another `--listen 127.0.0.1:PORT` helps; port 0 takes a free one.",
     )
 }

@@ -24,6 +24,10 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
         None => Ok(ever.to_owned()),
     };
     let (since, until) = (moment(&arguments.since, EVER.0)?, moment(&arguments.until, EVER.1)?);
+    if since >= until {
+        let message = format!("`--since` ({since}) is not before `--until` ({until}), UTC");
+        return Err(CommandError::input("empty_period", message, "Write the earlier one behind `--since`."));
+    }
     let models = models(&effective.settings);
     let by = arguments.by.key();
     let report = Report::read(&reader, by, &since, &until, &models).map_err(failed)?;

@@ -184,7 +184,7 @@ fn a_value_of_the_wrong_kind_says_what_is_wanted() {
 
 #[test]
 fn an_unknown_variable_is_a_warning_that_names_the_nearest() {
-    let effective = load_text("", &[("ENDMARK_RESUME_MOD", "on")], &[]).unwrap();
+    let effective = load_text("", &[("HOME", "/home/a"), ("ENDMARK_RESUME_MOD", "on")], &[]).unwrap();
     assert_eq!(
         effective.warnings,
         [

@@ -76,6 +76,11 @@ fn within(field: &str, limit: u64, value: &[u8]) -> Result<(), Misfit> {
     Err(Misfit::TooLarge(TooLarge { field: field.to_owned(), limit, actual }))
 }
 
+/// Whether a command begins with the words that a manifest is for.
+pub(crate) fn is_for(manifest: &Manifest, command: &[OsString]) -> bool {
+    own_arguments(&manifest.command, command).is_some()
+}
+
 /// What follows the words that a manifest is for; the program may be named with its path.
 fn own_arguments<'a>(expected: &[String], command: &'a [OsString]) -> Option<&'a [OsString]> {
     let Some((program, words)) = expected.split_first() else { return command.get(1..) };

@@ -492,6 +492,7 @@ fn the_protocol_is_a_template() {
         assert_eq!(data["results"][0]["cut"], "whole");
         let alone = place.run_with_input(&["findings", "check"], &prompt.output);
         assert!(alone.output.contains("no start marker"), "{}", alone.output);
+        assert!(alone.output.contains("`endmark findings protocol` prints the form"), "{}", alone.output);
         assert!(place.run_with_input(&["findings", "progress", "--json"], &prompt.output).envelope()["data"]
             ["transcripts"][0]["checkpoints"]
             .as_array()

@@ -192,3 +192,40 @@ fn a_signal_while_an_answer_is_made_ends_it() {
         assert!(matches!(ended.code(), None | Some(1 | 143)), "{ended}");
     }
 }
+
+#[test]
+fn help_that_is_asked_for_in_json_is_an_envelope_and_help_that_nobody_can_read_is_no_success() {
+    let place = Place::new();
+    let answer = place.run(&["detect", "--json", "--help"]);
+    assert_eq!(answer.code, 0);
+    let envelope: serde_json::Value = serde_json::from_str(&answer.output).unwrap();
+    assert!(envelope["data"]["text"].as_str().unwrap().contains("Usage: endmark detect"), "{envelope}");
+    // What answers in JSON anyway still has a help for people.
+    assert!(place.run(&["exec", "--help"]).output.starts_with("Run any command"));
+    for asked in ["--help", "--version"] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let status = place.command(&[asked]).stdout(full).status().unwrap();
+        assert_eq!(status.code(), Some(3), "{asked}");
+    }
+}
+
+#[test]
+fn what_can_show_nothing_is_refused() {
+    let place = Place::new();
+    assert_eq!(place.run(&["log", "--limit", "0"]).code, 2);
+    assert_eq!(place.run(&["keys", "add", "first"]).code, 0);
+    let turned = place.run(&["usage", "--since", "2026-11-20", "--until", "2026-11-10", "--json"]);
+    assert_eq!(turned.envelope()["error"]["code"], "empty_period");
+}
+
+#[test]
+fn without_a_home_folder_the_place_of_the_store_is_said() {
+    let place = Place::new();
+    let said = |variable: Option<(&str, &str)>| {
+        let mut command = place.command(&["config"]);
+        command.env_remove("HOME").envs(variable);
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    assert!(said(None).contains("the store is `endmark.db` in the current one"), "{}", said(None));
+    assert!(!said(Some(("ENDMARK_STORE", "sqlite:a.db"))).contains("in the current one"));
+}

@@ -136,6 +136,8 @@ fn an_address_in_use_is_said_before_anything_is_done() {
     let run = place.run(&["serve", "--listen", &address]);
     assert_eq!((run.code, run.output.as_str()), (2, ""));
     assert!(run.errors.contains(&format!("cannot listen on {address}")), "{}", run.errors);
+    let holder = format!("(process {}) listens there", std::process::id());
+    assert!(run.errors.contains(&holder), "{}", run.errors);
     assert_eq!(
         place.run(&["serve", "--listen", &address, "--json"]).envelope()["error"]["code"],
         "cannot_listen"

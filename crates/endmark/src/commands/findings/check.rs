@@ -89,6 +89,12 @@ struct RemarkReport<'a> {
 /// How many remarks are listed beside the results; the others are counted.
 const MOST_REMARKS: usize = 1_000;
 
+/// What is said where a result never begins.
+const FORM_IS_SHOWN: &str = "Without a start marker a text is not in the form of findings, or its agent ended before it handed them over: `endmark findings \
+     protocol` prints the form for the agent's instructions.\n";
+const PLAN_IS_SHOWN: &str =
+    "`endmark findings plan FILE…` says who does what again; what is complete can be used.";
+
 /// Answers for all files.
 pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, CommandError> {
     let sources = sources::read_all(context, &arguments.files)?;
@@ -119,14 +125,16 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
     for (origin, result) in &results {
         write_result(&mut text, origin, result, context.terminal.output);
     }
+    let formless = results.iter().filter(|(_, result)| result.begins.is_none()).count();
+    if formless > 0 {
+        text.push_str(FORM_IS_SHOWN);
+    }
     let cut = results.iter().filter(|(_, result)| !result.cut.is_whole()).count();
     let short = results.iter().filter(|(_, result)| is_short(result)).count();
     let of_all = results.len();
     let answer = if cut > 0 {
         Answer::no_in_text(data, text, "truncated", format!("{cut} of {of_all} results are truncated"))
-            .with_hint(
-                "`endmark findings plan FILE…` says who does what again; what is complete can be used.",
-            )
+            .with_hint(if formless > 0 { FORM_IS_SHOWN.trim_end() } else { PLAN_IS_SHOWN })
     } else if short > 0 {
         Answer::no_in_text(
             data,

@@ -1,5 +1,6 @@
 //! Recoveries as a table, the newest first.
 
+use endmark_console::reports::NotAsked;
 use endmark_store::{FinalStatus, LogRow};
 
 use crate::terminal::{Paint, Painter};
@@ -33,6 +34,27 @@ pub(crate) fn text(rows: &[LogRow], painter: Painter) -> String {
         ));
     }
     text
+}
+
+/// Below the table: of which rows nothing was asked, why, and what would change it; each reason once.
+pub(super) fn reasons(rows: &[LogRow], reasons: &[Option<NotAsked>]) -> String {
+    let mut told: Vec<(NotAsked, Vec<String>)> = Vec::new();
+    for (row, reason) in rows.iter().zip(reasons) {
+        let Some(reason) = reason else { continue };
+        match told.iter_mut().find(|(known, _)| known == reason) {
+            Some((_, ids)) => ids.push(row.id.to_string()),
+            None => told.push((*reason, vec![row.id.to_string()])),
+        }
+    }
+    let line = |(reason, ids): &(NotAsked, Vec<String>)| {
+        format!(
+            "\nNothing was asked for {}: {}.\nTo change that, {}.\n",
+            ids.join(", "),
+            reason.because,
+            reason.remedy
+        )
+    };
+    told.iter().map(line).collect()
 }
 
 fn cells(row: &LogRow) -> [String; 8] {

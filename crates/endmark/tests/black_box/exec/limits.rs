@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{documented, error, exec, exec_with, place, place_with};
+use super::{documented, error, exec, exec_known, exec_with, place, place_with};
 use crate::run::Place;
 
 /// Adds a note by the documented script under its documented manifest.
@@ -64,12 +64,11 @@ fn no_shorter_name_of_a_flag_passes_its_limit() {
 #[test]
 fn sql_over_its_limit_is_not_run() {
     let place = place();
-    let run =
-        |sql: &str| exec_with(&place, &documented("sqlite3.toml"), &["sqlite3", "-json", "a.db", sql], "");
+    let run = |sql: &str| exec_known(&place, &["sqlite3", "-json", "a.db", sql], "");
     assert_eq!(run("CREATE TABLE t (a)")["ok"], true);
     let before = fs::read(place.path().join("a.db")).unwrap();
-    let insert = format!("INSERT INTO t VALUES ('{}')", "x".repeat(1000));
-    assert_refused(&run(&insert), "arguments.sql", 1024, insert.len() as u64);
+    let insert = format!("INSERT INTO t VALUES ('{}')", "x".repeat(65_536));
+    assert_refused(&run(&insert), "arguments.sql", 65_536, insert.len() as u64);
     assert_eq!(fs::read(place.path().join("a.db")).unwrap(), before);
     assert_eq!(run("SELECT count(*) AS n FROM t")["data"], json!([{"n": 0}]));
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{documented, error, exec_with, place, warning};
+use super::{documented, error, exec_known, exec_with, place, warning};
 use crate::run::Place;
 
 fn git(place: &Place, arguments: &[&str]) {
@@ -21,9 +21,7 @@ fn git(place: &Place, arguments: &[&str]) {
 #[test]
 fn git_log_is_text() {
     let place = place();
-    let log = |arguments: &[&str]| {
-        exec_with(&place, &documented("git-log.toml"), &[&["git", "log"], arguments].concat(), "")
-    };
+    let log = |arguments: &[&str]| exec_known(&place, &[&["git", "log"], arguments].concat(), "");
     let none = log(&[]);
     assert_eq!(error(&none), ("git_refused", 3));
     assert!(none["error"]["hint"].as_str().unwrap().contains("not a git repository"));
@@ -42,7 +40,7 @@ fn git_log_is_text() {
 #[test]
 fn jq_is_a_list_of_values() {
     let place = place();
-    let jq = |filter: &str, input: &str| exec_with(&place, &documented("jq.toml"), &["jq", filter], input);
+    let jq = |filter: &str, input: &str| exec_known(&place, &["jq", filter], input);
     assert_eq!(
         jq(".items[]", "{\"items\": [{\"a\": 1}, \"é\", null]}")["data"],
         json!([{"a": 1}, "é", null])
@@ -123,23 +121,21 @@ fn curl_tells_what_an_api_has_cut() {
 #[test]
 fn sqlite3_gives_rows_and_a_database_file_is_read_by_it() {
     let place = place();
-    let sql =
-        |sql: &str| exec_with(&place, &documented("sqlite3.toml"), &["sqlite3", "-json", "a.db", sql], "");
+    let sql = |sql: &str| exec_known(&place, &["sqlite3", "-json", "a.db", sql], "");
     assert_eq!(sql("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'é'), (NULL, 'two')")["ok"], true);
     assert_eq!(sql("SELECT * FROM t")["data"], json!([{"a": 1, "b": "é"}, {"a": null, "b": "two"}]));
     assert_eq!(error(&sql("SELECT * FROM nothing")), ("sql_error", 3));
     let script = "SELECT b FROM t WHERE a = 1;";
-    let piped = exec_with(&place, &documented("sqlite3.toml"), &["sqlite3", "-json", "a.db"], script);
+    let piped = exec_known(&place, &["sqlite3", "-json", "a.db"], script);
     assert_eq!(piped["data"], json!([{"b": "é"}]));
-    let before = ["sqlite3", "-json", "-cmd", &"x".repeat(1025), "a.db", script];
-    let before = exec_with(&place, &documented("sqlite3.toml"), &before, "");
+    let before = ["sqlite3", "-json", "-cmd", &"x".repeat(65_537), "a.db", script];
+    let before = exec_known(&place, &before, "");
     assert_eq!(
         (error(&before), &before["error"]["field"]),
         (("FIELD_TOO_LARGE", 2), &json!("arguments.command"))
     );
     // Nothing that may change something is run again for a page.
-    let manifest = documented("sqlite3.toml");
-    let go_on = ["exec", "--manifest", &manifest, "--cursor", "x", "--", "sqlite3", "a.db", script];
+    let go_on = ["exec", "--cursor", "x", "--", "sqlite3", "a.db", script];
     assert_eq!(error(&place.run(&go_on).envelope()), ("usage", 2));
 }
 
@@ -174,4 +170,12 @@ fn a_script_that_cuts_without_a_word_is_found_out() {
     assert_eq!(notes(&["show", "2"])["data"]["title"], "short");
     assert_eq!(error(&notes(&["show", "9"])), ("no_such_note", 1));
     assert_eq!(error(&notes(&["sing"])), ("bad_usage", 2));
+}
+
+#[test]
+fn a_command_that_nobody_knows_has_the_defaults() {
+    let place = place();
+    assert_eq!(exec_known(&place, &["printf", "{\"a\": 1}"], "")["data"], json!({"a": 1}));
+    // What is for `git log` is for no other command of git.
+    assert_ne!(error(&exec_known(&place, &["git", "no-such-command"], "")).0, "wrong_command");
 }

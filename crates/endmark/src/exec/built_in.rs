@@ -1,0 +1,43 @@
+//! The manifests that the program has itself, found by the words that a command begins with. (EN-4)
+
+use std::ffi::OsString;
+
+use super::limits::is_for;
+use super::manifest::{self, Manifest};
+
+/// Each is a file that people can copy and change.
+const MANIFESTS: [&str; 4] = [
+    include_str!("../../manifests/curl.toml"),
+    include_str!("../../manifests/git-log.toml"),
+    include_str!("../../manifests/jq.toml"),
+    include_str!("../../manifests/sqlite3.toml"),
+];
+
+/// The manifest of this command; where there is none, the one that holds for any command.
+pub(crate) fn of(command: &[OsString]) -> Manifest {
+    let known = MANIFESTS.iter().filter_map(|text| manifest::parse(text).ok());
+    known.into_iter().find(|known| is_for(known, command)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(Into::into).collect()
+    }
+
+    #[test]
+    fn every_manifest_can_be_read() {
+        for text in MANIFESTS {
+            assert!(!manifest::parse(text).unwrap().command.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_command_is_known_by_its_first_words_whatever_its_path() {
+        assert_eq!(of(&command(&["git", "log", "-n", "1"])).command, ["git", "log"]);
+        assert_eq!(of(&command(&["/usr/bin/jq", "."])).command, ["jq"]);
+        assert_eq!(of(&command(&["git", "status"])), Manifest::default());
+    }
+}
