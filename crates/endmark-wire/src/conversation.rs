@@ -19,13 +19,6 @@ pub(crate) use read::{media_in, text_of_parts, text_or_json};
 /// The member by which a client of Anthropic's marks up to where a prompt is to be cached.
 const CACHE_MARKER: &str = "cache_control";
 
-/// The items of the conversation in a request, or the text that is its only one.
-pub(crate) fn items<'a>(format: &dyn WireFormat, root: Value<'a>) -> impl Iterator<Item = Value<'a>> {
-    let list = root.field(format.conversation_field());
-    let alone = list.filter(|list| format.is_turn_alone(*list));
-    alone.into_iter().chain(list.into_iter().flat_map(Value::items))
-}
-
 /// JSON without the markers in it.
 fn unmarked(json: &str) -> String {
     let Ok(root) = Value::parse_str(json) else { return json.to_owned() };

@@ -6,8 +6,9 @@
 
 use endmark_context::conversation::{Call, Content};
 use endmark_text::{CompleteError, Completed, Format, complete};
+use memchr::memmem::Finder;
 
-use crate::conversation::{Slot, items};
+use crate::conversation::Slot;
 use crate::edit::Edits;
 use crate::json::{Value, quoted};
 use crate::wire_format::WireFormat;
@@ -24,17 +25,16 @@ const MAX_POINTER_BYTES: usize = 256;
 /// What was told before is not repeated beyond this.
 const MAX_TOLD_BYTES: usize = 1024;
 
-/// The calls in a conversation of which the arguments are written as strings, and their slots.
+/// The calls in these items of a conversation, and the slots of their arguments.
 pub(crate) fn calls<'a>(
     format: &'static dyn WireFormat,
-    root: Value<'a>,
+    items: impl Iterator<Item = Value<'a>>,
 ) -> impl Iterator<Item = (Call<'a>, Slot<'a>)> {
     // Texts are read with the turns that they stand in: those without a call are passed over.
-    let may_call = |item: &Value<'_>| {
-        let has = |word: &&str| memchr::memmem::find(item.raw().as_bytes(), word.as_bytes()).is_some();
-        format.words_of_calls().iter().any(has)
-    };
-    let turns = items(format, root).filter(may_call).filter_map(|item| format.turn(item).ok());
+    let words: Vec<Finder<'_>> = format.words_of_calls().iter().map(Finder::new).collect();
+    let may_call =
+        move |item: &Value<'_>| words.iter().any(|word| word.find(item.raw().as_bytes()).is_some());
+    let turns = items.filter(may_call).filter_map(|item| format.turn(item).ok());
     turns.flat_map(|(_, parts)| parts).filter_map(|part| match part.content {
         Content::Call(call) => Some((call, part.slot)),
         _ => None,

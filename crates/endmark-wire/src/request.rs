@@ -3,12 +3,13 @@
 use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use endmark_context::conversation::{Content, Role};
 use endmark_text::Format;
 
 use crate::ask::{Ask, Asked, Terms};
-use crate::conversation::{Slot, items};
+use crate::conversation::Slot;
 use crate::edit::Edits;
 use crate::error::{RequestError, ResponseError};
 use crate::history::{calls, repaired, wants_arguments};
@@ -109,6 +110,8 @@ pub struct Request {
     root: Range<usize>,
     address: Address,
     view: View,
+    /// Where the conversation stands: to find it is to pass over the whole body.
+    conversation: OnceLock<Option<Range<usize>>>,
 }
 
 impl Request {
@@ -128,7 +131,8 @@ impl Request {
         }
         let view = format.view(root, address);
         let (body, root) = (root.document().to_owned(), root.span());
-        Ok(Self { format, body, root, address: address.clone(), view })
+        let conversation = OnceLock::new();
+        Ok(Self { format, body, root, address: address.clone(), view, conversation })
     }
 
     /// Its format.
@@ -198,7 +202,7 @@ impl Request {
     pub fn replies(&self) -> u32 {
         let mut replies = 0_u32;
         let mut before = None;
-        for item in items(self.format, self.root()) {
+        for item in self.items() {
             let role = self.format.role(item);
             let begins = role == Some(Role::Assistant) && before != role;
             replies = replies.saturating_add(u32::from(begins));
@@ -210,7 +214,7 @@ impl Request {
     /// The text of the first turn of the user's, by which a session can be recognised.
     pub fn first_user_text(&self) -> Option<String> {
         let is_of_user = |item: &Value<'_>| self.format.role(*item) == Some(Role::User);
-        let first = items(self.format, self.root()).find(is_of_user)?;
+        let first = self.items().find(is_of_user)?;
         let (_, parts) = self.format.turn(first).ok()?;
         let texts = parts.into_iter().filter_map(|part| match part.content {
             Content::Text(text) => Some(text),
@@ -247,7 +251,7 @@ impl Request {
         let mut edits = Edits::of(self.root());
         let mut count = 0;
         let tools = LazyCell::new(|| self.names_of_tools_with_arguments());
-        for (call, slot) in calls(self.format, self.root()) {
+        for (call, slot) in calls(self.format, self.items()) {
             let Slot::Arguments { value, as_text } = slot else { continue };
             let wants = call.arguments.trim().is_empty() && tools.contains(call.name.as_ref());
             let Some(repaired) = repaired(&call.arguments, wants) else { continue };
@@ -373,6 +377,15 @@ impl Request {
         edits.replace(own, &quoted(id));
         // What was a request stays one with another string in it.
         Self::parse(self.format, &edits.finish(), &self.address).unwrap_or_else(|_| self.clone())
+    }
+
+    /// The items of its conversation, or the text that is its only one.
+    fn items(&self) -> impl Iterator<Item = Value<'_>> {
+        let find = || Some(self.root().field(self.format.conversation_field())?.span());
+        let span = self.conversation.get_or_init(find).clone();
+        let list = span.map(|span| Value::checked_before(&self.body, span));
+        let alone = list.filter(|list| self.format.is_turn_alone(*list));
+        alone.into_iter().chain(list.into_iter().flat_map(Value::items))
     }
 
     fn names_of_tools_with_arguments(&self) -> HashSet<String> {
