@@ -2,9 +2,9 @@
 
     python3 bench/context/run.py [--rounds 15] [--huge-bytes 5000000000]
 
-Endmark is the release build, run as a command on a file; the time of a run on a small file is taken off. deepagents'
-preview and OpenHands' cut are restated from their sources (deepagents 0.7.32, openhands-sdk 1.58.2); headroom-ai is run
-itself where it is installed. Their time is that of the function alone.
+Endmark is the release build, run as a command on a file; the time of a run on a small file is taken off. OpenHands' cut is
+restated from its source (openhands-sdk 1.58.2), deepagents' preview, too, where it is not installed (0.7.32); headroom-ai is
+run itself where it is installed. Their time is that of the function alone.
 """
 
 import argparse
@@ -69,8 +69,16 @@ def openhands(text: str) -> str:
     return text[:head] + notice + text[-(available - head):]
 
 
-def deepagents(text: str) -> str:
+def deepagents():
     """The preview of an evicted result: five lines from each end, each of at most 1,000 characters."""
+    try:
+        from deepagents.middleware._message_eviction import _create_content_preview
+    except ImportError:
+        return deepagents_restated
+    return lambda text: _create_content_preview(text).text
+
+
+def deepagents_restated(text: str) -> str:
     lines = text.splitlines()
     shown = lines if len(lines) <= 10 else [*lines[:5], f"... [{len(lines) - 10} lines truncated] ...", *lines[-5:]]
     return "\n".join(line[:1_000] for line in shown)
@@ -141,6 +149,7 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=15)
     arguments.add_argument("--huge-bytes", type=int, default=0)
     given = arguments.parse_args()
+    preview = deepagents()
     values = {
         "2 MB of JSON": (rows(), True, [f'"upstream gave up on {row}"' for row in ERROR_ROWS]),
         "1.8 MB log": (log(), False, ["database unreachable", "Traceback (most recent", "pool 7 exhausted"]),
@@ -155,7 +164,7 @@ def main() -> None:
             print(f"\n{name}: {len(value.encode()):,} bytes\n")
             print("| | time | characters | error facts kept | form |\n|---|---|---|---|---|")
             run = [("Endmark", lambda: endmark(path), start)]
-            run += [("OpenHands' cut", lambda: openhands(value), 0), ("deepagents' preview", lambda: deepagents(value), 0)]
+            run += [("OpenHands' cut", lambda: openhands(value), 0), ("deepagents' preview", lambda: preview(value), 0)]
             if (peer := headroom()) is not None:
                 run.append(("headroom", lambda: peer(value), 0))
             for peer_name, function, off in run:

@@ -3,6 +3,7 @@
 mod page;
 mod pointer;
 mod range;
+pub mod tool;
 
 pub use page::{PAGE_LOOK_BEHIND_BYTES, page_begin};
 pub use pointer::{PointerError, pointed_to};

@@ -70,6 +70,8 @@ pub(crate) struct Exchange {
     pub(crate) changed: Changed,
     /// The request before its older part was condensed, where it was.
     pub(crate) uncondensed: Option<Request>,
+    /// How often the model read what was left out of a result, before it gave the reply.
+    pub(crate) rounds_of_reading: u32,
     /// Whether it may be condensed where its provider refuses it for length: once.
     pub(crate) may_condense: bool,
     /// The request as it came, if it came compressed: for the upstream that it was sent to.
@@ -107,7 +109,23 @@ impl Exchange {
         if !std::mem::replace(&mut self.may_condense, false) {
             return false;
         }
-        let subject = Subject {
+        let refused = match &self.uncondensed {
+            Some(own) if self.stands_in => self.destination.adapted(own),
+            Some(own) => own.clone(),
+            None => self.request.clone(),
+        };
+        let condensed = compact_refused(&self.subject(), &refused).await;
+        let Some(Condensed { request, summary }) = condensed else { return false };
+        self.request = request;
+        self.changed.summary = Some(summary);
+        self.encoded = None;
+        of_changed_body(&mut self.destination.headers);
+        true
+    }
+
+    /// Whose request it is, and what it may be changed with.
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject {
             shaping: &self.gateway.shaping,
             settings: &self.gateway.settings,
             store: &self.gateway.store,
@@ -119,19 +137,12 @@ impl Exchange {
                 destination: &self.destination,
                 calls: &self.calls,
             }),
-        };
-        let refused = match &self.uncondensed {
-            Some(own) if self.stands_in => self.destination.adapted(own),
-            Some(own) => own.clone(),
-            None => self.request.clone(),
-        };
-        let condensed = compact_refused(&subject, &refused).await;
-        let Some(Condensed { request, summary }) = condensed else { return false };
-        self.request = request;
-        self.changed.summary = Some(summary);
-        self.encoded = None;
-        of_changed_body(&mut self.destination.headers);
-        true
+        }
+    }
+
+    /// Whether the model is offered the tool that reads what was left out of results.
+    pub(crate) fn offers_reading(&self) -> bool {
+        self.changed.offers_reading && !self.is_closing
     }
 
     /// Lets an answer pass as it comes, `ending` so as far as Endmark is concerned: its call is over when it ends.

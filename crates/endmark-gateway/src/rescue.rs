@@ -130,6 +130,9 @@ pub(crate) enum Refusal {
         "the upstream `{upstream}` answered {what} where a JSON answer was expected: check that its base_url points at an API and not at a page or proxy"
     )]
     NotTheFormat { upstream: String, what: String },
+    /// The model asks for what was left out of a result, and cannot be answered.
+    #[error("the model {0}: send the request again, or set [cap] tool = false")]
+    Reading(&'static str),
     /// What was asked for is in the store, which fails.
     #[error("the store does not answer: {0}; try again")]
     Store(String),
@@ -180,7 +183,8 @@ impl Refusal {
             Self::Unreachable { .. }
             | Self::Unreadable { .. }
             | Self::AnswerLost { .. }
-            | Self::NotTheFormat { .. } => StatusCode::BAD_GATEWAY,
+            | Self::NotTheFormat { .. }
+            | Self::Reading(_) => StatusCode::BAD_GATEWAY,
         }
     }
 
@@ -208,6 +212,7 @@ impl Refusal {
             Self::Unreadable { .. } => "endmark_upstream_unreadable",
             Self::AnswerLost { .. } => "endmark_upstream_answer_lost",
             Self::NotTheFormat { .. } => "endmark_upstream_not_an_api",
+            Self::Reading(_) => "endmark_reads_on",
             Self::Store(_) => "endmark_store_failed",
         }
     }

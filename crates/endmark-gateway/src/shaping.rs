@@ -3,6 +3,7 @@
 //! conversation has the same bytes in every later request.
 
 mod keep;
+mod read;
 mod results;
 mod summaries;
 mod summariser;
@@ -13,7 +14,8 @@ use endmark_wire::request::Request;
 
 use crate::settings::Settings;
 
-pub(crate) use results::cap_results;
+pub(crate) use read::{READ_TOOL, read};
+pub(crate) use results::{CappedRequest, cap_results};
 pub(crate) use summaries::{Condensed, Summary, compact, compact_refused};
 pub(crate) use summariser::Summariser;
 

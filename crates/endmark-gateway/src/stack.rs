@@ -26,7 +26,7 @@ use crate::stage::deliver::{Delivered, deliver};
 use crate::stage::identify::identify;
 use crate::stage::reserve::reserve;
 use crate::stage::shape::shape;
-use crate::stage::{disclose, mend, observe, settle};
+use crate::stage::{disclose, mend, observe, read, settle};
 use crate::upstream::of_another_body;
 
 /// Answers one request to an upstream; it speaks of errors as `format` does.
@@ -103,9 +103,12 @@ async fn reply_to(
         let reserved = reserve(shaped).await?;
         match deliver(reserved).await? {
             Delivered::Passed(answer) => Ok(answer),
-            Delivered::Streamed(exchange, answer) => Ok(streamed(exchange, answer)),
+            Delivered::Streamed(exchange, answer) => match read::stream(exchange, answer).await? {
+                read::Begun::Passed(answer) => Ok(answer),
+                read::Begun::Stream(exchange, answer) => Ok(streamed(exchange, answer)),
+            },
             Delivered::Whole(exchange, answer) => {
-                let observed = match observe::whole::whole(exchange, answer).await? {
+                let observed = match read::whole(exchange, answer).await? {
                     observe::whole::Seen::Unread(answer) => return Ok(answer),
                     observe::whole::Seen::Read(observed) => observed,
                 };

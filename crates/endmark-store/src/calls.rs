@@ -18,6 +18,8 @@ pub enum Purpose {
     Resume,
     /// The same content in the demanded form.
     Correction,
+    /// The same reply again, after the model read what was left out of a result (CX-5).
+    Read,
     /// The one call that a used-up session is still given, for its summary (CX-7).
     Closing,
     /// What stands for the condensed part of a conversation, in a model's words (CX-4).
@@ -26,12 +28,13 @@ pub enum Purpose {
 
 impl Purpose {
     /// All of them, in the order in which they come up.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Reply,
         Self::Retry,
         Self::Fallback,
         Self::Resume,
         Self::Correction,
+        Self::Read,
         Self::Closing,
         Self::Summary,
     ];
@@ -44,6 +47,7 @@ impl Purpose {
             Self::Fallback => "fallback",
             Self::Resume => "resume",
             Self::Correction => "correction",
+            Self::Read => "read",
             Self::Closing => "closing",
             Self::Summary => "summary",
         }

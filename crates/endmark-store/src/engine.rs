@@ -13,6 +13,7 @@ mod migrate;
 mod moment;
 mod moving_in;
 pub(crate) mod outputs;
+mod parts;
 mod reader;
 pub(crate) mod recoveries;
 pub(crate) mod runs;
@@ -24,6 +25,7 @@ pub(crate) use fault::Fault;
 pub use kept::{KeptOutput, OutputPiece};
 pub(crate) use migrate::known as known_schema;
 pub use moment::utc;
+pub use parts::OutputPage;
 pub use reader::{
     BudgetPlace, CompactionRow, CutSummary, LogFilter, Reader, ResumeCost, UsageReport, UsageRow,
     UsageSummary,

@@ -25,7 +25,9 @@ use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
 use crate::json::{Value, quoted};
+use crate::own_tool::OwnTool;
 use crate::provider::Provider;
+use crate::reply::Choice;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
 use crate::sse::event_frame;
@@ -142,6 +144,22 @@ impl WireFormat for Messages {
 
     fn absent_result(&self, call: Value<'_>, text: &str) -> String {
         conversation::absent_result(call, text)
+    }
+
+    fn result(&self, call: Value<'_>, text: &str, is_error: bool) -> String {
+        conversation::result_of(call, text, is_error)
+    }
+
+    fn written_tool(&self, tool: &OwnTool<'_>) -> String {
+        conversation::written_tool(tool)
+    }
+
+    fn said(&self, root: Value<'_>) -> Vec<String> {
+        conversation::said(root)
+    }
+
+    fn said_in(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
+        conversation::said_in(events)
     }
 
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {

@@ -14,7 +14,7 @@ use crate::edit::Edits;
 use crate::json::{JsonError, Kind, Value};
 use crate::wire_format::WireFormat;
 pub use read::{Placed, Slot, Spot};
-pub(crate) use read::{media_in, text_of_parts, text_or_json};
+pub(crate) use read::{media_in, text_of_parts, text_or_json, with_role};
 
 /// The member by which a client of Anthropic's marks up to where a prompt is to be cached.
 const CACHE_MARKER: &str = "cache_control";

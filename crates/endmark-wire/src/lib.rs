@@ -14,6 +14,7 @@ pub mod json;
 mod model_in_path;
 pub mod openai_chat;
 pub mod openai_responses;
+pub mod own_tool;
 mod percent;
 pub mod provider;
 pub mod reply;

@@ -28,7 +28,9 @@ use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
 use crate::json::{Kind, Value, quoted};
 use crate::openai_chat::{OPENAI, error_body};
+use crate::own_tool::OwnTool;
 use crate::provider::Provider;
+use crate::reply::Choice;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
 use crate::sse::event_frame;
@@ -131,6 +133,18 @@ impl WireFormat for Responses {
 
     fn absent_result(&self, call: Value<'_>, text: &str) -> String {
         conversation::absent_result(call, text)
+    }
+
+    fn written_tool(&self, tool: &OwnTool<'_>) -> String {
+        conversation::written_tool(tool)
+    }
+
+    fn said(&self, root: Value<'_>) -> Vec<String> {
+        conversation::said(root)
+    }
+
+    fn said_in(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
+        conversation::said_in(events)
     }
 
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {

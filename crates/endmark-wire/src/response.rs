@@ -64,7 +64,15 @@ impl Response {
 
     /// Begins to change the response in place.
     pub fn edit(&self) -> Box<dyn ReplyEdit + '_> {
-        self.format.edit(Value::checked_before(&self.body, self.root.clone()))
+        self.format.edit(self.root())
+    }
+
+    pub(crate) fn format(&self) -> &'static dyn WireFormat {
+        self.format
+    }
+
+    pub(crate) fn root(&self) -> Value<'_> {
+        Value::checked_before(&self.body, self.root.clone())
     }
 }
 

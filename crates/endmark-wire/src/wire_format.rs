@@ -8,8 +8,10 @@ use crate::ask::{Ask, Asked, Terms};
 use crate::closing::LimitPlace;
 use crate::conversation::Placed;
 use crate::error::{ProviderError, ResponseError};
-use crate::json::Value;
+use crate::json::{Kind, Value};
+use crate::own_tool::OwnTool;
 use crate::provider::Provider;
+use crate::reply::Choice;
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
 use crate::sse::data_frame;
@@ -105,6 +107,25 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
 
     /// What stands in the place of the result of this call.
     fn absent_result(&self, call: Value<'_>, text: &str) -> String;
+
+    /// The result of this call, or why there is none.
+    fn result(&self, call: Value<'_>, text: &str, _is_error: bool) -> String {
+        self.absent_result(call, text)
+    }
+
+    /// The list in which a request has the functions that it offers.
+    fn function_list<'a>(&self, root: Value<'a>) -> Option<Value<'a>> {
+        root.field("tools").filter(|tools| tools.kind() == Kind::Array)
+    }
+
+    /// A function as it stands in that list.
+    fn written_tool(&self, tool: &OwnTool<'_>) -> String;
+
+    /// What a response says, as the items by which it stands in the conversation that goes on from it.
+    fn said(&self, root: Value<'_>) -> Vec<String>;
+
+    /// The same of a stream: the data of its events, and the choice that was received in them.
+    fn said_in(&self, events: &[Value<'_>], choice: &Choice) -> Vec<String>;
 
     /// The id of the response that a request goes on from, where its server is to remember that.
     fn goes_on_from<'a>(&self, _root: Value<'a>) -> Option<Value<'a>> {

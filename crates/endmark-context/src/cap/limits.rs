@@ -28,6 +28,9 @@ pub enum Keep {
     Tail,
 }
 
+/// What the tool is called by which a model reads the rest of a value.
+pub const READ_TOOL: &str = "endmark_read";
+
 /// By what the rest of a value can be read where a marker stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
@@ -45,7 +48,7 @@ impl Way {
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Command => "endmark read",
-            Self::Tool => "endmark_read",
+            Self::Tool => READ_TOOL,
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use endmark_context::read::{PAGE_LOOK_BEHIND_BYTES, page_begin};
-use endmark_store::{Handle, KeptOutput, StoreError};
+use endmark_store::{Handle, KeptOutput, OutputPage, StoreError};
 use http::request::Parts;
 use http::{HeaderValue, Response, header};
 use serde_json::{Value, json};
@@ -14,11 +13,8 @@ use crate::rescue::Refusal;
 use crate::shaping::owner;
 use crate::upstream::credential;
 
-/// Bytes from one page's place to the next: with what it may begin earlier, a page has at most 200,000.
-const PAGE_BYTES: u64 = 195_000;
-
-/// As much as is needed to see the end of a character.
-const LOOK_AHEAD_BYTES: u64 = 64;
+/// The most bytes of a page.
+const PAGE_BYTES: usize = 200_000;
 
 /// Answers with a page of a value; to whom it does not belong there is none.
 pub(super) async fn page(
@@ -59,23 +55,11 @@ fn number(query: Option<&str>) -> Result<u64, Refusal> {
 
 /// A page of an output; none where it has no such page.
 fn part(output: &KeptOutput<'_>, handle: &Handle, page: u64) -> Result<Option<Value>, StoreError> {
-    let pages = output.bytes.div_ceil(PAGE_BYTES).max(1);
-    if page == 0 || page > pages {
+    let pages = output.pages(PAGE_BYTES);
+    let Some(OutputPage { bytes, first_byte: from }) = output.page(page, PAGE_BYTES)? else {
         return Ok(None);
-    }
-    let begin = |page: u64| {
-        let place = page.saturating_mul(PAGE_BYTES).min(output.bytes);
-        if place == 0 || place == output.bytes {
-            return Ok::<u64, StoreError>(place);
-        }
-        let first = place.saturating_sub(PAGE_LOOK_BEHIND_BYTES as u64);
-        let near = output.read(first..place + LOOK_AHEAD_BYTES)?;
-        let before = usize::try_from(place - first).unwrap_or_default().min(near.len());
-        let (before, behind) = near.split_at(before);
-        Ok(place - page_begin(before, behind) as u64)
     };
-    let (from, to) = (begin(page - 1)?, begin(page)?);
-    let bytes = output.read(from..to)?;
+    let to = from + bytes.len() as u64;
     let text = str::from_utf8(&bytes).ok();
     let mut part = json!({
         "handle": handle.as_str(), "format": output.format, "text": text,

@@ -12,6 +12,8 @@ pub(crate) struct Changed {
     pub(crate) repaired_calls: usize,
     /// Results of tools that are capped.
     pub(crate) capped: usize,
+    /// Whether the model is offered the tool that reads what was left out of them.
+    pub(crate) offers_reading: bool,
     /// What its older part was condensed to, if it was.
     pub(crate) summary: Option<Summary>,
     /// The response that the request goes on from, where it is another than its client said.

@@ -14,11 +14,13 @@ pub struct CapSettings {
     pub max_chars: usize,
     /// The most items of a list in one.
     pub max_items: usize,
+    /// Whether a model is offered a tool that reads what was left out.
+    pub tool: bool,
 }
 
 impl Default for CapSettings {
     fn default() -> Self {
-        Self { enabled: true, max_chars: DEFAULT_MAX_CHARS, max_items: DEFAULT_MAX_ITEMS }
+        Self { enabled: true, max_chars: DEFAULT_MAX_CHARS, max_items: DEFAULT_MAX_ITEMS, tool: false }
     }
 }
 

@@ -3,13 +3,13 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use endmark_context::cap::{Asked, Capped, Limits, Unit, cap};
+use endmark_context::cap::{Asked, Capped, Limits, Unit, Way, cap};
 use endmark_context::conversation::{Edit, Place};
 use endmark_store::{Handle, StoreError, sha256_hex};
 use endmark_wire::conversation::Dialogue;
 use endmark_wire::request::Request;
 
-use super::{Subject, worked};
+use super::{READ_TOOL, Subject, worked};
 use crate::settings::CapSettings;
 
 /// So much of what results became is remembered; more is made again.
@@ -31,7 +31,24 @@ struct Remembered {
 enum Became {
     /// It stays as it is.
     Same,
-    Capped(Arc<str>),
+    Capped(Shown),
+}
+
+/// What is shown of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Shown {
+    text: Arc<str>,
+    /// Whether the rest can be read.
+    is_kept: bool,
+}
+
+/// A request with capped results.
+pub(crate) struct CappedRequest {
+    pub(crate) request: Request,
+    /// How many of its results are capped.
+    pub(crate) results: usize,
+    /// Whether it offers the model the tool that reads the rest.
+    pub(crate) offers_reading: bool,
 }
 
 /// A result that may be too large.
@@ -40,9 +57,9 @@ struct Large {
     text: String,
 }
 
-/// Caps what is too large among the results in a request; answers the request and how many are capped, or none where all
-/// stay as they are. A store that fails only costs the way to read the rest.
-pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Option<(Request, usize)> {
+/// Caps what is too large among the results in a request; none where all stay as they are. A store that fails only costs
+/// the way to read the rest.
+pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Option<CappedRequest> {
     let settings = subject.settings.cap;
     // Smaller than that nothing can be too large.
     let least = settings.max_chars.min(settings.max_items);
@@ -50,18 +67,24 @@ pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Opt
         return None;
     }
     let large = worked(request, move |request| large_results(request, settings)).await?;
-    let mut edits = Vec::new();
+    if large.is_empty() {
+        return None;
+    }
+    let way = if settings.tool && request.may_offer(&READ_TOOL) { Way::Tool } else { Way::Command };
+    let (mut edits, mut is_any_kept) = (Vec::new(), false);
     for result in large {
-        if let Became::Capped(text) = became(subject, &result.text).await {
-            edits.push(Edit::SetText { place: result.place, text: text.as_ref().to_owned() });
+        if let Became::Capped(shown) = became(subject, &result.text, way).await {
+            is_any_kept |= shown.is_kept;
+            edits.push(Edit::SetText { place: result.place, text: shown.text.as_ref().to_owned() });
         }
     }
     if edits.is_empty() {
         return None;
     }
-    let count = edits.len();
-    let changed = worked(request, move |request| edited(request, &edits)).await??;
-    Some((changed, count))
+    let results = edits.len();
+    let request = worked(request, move |request| edited(request, &edits)).await??;
+    let offering = (way == Way::Tool && is_any_kept).then(|| request.offering(&READ_TOOL)).flatten();
+    Some(CappedRequest { offers_reading: offering.is_some(), request: offering.unwrap_or(request), results })
 }
 
 /// The results that have more characters or items than they may, as far as a look at their bytes can show.
@@ -92,22 +115,22 @@ fn edited(request: &Request, edits: &[Edit]) -> Option<Request> {
     Request::parse(request.format(), &body, request.address()).ok()
 }
 
-async fn became(subject: &Subject<'_>, text: &str) -> Became {
+async fn became(subject: &Subject<'_>, text: &str, way: Way) -> Became {
     let settings = subject.settings.cap;
     let digest = sha256_hex(text.as_bytes());
     // Another limit makes another text of it.
     let name = format!("{digest}-{}-{}", settings.max_chars, settings.max_items);
-    let known = format!("{}/{name}", subject.owner());
+    let known = format!("{}/{name}/{way:?}", subject.owner());
     if let Some(known) = subject.shaping.results.get(&known) {
         return known;
     }
-    let became = capped(subject, text, &name).await.map_or(Became::Same, Became::Capped);
+    let became = capped(subject, text, &name, way).await.map_or(Became::Same, Became::Capped);
     subject.shaping.results.remember(known, became.clone());
     became
 }
 
 /// A result that is too large, capped; none where it is not.
-async fn capped(subject: &Subject<'_>, text: &str, name: &str) -> Option<Arc<str>> {
+async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Option<Shown> {
     let settings = subject.settings.cap;
     let handle = Handle::random().ok();
     let limits = Limits {
@@ -115,6 +138,7 @@ async fn capped(subject: &Subject<'_>, text: &str, name: &str) -> Option<Arc<str
         unit: Unit::Chars,
         max_items: settings.max_items,
         handle: handle.as_ref().map(Handle::to_string),
+        way,
         ..Limits::default()
     };
     let value = text.to_owned();
@@ -127,24 +151,30 @@ async fn capped(subject: &Subject<'_>, text: &str, name: &str) -> Option<Arc<str
             return None;
         }
     };
-    let capped = match handle {
+    let (capped, is_kept) = match handle {
         Some(handle) => kept(subject, capped, &handle, text, name).await,
-        None => capped,
+        None => (capped, false),
     };
     for warning in &capped.warnings {
         let (code, message, handle) = (&warning.code, &warning.message, warning.handle.as_deref());
         tracing::info!(request = subject.id, code, message, handle, "the result of a tool is capped");
     }
-    Some(capped.text.into())
+    Some(Shown { text: capped.text.into(), is_kept })
 }
 
 /// Keeps the full value under its handle, or finds under which it was kept before; what is shown names it only if it is.
-async fn kept(subject: &Subject<'_>, capped: Capped, handle: &Handle, text: &str, name: &str) -> Capped {
+async fn kept(
+    subject: &Subject<'_>,
+    capped: Capped,
+    handle: &Handle,
+    text: &str,
+    name: &str,
+) -> (Capped, bool) {
     match kept_under(subject, handle, text, capped.format.name(), name).await {
-        Ok(known) => capped.with_handle(handle.as_str(), known.as_str()),
+        Ok(known) => (capped.with_handle(handle.as_str(), known.as_str()), true),
         Err(error) => {
             tracing::error!(request = subject.id, %error, "the full result of a tool is not kept");
-            capped.without_handle(handle.as_str())
+            (capped.without_handle(handle.as_str()), false)
         }
     }
 }
@@ -168,7 +198,7 @@ async fn kept_under(
 
 impl Became {
     fn bytes(&self) -> usize {
-        if let Self::Capped(text) = self { text.len() } else { 0 }
+        if let Self::Capped(shown) = self { shown.text.len() } else { 0 }
     }
 }
 
@@ -202,7 +232,7 @@ mod tests {
 
     #[test]
     fn a_look_at_the_bytes_misses_nothing_that_is_too_large() {
-        let settings = CapSettings { enabled: true, max_chars: 300, max_items: 3 };
+        let settings = CapSettings { max_chars: 300, max_items: 3, ..CapSettings::default() };
         for (text, expected) in [
             ("[1,2,3]", false),
             ("[1,2,3,4]", true),
@@ -218,9 +248,9 @@ mod tests {
     #[test]
     fn what_was_remembered_longest_makes_room() {
         let memory = Memory::default();
-        let large: Arc<str> = "x".repeat(REMEMBERED_BYTES / 2).into();
+        let large = Shown { text: "x".repeat(REMEMBERED_BYTES / 2).into(), is_kept: true };
         for name in ["a", "b", "c"] {
-            memory.remember(name.to_owned(), Became::Capped(Arc::clone(&large)));
+            memory.remember(name.to_owned(), Became::Capped(large.clone()));
         }
         assert_eq!(memory.get("a"), None);
         assert_eq!(memory.get("c"), Some(Became::Capped(large)));

@@ -191,6 +191,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
 /// Notes a call that is about to be made, where its budgets admit it.
 async fn open(exchange: &Exchange) -> Result<Call, NotAdmitted> {
     let purpose = match exchange.calls.made() {
+        _ if exchange.rounds_of_reading > 0 => Purpose::Read,
         _ if exchange.stands_in => Purpose::Fallback,
         0 if exchange.is_closing => Purpose::Closing,
         0 => Purpose::Reply,
@@ -375,6 +376,9 @@ fn unreachable(exchange: &Exchange, error: UpstreamError) -> Refusal {
 fn disclose(exchange: &Exchange, headers: &mut HeaderMap) {
     if exchange.retries > 0 {
         headers.insert(HeaderName::from_static("x-endmark-retries"), exchange.retries.into());
+    }
+    if exchange.rounds_of_reading > 0 {
+        headers.insert(HeaderName::from_static("x-endmark-reads"), exchange.rounds_of_reading.into());
     }
     exchange.changed.write_headers(headers);
     exchange.budget.write_headers(headers);

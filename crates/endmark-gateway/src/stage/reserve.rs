@@ -79,6 +79,7 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
         encoded: admitted.encoded.filter(|_| !changed.is_any()),
         changed,
         uncondensed,
+        rounds_of_reading: 0,
         may_condense,
         tool_schemas: ToolSchemas::default(),
         deadline: Instant::now() + gateway.settings.limits.total,

@@ -12,7 +12,7 @@ use super::identify::Identified;
 use crate::exchange::Changed;
 use crate::ledger::Calls;
 use crate::rescue::Refusal;
-use crate::shaping::{Condensed, Subject, Summariser, cap_results, compact};
+use crate::shaping::{CappedRequest, Condensed, Subject, Summariser, cap_results, compact};
 
 /// A request as it goes upstream.
 pub(crate) struct Shaped {
@@ -54,13 +54,14 @@ pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal>
     let request = &identified.admitted.request;
     let capped = if mends { cap_results(&subject, request).await } else { None };
     let condensed = if may_condense {
-        compact(&subject, capped.as_ref().map_or(request, |(capped, _)| capped), window).await
+        compact(&subject, capped.as_ref().map_or(request, |capped| &capped.request), window).await
     } else {
         None
     };
     let request = &mut identified.admitted.request;
-    if let Some((capped, results)) = capped {
-        (*request, changed.capped) = (capped, results);
+    if let Some(CappedRequest { request: shorter, results, offers_reading }) = capped {
+        *request = shorter;
+        (changed.capped, changed.offers_reading) = (results, offers_reading);
     }
     if let Some(Condensed { request: shorter, summary }) = condensed {
         uncondensed = Some(std::mem::replace(request, shorter));

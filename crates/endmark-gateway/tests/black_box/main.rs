@@ -42,6 +42,7 @@ mod other_paths;
 mod own_keys;
 mod own_words;
 mod parallel_calls;
+mod reading_within_a_turn;
 mod responses;
 mod retries;
 mod sessions;

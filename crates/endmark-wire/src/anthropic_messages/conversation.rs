@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult};
 
 use crate::conversation::{Placed, Slot, media_in, text_of_parts, text_or_json};
-use crate::json::{Fields, Value, quoted};
+use crate::edit::Edits;
+use crate::json::{Fields, Kind, Value, quoted};
+use crate::own_tool::OwnTool;
 
 /// The results of a message's calls come first behind it; turns of the user that follow each other are one to the server.
 pub(super) const ORDER: Order =
@@ -106,4 +108,80 @@ pub(super) fn absent_result(call: Value<'_>, text: &str) -> String {
         "{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{},\"is_error\":true}}",
         quoted(text)
     )
+}
+
+/// The result of a call, or why there is none.
+pub(super) fn result_of(call: Value<'_>, text: &str, is_error: bool) -> String {
+    if is_error {
+        return absent_result(call, text);
+    }
+    let id = call.field("id").map_or("\"\"", Value::raw);
+    format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{}}}", quoted(text))
+}
+
+/// A tool that a request offers.
+pub(super) fn written_tool(tool: &OwnTool<'_>) -> String {
+    let (name, description) = (quoted(tool.name), quoted(tool.description));
+    format!("{{\"name\":{name},\"description\":{description},\"input_schema\":{}}}", tool.schema)
+}
+
+/// The message that a response is, with all of its blocks: thoughts are signed, and belong before the calls.
+pub(super) fn said(root: Value<'_>) -> Vec<String> {
+    let content = root.field("content").filter(|content| content.items().next().is_some());
+    let message = |content: Value<'_>| format!("{{\"role\":\"assistant\",\"content\":{}}}", content.raw());
+    content.map(message).into_iter().collect()
+}
+
+/// The message that a stream was, with all of its blocks: each as it began, with what was added.
+pub(super) fn said_in(events: &[Value<'_>]) -> Vec<String> {
+    let mut blocks: Vec<(Option<u64>, Said<'_>)> = Vec::new();
+    for event in events {
+        let index = event.field("index").and_then(Value::as_u64);
+        if let Some(begun) = event.field("content_block") {
+            blocks.push((index, Said { begun, added: Vec::new() }));
+        } else if let (Some(delta), Some((_, block))) =
+            (event.field("delta"), blocks.iter_mut().rfind(|(own, _)| *own == index))
+        {
+            block.added.push(delta);
+        }
+    }
+    let blocks: Vec<String> = blocks.iter().filter_map(|(_, block)| block.whole()).collect();
+    let message = || format!("{{\"role\":\"assistant\",\"content\":[{}]}}", blocks.join(","));
+    (!blocks.is_empty()).then(message).into_iter().collect()
+}
+
+/// A block of a stream.
+struct Said<'a> {
+    begun: Value<'a>,
+    added: Vec<Value<'a>>,
+}
+
+impl Said<'_> {
+    /// The block as it would stand in a whole message; none for an empty text, which is refused there.
+    fn whole(&self) -> Option<String> {
+        let block = Value::parse_str(self.begun.raw()).ok()?;
+        let mut edits = Edits::of(block);
+        // How a block is added to, and where.
+        for (from, field) in [("text", "text"), ("thinking", "thinking"), ("signature", "signature")] {
+            let added: String = self.added.iter().filter_map(|delta| delta.field(from)?.text()).collect();
+            let begun = block.field(field).and_then(Value::text).unwrap_or_default();
+            if !added.is_empty() {
+                edits.set_field(block, field, &quoted(&format!("{begun}{added}")));
+            } else if field == "text" && begun.is_empty() && block.says("type", "text") {
+                return None;
+            }
+        }
+        let input: String =
+            self.added.iter().filter_map(|delta| delta.field("partial_json")?.text()).collect();
+        // What is cut of it is no object that could be sent back; the call is answered by what is wrong with it.
+        if Value::parse_str(&input).is_ok_and(|input| input.kind() == Kind::Object) {
+            edits.set_field(block, "input", &input);
+        }
+        let cited: Vec<&str> =
+            self.added.iter().filter_map(|delta| delta.field("citation")).map(Value::raw).collect();
+        if !cited.is_empty() {
+            edits.set_field(block, "citations", &format!("[{}]", cited.join(",")));
+        }
+        String::from_utf8(edits.finish()).ok()
+    }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use endmark_context::conversation::{Content, Media, Part, Role, Turn};
 
-use crate::json::{Kind, Value};
+use crate::json::{Kind, Value, quoted};
 
 /// A part, and where it stands in its turn.
 #[derive(Debug, Clone)]
@@ -145,4 +145,14 @@ pub(crate) fn text_or_json(value: Value<'_>) -> Cow<'_, str> {
 pub(crate) fn media_in(value: Value<'_>) -> Vec<Media<'_>> {
     let others = value.items().filter(|part| part.field("text").is_none());
     others.filter_map(|part| Some(Media { kind: part.field("type")?.text()?, name: None })).collect()
+}
+
+/// An item as it is written, with a role if it has none.
+pub(crate) fn with_role(item: Value<'_>, role: &str) -> String {
+    if item.field("role").is_some() {
+        return item.raw().to_owned();
+    }
+    let inside = item.raw().trim_start_matches('{').trim_start();
+    let comma = if inside == "}" { "" } else { "," };
+    format!("{{\"role\":{}{comma}{inside}", quoted(role))
 }

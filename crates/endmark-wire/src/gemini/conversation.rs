@@ -6,8 +6,9 @@ use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResul
 
 use super::candidate::{is_thought, signature_of};
 use super::request::{CALL, either};
-use crate::conversation::{Placed, Slot, text_or_json};
+use crate::conversation::{Placed, Slot, text_or_json, with_role};
 use crate::json::{Kind, Value, quoted};
+use crate::own_tool::OwnTool;
 
 /// As many results as there were calls, in one turn right behind them; the first turn is the user's.
 pub(super) const ORDER: Order =
@@ -129,8 +130,34 @@ pub(super) fn result_turns(results: &[String]) -> Vec<String> {
 
 /// A part in the place of a call's response.
 pub(super) fn absent_result(part: Value<'_>, text: &str) -> String {
+    result_of(part, text, true)
+}
+
+/// The response to a call, or why there is none.
+pub(super) fn result_of(part: Value<'_>, text: &str, is_error: bool) -> String {
     let call = either(part, CALL).map_or(part, |(_, call)| call);
     let id = call.field("id").map(|id| format!("\"id\":{},", id.raw())).unwrap_or_default();
     let name = call.field("name").map_or("\"\"", Value::raw);
-    format!("{{\"functionResponse\":{{{id}\"name\":{name},\"response\":{{\"error\":{}}}}}}}", quoted(text))
+    let member = if is_error { "error" } else { "output" };
+    format!("{{\"functionResponse\":{{{id}\"name\":{name},\"response\":{{\"{member}\":{}}}}}}}", quoted(text))
+}
+
+/// A function that a request declares.
+pub(super) fn written_tool(tool: &OwnTool<'_>) -> String {
+    let (name, description) = (quoted(tool.name), quoted(tool.description));
+    format!("{{\"name\":{name},\"description\":{description},\"parameters\":{}}}", tool.schema)
+}
+
+/// The content of a response, with all of its parts: calls are signed.
+pub(super) fn said(root: Value<'_>) -> Vec<String> {
+    let content = root.at("candidates[0].content").filter(|content| content.field("parts").is_some());
+    content.map(|content| with_role(content, "model")).into_iter().collect()
+}
+
+/// The content that a stream was, with all of its parts as they came.
+pub(super) fn said_in(events: &[Value<'_>]) -> Vec<String> {
+    let parts = events.iter().filter_map(|event| event.at("candidates[0].content.parts"));
+    let parts: Vec<&str> = parts.flat_map(Value::items).map(Value::raw).collect();
+    let content = || format!("{{\"role\":\"model\",\"parts\":[{}]}}", parts.join(","));
+    (!parts.is_empty()).then(content).into_iter().collect()
 }

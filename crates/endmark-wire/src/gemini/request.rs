@@ -72,6 +72,13 @@ pub(super) fn tools(root: Value<'_>) -> Vec<Tool> {
     tools.collect()
 }
 
+/// The first list of functions that a request declares.
+pub(super) fn function_list(root: Value<'_>) -> Option<Value<'_>> {
+    let tools = root.field("tools").into_iter().flat_map(Value::items);
+    let mut lists = tools.filter_map(|tool| either(tool, DECLARATIONS)).map(|(_, declared)| declared);
+    lists.find(|list| list.kind() == Kind::Array)
+}
+
 /// The last content, if it is the model's and no call: a reply goes on from it.
 pub(super) fn last_of_model(root: Value<'_>) -> Option<Value<'_>> {
     let last = root.field("contents")?.items().last()?;

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 
 use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult};
 
-use crate::conversation::{Placed, Slot, Spot, media_in, text_of_parts, text_or_json};
-use crate::json::{Fields, Value, quoted};
+use crate::conversation::{Placed, Slot, Spot, media_in, text_of_parts, text_or_json, with_role};
+use crate::json::{Fields, Kind, Value, quoted};
+use crate::own_tool::OwnTool;
+use crate::reply::{Choice, ToolCall};
 
 /// Every call of a message is answered right behind it.
 pub(super) const ORDER: Order =
@@ -131,4 +133,49 @@ pub(super) fn absent_result(call: Value<'_>, text: &str) -> String {
     }
     let name = call.field("name").map_or("\"\"", Value::raw);
     format!("{{\"role\":\"function\",\"name\":{name},\"content\":{text}}}")
+}
+
+/// A function that a request offers.
+pub(super) fn written_tool(tool: &OwnTool<'_>) -> String {
+    let (name, description) = (quoted(tool.name), quoted(tool.description));
+    format!(
+        "{{\"type\":\"function\",\"function\":{{\"name\":{name},\"description\":{description},\"parameters\":{}}}}}",
+        tool.schema
+    )
+}
+
+/// The message of a response.
+pub(super) fn said(root: Value<'_>) -> Vec<String> {
+    let message = root.at("choices[0].message").filter(|message| message.kind() == Kind::Object);
+    message.map(|message| with_role(message, "assistant")).into_iter().collect()
+}
+
+/// The message that a stream was: its text and calls as they were received, and the reasoning that some servers want back.
+pub(super) fn said_in(events: &[Value<'_>], choice: &Choice) -> Vec<String> {
+    let deltas = || events.iter().filter_map(|event| event.at("choices[0].delta"));
+    let content = if choice.text.is_empty() { "null".to_owned() } else { quoted(&choice.text) };
+    let mut members = vec!["\"role\":\"assistant\"".to_owned(), format!("\"content\":{content}")];
+    for field in REASONING {
+        let text: String = deltas().filter_map(|delta| delta.field(field)?.text()).collect();
+        if !text.is_empty() {
+            members.push(format!("\"{field}\":{}", quoted(&text)));
+        }
+    }
+    let sealed = deltas().filter_map(|delta| delta.field(SEALED)).flat_map(Value::items);
+    let sealed: Vec<&str> = sealed.map(Value::raw).collect();
+    let calls: Vec<String> = choice.tool_calls.iter().map(call_said).collect();
+    for (field, items) in [(SEALED, sealed.join(",")), ("tool_calls", calls.join(","))] {
+        if !items.is_empty() {
+            members.push(format!("\"{field}\":[{items}]"));
+        }
+    }
+    vec![format!("{{{}}}", members.join(","))]
+}
+
+fn call_said(call: &ToolCall) -> String {
+    let id = call.id.clone().unwrap_or_else(|| format!("call_{}", call.index));
+    let (id, name, arguments) = (quoted(&id), quoted(&call.name), quoted(&call.arguments));
+    format!(
+        "{{\"id\":{id},\"type\":\"function\",\"function\":{{\"name\":{name},\"arguments\":{arguments}}}}}"
+    )
 }

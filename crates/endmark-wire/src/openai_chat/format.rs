@@ -15,8 +15,9 @@ use crate::conversation::Placed;
 use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
 use crate::json::{Kind, Value, quoted};
+use crate::own_tool::OwnTool;
 use crate::provider::Provider;
-use crate::reply::{Event, EventError, Received, ToolCall, Usage};
+use crate::reply::{Choice, Event, EventError, Received, ToolCall, Usage};
 use crate::request::{Address, Request, Tool, View};
 use crate::response::{Reply, ReplyEdit};
 use crate::sse::Frame;
@@ -142,6 +143,18 @@ impl WireFormat for Chat {
 
     fn absent_result(&self, call: Value<'_>, text: &str) -> String {
         conversation::absent_result(call, text)
+    }
+
+    fn written_tool(&self, tool: &OwnTool<'_>) -> String {
+        conversation::written_tool(tool)
+    }
+
+    fn said(&self, root: Value<'_>) -> Vec<String> {
+        conversation::said(root)
+    }
+
+    fn said_in(&self, events: &[Value<'_>], choice: &Choice) -> Vec<String> {
+        conversation::said_in(events, choice)
     }
 
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {

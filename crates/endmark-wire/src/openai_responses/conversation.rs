@@ -9,6 +9,7 @@ use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResul
 
 use crate::conversation::{Placed, Slot, media_in, text_of_parts, text_or_json};
 use crate::json::{Fields, Kind, Value, quoted};
+use crate::own_tool::OwnTool;
 
 /// Calls are paired with their outputs by id, wherever they stand.
 pub(super) const ORDER: Order =
@@ -156,4 +157,35 @@ pub(super) fn absent_result(call: Value<'_>, text: &str) -> String {
     let id = call.field("call_id").map_or("\"\"", Value::raw);
     let kind = quoted(&format!("{kind}_output"));
     format!("{{\"type\":{kind},\"call_id\":{id},\"output\":{}}}", quoted(text))
+}
+
+/// A function that a request offers.
+pub(super) fn written_tool(tool: &OwnTool<'_>) -> String {
+    let (name, description) = (quoted(tool.name), quoted(tool.description));
+    // The strict form, which is the default, has no arguments that may be left out.
+    format!(
+        "{{\"type\":\"function\",\"name\":{name},\"description\":{description},\"parameters\":{},\"strict\":false}}",
+        tool.schema
+    )
+}
+
+/// The items of a response's output. Reasoning that its server neither keeps nor gave in a sealed form is left out: its id
+/// would mean nothing.
+pub(super) fn said(root: Value<'_>) -> Vec<String> {
+    let is_kept = root.field("store").and_then(Value::as_bool) != Some(false);
+    let can_stand = |item: &Value<'_>| {
+        is_kept || !item.says("type", "reasoning") || item.filled("encrypted_content").is_some()
+    };
+    let items = root.field("output").into_iter().flat_map(Value::items);
+    items.filter(can_stand).map(|item| item.raw().to_owned()).collect()
+}
+
+/// The items of the response that a stream ends with; where it has no such end, those that were done.
+pub(super) fn said_in(events: &[Value<'_>]) -> Vec<String> {
+    let ended = events.iter().rev().filter_map(|event| event.field("response"));
+    if let Some(response) = { ended }.find(|response| response.filled("output").is_some()) {
+        return said(response);
+    }
+    let done = events.iter().filter(|event| event.says("type", "response.output_item.done"));
+    done.filter_map(|event| event.field("item")).map(|item| item.raw().to_owned()).collect()
 }

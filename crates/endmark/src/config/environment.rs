@@ -114,6 +114,8 @@ pub(crate) const LIMITS_UNREAD_SECONDS: &str = "ENDMARK_LIMITS_UNREAD_SECONDS";
 pub(crate) const CAP_MAX_CHARS: &str = "ENDMARK_CAP_MAX_CHARS";
 /// Most items of a list in it.
 pub(crate) const CAP_MAX_ITEMS: &str = "ENDMARK_CAP_MAX_ITEMS";
+/// Whether models are offered a tool that reads what was left out of capped outputs.
+pub(crate) const CAP_TOOL: &str = "ENDMARK_CAP_TOOL";
 /// Whether outputs of tools are capped on their way to an upstream.
 pub(crate) const CAP_ENABLED: &str = "ENDMARK_CAP_ENABLED";
 /// Whether the sliding window is on.

@@ -58,6 +58,7 @@ pub(crate) fn for_gateway(
             enabled: settings.cap.enabled,
             max_chars: length(settings.cap.max_chars),
             max_items: length(settings.cap.max_items),
+            tool: settings.cap.tool,
         },
         compact: gateway::CompactSettings {
             window: gateway::WindowSettings {

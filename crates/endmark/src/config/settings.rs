@@ -201,6 +201,7 @@ pub(crate) struct Cap {
     pub(crate) enabled: bool,
     pub(crate) max_chars: u64,
     pub(crate) max_items: u64,
+    pub(crate) tool: bool,
 }
 
 /// CX-1, CX-2.
@@ -253,6 +254,7 @@ impl Cap {
             enabled: gateway.enabled,
             max_chars: length(gateway.max_chars),
             max_items: length(gateway.max_items),
+            tool: gateway.tool,
         }
     }
 }

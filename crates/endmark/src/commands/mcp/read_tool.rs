@@ -1,6 +1,8 @@
 //! The tool `endmark_read`, which a wrapped server offers besides its own: a part of an output that was left out.
 
 use endmark_context::cap::Limits;
+use endmark_context::read::tool::DESCRIPTION;
+pub(super) use endmark_context::read::tool::NAME;
 use endmark_store::{Handle, Reader, StoreError};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -11,19 +13,13 @@ use crate::commands::read::{ReadPart, failed, part, unknown, used};
 use crate::config::Settings;
 use crate::error::CommandError;
 
-/// What the tool is called.
-pub(super) const NAME: &str = "endmark_read";
-
 /// The tool as a list of tools names it.
 pub(super) fn definition() -> String {
     let string = |description: &str| json!({"type": "string", "description": description});
     json!({
         "name": NAME,
         "title": "Read what was left out",
-        "description": "Reads a part of a tool's result that was too long to be shown in full. A marker such as \
-            `[… 1,234 lines (56,789 characters) left out …] endmark_read HANDLE` or `\"endmark_omitted\": {…, \"handle\": \
-            \"HANDLE\"}` stands where something was left out, and names the handle. Give at most one of page, lines, bytes, \
-            pointer and grep; without any the first page is read.",
+        "description": DESCRIPTION,
         "inputSchema": {
             "type": "object",
             "properties": {

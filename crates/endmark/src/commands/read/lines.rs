@@ -13,8 +13,6 @@ use crate::answer::Answer;
 use crate::commands::cap::refused;
 use crate::error::CommandError;
 
-/// A line that is longer is looked at in parts.
-const LONGEST_LINE_BYTES: usize = 4 << 20;
 /// How much memory a compiled pattern may take.
 const PATTERN_BYTES: usize = 4 << 20;
 
@@ -82,36 +80,13 @@ fn each_line(
     behind: u64,
     mut take: impl FnMut(u64, &[u8]) -> Result<ControlFlow<()>, CapError>,
 ) -> Result<(), CommandError> {
-    let (mut waiting, mut number): (Vec<u8>, Option<u64>) = (Vec::new(), None);
-    let mut outcome = Ok(ControlFlow::Continue(()));
-    output
-        .pieces_from_line(behind, |piece| {
-            let number = number.get_or_insert(piece.first_line + 1);
-            waiting.extend_from_slice(&piece.bytes);
-            let mut begin = 0;
-            while let Some(end) = memchr::memchr(b'\n', &waiting[begin..]).map(|at| begin + at + 1) {
-                outcome = take(*number, &waiting[begin..end]);
-                (begin, *number) = (end, *number + 1);
-                if !matches!(outcome, Ok(ControlFlow::Continue(()))) {
-                    return ControlFlow::Break(());
-                }
-            }
-            waiting.drain(..begin);
-            if waiting.len() > LONGEST_LINE_BYTES {
-                outcome = take(*number, &waiting);
-                waiting.clear();
-            }
-            if matches!(outcome, Ok(ControlFlow::Continue(()))) {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
-            }
+    let mut failure = None;
+    let read = output.lines_from(behind, |number, line| {
+        take(number, line).unwrap_or_else(|error| {
+            failure = Some(error);
+            ControlFlow::Break(())
         })
-        .map_err(|error| failed(&error))?;
-    if let (Ok(ControlFlow::Continue(())), Some(number)) = (&outcome, number)
-        && !waiting.is_empty()
-    {
-        outcome = take(number, &waiting);
-    }
-    outcome.map(|_| ()).map_err(|error| refused(&error))
+    });
+    read.map_err(|error| failed(&error))?;
+    failure.map_or(Ok(()), |error| Err(refused(&error)))
 }

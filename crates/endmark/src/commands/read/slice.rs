@@ -2,15 +2,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use endmark_context::read::{PAGE_LOOK_BEHIND_BYTES, Span, page_begin};
+use endmark_context::read::Span;
 use endmark_store::{Handle, KeptOutput};
 
 use super::{ReadPart, Report, failed};
 use crate::answer::{Answer, to_data};
 use crate::error::CommandError;
-
-/// As much as is needed to see the end of a character.
-const LOOK_AHEAD_BYTES: u64 = 64;
 
 /// Bytes of an output.
 pub(super) struct Slice {
@@ -21,28 +18,13 @@ pub(super) struct Slice {
 
 /// A page has at most so many bytes as the limit allows characters or tokens, of which each has a byte at the least.
 pub(super) fn of_page(output: &KeptOutput<'_>, page: u64, most: usize) -> Result<Slice, CommandError> {
-    // A page may begin a little before its place, and must not be longer for it.
-    let look_behind = PAGE_LOOK_BEHIND_BYTES.min(most / 4);
-    let step = (most - look_behind) as u64;
-    let pages = output.bytes.div_ceil(step).max(1);
-    if page == 0 || page > pages {
+    let pages = output.pages(most);
+    let read = output.page(page, most).map_err(|error| failed(&error))?;
+    let read = read.ok_or_else(|| {
         let message = format!("there is no page {page}: the output has {pages}, from 1");
-        return Err(CommandError::Input { code: "no_page", message, hint: None });
-    }
-    let begin = |page: u64| {
-        let place = (page * step).min(output.bytes);
-        if place == 0 || place == output.bytes {
-            return Ok::<u64, CommandError>(place);
-        }
-        let first = place - place.min(look_behind as u64);
-        let near = output.read(first..place + LOOK_AHEAD_BYTES).map_err(|error| failed(&error))?;
-        let (before, behind) =
-            near.split_at(usize::try_from(place - first).unwrap_or_default().min(near.len()));
-        Ok(place - page_begin(before, behind) as u64)
-    };
-    let (from, to) = (begin(page - 1)?, begin(page)?);
-    let bytes = output.read(from..to).map_err(|error| failed(&error))?;
-    Ok(Slice { bytes, from, page: Some([page, pages]) })
+        CommandError::Input { code: "no_page", message, hint: None }
+    })?;
+    Ok(Slice { bytes: read.bytes, from: read.first_byte, page: Some([page, pages]) })
 }
 
 /// Bytes from one place to another, if they are no more than the limit.

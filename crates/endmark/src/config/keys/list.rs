@@ -342,6 +342,12 @@ pub(crate) static KEYS: &[Key] = &[
         Place::Flag(access!(cap.enabled)),
     ),
     key(
+        "cap.tool",
+        environment::CAP_TOOL,
+        "whether models are offered a tool that reads what was left out",
+        Place::Flag(access!(cap.tool)),
+    ),
+    key(
         "compact.window.enabled",
         environment::COMPACT_WINDOW_ENABLED,
         "whether the older part of a long history is condensed",

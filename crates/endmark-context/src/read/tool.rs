@@ -1,0 +1,90 @@
+//! The tool by which a model reads what was left out of a result: what it is called and takes, and what a call of it wants.
+
+use serde::Deserialize;
+
+use super::{RangeError, Span};
+
+/// What the tool is called; markers name it where it is offered.
+pub const NAME: &str = crate::cap::READ_TOOL;
+
+/// What a model is told of it.
+pub const DESCRIPTION: &str = "Reads a part of a tool's result that was too long to be shown in full. A marker such as \
+    `[… 1,234 lines (56,789 characters) left out …] endmark_read HANDLE` or `\"endmark_omitted\": {…, \"handle\": \"HANDLE\"}` \
+    stands where something was left out, and names the handle. Give at most one of page, lines, bytes, pointer and grep; \
+    without any the first page is read.";
+
+/// The JSON Schema of its arguments, in the keywords that every provider takes.
+pub const SCHEMA: &str = r#"{"type":"object","properties":{"handle":{"type":"string","description":"The handle that a marker names"},"page":{"type":"integer","description":"This page, from 1"},"lines":{"type":"string","description":"Lines from A to B, from 1, as in 1200:1260; A: and :B are open"},"bytes":{"type":"string","description":"Bytes from A on and before B, from 0, as in 0:4096"},"pointer":{"type":"string","description":"What a JSON Pointer points to, as in /items/417"},"grep":{"type":"string","description":"The lines that match this regular expression, with their numbers"}},"required":["handle"]}"#;
+
+/// What a call of the tool wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// The handle, as the model wrote it.
+    pub handle: String,
+    /// What of the output.
+    pub part: Part,
+}
+
+/// A part of an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// A page, from 1.
+    Page(u64),
+    /// Lines, from 1, both ends among them.
+    Lines(Span),
+    /// Bytes, from 0, the end not among them.
+    Bytes(Span),
+    /// What a JSON Pointer points to.
+    Pointer(String),
+    /// The lines that match a regular expression.
+    Grep(String),
+}
+
+/// Why a call wants nothing that could be read.
+#[derive(Debug, thiserror::Error)]
+pub enum WantedError {
+    /// The arguments are none of the tool's.
+    #[error("bad arguments: {0}")]
+    Arguments(#[from] serde_json::Error),
+    /// Several parts at once.
+    #[error("give at most one of page, lines, bytes, pointer and grep")]
+    Several,
+    /// A range that is none.
+    #[error(transparent)]
+    Range(#[from] RangeError),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    handle: String,
+    page: Option<u64>,
+    lines: Option<String>,
+    bytes: Option<String>,
+    pointer: Option<String>,
+    grep: Option<String>,
+}
+
+impl Wanted {
+    /// Reads the arguments of a call.
+    ///
+    /// ```
+    /// use endmark_context::read::tool::{Part, Wanted};
+    /// let wanted = Wanted::parse(r#"{"handle": "h1", "grep": "ERROR"}"#).unwrap();
+    /// assert_eq!(wanted.part, Part::Grep("ERROR".to_owned()));
+    /// assert_eq!(Wanted::parse(r#"{"handle": "h1", "lines": null}"#).unwrap().part, Part::Page(1));
+    /// assert!(Wanted::parse(r#"{"handle": "h1", "grep": "a", "page": 2}"#).is_err());
+    /// ```
+    pub fn parse(arguments: &str) -> Result<Self, WantedError> {
+        let Arguments { handle, page, lines, bytes, pointer, grep } = serde_json::from_str(arguments)?;
+        let part = match (page, lines, bytes, pointer, grep) {
+            (page, None, None, None, None) => Part::Page(page.unwrap_or(1)),
+            (None, Some(lines), None, None, None) => Part::Lines(lines.parse()?),
+            (None, None, Some(bytes), None, None) => Part::Bytes(bytes.parse()?),
+            (None, None, None, Some(pointer), None) => Part::Pointer(pointer),
+            (None, None, None, None, Some(grep)) => Part::Grep(grep),
+            _ => return Err(WantedError::Several),
+        };
+        Ok(Self { handle, part })
+    }
+}

@@ -1,0 +1,213 @@
+//! What a model wants to read of a result that was capped: its call is answered here, and the same reply asked for again, as
+//! often as it may be. The client is given the reply that comes after that. (CX-5)
+
+use std::pin::pin;
+
+use endmark_recovery::Ending;
+use endmark_wire::own_tool::{CallAnswer, Turn};
+use endmark_wire::reply::Choice;
+use endmark_wire::sse::Decoder;
+use endmark_wire::stream::Reader;
+use http::Response;
+
+use crate::admission::Holding;
+use crate::body::{AnyBody, Patient, full};
+use crate::exchange::Exchange;
+use crate::ledger::{CallEnd, Ended};
+use crate::rescue::Refusal;
+use crate::shaping::{READ_TOOL, read};
+use crate::stage::deliver::{Delivered, deliver};
+use crate::stage::observe::whole::{Observed, Seen, whole as observe};
+
+/// So often a model may read before it gives its reply; every time costs a call with the whole conversation.
+pub(crate) const MOST_ROUNDS: u32 = 4;
+
+/// What stands for a call of the client's tools that came together with one that is answered here. The client is never
+/// given it, since the model has not read yet what it decides by; nothing is lost, since the model can make it again.
+const NOT_RUN: &str = "This call was not run: it came together with a call of endmark_read, whose result you have now. \
+    Make it again if it is still needed.";
+
+/// What stands behind the last results.
+const NOTHING_MORE: &str = "\n[This was the last part that can be read now.]";
+
+/// Reads a reply that comes as a whole; where it asks for what was left out of a result, answers that, and reads the next.
+///
+/// # Errors
+/// [`Refusal`] where a reply was lost, or the model does not stop to read.
+pub(crate) async fn whole(exchange: Box<Exchange>, answer: Response<AnyBody>) -> Result<Seen, Refusal> {
+    let is_offered = exchange.offers_reading();
+    let mut observed = observe(exchange, answer).await?;
+    if !is_offered {
+        return Ok(observed);
+    }
+    loop {
+        let mut replied = match observed {
+            Seen::Read(replied) => replied,
+            Seen::Unread(answer) => return Ok(Seen::Unread(answer)),
+        };
+        let Some(turn) = wants_to_read(&replied) else {
+            // Who asks for the rest of this reply offers nothing that would have to be answered.
+            replied.exchange.request = replied.exchange.request.withdrawing(&READ_TOOL);
+            return Ok(Seen::Read(replied));
+        };
+        let exchange = answered(replied.exchange, &turn).await?;
+        observed = match deliver(exchange).await? {
+            Delivered::Passed(answer) => return Ok(Seen::Unread(answer)),
+            Delivered::Whole(exchange, answer) => observe(exchange, answer).await?,
+            Delivered::Streamed(exchange, _) => {
+                exchange.calls.watch.end(Ended::Failed);
+                let upstream = exchange.upstream_name().to_owned();
+                return Err(Refusal::NotTheFormat { upstream, what: "a stream".to_owned() });
+            }
+        };
+    }
+}
+
+/// What the model said, where it calls the tool that reads.
+fn wants_to_read(observed: &Observed) -> Option<Turn> {
+    if calls_it(&observed.response.reply().choices) { observed.response.turn() } else { None }
+}
+
+fn calls_it(choices: &[Choice]) -> bool {
+    choices.iter().flat_map(|choice| &choice.tool_calls).any(|call| call.name == READ_TOOL.name)
+}
+
+/// A stream of which the client has nothing yet.
+pub(crate) enum Begun {
+    /// An answer that is no stream.
+    Passed(Response<AnyBody>),
+    Stream(Box<Exchange>, Response<AnyBody>),
+}
+
+/// The same for a stream. It is held back until it has ended, since what a client was given cannot be taken back, and a model
+/// may call the tool as the last thing that it says.
+///
+/// # Errors
+/// [`Refusal`] where the model does not stop to read, or says more than can be held.
+pub(crate) async fn stream(
+    mut exchange: Box<Exchange>,
+    mut answer: Response<AnyBody>,
+) -> Result<Begun, Refusal> {
+    if !exchange.offers_reading() {
+        return Ok(Begun::Stream(exchange, answer));
+    }
+    loop {
+        let (head, body) = answer.into_parts();
+        let spoken = spoken(&exchange, body).await?;
+        let received = spoken.reader.received();
+        let turn = if calls_it(received.choices()) {
+            exchange.request.turn_in(&spoken.events, received)
+        } else {
+            None
+        };
+        let Some(turn) = turn else {
+            exchange.request = exchange.request.withdrawing(&READ_TOOL);
+            return Ok(Begun::Stream(exchange, Response::from_parts(head, full(spoken.bytes))));
+        };
+        if let Some(call) = exchange.call.take() {
+            call.read(Some(received.choices()));
+            call.settle(CallEnd {
+                stop: received.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
+                usage: received.usage().cloned(),
+                model: received.model().map(str::to_owned),
+                ..CallEnd::new(spoken.ending)
+            });
+        }
+        exchange = answered(exchange, &turn).await?;
+        (exchange, answer) = match deliver(exchange).await? {
+            Delivered::Passed(answer) => return Ok(Begun::Passed(answer)),
+            Delivered::Streamed(exchange, answer) => (exchange, answer),
+            Delivered::Whole(exchange, _) => {
+                exchange.calls.watch.end(Ended::Failed);
+                let upstream = exchange.upstream_name().to_owned();
+                return Err(Refusal::NotTheFormat { upstream, what: "no stream".to_owned() });
+            }
+        };
+    }
+}
+
+/// A stream that is held back.
+struct Spoken {
+    bytes: Vec<u8>,
+    reader: Box<dyn Reader>,
+    /// The data of its events.
+    events: Vec<String>,
+    ending: Ending,
+    /// The room that it takes.
+    holding: Holding,
+}
+
+/// Reads a stream up to its end. One that breaks off is there as far as it came: what is to be done for it is decided where
+/// it is read again.
+async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
+    let (gateway, limits) = (&exchange.gateway, &exchange.gateway.settings.limits);
+    let mut upstream = Patient::new(body, limits.idle, exchange.deadline);
+    let mut decoder = Decoder::new(limits.reply_bytes);
+    let mut spoken = Spoken {
+        bytes: Vec::new(),
+        reader: exchange.request.stream(limits.reply_bytes),
+        events: Vec::new(),
+        ending: Ending::Dropped,
+        holding: gateway.held.part(limits.held_bytes),
+    };
+    loop {
+        let next = gateway.stopping.unless_interrupted(pin!(upstream.next())).await;
+        let data = match next.unwrap_or(Err(Ending::Interrupted)) {
+            Ok(Some(data)) => data,
+            Ok(None) => return Ok(spoken),
+            Err(ending) => return Ok(Spoken { ending, ..spoken }),
+        };
+        // What is read of it is kept twice.
+        let has_room = spoken.holding.grow(data.len() * 2) && spoken.bytes.len() <= limits.reply_bytes;
+        if decoder.push(&data).is_err() || !has_room {
+            exchange.calls.watch.end(Ended::Failed);
+            return Err(Refusal::Reading("says more than can be held to look for calls of endmark_read"));
+        }
+        spoken.bytes.extend_from_slice(&data);
+        while let Some(frame) = decoder.next_frame() {
+            // What cannot be read is no call, and is dealt with where the stream is read again.
+            let is_end = spoken.reader.frame(&frame).is_ok_and(|event| event.done || event.error.is_some());
+            spoken.events.extend(frame.data);
+            if is_end {
+                return Ok(Spoken { ending: Ending::Clean, ..spoken });
+            }
+        }
+    }
+}
+
+/// The exchange whose request goes on from the answers to these calls.
+async fn answered(mut exchange: Box<Exchange>, turn: &Turn) -> Result<Box<Exchange>, Refusal> {
+    let watch = std::sync::Arc::clone(&exchange.calls.watch);
+    let refuse = |why| {
+        watch.end(Ended::Failed);
+        Refusal::Reading(why)
+    };
+    if exchange.rounds_of_reading >= MOST_ROUNDS {
+        return Err(refuse("calls endmark_read again and again"));
+    }
+    if turn.calls().iter().any(|call| !call.can_be_answered) {
+        return Err(refuse("calls endmark_read together with a tool whose result is no text"));
+    }
+    exchange.rounds_of_reading += 1;
+    let is_last = exchange.rounds_of_reading == MOST_ROUNDS;
+    let mut answers = Vec::with_capacity(turn.calls().len());
+    for call in turn.calls() {
+        let mut answer = if call.name == READ_TOOL.name {
+            read(&exchange.subject(), &call.arguments).await
+        } else {
+            CallAnswer { text: NOT_RUN.to_owned(), is_error: true }
+        };
+        if is_last {
+            answer.text.push_str(NOTHING_MORE);
+        }
+        answers.push(answer);
+    }
+    let next = exchange.request.going_on(turn, &answers);
+    let next = next.ok_or_else(|| refuse("calls endmark_read in a conversation that cannot go on"))?;
+    exchange.request = if is_last { next.withdrawing(&READ_TOOL) } else { next };
+    // What it would be condensed from does not have what was read.
+    (exchange.may_condense, exchange.uncondensed) = (false, None);
+    let (request, round, calls) = (&exchange.id, exchange.rounds_of_reading, answers.len());
+    tracing::info!(request, round, calls, "the model reads what was left out of a result");
+    Ok(exchange)
+}

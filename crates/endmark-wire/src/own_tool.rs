@@ -1,0 +1,192 @@
+//! A tool that is not the client's: offered to the model beside those of the client, and answered before the client sees
+//! anything of it. (CX-5)
+
+use endmark_context::conversation::Content;
+
+use crate::edit::Edits;
+use crate::json::{Kind, Value};
+use crate::reply::Received;
+use crate::request::Request;
+use crate::response::Response;
+use crate::wire_format::WireFormat;
+
+/// A tool as every format can describe one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnTool<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it does.
+    pub description: &'a str,
+    /// The JSON Schema of its arguments, in the keywords that all providers take.
+    pub schema: &'a str,
+}
+
+/// What a model said, as the items by which it stands in a conversation, with its calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    items: Vec<String>,
+    calls: Vec<CallSaid>,
+}
+
+/// A call in a turn of the model's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallSaid {
+    /// The function's name.
+    pub name: String,
+    /// Its arguments as they came: JSON where they are whole.
+    pub arguments: String,
+    /// Whether its result can be a text.
+    pub can_be_answered: bool,
+}
+
+/// The result of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallAnswer {
+    /// What the model reads.
+    pub text: String,
+    /// Whether it says why there is no result.
+    pub is_error: bool,
+}
+
+impl Request {
+    /// The request with one more tool behind the client's own; everything else stays byte for byte. None where it offers no
+    /// functions, already has one of this name, or asks for several choices, which would go on apart.
+    ///
+    /// ```
+    /// use endmark_wire::format::find;
+    /// use endmark_wire::own_tool::OwnTool;
+    /// use endmark_wire::request::Request;
+    /// let found = find("/v1/messages", None).unwrap();
+    /// let body = br#"{"max_tokens":9,"tools":[{"name":"ls","input_schema":{}}],"messages":[]}"#;
+    /// let request = Request::parse(found.format, body, &found.address)?;
+    /// let tool = OwnTool { name: "more", description: "Reads on.", schema: "{}" };
+    /// let offering = request.offering(&tool).unwrap();
+    /// assert_eq!(offering.tools().last().unwrap().name, "more");
+    /// assert!(offering.offering(&tool).is_none());
+    /// assert_eq!(offering.withdrawing(&tool).body(), body);
+    /// # Ok::<(), endmark_wire::error::RequestError>(())
+    /// ```
+    #[must_use]
+    pub fn offering(&self, tool: &OwnTool<'_>) -> Option<Self> {
+        if !self.may_offer(tool) {
+            return None;
+        }
+        let list = self.format().function_list(self.root())?;
+        let mut edits = Edits::of(self.root());
+        edits.push_item(list, &self.format().written_tool(tool));
+        Self::parse(self.format(), &edits.finish(), self.address()).ok()
+    }
+
+    /// Whether the tool can be offered beside the client's own.
+    pub fn may_offer(&self, tool: &OwnTool<'_>) -> bool {
+        let tools = self.tools();
+        self.view().choices <= 1 && !tools.is_empty() && tools.iter().all(|own| own.name != tool.name)
+    }
+
+    /// The request without the tool that was offered; one that does not offer it stays as it is.
+    #[must_use]
+    pub fn withdrawing(&self, tool: &OwnTool<'_>) -> Self {
+        let written = self.format().written_tool(tool);
+        let list = self.format().function_list(self.root());
+        let is_it = |item: &Value<'_>| item.raw() == written;
+        let at = list.and_then(|list| Some((list, list.items().position(|item| is_it(&item))?)));
+        let Some((list, position)) = at else { return self.clone() };
+        let mut edits = Edits::of(self.root());
+        edits.remove_item(list, position);
+        // What was a request stays one with a tool less.
+        Self::parse(self.format(), &edits.finish(), self.address()).unwrap_or_else(|_| self.clone())
+    }
+
+    /// What the model said in a stream, of which these are the data of its events, and what was received; see
+    /// [`Response::turn`].
+    pub fn turn_in(&self, events: &[String], received: &Received) -> Option<Turn> {
+        let events: Vec<Value<'_>> = events.iter().filter_map(|data| Value::parse_str(data).ok()).collect();
+        let choice = received.choices().first()?;
+        Turn::of(self.format(), self.format().said_in(&events, choice))
+    }
+
+    /// The request that goes on from a turn of the model's, with an answer to each of its calls. None where the conversation
+    /// is no list, or an answer is missing.
+    #[must_use]
+    pub fn going_on(&self, turn: &Turn, answers: &[CallAnswer]) -> Option<Self> {
+        let format = self.format();
+        let list = self.root().field(format.conversation_field());
+        let list = list.filter(|list| list.kind() == Kind::Array)?;
+        if turn.calls.len() != answers.len() {
+            return None;
+        }
+        let mut edits = Edits::of(self.root());
+        let (mut answers, mut results) = (answers.iter(), Vec::new());
+        for item in &turn.items {
+            edits.push_item(list, item);
+            for call in calls_in(format, Value::parse_str(item).ok()?)? {
+                let answer = answers.next()?;
+                results.push(format.result(call.value, &answer.text, answer.is_error));
+            }
+        }
+        for item in format.result_turns(results) {
+            edits.push_item(list, &item);
+        }
+        let next = Self::parse(format, &edits.finish(), self.address()).ok()?;
+        // A call that was cut is none that a server could read.
+        Some(next.repaired().map_or(next, |(repaired, _)| repaired))
+    }
+}
+
+impl Response {
+    /// What the model said, as it stands in the conversation that goes on from it; none where it said nothing.
+    ///
+    /// ```
+    /// use endmark_wire::format::find;
+    /// use endmark_wire::own_tool::CallAnswer;
+    /// use endmark_wire::request::Request;
+    /// let found = find("/v1/messages", None).unwrap();
+    /// let request = Request::parse(found.format, br#"{"messages":[]}"#, &found.address)?;
+    /// let said = br#"{"type":"message","role":"assistant","content":[{"type":"tool_use","id":"t","name":"more","input":{"page":2}}]}"#;
+    /// let turn = request.response(said)?.turn().unwrap();
+    /// assert_eq!((turn.calls()[0].name.as_str(), turn.calls()[0].arguments.as_str()), ("more", r#"{"page":2}"#));
+    /// let next = request.going_on(&turn, &[CallAnswer { text: "The rest.".to_owned(), is_error: false }]).unwrap();
+    /// assert!(String::from_utf8_lossy(next.body()).ends_with(
+    ///     r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":"The rest."}]}]}"#
+    /// ));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn turn(&self) -> Option<Turn> {
+        Turn::of(self.format(), self.format().said(self.root()))
+    }
+}
+
+impl Turn {
+    fn of(format: &dyn WireFormat, items: Vec<String>) -> Option<Self> {
+        let mut calls = Vec::new();
+        for item in &items {
+            calls.extend(calls_in(format, Value::parse_str(item).ok()?)?.into_iter().map(|call| call.said));
+        }
+        (!items.is_empty()).then_some(Self { items, calls })
+    }
+
+    /// Its calls, in the order in which they are answered.
+    pub fn calls(&self) -> &[CallSaid] {
+        &self.calls
+    }
+}
+
+struct Call<'a> {
+    value: Value<'a>,
+    said: CallSaid,
+}
+
+/// The calls in an item; none where it is no turn of a conversation.
+fn calls_in<'a>(format: &dyn WireFormat, item: Value<'a>) -> Option<Vec<Call<'a>>> {
+    let (_, parts) = format.turn(item).ok()?;
+    let calls = parts.into_iter().filter_map(|part| {
+        let Content::Call(call) = part.content else { return None };
+        let said = CallSaid {
+            name: call.name.into_owned(),
+            arguments: call.arguments.into_owned(),
+            can_be_answered: call.can_be_answered,
+        };
+        Some(Call { value: part.value, said })
+    });
+    Some(calls.collect())
+}
