@@ -80,7 +80,7 @@ class Model(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         Model.bodies.append(body)
-        handle = re.search(rb"endmark_read (h[0-9a-f]{32})", body)
+        handle = re.search(rb"\b(h[0-9a-f]{32})\b", body)
         row = re.search(rf"payment {LEFT_OUT_ROW:06} was booked".encode(), body)
         text = row[0].decode() if row else None if handle else "Nothing to look for."
         arguments = json.dumps({"handle": handle[1].decode() if handle else "", "grep": f"payment {LEFT_OUT_ROW:06}"})
