@@ -75,8 +75,8 @@ impl Settings {
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.keep_share.is_some_and(|share| !(share > 0.0 && share <= 1.0)) {
-            return Err("a share to be kept is above 0 and at most 1".to_owned());
+        if self.keep_share.is_some_and(|share| !(share > 0.0 && share < 1.0)) {
+            return Err("a share to be kept is above 0 and below 1".to_owned());
         }
         if self.keep == Some(0) || self.budget_tokens == Some(0) {
             return Err("at least one message and one token have to be kept".to_owned());

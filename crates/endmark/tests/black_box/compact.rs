@@ -151,7 +151,7 @@ fn what_is_no_conversation_is_bad_input() {
     let other = place.run(&["compact", "--for", "openai_responses", "other.json"]);
     assert!(other.code == 2 && other.errors.contains("a request with `input`"), "{}", other.errors);
     assert_eq!(place.run(&["compact", "other.json"]).code, 2);
-    for share in ["0", "1.5", "NaN", "-1"] {
+    for share in ["0", "1", "1.5", "NaN", "-1"] {
         let run = place.run(&["compact", "--for", "gemini", &format!("--keep-share={share}"), "other.json"]);
         assert!(run.code == 2 && run.errors.contains("share"), "{}", run.errors);
     }
