@@ -120,6 +120,8 @@ def form(text: str, is_json: bool, original: str) -> str:
         shown = json.loads(text)
     except ValueError:
         return "no JSON"
+    if not isinstance(shown, list):
+        return "JSON, no list any more"
     whole = {json.dumps(row) for row in json.loads(original)}
     foreign = [row for row in shown if "endmark_omitted" not in row and json.dumps(row) not in whole]
     return f"JSON, {len(foreign)} rows that are none of the input's" if foreign else "JSON"
@@ -151,7 +153,7 @@ def main() -> None:
     given = arguments.parse_args()
     preview = deepagents()
     values = {
-        "2 MB of JSON": (rows(), True, [f'"upstream gave up on {row}"' for row in ERROR_ROWS]),
+        "2 MB of JSON": (rows(), True, [f"upstream gave up on {row}" for row in ERROR_ROWS]),
         "1.8 MB log": (log(), False, ["database unreachable", "Traceback (most recent", "pool 7 exhausted"]),
     }
     with tempfile.TemporaryDirectory() as folder:
