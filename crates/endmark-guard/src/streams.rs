@@ -157,14 +157,20 @@ impl AgentStream {
     /// A stream in which a session goes on that has used this much already: some agents report the sum of the whole session, and what is
     /// known of the earlier attempts is not to count twice.
     #[must_use]
-    pub fn going_on_from(mut self, used: TokenUsage) -> Self {
-        self.account.before = used;
+    pub fn going_on_from(mut self, used: TokenUsage, cost_nanodollars: Option<u64>) -> Self {
+        (self.account.before, self.account.cost_before) = (used, cost_nanodollars);
         self
     }
 
     /// What the session used up to now, the attempts before this one included.
     pub fn session_usage(&self) -> TokenUsage {
         self.account.before.plus(self.account.usage.run)
+    }
+
+    /// What the session cost up to now, in billionths of a US dollar; none where that is not known of all of its attempts.
+    pub fn session_cost_nanodollars(&self) -> Option<u64> {
+        let before = if self.account.before.total == 0 { Some(0) } else { self.account.cost_before };
+        before?.checked_add(self.account.usage.cost_nanodollars?)
     }
 
     /// Takes the next bytes of the agent's standard output.

@@ -42,12 +42,36 @@ fn a_session_that_goes_on_counts_its_tokens_once() {
     for agent in AGENTS {
         let mut first = AgentStream::new(agent);
         read(&mut first, &recording(agent, "work"), 0);
-        let mut next = AgentStream::new(agent).going_on_from(first.session_usage());
+        let mut next =
+            AgentStream::new(agent).going_on_from(first.session_usage(), first.session_cost_nanodollars());
         let judged = read(&mut next, &recording(agent, "resumed"), 0);
         assert_eq!(judged.verdict, AttemptVerdict::Whole, "{agent:?}");
         assert_eq!(next.session(), first.session(), "{agent:?}");
         assert_eq!(next.usage().run, first.usage().run, "{agent:?}");
         assert_eq!(next.session_usage(), first.usage().run.plus(first.usage().run), "{agent:?}");
+    }
+}
+
+/// Claude Code 2.1.331 reports the sum of the session where 2.1.197 reported that of the process.
+#[test]
+fn what_a_session_used_before_does_not_count_twice_in_either_report() {
+    let mut first = AgentStream::new(Agent::Claude);
+    read(&mut first, &recording(Agent::Claude, "work"), 0);
+    let of_process = String::from_utf8(recording(Agent::Claude, "resumed")).unwrap();
+    let mut lines: Vec<serde_json::Value> =
+        of_process.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = lines.last_mut().unwrap();
+    let cost = last["total_cost_usd"].as_f64().unwrap() * 2.0;
+    last["total_cost_usd"] = cost.into();
+    last["modelUsage"]["claude-work"]["inputTokens"] = 400.into();
+    last["modelUsage"]["claude-work"]["outputTokens"] = 40.into();
+    let of_session = lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n") + "\n";
+    for report in [of_process, of_session] {
+        let mut next = AgentStream::new(Agent::Claude)
+            .going_on_from(first.session_usage(), first.session_cost_nanodollars());
+        read(&mut next, report.as_bytes(), 0);
+        assert_eq!(next.usage().run, first.usage().run);
+        assert_eq!(next.usage().cost_nanodollars, first.usage().cost_nanodollars);
     }
 }
 

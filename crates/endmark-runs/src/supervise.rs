@@ -126,6 +126,8 @@ struct Memory {
     session: Session,
     /// What the session used before.
     used: TokenUsage,
+    /// What that did cost, where it is known.
+    cost_nanodollars: Option<u64>,
     prompt: Option<String>,
     /// Whether that says what is missing.
     is_retry: bool,
@@ -195,7 +197,7 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
         keeper: Some(&keeper),
     };
     let was_resumed = matches!(memory.session, Session::Resumed(_));
-    let stream = AgentStream::new(task.agent).going_on_from(memory.used);
+    let stream = AgentStream::new(task.agent).going_on_from(memory.used, memory.cost_nanodollars);
     let mut listening = Listening::new(scene, stream);
     let ended = run_process(plan, &mut listening, signals).await;
     let mut stream = listening.finish();
@@ -301,6 +303,7 @@ impl Memory {
         let mut memory = Self {
             session: first_session(task),
             used: TokenUsage::default(),
+            cost_nanodollars: None,
             prompt: task.prompt.clone(),
             is_retry: false,
         };
@@ -327,9 +330,11 @@ impl Memory {
         if let Some(session) = over.stream.session().filter(|_| goes_on) {
             self.session = Session::Resumed(session.to_owned());
             self.used = over.stream.session_usage();
+            self.cost_nanodollars = over.stream.session_cost_nanodollars();
         } else {
             self.session = first_session(task);
             self.used = TokenUsage::default();
+            self.cost_nanodollars = None;
         }
         let AttemptJudgement { verdict, evidence } = &over.judged;
         self.ask(scene, &over.seen, scene.run.attempt(), *verdict, evidence, over.stream.said());

@@ -18,6 +18,8 @@ pub(super) struct Account {
     pub(super) usage: Usage,
     /// What the session had used before this attempt.
     pub(super) before: TokenUsage,
+    /// What that had cost, in billionths of a US dollar, where it is known.
+    pub(super) cost_before: Option<u64>,
     /// The last message to whoever gave the task.
     pub(super) said: String,
     /// What is still open on the agent's own list, as it was last written.

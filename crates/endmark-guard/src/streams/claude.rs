@@ -206,22 +206,32 @@ impl Outcome {
 }
 
 /// The result has the sums of all models, sub-agents and compaction included; the newest result counts.
+/// Takes what the result says was used. Since 2.1.331 that is the sum of the session, where one goes on (2.1.197: of this process):
+/// it then has at least what was used before and what the messages of this process say.
 fn settle_usage(event: &Value, account: &mut Account) {
-    if let Some(cost) = event.get("total_cost_usd").and_then(nanodollars) {
-        account.usage.cost_nanodollars = Some(cost);
+    let models = event.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty());
+    let of_models = models
+        .map(|models| models.values().fold(TokenUsage::default(), |sum, usage| sum.plus(of_model(usage))));
+    let reported = of_models.or_else(|| event.get("usage").map(used).filter(|used| used.total > 0));
+    let before = account.before;
+    let least = before.plus(account.usage.run);
+    let is_of_session = before.total > 0 && reported.is_some_and(|reported| reported.total >= least.total);
+    if let Some(reported) = reported {
+        account.usage.run = if is_of_session {
+            TokenUsage::new(
+                reported.input.saturating_sub(before.input),
+                reported.output.saturating_sub(before.output),
+            )
+        } else {
+            reported
+        };
     }
-    let Some(models) = event.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty())
-    else {
-        if let Some(usage) = event.get("usage").map(used).filter(|used| used.total > 0) {
-            account.usage.run = usage;
-        }
-        return;
-    };
-    account.usage.run = models.values().fold(TokenUsage::default(), |sum, usage| {
-        let input = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
-        let input = input.iter().map(|key| tokens(usage, key)).fold(0, u64::saturating_add);
-        sum.plus(TokenUsage::new(input, tokens(usage, "outputTokens")))
-    });
+    if let Some(cost) = event.get("total_cost_usd").and_then(nanodollars) {
+        let cost_before = if is_of_session { account.cost_before } else { Some(0) };
+        // What the attempts before did cost may be unknown, and then this one is as well.
+        account.usage.cost_nanodollars = cost_before.map(|before| cost.saturating_sub(before));
+    }
+    let Some(models) = models else { return };
     let main = account.usage.model.as_ref().and_then(|model| models.get(model));
     let only = models.values().next().filter(|_| models.len() == 1);
     if let Some(window) =
@@ -229,6 +239,12 @@ fn settle_usage(event: &Value, account: &mut Account) {
     {
         account.usage.context_tokens = Some(window);
     }
+}
+
+fn of_model(usage: &Value) -> TokenUsage {
+    let input = ["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"];
+    let input = input.iter().map(|key| tokens(usage, key)).fold(0, u64::saturating_add);
+    TokenUsage::new(input, tokens(usage, "outputTokens"))
 }
 
 /// What a call used: what was read from a cache, or written into it, was read.
