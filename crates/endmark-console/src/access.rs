@@ -1,13 +1,29 @@
 //! Who may read what is remembered: whoever is on the machine itself, or has the admin key.
 
+use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use http::HeaderMap;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, COOKIE};
 use sha2::{Digest as _, Sha256};
 
 use crate::answer::Failure;
 
-/// Who may read. There is no way from the outside in without a key.
-pub(crate) enum Access {
+/// The cookie that stands for the admin key in a browser.
+const COOKIE_NAME: &str = "endmark_admin";
+
+/// How long it does, in seconds.
+const LOGGED_IN_SECONDS: u64 = 12 * 3_600;
+
+/// Who may read, and the secret that its forms and cookies are signed with. There is no way from the outside in without a
+/// key.
+pub(crate) struct Access {
+    rule: Rule,
+    secret: [u8; 32],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rule {
     /// Everybody who reaches the listener, which only its own machine does.
     Open,
     /// Whoever has the key with this hash.
@@ -17,26 +33,88 @@ pub(crate) enum Access {
 }
 
 impl Access {
-    /// With the admin key where one is configured; else by whether only the machine itself reaches the listener.
-    pub(crate) fn new(admin_key: Option<&str>, is_local: bool) -> Self {
-        match admin_key {
-            Some(key) => Self::Key(hash(key)),
-            None if is_local => Self::Open,
-            None => Self::Closed,
-        }
+    /// With the admin key where one is configured; else by whether only the machine itself reaches the listener. `nonce` is
+    /// what nobody can guess: it signs forms where there is no key.
+    pub(crate) fn new(admin_key: Option<&str>, is_local: bool, nonce: &str) -> Self {
+        let rule = match admin_key {
+            Some(key) => Rule::Key(hash(key)),
+            None if is_local => Rule::Open,
+            None => Rule::Closed,
+        };
+        // With a key it stays the same over a restart, and so do cookies.
+        Self { rule, secret: hash(&format!("endmark console\n{}", admin_key.unwrap_or(nonce))) }
+    }
+
+    /// Whether a key is asked for.
+    pub(crate) fn has_key(&self) -> bool {
+        matches!(self.rule, Rule::Key(_))
     }
 
     /// Lets a request in, or says why not.
     pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<(), Failure> {
-        match self {
-            Self::Open => Ok(()),
-            Self::Closed => Err(Failure::Closed),
-            Self::Key(expected) => {
-                // Hashes are compared: how long that takes says nothing about the key.
-                let is_it = bearer(headers).is_some_and(|key| hash(key) == *expected);
-                if is_it { Ok(()) } else { Err(Failure::Unauthorized) }
+        match &self.rule {
+            Rule::Open => Ok(()),
+            Rule::Closed => Err(Failure::Closed),
+            Rule::Key(_) => {
+                let has_key = bearer(headers).is_some_and(|key| self.is_key(key));
+                let is_in = has_key || cookies(headers).any(|cookie| self.is_signed(cookie, now()));
+                if is_in { Ok(()) } else { Err(Failure::Unauthorized) }
             }
         }
+    }
+
+    /// The cookie for whoever has the admin key; none for another key.
+    pub(crate) fn log_in(&self, key: &str) -> Option<String> {
+        self.is_key(key).then(|| {
+            let value = self.signed(now() + LOGGED_IN_SECONDS);
+            format!(
+                "{COOKIE_NAME}={value}; Path=/endmark; Max-Age={LOGGED_IN_SECONDS}; HttpOnly; SameSite=Strict"
+            )
+        })
+    }
+
+    /// What takes the cookie away.
+    pub(crate) fn log_out() -> String {
+        format!("{COOKIE_NAME}=; Path=/endmark; Max-Age=0; HttpOnly; SameSite=Strict")
+    }
+
+    /// What a form has to send along, which no page of another site can know.
+    pub(crate) fn form_token(&self) -> String {
+        self.signature("form")
+    }
+
+    /// Whether a form is one of these pages' own.
+    pub(crate) fn check_form(&self, token: Option<&str>) -> Result<(), Failure> {
+        if token.is_some_and(|token| hash(token) == hash(&self.form_token())) {
+            Ok(())
+        } else {
+            Err(Failure::Forged)
+        }
+    }
+
+    fn is_key(&self, key: &str) -> bool {
+        // Hashes are compared: how long that takes says nothing about the key.
+        self.rule == Rule::Key(hash(key))
+    }
+
+    fn signed(&self, until: u64) -> String {
+        format!("{until}.{}", self.signature(&format!("cookie {until}")))
+    }
+
+    fn is_signed(&self, cookie: &str, now: u64) -> bool {
+        let until = cookie.split_once('.').and_then(|(until, _)| until.parse::<u64>().ok());
+        until.is_some_and(|until| until > now && hash(cookie) == hash(&self.signed(until)))
+    }
+
+    /// Of what is signed, twice hashed with the secret, so that nobody can go on from one.
+    fn signature(&self, what: &str) -> String {
+        let inner = Sha256::new().chain_update(self.secret).chain_update(what).finalize();
+        let outer = Sha256::new().chain_update(self.secret).chain_update(inner).finalize();
+        outer.iter().fold(String::with_capacity(64), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
     }
 }
 
@@ -46,8 +124,19 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-fn hash(key: &str) -> [u8; 32] {
-    Sha256::digest(key.as_bytes()).into()
+/// The values of the cookie.
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let sent = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = sent.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value)
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+fn hash(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
 }
 
 #[cfg(test)]
@@ -56,32 +145,60 @@ mod tests {
 
     use super::*;
 
-    fn admits(access: &Access, authorization: Option<&str>) -> bool {
+    const KEY: &str = "the admin key";
+
+    fn admits(access: &Access, name: http::HeaderName, value: Option<&str>) -> bool {
         let mut headers = HeaderMap::new();
-        if let Some(value) = authorization {
-            headers.insert(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+        if let Some(value) = value {
+            headers.insert(name, HeaderValue::from_str(value).unwrap());
         }
         access.admit(&headers).is_ok()
     }
 
     #[test]
     fn nobody_reads_from_outside_without_the_admin_key() {
-        assert!(admits(&Access::new(None, true), None));
-        let closed = Access::new(None, false);
-        assert!(
-            !admits(&closed, None) && !admits(&closed, Some("Bearer ")) && !admits(&closed, Some("Bearer x"))
-        );
+        assert!(admits(&Access::new(None, true, "n"), AUTHORIZATION, None));
+        let closed = Access::new(None, false, "n");
+        for key in [None, Some("Bearer "), Some("Bearer x"), Some("Bearer n")] {
+            assert!(!admits(&closed, AUTHORIZATION, key), "{key:?}");
+        }
         for is_local in [true, false] {
-            let access = Access::new(Some("the admin key"), is_local);
-            assert!(
-                admits(&access, Some("Bearer the admin key"))
-                    && admits(&access, Some("bearer  the admin key"))
-            );
+            let access = Access::new(Some(KEY), is_local, "n");
+            for right in ["Bearer the admin key", "bearer  the admin key"] {
+                assert!(admits(&access, AUTHORIZATION, Some(right)));
+            }
             for wrong in
                 [None, Some(""), Some("Bearer "), Some("Bearer the admin ke"), Some("Basic the admin key")]
             {
-                assert!(!admits(&access, wrong), "{wrong:?}");
+                assert!(!admits(&access, AUTHORIZATION, wrong), "{wrong:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_cookie_lets_in_until_it_ends_and_only_where_it_was_signed() {
+        let access = Access::new(Some(KEY), false, "n");
+        assert_eq!(access.log_in("another key"), None);
+        let cookie = access.log_in(KEY).unwrap();
+        assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+        let value = cookie.split(';').next().unwrap();
+        assert!(admits(&access, COOKIE, Some(&format!("a=b; {value}"))));
+        let other = Access::new(Some("another admin key"), false, "n");
+        assert!(!admits(&other, COOKIE, Some(value)));
+        let (until, signature) = value.split_once('=').unwrap().1.split_once('.').unwrap();
+        let later = until.parse::<u64>().unwrap() + 1;
+        assert!(!admits(&access, COOKIE, Some(&format!("{COOKIE_NAME}={later}.{signature}"))));
+        assert!(!access.is_signed(&format!("{until}.{signature}"), until.parse().unwrap()), "it has ended");
+        assert!(Access::new(None, false, "n").log_in("").is_none());
+    }
+
+    #[test]
+    fn a_form_of_another_site_is_refused() {
+        let access = Access::new(None, true, "nonce");
+        assert!(access.check_form(Some(&access.form_token())).is_ok());
+        let guessed = Access::new(None, true, "another").form_token();
+        for token in [None, Some(""), Some(guessed.as_str())] {
+            assert!(access.check_form(token).is_err());
         }
     }
 }

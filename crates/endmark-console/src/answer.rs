@@ -31,6 +31,11 @@ pub(crate) enum Failure {
          ask on the loopback address of its machine"
     )]
     Closed,
+    /// A form that is none of the pages' own.
+    #[error(
+        "the form is not one of this page as it stands now: go back, load the page again and send it once more"
+    )]
+    Forged,
     /// Only reading is offered there.
     #[error("only GET and HEAD are offered here")]
     Method,
@@ -53,6 +58,7 @@ impl Failure {
             Self::NotFound(_) => ("not_found", StatusCode::NOT_FOUND),
             Self::Unauthorized => ("admin_key_required", StatusCode::UNAUTHORIZED),
             Self::Closed => ("no_admin_key", StatusCode::FORBIDDEN),
+            Self::Forged => ("forged", StatusCode::FORBIDDEN),
             Self::Method => ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED),
             Self::Busy(_) => ("busy", StatusCode::SERVICE_UNAVAILABLE),
             Self::Store(_) => ("store_failed", StatusCode::SERVICE_UNAVAILABLE),

@@ -11,7 +11,7 @@ use crate::answer::{ConsoleBody, Failure};
 use crate::console::{Console, Visit};
 
 /// Where they are.
-const BELOW: &str = "/endmark/api/";
+pub(crate) const BELOW: &str = "/endmark/api/";
 
 /// Rows of one page at most.
 const MAX_ROWS: u32 = 1_000;

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use crate::access::Access;
 use crate::answer::{ConsoleBody, Failure};
 use crate::api::{self, events};
+use crate::page;
 
 /// What a console has to know.
 #[derive(Debug, Clone)]
@@ -22,6 +23,8 @@ pub struct ConsoleSettings {
     pub admin_key: Option<String>,
     /// Whether only the machine itself reaches the listener, under its own names.
     pub is_local: bool,
+    /// What nobody can guess, for the forms of the pages.
+    pub nonce: String,
     /// What is known of models and their prices.
     pub models: Arc<Models>,
     /// The configured budgets.
@@ -55,7 +58,7 @@ impl Console {
     /// A console with these settings.
     pub fn new(settings: ConsoleSettings) -> Self {
         Self {
-            access: Access::new(settings.admin_key.as_deref(), settings.is_local),
+            access: Access::new(settings.admin_key.as_deref(), settings.is_local, &settings.nonce),
             models: settings.models,
             rules: settings.rules,
             continuation_tokens: settings.continuation_tokens,
@@ -65,6 +68,9 @@ impl Console {
 
     /// Answers a request for a path below `/endmark/`.
     pub async fn respond(&self, visit: Visit) -> Response<ConsoleBody> {
+        if !visit.head.uri.path().starts_with(api::BELOW) {
+            return page::respond(self, &visit).await;
+        }
         let answered = match self.admit(&visit.head) {
             Ok(()) => api::respond(self, &visit).await,
             Err(failure) => Err(failure),

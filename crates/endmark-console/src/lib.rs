@@ -2,13 +2,15 @@
 //! `/endmark/api/` and as pages.
 //!
 //! A [`Console`] answers requests for them. It reads a [`Store`](endmark_store::Store), always on a thread of its own, and
-//! changes nothing in it.
+//! changes nothing in it but budgets, by a form.
 
 mod access;
 mod answer;
 mod api;
 mod console;
+mod page;
 mod query;
+mod reading;
 pub mod reports;
 
 pub use answer::ConsoleBody;

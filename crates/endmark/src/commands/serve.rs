@@ -215,7 +215,7 @@ fn introduce(context: &Context, settings: &Settings, address: SocketAddr) {
     let store = settings.store.path();
     let store = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
     context.terminal.progress(&format!(
-        "{said}\nCut replies are resumed in mode `{mode}` and recorded in `{}`; `endmark log` shows them. Ctrl-C stops.",
+        "{said}\nCut replies are resumed in mode `{mode}` and recorded in `{}`; `endmark log` shows them, and {origin}/endmark/ all there is. Ctrl-C stops.",
         store.display()
     ));
     if !address.ip().is_loopback() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use endmark_console::ConsoleSettings;
 use endmark_gateway as gateway;
+use endmark_store::Handle;
 
 use super::environment::Environment;
 use super::network::reached;
@@ -106,10 +107,17 @@ fn pages(settings: &Settings, environment: &Environment) -> Result<Arc<dyn gatew
     Ok(Arc::new(ConsolePages::new(ConsoleSettings {
         admin_key: admin_key.map(|key| key.reveal().to_owned()),
         is_local,
+        nonce: nonce()?,
         models: Arc::new(models(settings)),
         rules: settings.budget.for_gateway().rules,
         continuation_tokens: settings.resume.continuation_tokens,
     })))
+}
+
+/// What nobody can guess.
+fn nonce() -> Result<String, CommandError> {
+    let made = Handle::random().map_err(|error| CommandError::Bug(error.to_string()))?;
+    Ok(made.as_str().to_owned())
 }
 
 fn upstream(

@@ -211,3 +211,104 @@ fn from_outside_and_with_an_admin_key_only_its_owner_reads() {
         assert!(run.code == 2 && run.errors.contains("could be guessed"), "{}", run.errors);
     });
 }
+
+/// A page as a browser gets it: it may do nothing but show itself.
+async fn page(address: SocketAddr, path: &str) -> String {
+    let reply = Request::get(address, path).send().await.read().await;
+    assert_eq!(reply.status, 200, "{path}: {}", reply.text());
+    let policy = reply.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    reply.text()
+}
+
+#[test]
+fn pages_show_the_numbers_of_the_commands_and_hostile_words_as_words() {
+    in_runtime(async {
+        let hostile = "<script>alert(1)</script>\u{202e}&\"'";
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let config = "[budget]\nsession_tokens = 1_000_000\n[store_policy]\nkeep_text = true\n";
+        let place = Place::new()
+            .with_file("endmark.toml", config)
+            .with_file("artifact.md", ARTIFACT)
+            .with_file("criteria.yaml", CRITERIA);
+        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let first = page(served.address, "/endmark/").await;
+        assert!(first.contains(&format!("export OPENAI_BASE_URL=http://{}/v1", served.address)), "{first}");
+        for model in ["gpt-5", hostile] {
+            ask(&served, model, 3).await;
+        }
+        let run = place.run(&[&RUN[..], &["exit 0 # <script>alert(2)</script>"]].concat());
+        assert_eq!(run.code, 0, "{}", run.errors);
+        let told = |command: &[&str]| place.run(&[command, &["--json"]].concat()).envelope()["data"].clone();
+        let overview = page(served.address, "/endmark/").await;
+        let report = told(&["report", "--since", "7d"]);
+        for key in ["requests", "replies", "cut", "interrupted"] {
+            assert!(overview.contains(&format!("<b id=\"{key}\">{}</b>", report[key])), "{key}: {overview}");
+        }
+        let sums = told(&["usage", "--by", "day"]);
+        for key in ["calls", "prompt_tokens", "completion_tokens"] {
+            assert!(overview.contains(&format!("<td class=\"number\">{}</td>", sums["total"][key])), "{key}");
+        }
+        let run = told(&["runs"])["runs"][0]["id"].as_str().unwrap().to_owned();
+        let session = told(&["usage", "--by", "session"])["rows"][0]["session"].as_str().unwrap().to_owned();
+        for path in [
+            "/endmark/recoveries".to_owned(),
+            "/endmark/recoveries?status=resolved".to_owned(),
+            "/endmark/recoveries/2".to_owned(),
+            "/endmark/usage".to_owned(),
+            "/endmark/usage?by=session&since=1d".to_owned(),
+            "/endmark/budgets".to_owned(),
+            "/endmark/compactions".to_owned(),
+            "/endmark/runs".to_owned(),
+            format!("/endmark/runs/{run}"),
+            "/endmark/login".to_owned(),
+        ] {
+            let shown = page(served.address, &path).await;
+            assert!(!shown.contains("<script>") && !shown.contains(" style="), "{path}: {shown}");
+        }
+        let recovery = page(served.address, "/endmark/recoveries/2").await;
+        assert!(recovery.contains("&lt;script&gt;") && recovery.contains("Seam at byte"), "{recovery}");
+        assert!(recovery.contains("one two"), "texts are kept: {recovery}");
+        assert!(page(served.address, &format!("/endmark/runs/{run}")).await.contains("agent_run."));
+
+        let budgets = page(served.address, "/endmark/budgets").await;
+        let token = budgets.split("name=\"token\" value=\"").nth(1).unwrap().split('"').next().unwrap();
+        let raise = |token: &str| {
+            let form = format!("token={token}&session={session}&unit=tokens&by=%2B5000");
+            Request::post(served.address, "/endmark/budgets/raise").body(form)
+        };
+        assert_eq!(raise("guessed").send().await.read().await.status, 403);
+        assert_eq!(raise(token).send().await.read().await.status, 303);
+        let rows = told(&["budget"])["rows"].as_array().unwrap().clone();
+        assert_eq!(rows.iter().find(|row| row["subject"] == session.as_str()).unwrap()["extra"], 5000);
+        for (path, status) in
+            [("/endmark/nothing", 404), ("/endmark/runs/none", 404), ("/endmark/usage?by=x", 400)]
+        {
+            assert_eq!(Request::get(served.address, path).send().await.read().await.status, status, "{path}");
+        }
+        assert_eq!(served.end("-TERM").0, Some(0));
+    });
+}
+
+#[test]
+fn a_browser_logs_in_with_the_admin_key_once() {
+    in_runtime(async {
+        let place = Place::new().with_file("endmark.toml", format!("admin_key = \"{ADMIN_KEY}\"\n"));
+        let served = Served::start(&place, &["--upstream", "http://127.0.0.1:9/v1"]);
+        let reply = Request::get(served.address, "/endmark/").send().await.read().await;
+        assert_eq!((reply.status, reply.header("location")), (303, Some("/endmark/login")));
+        assert!(page(served.address, "/endmark/login").await.contains("type=\"password\""));
+        let log_in = |key: &str| Request::post(served.address, "/endmark/login").body(format!("key={key}"));
+        assert_eq!(log_in("wrong").send().await.read().await.status, 401);
+        let reply = log_in(&ADMIN_KEY.replace(' ', "+")).send().await.read().await;
+        assert_eq!(reply.status, 303);
+        let cookie = reply.header("set-cookie").unwrap();
+        assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
+        let cookie = cookie.split(';').next().unwrap();
+        for path in ["/endmark/", "/endmark/api/usage"] {
+            let request = Request::get(served.address, path).header("cookie", cookie);
+            assert_eq!(request.send().await.read().await.status, 200, "{path}");
+        }
+        served.kill();
+    });
+}

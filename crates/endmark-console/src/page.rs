@@ -1,0 +1,95 @@
+//! What is remembered, as pages below `/endmark/`: whole documents that are read without a script, and refreshed by one. They
+//! show what the JSON routes answer, and ask the store nothing else.
+
+mod assets;
+mod budgets;
+mod layout;
+mod login;
+mod output;
+mod overview;
+mod recoveries;
+mod runs;
+mod usage;
+
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use maud::Markup;
+
+use crate::answer::{ConsoleBody, Failure, document_of};
+use crate::console::{Console, Visit};
+
+/// Where they are.
+const BELOW: &str = "/endmark";
+
+/// What a page may do: show what comes from here, and nothing that stands in it as a script or a style.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
+    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Rows of one page.
+const ROWS: u32 = 50;
+
+/// Answers a request for one of them.
+pub(crate) async fn respond(console: &Console, visit: &Visit) -> Response<ConsoleBody> {
+    let shown = shown(console, visit).await;
+    shown.unwrap_or_else(|failure| failed(console, &failure))
+}
+
+async fn shown(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
+    let (head, store) = (&visit.head, &visit.store);
+    let path = head.uri.path().strip_prefix(BELOW).unwrap_or_default().trim_matches('/');
+    let query = head.uri.query();
+    let parts = path.split_once('/').unwrap_or((path, ""));
+    // What everybody gets who may ask the gateway anything at all.
+    match (&head.method, parts) {
+        (&Method::GET | &Method::HEAD, ("assets", name)) => return assets::respond(&head.headers, name),
+        (&Method::GET | &Method::HEAD, ("login", "")) => return Ok(document(login::form(console, false))),
+        (&Method::POST, ("login", "")) => return login::log_in(console, &visit.body),
+        _ => {}
+    }
+    console.access.admit(&head.headers)?;
+    let page = match (&head.method, parts) {
+        (&Method::POST, ("logout", "")) => return login::log_out(console, &visit.body),
+        (&Method::POST, ("budgets", "raise")) => return budgets::raise(console, visit).await,
+        (&Method::GET | &Method::HEAD, parts) => match parts {
+            ("", "") => overview::page(console, visit).await?,
+            ("recoveries", "") => recoveries::list(console, store, query).await?,
+            ("recoveries", id) => recoveries::one(console, store, query, id).await?,
+            ("usage", "") => usage::page(console, store, query).await?,
+            ("budgets", "") => budgets::page(console, store, query).await?,
+            ("compactions", "") => output::compactions(console, store, query).await?,
+            ("outputs", handle) => output::page(console, store, query, handle).await?,
+            ("runs", "") => runs::list(console, store, query).await?,
+            ("runs", id) => runs::one(console, store, query, id).await?,
+            _ => return Err(Failure::NotFound(format!("there is no page {}", head.uri.path()))),
+        },
+        _ => return Err(Failure::Method),
+    };
+    Ok(document(page))
+}
+
+fn document(page: Markup) -> Response<ConsoleBody> {
+    let mut response = document_of("text/html; charset=utf-8", page.into_string());
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
+
+fn failed(console: &Console, failure: &Failure) -> Response<ConsoleBody> {
+    if matches!(failure, Failure::Unauthorized) {
+        return login::go_to("/endmark/login");
+    }
+    let (_, status) = failure.kind();
+    let mut response = document(layout::failure(console, failure));
+    *response.status_mut() = status;
+    response
+}
+
+/// An answer that sends a browser on.
+fn see_other(place: &str) -> Response<ConsoleBody> {
+    let mut response = document_of("text/plain", "");
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    if let Ok(place) = HeaderValue::from_str(place) {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    response
+}

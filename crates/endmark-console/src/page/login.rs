@@ -1,0 +1,62 @@
+//! The admin key, asked for once: a cookie stands for it from then on.
+
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use maud::{Markup, html};
+
+use super::{document, layout, see_other};
+use crate::access::Access;
+use crate::answer::{ConsoleBody, Failure};
+use crate::console::Console;
+use crate::query::Query;
+
+/// The form; `was_wrong` where it was sent with another key.
+pub(super) fn form(console: &Console, was_wrong: bool) -> Markup {
+    let content = html! {
+        p { "This gateway asks for its admin key, the value of " code { "admin_key" } " in its configuration." }
+        @if was_wrong { p.bad role="alert" { "That is not the admin key." } }
+        form.filters method="post" action="/endmark/login" {
+            div {
+                label for="key" { "Admin key" }
+                input id="key" name="key" type="password" autocomplete="current-password" required;
+            }
+            button { "Log in" }
+        }
+    };
+    layout::page(console, "", "Log in", &content)
+}
+
+/// Takes the key, and gives a cookie for it.
+pub(super) fn log_in(console: &Console, body: &Bytes) -> Result<Response<ConsoleBody>, Failure> {
+    let form = form_of(body, &["key"])?;
+    let Some(cookie) = console.access.log_in(form.text("key").unwrap_or_default()) else {
+        let mut response = document(self::form(console, true));
+        *response.status_mut() = StatusCode::UNAUTHORIZED;
+        return Ok(response);
+    };
+    Ok(with_cookie(go_to("/endmark/"), &cookie))
+}
+
+/// Takes the cookie away.
+pub(super) fn log_out(console: &Console, body: &Bytes) -> Result<Response<ConsoleBody>, Failure> {
+    let form = form_of(body, &["token"])?;
+    console.access.check_form(form.text("token"))?;
+    Ok(with_cookie(go_to("/endmark/login"), &Access::log_out()))
+}
+
+/// The fields of a form.
+pub(super) fn form_of(body: &Bytes, known: &[&str]) -> Result<Query, Failure> {
+    let text = str::from_utf8(body).map_err(|_| Failure::BadRequest("the form is not text".to_owned()))?;
+    Query::parse(Some(text), known)
+}
+
+pub(super) fn go_to(place: &str) -> Response<ConsoleBody> {
+    see_other(place)
+}
+
+fn with_cookie(mut response: Response<ConsoleBody>, cookie: &str) -> Response<ConsoleBody> {
+    if let Ok(cookie) = HeaderValue::from_str(cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}

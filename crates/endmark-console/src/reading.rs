@@ -1,0 +1,226 @@
+//! What JSON routes and pages alike ask of the store, from the parameters of an address.
+
+use std::sync::Arc;
+
+use endmark_runs::{AgentRun, RunEventReport};
+use endmark_store::{BudgetPlace, FinalStatus, LogFilter, LogRow, Recovery, Store, UsageReport, UsageRow};
+use endmark_wire::percent_decoded;
+
+use crate::answer::Failure;
+use crate::console::Console;
+use crate::query::Query;
+use crate::reports::span::{self, MomentError};
+use crate::reports::usage::{EVER, Report, UsageKey};
+use crate::reports::{budgets, compactions};
+
+/// The parameters of each.
+pub(crate) const USAGE: [&str; 3] = ["by", "since", "until"];
+/// See above.
+pub(crate) const RECOVERIES: [&str; 8] =
+    ["status", "model", "provider", "cut_kind", "task", "request", "before", "limit"];
+/// See above.
+pub(crate) const COMPACTIONS: [&str; 2] = ["before", "limit"];
+/// See above.
+pub(crate) const BUDGETS: [&str; 2] = ["after", "limit"];
+/// See above.
+pub(crate) const RUNS: [&str; 2] = ["before", "limit"];
+
+/// Events of a run that are shown, as `endmark runs show` does.
+const MAX_EVENTS: u32 = 10_000;
+
+/// What stands between the parts of a budget's place. Only a subject can hold it, and that stands last.
+const BETWEEN_PARTS: char = '~';
+
+/// Rows of a list, and the key behind which it goes on, if it does.
+pub(crate) type Page<T> = (Vec<T>, Option<String>);
+
+/// Takes one row more than were asked for away again: it says that there is a next page, which begins behind the last row.
+fn cut<T>(mut rows: Vec<T>, limit: u32, key: impl Fn(&T) -> String) -> Page<T> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let goes_on = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| goes_on).map(key);
+    (rows, next)
+}
+
+/// Sums of calls.
+pub(crate) async fn usage(
+    console: &Console,
+    store: &Store,
+    query: &Query,
+) -> Result<(Report, UsageKey), Failure> {
+    let by = by(query.text("by"))?;
+    let (since, until) = (query.owned("since"), query.owned("until"));
+    let models = Arc::clone(&console.models);
+    let read = store.read(move |reader| {
+        let moment = |typed: Option<String>, ever: &str| match typed {
+            Some(typed) => span::moment(reader, &typed),
+            None => Ok(ever.to_owned()),
+        };
+        let (since, until) = match (moment(since, EVER.0), moment(until, EVER.1)) {
+            (Ok(since), Ok(until)) => (since, until),
+            (Err(error), _) | (_, Err(error)) => return Ok(Err(error)),
+        };
+        Report::read(reader, by, &since, &until, &models).map(Ok)
+    });
+    match read.await? {
+        Ok(report) => Ok((report, by)),
+        Err(MomentError::Store(error)) => Err(error.into()),
+        Err(error @ MomentError::Unusable(_)) => Err(Failure::BadRequest(format!(
+            "{error}: write a day, as in `2026-11-01`, or a number with m, h, d or w behind it, as in `7d`"
+        ))),
+    }
+}
+
+fn by(typed: Option<&str>) -> Result<UsageKey, Failure> {
+    let Some(typed) = typed else { return Ok(UsageKey::Model) };
+    let known = UsageKey::ALL.into_iter().find(|key| key.name() == typed);
+    known.ok_or_else(|| {
+        let names = UsageKey::ALL.map(UsageKey::name).join(", ");
+        Failure::BadRequest(format!("`by` is `{typed}`: it can be one of {names}"))
+    })
+}
+
+/// What the ledger says of a span of time.
+pub(crate) async fn report(store: &Store, since: &str) -> Result<UsageReport, Failure> {
+    let seconds = span::seconds(since).ok_or_else(|| {
+        Failure::BadRequest(format!(
+            "`{since}` is no span of time: write a number with m, h, d or w behind it, as in `7d`"
+        ))
+    })?;
+    Ok(store.read(move |reader| reader.usage_since(seconds)).await?)
+}
+
+/// Recoveries, the newest first.
+pub(crate) async fn recoveries(store: &Store, query: &Query, limit: u32) -> Result<Page<LogRow>, Failure> {
+    let filter = filter(query)?;
+    let rows = store.read(move |reader| reader.recent(limit + 1, &filter)).await?;
+    Ok(cut(rows, limit, |row| row.id.to_string()))
+}
+
+fn filter(query: &Query) -> Result<LogFilter, Failure> {
+    let status = |typed: &str| {
+        FinalStatus::parse(&typed.to_uppercase()).ok_or_else(|| {
+            Failure::BadRequest(format!("`status` is `{typed}`: it can be resolved or exhausted"))
+        })
+    };
+    Ok(LogFilter {
+        final_status: query.text("status").map(status).transpose()?,
+        task_id: query.owned("task"),
+        model: query.owned("model"),
+        provider: query.owned("provider"),
+        cut_kind: query.owned("cut_kind"),
+        request_id: query.owned("request"),
+        before: query.number("before")?,
+    })
+}
+
+/// All that is known of a recovery by its number, or of a request by its id.
+pub(crate) async fn recovery(store: &Store, id: &str) -> Result<(Option<Recovery>, Vec<UsageRow>), Failure> {
+    let id = percent_decoded(id);
+    let asked = id.clone();
+    let read = store.read(move |reader| {
+        let found = reader.show(&asked)?;
+        let request = found.as_ref().and_then(|found| found.rows.first()).map(|row| row.request_id.clone());
+        let calls = reader.calls_of(request.as_deref().unwrap_or(&asked))?;
+        Ok((found, calls))
+    });
+    let (found, calls) = read.await?;
+    if found.is_none() && calls.is_empty() {
+        return Err(Failure::NotFound(format!("no recovery or request `{id}` is recorded")));
+    }
+    Ok((found, calls))
+}
+
+/// Compactions, the newest first.
+pub(crate) async fn compactions(
+    store: &Store,
+    query: &Query,
+    limit: u32,
+) -> Result<Page<compactions::Row>, Failure> {
+    let before = query.number("before")?;
+    let rows = store.read(move |reader| reader.compactions(before, limit + 1)).await?;
+    let (rows, next) = cut(rows, limit, |row| row.id.to_string());
+    Ok((rows.into_iter().map(compactions::Row::from).collect(), next))
+}
+
+/// Budgets by window, the newest first.
+pub(crate) async fn budgets(
+    console: &Console,
+    store: &Store,
+    query: &Query,
+    limit: u32,
+) -> Result<Page<budgets::Row>, Failure> {
+    let after = query.text("after").map(place).transpose()?;
+    let read =
+        store.read(move |reader| Ok((reader.budgets_behind(after.as_ref(), limit + 1)?, reader.keys()?)));
+    let (rows, keys) = read.await?;
+    let (rows, next) = cut(rows, limit, |row| place_text(&BudgetPlace::of(row)));
+    Ok((rows.iter().map(|row| budgets::Row::of(row, &console.rules, &keys)).collect(), next))
+}
+
+fn place(typed: &str) -> Result<BudgetPlace, Failure> {
+    let mut parts = typed.splitn(4, BETWEEN_PARTS).map(str::to_owned);
+    let mut part = || parts.next();
+    let place = (|| {
+        let (window, scope, unit) = (part()?, part()?, part()?);
+        Some(BudgetPlace { window, scope, unit, subject: part()? })
+    })();
+    place.ok_or_else(|| Failure::BadRequest("`after` is not what `next` of a page said".to_owned()))
+}
+
+fn place_text(place: &BudgetPlace) -> String {
+    [&place.window, &place.scope, &place.unit, &place.subject]
+        .map(String::as_str)
+        .join(&BETWEEN_PARTS.to_string())
+}
+
+/// Runs, the newest first.
+pub(crate) async fn runs(store: &Store, query: &Query, limit: u32) -> Result<Page<AgentRun>, Failure> {
+    let before = query.owned("before");
+    let read = store.read(move |reader| match before {
+        Some(before) => reader.runs_behind(&before, limit + 1),
+        None => reader.runs(limit + 1),
+    });
+    let runs = read.await?.into_iter().map(AgentRun::from).collect();
+    Ok(cut(runs, limit, |run: &AgentRun| run.id.clone()))
+}
+
+/// One run by its id or the beginning of it, and what happened to it.
+pub(crate) async fn run(store: &Store, id: &str) -> Result<(AgentRun, Vec<RunEventReport>), Failure> {
+    let id = percent_decoded(id);
+    let asked = id.clone();
+    let read = store.read(move |reader| {
+        let Some(run) = reader.run(&asked)? else { return Ok(None) };
+        let events = reader.run_events(Some(&run.run.id), 0, MAX_EVENTS)?;
+        Ok(Some((run, events)))
+    });
+    let Some((run, events)) = read.await? else {
+        let message = format!("no run `{id}` is recorded, or more than one begins with that");
+        return Err(Failure::NotFound(message));
+    };
+    Ok((run.into(), events.into_iter().map(RunEventReport::from).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_a_budget_survives_the_way_there_and_back() {
+        let budget = BudgetPlace {
+            window: "2026-11-24".to_owned(),
+            scope: "model".to_owned(),
+            unit: "tokens".to_owned(),
+            subject: "a~model~with~waves".to_owned(),
+        };
+        assert_eq!(place(&place_text(&budget)).unwrap(), budget);
+        assert!(place("2026-11-24~model").is_err());
+    }
+
+    #[test]
+    fn a_page_says_where_the_next_one_begins() {
+        assert_eq!(cut(vec![9, 8, 7], 2, i32::to_string), (vec![9, 8], Some("8".to_owned())));
+        assert_eq!(cut(vec![9, 8], 2, i32::to_string), (vec![9, 8], None));
+    }
+}
