@@ -58,7 +58,14 @@
 
   enliven(document);
   for (const part of document.querySelectorAll("[data-seconds]")) {
-    setInterval(() => { if (!document.hidden) refresh(part).catch(() => {}); }, 1000 * Number(part.dataset.seconds));
+    // A page that took long is asked for less often: looking at a gateway must not become its work.
+    const again = async (wait) => {
+      await new Promise((go) => setTimeout(go, wait));
+      const began = performance.now();
+      if (!document.hidden) await refresh(part).catch(() => {});
+      again(Math.max(1000 * Number(part.dataset.seconds), 20 * (performance.now() - began)));
+    };
+    again(1000 * Number(part.dataset.seconds));
   }
   for (const part of document.querySelectorAll("[data-events]")) {
     let waiting = 0;
