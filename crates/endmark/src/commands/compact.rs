@@ -5,6 +5,7 @@ pub(crate) mod arguments;
 use std::collections::BTreeMap;
 
 use endmark_context::compact::{Mode, NotMade, Policy, Receipt as Made, compact};
+use endmark_envelope::Warning;
 use endmark_wire::conversation::Dialogue;
 use endmark_wire::format::{self, WireFormat};
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,7 @@ use serde_json::value::RawValue;
 use self::arguments::{Compact, ModeChoice};
 use crate::answer::{Answer, Outcome, to_data};
 use crate::batch::{self, LineAnswer, LineError};
+use crate::commands::cap::Keeper;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::input::Input;
@@ -30,11 +32,34 @@ pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, Com
     let body = input.bytes()?;
     let done = settings.compact(format, &body).map_err(|message| bad(&message))?;
     context.terminal.progress(&done.said());
+    let mut receipt = Receipt::of(&done.made);
+    let mut warnings = Vec::new();
+    if done.made.not_made.is_none() && !arguments.no_store {
+        match kept(context, arguments, &body)? {
+            Ok(handle) => {
+                context.terminal.progress(&format!("All of it: `endmark read {handle}`."));
+                receipt.handle = Some(handle);
+            }
+            // What was asked for is there all the same.
+            Err(error) => {
+                warnings.push(Warning::notice("NOT_KEPT", format!("the original is not kept: {error}")));
+            }
+        }
+    }
     let request =
         serde_json::from_str(&done.request).map_err(|error| CommandError::Bug(error.to_string()))?;
-    let data = to_data(&Report { request, receipt: Receipt::of(&done.made) })?;
+    let data = to_data(&Report { request, receipt })?;
     let answer = Answer { max_response_bytes: usize::MAX, ..Answer::yes(data, done.request) };
-    Ok(answer.into())
+    Ok(answer.with_warnings(warnings).into())
+}
+
+/// Keeps the original, and gives its handle; the error is why it is not kept.
+fn kept(context: &Context, arguments: &Compact, body: &[u8]) -> Result<Result<String, String>, CommandError> {
+    let effective = context.configuration(arguments.store.overrides())?;
+    let mut keeper = Keeper::new(&effective.settings);
+    let kept = keeper.keep(body, "json")?;
+    keeper.close();
+    Ok(kept)
 }
 
 fn bad(message: &str) -> CommandError {
@@ -226,7 +251,7 @@ struct Receipt {
     tokens_after: u64,
     /// What no longer stands in full, by kind.
     dropped: BTreeMap<&'static str, u64>,
-    /// Under which the original can be read; null where it is kept nowhere.
+    /// Under which the original can be read; null where nothing was done, in a batch, and where it is not kept.
     handle: Option<String>,
     /// Results among the newest messages of which not all is there.
     shortened_results: u64,

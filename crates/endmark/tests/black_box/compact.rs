@@ -62,6 +62,23 @@ fn a_history_is_condensed_and_keeps_what_its_agent_needs() {
 }
 
 #[test]
+fn the_original_is_kept_under_the_handle_of_the_receipt() {
+    let body = json!({"model": "m", "messages": messages()}).to_string();
+    let place = Place::new().with_file("request.json", &body);
+    let asked = ["compact", "request.json", "--for", "openai_chat", "--trigger-tokens", "3000", "--json"];
+    let kept = place.run(&asked).envelope();
+    let handle = kept["data"]["receipt"]["handle"].as_str().unwrap();
+    let read = place.run(&["read", handle, "--max-bytes", "10000000"]);
+    assert_eq!((read.code, read.output), (0, body), "{}", read.errors);
+    let without = place.run(&[&asked[..], &["--no-store"]].concat()).envelope();
+    assert_eq!(without["data"]["receipt"]["handle"], Value::Null);
+    // Where it cannot be kept, the answer is there all the same.
+    let nowhere = place.run(&[&asked[..], &["--store", "sqlite:/dev/null/endmark.db"]].concat()).envelope();
+    assert_eq!(nowhere["warnings"][0]["code"], "NOT_KEPT", "{nowhere}");
+    assert_eq!(nowhere["data"]["request"], kept["data"]["request"]);
+}
+
+#[test]
 fn what_is_small_stays_byte_for_byte() {
     let body = "{ \"contents\" : [ {\"role\":\"user\",\"parts\":[{\"text\":\"Hi\\u0021\"}]} ],\"n\":1.0}";
     let place = Place::new().with_file("request.json", body);

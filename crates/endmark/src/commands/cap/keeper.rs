@@ -50,6 +50,18 @@ impl Keeper {
         Ok(Keeping { keeper: self, handle, state: State::Held(Vec::new()) })
     }
 
+    /// Keeps a value that is there, whatever is shown of it; the error within is why it is not kept.
+    pub(in crate::commands) fn keep(
+        &mut self,
+        value: &[u8],
+        format: &str,
+    ) -> Result<Result<String, String>, CommandError> {
+        let mut keeping = self.begin()?;
+        keeping.push(value);
+        let handle = keeping.handle().to_owned();
+        Ok(keeping.keep(format).map(|()| handle))
+    }
+
     fn opened(&mut self) -> Result<&(Runtime, Store), String> {
         if self.opened.is_none() {
             let store = Store::open(&self.location).map_err(|error| error.to_string())?;

@@ -6,6 +6,8 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use endmark_envelope::Limits;
 
+use crate::arguments::store::StoreArgument;
+
 /// The wire formats a conversation can be in, as they are typed.
 pub(crate) const FORMATS: [&str; 4] = ["openai_chat", "openai_responses", "anthropic_messages", "gemini"];
 
@@ -37,6 +39,11 @@ pub(crate) struct Compact {
     #[arg(long, value_name = "N")]
     #[limits(skip)]
     pub(crate) keep: Option<usize>,
+    /// Do not keep the original in the store
+    #[arg(long)]
+    pub(crate) no_store: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
     /// Read many requests as JSON Lines, and answer each with a line
     #[arg(long)]
     pub(crate) batch: bool,
