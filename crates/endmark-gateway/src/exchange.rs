@@ -116,6 +116,9 @@ impl Exchange {
         };
         let condensed = compact_refused(&self.subject(), &refused).await;
         let Some(Condensed { request, summary }) = condensed else { return false };
+        if self.changed.summary.is_none() {
+            self.gateway.metrics.compacted(self.upstream_name(), summary.mode);
+        }
         self.request = request;
         self.changed.summary = Some(summary);
         self.encoded = None;

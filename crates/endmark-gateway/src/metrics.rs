@@ -19,7 +19,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
-use labels::{BudgetLabels, CallLabels, CutLabels, KindLabels, RequestLabels, TokenLabels, UpstreamLabels};
+use labels::{
+    BudgetLabels, CallLabels, CutLabels, KindLabels, ModeLabels, RequestLabels, TokenLabels, UpstreamLabels,
+};
 
 /// From a reply of a small model in the same room to a long answer of a large one, in seconds.
 const LATENCIES: [f64; 14] =
@@ -36,6 +38,8 @@ pub(crate) struct Metrics {
     calls: Family<CallLabels, Counter>,
     cuts: Family<CutLabels, Counter>,
     repaired: Family<UpstreamLabels, Counter>,
+    capped: Family<UpstreamLabels, Counter>,
+    compacted: Family<ModeLabels, Counter>,
     lost_ends: Family<UpstreamLabels, Counter>,
     budgets: Family<BudgetLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
@@ -76,6 +80,8 @@ impl Metrics {
             calls: Family::default(),
             cuts: Family::default(),
             repaired: Family::default(),
+            capped: Family::default(),
+            compacted: Family::default(),
             lost_ends: Family::default(),
             budgets: Family::default(),
             tokens: Family::default(),
@@ -115,6 +121,16 @@ impl Metrics {
             "repaired_calls",
             "Calls in requests' conversations whose arguments were no JSON",
             self.repaired.clone(),
+        );
+        registry.register(
+            "capped_results",
+            "Results of tools that went upstream capped, in each request anew",
+            self.capped.clone(),
+        );
+        registry.register(
+            "compacted_requests",
+            "Requests that went upstream with the older part of their conversation condensed",
+            self.compacted.clone(),
         );
         registry.register(
             "lost_ends",
@@ -245,6 +261,16 @@ impl Metrics {
     /// Calls in a request's conversation were given arguments that servers can read.
     pub(crate) fn repaired(&self, upstream: &str, calls: u64) {
         self.repaired.get_or_create(&UpstreamLabels::of(upstream)).inc_by(calls);
+    }
+
+    /// Results of tools in a request are capped.
+    pub(crate) fn capped(&self, upstream: &str, results: u64) {
+        self.capped.get_or_create(&UpstreamLabels::of(upstream)).inc_by(results);
+    }
+
+    /// The older part of a request's conversation is condensed.
+    pub(crate) fn compacted(&self, upstream: &str, mode: &'static str) {
+        self.compacted.get_or_create(&ModeLabels { upstream: upstream.to_owned(), mode }).inc();
     }
 
     /// A stream broke off behind the end of its reply.

@@ -33,6 +33,12 @@ impl Changed {
             let calls = self.repaired_calls;
             tracing::info!(request, calls, "calls in the conversation had arguments that are no JSON");
         }
+        if self.capped > 0 {
+            metrics.capped(upstream, self.capped as u64);
+        }
+        if let Some(summary) = &self.summary {
+            metrics.compacted(upstream, summary.mode);
+        }
         if let Some(id) = &self.goes_on_from {
             tracing::info!(request, id, "the response before was finished under another id");
         }

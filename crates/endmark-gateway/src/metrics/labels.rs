@@ -37,6 +37,12 @@ pub(super) struct TokenLabels {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ModeLabels {
+    pub(super) upstream: String,
+    pub(super) mode: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct BudgetLabels {
     pub(super) budget: &'static str,
     pub(super) percent: u8,

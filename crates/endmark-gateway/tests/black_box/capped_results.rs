@@ -112,6 +112,8 @@ async fn a_flood_of_output_arrives_small_with_the_line_that_was_looked_for() {
         assert!(flood.len() > 400_000);
         let reply = ask(endmark.address, wire, conversation(wire, &json!(flood), 0).to_string()).await;
         assert_eq!((reply.status, reply.header("x-endmark-capped")), (200, Some("1")), "{wire:?}");
+        let metrics = Request::get(endmark.address, "/endmark/metrics").send().await.read().await.text();
+        assert!(metrics.contains(r#"endmark_capped_results_total{upstream="scripted"} 1"#), "{metrics}");
         let received = &endmark.upstream.requests()[0];
         let capped = result(wire, received);
         let capped = capped.as_str().unwrap();

@@ -97,6 +97,9 @@ async fn with_the_window_on_a_long_history_goes_on_short_with_the_task_and_the_n
         assert_eq!(reply.status, 200, "{wire:?}");
         let disclosed = reply.header("x-endmark-compacted").unwrap();
         assert!(disclosed.starts_with("window; before="), "{wire:?}: {disclosed}");
+        let metrics = Request::get(endmark.address, "/endmark/metrics").send().await.read().await.text();
+        let counted = r#"endmark_compacted_requests_total{upstream="scripted",mode="window"} 1"#;
+        assert!(metrics.contains(counted), "{metrics}");
         let received = endmark.upstream.requests().remove(0).body;
         assert!(received.len() < long.to_string().len() / 2, "{wire:?}: {}", received.len());
         let (before, after) = (turns(wire, long.to_string().as_bytes()), turns(wire, &received));
