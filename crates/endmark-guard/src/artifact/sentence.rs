@@ -13,27 +13,30 @@ pub(crate) fn sentence_at(text: &str, block: Range<usize>, offset: usize) -> Ran
     let start = floor(text, block.start.max(offset.saturating_sub(WINDOW_BYTES)));
     let end = floor(text, block.end.min(offset + WINDOW_BYTES)).max(offset);
     let before = &text[start..offset];
-    let begin = sentence_ends(before).last().map_or(start, |end| start + end);
+    // From the offset to either side: most of what is looked at belongs to other sentences.
+    let begin =
+        before.char_indices().rev().find_map(|at| sentence_end(before, at)).map_or(start, |end| start + end);
     let after = &text[offset..end];
-    let stop = sentence_ends(after).next().map_or(end, |end| offset + end);
+    let stop = after.char_indices().find_map(|at| sentence_end(after, at)).map_or(end, |end| offset + end);
     begin..stop
 }
 
-/// Where sentences end in a text: behind the sign, if it is one beyond doubt.
-fn sentence_ends(text: &str) -> impl Iterator<Item = usize> {
-    text.char_indices().filter_map(|(at, character)| {
-        let end = at + character.len_utf8();
-        let rest = &text[end..];
-        let ends = match character {
-            '.' | '!' | '?' | ';' | '…' => {
-                let behind = rest.trim_start_matches(['"', '\'', ')', ']', '*', '_', '”', '’', '»']);
-                behind.starts_with(char::is_whitespace) && !is_abbreviation(&text[..at])
-            }
-            '\n' => rest.trim_start_matches([' ', '\t']).starts_with('\n'),
-            _ => FULL_STOPS.contains(&character),
-        };
-        ends.then_some(end)
-    })
+/// Where a sentence ends that ends with this character of a text: behind the sign, if it is one beyond doubt.
+fn sentence_end(text: &str, (at, character): (usize, char)) -> Option<usize> {
+    if character.is_ascii_alphanumeric() || character == ' ' {
+        return None;
+    }
+    let end = at + character.len_utf8();
+    let rest = &text[end..];
+    let ends = match character {
+        '.' | '!' | '?' | ';' | '…' => {
+            let behind = rest.trim_start_matches(['"', '\'', ')', ']', '*', '_', '”', '’', '»']);
+            behind.starts_with(char::is_whitespace) && !is_abbreviation(&text[..at])
+        }
+        '\n' => rest.trim_start_matches([' ', '\t']).starts_with('\n'),
+        _ => FULL_STOPS.contains(&character),
+    };
+    ends.then_some(end)
 }
 
 /// Whether a full stop behind this ends an abbreviation.

@@ -16,6 +16,39 @@ pub(crate) type Classes = BTreeMap<String, String>;
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     elements: Vec<Element>,
+    begins: FirstLetters,
+}
+
+/// The letters of ASCII that a match can begin with: most words of a text begin with none of them.
+#[derive(Debug, Clone, Copy)]
+struct FirstLetters(u32);
+
+impl FirstLetters {
+    fn of(elements: &[Element]) -> Self {
+        let mut letters = 0;
+        for element in elements {
+            let Element::OneOf { alternatives, is_optional } = element else { return Self(u32::MAX) };
+            for token in alternatives.iter().filter_map(|tokens| tokens.first()) {
+                letters |= token.word.bytes().next().map_or(u32::MAX, bit);
+            }
+            if !is_optional {
+                return Self(letters);
+            }
+        }
+        // A pattern demands a word.
+        Self(letters)
+    }
+
+    /// Whether a match may begin with this word. What begins with no letter of ASCII is always looked at.
+    fn admit(self, word: &str) -> bool {
+        word.bytes().next().is_none_or(|first| !first.is_ascii_alphabetic() || self.0 & bit(first) != 0)
+    }
+}
+
+/// The bit of a letter; none of another byte.
+fn bit(letter: u8) -> u32 {
+    let place = letter.to_ascii_lowercase().wrapping_sub(b'a');
+    if place < 26 { 1 << place } else { 0 }
 }
 
 #[derive(Debug, Clone)]
@@ -49,7 +82,7 @@ impl Pattern {
     pub(crate) fn parse(source: &str, classes: &Classes) -> Result<Self, String> {
         let elements = source.split_whitespace().map(|part| element(part, classes));
         let elements = elements.collect::<Result<Vec<_>, _>>()?;
-        let pattern = Self { elements };
+        let pattern = Self::of(elements);
         if pattern.anchors().is_empty() { Err(format!("`{source}` demands no word")) } else { Ok(pattern) }
     }
 
@@ -58,7 +91,11 @@ impl Pattern {
         let word = |range: Range<usize>| Token { word: phrase[range].to_lowercase(), is_prefix: false };
         let tokens: Vec<Token> = super::words::words(phrase).into_iter().map(word).collect();
         let one_of = |token| Element::OneOf { alternatives: vec![vec![token]], is_optional: false };
-        (!tokens.is_empty()).then(|| Self { elements: tokens.into_iter().map(one_of).collect() })
+        (!tokens.is_empty()).then(|| Self::of(tokens.into_iter().map(one_of).collect()))
+    }
+
+    fn of(elements: Vec<Element>) -> Self {
+        Self { begins: FirstLetters::of(&elements), elements }
     }
 
     /// Strings of which one is in every text that matches: those of the element that is least likely to be met.
@@ -75,6 +112,9 @@ impl Pattern {
 
     /// Where the words from `first` on match: how many words the longest match has.
     pub(crate) fn match_at(&self, text: &str, words: &[Range<usize>]) -> Option<usize> {
+        if !words.first().is_none_or(|first| self.begins.admit(&text[first.clone()])) {
+            return None;
+        }
         longest(&self.elements, text, words)
     }
 }
