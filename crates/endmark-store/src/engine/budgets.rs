@@ -92,14 +92,14 @@ fn enter(
     claim: &Claim,
     amount: u64,
 ) -> rusqlite::Result<()> {
-    let amount = integer(amount);
+    let amount = of_call(amount);
     let (scope, unit) = (claim.scope.name(), claim.unit.name());
     connection
         .prepare_cached(
             "INSERT INTO budgets (scope, subject, window, unit, held) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT (scope, subject, window, unit) DO UPDATE SET held = held + excluded.held",
+             ON CONFLICT (scope, subject, window, unit) DO UPDATE SET held = min(held + excluded.held, ?6)",
         )?
-        .execute(params![scope, claim.subject, claim.window, unit, amount])?;
+        .execute(params![scope, claim.subject, claim.window, unit, amount, SUM_LIMIT])?;
     connection
         .prepare_cached(
             "INSERT INTO budget_entries (request_id, call, scope, unit, subject, window, owner, held)
@@ -210,10 +210,10 @@ fn close(
         .prepare_cached(
             "UPDATE budget_entries SET spent = ?5 WHERE request_id = ?1 AND call = ?2 AND scope = ?3 AND unit = ?4",
         )?
-        .execute(params![clipped(request_id), call, entry.scope, entry.unit, integer(spent)])?;
+        .execute(params![clipped(request_id), call, entry.scope, entry.unit, of_call(spent)])?;
     connection
         .prepare_cached(
-            "UPDATE budgets SET held = held - ?5, spent = spent + ?6
+            "UPDATE budgets SET held = held - ?5, spent = min(spent + ?6, ?7)
              WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4",
         )?
         .execute(params![
@@ -221,8 +221,9 @@ fn close(
             entry.subject,
             entry.window,
             entry.unit,
-            integer(entry.held),
-            integer(spent)
+            of_call(entry.held),
+            of_call(spent),
+            SUM_LIMIT
         ])?;
     Ok(())
 }
@@ -245,7 +246,7 @@ pub(crate) fn release(
                 entry.subject,
                 entry.window,
                 entry.unit,
-                integer(entry.held),
+                of_call(entry.held),
                 closes
             ])?;
     }
@@ -290,10 +291,10 @@ pub(crate) fn settle_interrupted(
 pub(crate) fn raise(connection: &Connection, session: &str, unit: &str, by: u64) -> Result<usize, Fault> {
     let raised = connection
         .prepare_cached(
-            "UPDATE budgets SET extra = extra + ?3, is_closed = 0, warned_percent = 0
+            "UPDATE budgets SET extra = min(extra + ?3, ?4), is_closed = 0, warned_percent = 0
              WHERE scope = 'session' AND subject = ?1 AND unit = ?2",
         )?
-        .execute(params![session, unit, integer(by)])?;
+        .execute(params![session, unit, integer(by), SUM_LIMIT])?;
     Ok(raised)
 }
 
@@ -345,7 +346,20 @@ impl Reader {
     }
 }
 
-/// SQLite's integers are signed; no amount comes near their end.
+/// What a sum of a budget comes to at most: half of the largest integer, so that one more amount is none that SQLite would
+/// make a fraction of.
+const SUM_LIMIT: i64 = 1 << 62;
+/// No amount that somebody names is larger.
+const AMOUNT_LIMIT: i64 = 1 << 60;
+/// No call costs more, in tokens or nano-dollars, whatever its upstream reports: a hundred thousand of them can be added.
+const CALL_LIMIT: i64 = 1 << 46;
+
+/// An amount as SQLite has it.
 pub(super) fn integer(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
+    i64::try_from(value).map_or(AMOUNT_LIMIT, |value| value.min(AMOUNT_LIMIT))
+}
+
+/// What a call holds or costs.
+fn of_call(value: u64) -> i64 {
+    integer(value).min(CALL_LIMIT)
 }
