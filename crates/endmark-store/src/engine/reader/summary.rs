@@ -81,7 +81,7 @@ const DAYS: &str = "SELECT substr(started_at, 1, 10) AS day, upstream, model, co
     count(*) FILTER (WHERE verdict IS NULL AND ending <> 'interrupted' AND mode <> 'off'),
     count(*) FILTER (WHERE ending = 'interrupted'),
     coalesce(sum(prompt_tokens), 0), coalesce(sum(output_tokens), 0)
-  FROM usage WHERE started_at >= ?1 AND purpose IN ('reply', 'retry', 'fallback')
+  FROM usage WHERE started_at >= ?1 AND purpose IN ('reply', 'retry', 'fallback', 'closing', 'read')
   GROUP BY 1, 2, 3 ORDER BY 1 DESC, 2, 3";
 
 // A reply may have several cut parts: the worst outcome stands for it, as it does for the client.
@@ -96,7 +96,7 @@ const CUTS: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), coales
       WHEN 1 THEN 'corrected' ELSE 'resumed' END AS outcome
     FROM recoveries GROUP BY request_id) r ON r.request_id = u.request_id
   LEFT JOIN usage_texts t ON t.request_id = u.request_id AND t.call = u.call
-  WHERE u.started_at >= ?1 AND u.verdict = 'cut'
+  WHERE u.started_at >= ?1 AND u.verdict = 'cut' AND u.purpose IN ('reply', 'retry', 'fallback', 'closing', 'read')
   GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 1, 2, 3, 4";
 
 const SPENT: &str = "SELECT count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(output_tokens), 0),
