@@ -271,7 +271,12 @@ impl Read {
                 text.push_str(&self.marker(LeftOut::default(), left_out, ""));
                 text
             }
-            Kind::Csv(_) => self.csv(&header, &rows),
+            Kind::Csv(delimiter) => {
+                let text = self.csv(&header, &rows);
+                // Fields of a record that are empty take room, too: of many columns nothing but the marker may have it.
+                let is_over = rows.is_empty() && self.limits.size(&text) > most;
+                if is_over { csv::record_of(&marker::of_text(widest), delimiter, 1) + "\n" } else { text }
+            }
         };
         let mut cuts: Vec<Cut> = rows.iter().flat_map(|row| row.value.cuts.iter().cloned()).collect();
         let returned = rows.iter().map(|row| Size::of(&row.value.text)).fold(Size::default(), sum);

@@ -267,3 +267,16 @@ fn what_was_capped_is_capped_further_with_its_counts() {
         assert!(twice.text.matches(count).count() < once.text.matches(count).count());
     }
 }
+
+/// The marker of a table has as many fields as its rows, and of many columns their delimiters alone were more than the limit.
+#[test]
+fn a_table_of_many_columns_stays_within_its_limit() {
+    for columns in 1..120 {
+        for most in [80, 90, 130] {
+            let header = vec!["1"; columns].join(",");
+            for text in [format!("{header}\n{header}\n{header}\n"), header.repeat(4)] {
+                check(text.as_bytes(), Asked::Csv, &limits(most), 50);
+            }
+        }
+    }
+}

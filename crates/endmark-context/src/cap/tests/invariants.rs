@@ -78,7 +78,10 @@ fn rows_are_of_the_input(capped: &Capped, original: &str) {
             let columns = |text: &str| csv::fields(text, delimiter).count();
             if records(original).iter().all(|record| columns(record) == columns(&records(original)[0])) {
                 let originals: HashSet<String> = records(original).into_iter().collect();
-                for record in records(&capped.text) {
+                // Where the delimiters alone are more than the limit, the marker is all there is, and a table of one column.
+                let shown = records(&capped.text);
+                let is_bare = shown.len() == 1 && shown[0].contains("left out …]") && columns(&shown[0]) == 1;
+                for record in shown.into_iter().filter(|_| !is_bare) {
                     assert_eq!(columns(&record), columns(&records(original)[0]), "{record}");
                     assert!(originals.contains(&record) || record.contains("left out …]"), "{record}");
                 }
