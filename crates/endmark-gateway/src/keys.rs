@@ -25,6 +25,9 @@ const KNOWN_FOR: Duration = Duration::from_secs(1);
 /// Secrets that are known at once; when there are more, all are looked up anew.
 const MAX_KNOWN: usize = 4_096;
 
+/// Digits of a secret.
+const KEY_DIGITS: usize = 64;
+
 /// Secrets that are looked up at once, whatever clients send.
 const LOOKED_UP_AT_ONCE: usize = 2;
 
@@ -62,6 +65,10 @@ impl Keys {
         headers: &HeaderMap,
         uri: &Uri,
     ) -> Result<Option<Arc<OwnKey>>, Refusal> {
+        if is_misplaced(headers, uri) {
+            let message = "one of this gateway's keys stands in the path or in the name of a header, from where it would be sent on: send it where the provider's key stands";
+            return Err(Refusal::BadRequest(message.to_owned()));
+        }
         let Some(secret) = secret_in(headers, uri) else {
             return if is_required { Err(KeyRefused::Missing.into()) } else { Ok(None) };
         };
@@ -99,6 +106,15 @@ impl Keys {
         known.insert(secret.to_owned(), (Instant::now(), Arc::clone(&key)));
         Ok(key)
     }
+}
+
+/// Whether a key stands where it can only be there by mistake, and where nothing of it would be taken out on its way upstream.
+fn is_misplaced(headers: &HeaderMap, uri: &Uri) -> bool {
+    // Most paths and names are shorter than a key.
+    let has_key = |text: &str| {
+        text.len() > KEY_DIGITS && text.to_ascii_lowercase().replace("%5f", "_").contains(SECRETS_BEGIN)
+    };
+    has_key(uri.path()) || headers.keys().any(|name| has_key(name.as_str()))
 }
 
 impl OwnKey {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use endmark_store::SECRETS_BEGIN;
 use endmark_wire::edit::Edits;
 use endmark_wire::format::WireFormat;
 use endmark_wire::http1::{Fault, Stranger};
@@ -18,6 +19,21 @@ use crate::upstream::{ReadError, UpstreamError};
 
 /// The header with the id of a request.
 pub(crate) const REQUEST: &str = "x-endmark-request";
+
+/// What a refusal says, without the gateway's own keys: some quote what a client sent, wherever it put its key.
+fn said(refusal: &Refusal) -> String {
+    let message = refusal.to_string();
+    let mut pieces = message.split(SECRETS_BEGIN);
+    let mut said = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        said.extend([
+            SECRETS_BEGIN,
+            "…",
+            piece.trim_start_matches(|letter: char| letter.is_ascii_alphanumeric()),
+        ]);
+    }
+    said
+}
 
 /// Why a request could not be served. Each message says what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -235,19 +251,19 @@ impl Refusal {
 /// come again, and its body.
 pub(crate) fn answer(refusal: &Refusal) -> (StatusCode, Option<u32>, Vec<u8>) {
     let status = refusal.status();
-    let body = Chat.error_body(status.as_u16(), refusal.kind(), &refusal.to_string());
+    let body = Chat.error_body(status.as_u16(), refusal.kind(), &said(refusal));
     (status, refusal.retry_after(), body)
 }
 
 /// The answer to a request that could not be served.
 pub(crate) fn respond(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
-    tracing::info!(kind = refusal.kind(), %refusal, "refused");
+    tracing::info!(kind = refusal.kind(), refusal = said(refusal), "refused");
     response(refusal, format)
 }
 
 /// The answer to a request that was admitted under this id, and could not be served.
 pub(crate) fn respond_to(id: &str, refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
-    tracing::info!(request = id, kind = refusal.kind(), %refusal, "refused");
+    tracing::info!(request = id, kind = refusal.kind(), refusal = said(refusal), "refused");
     let mut response = response(refusal, format);
     if let Ok(id) = HeaderValue::from_str(id) {
         response.headers_mut().insert(REQUEST, id);
@@ -256,7 +272,7 @@ pub(crate) fn respond_to(id: &str, refusal: &Refusal, format: &dyn WireFormat) -
 }
 
 fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
-    let mut response = error_response(format, refusal.status(), refusal.kind(), &refusal.to_string());
+    let mut response = error_response(format, refusal.status(), refusal.kind(), &said(refusal));
     if matches!(refusal, Refusal::Encoding(_)) {
         response.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static(UNDERSTOOD));
     }
@@ -281,7 +297,7 @@ fn add(
     refusal: &Refusal,
     details: &serde_json::Value,
 ) {
-    let body = format.error_body(refusal.status().as_u16(), refusal.kind(), &refusal.to_string());
+    let body = format.error_body(refusal.status().as_u16(), refusal.kind(), &said(refusal));
     let Ok(mut edits) = Edits::new(&body) else { return };
     if edits.set("endmark", &details.to_string()).is_ok() {
         *response.body_mut() = full(edits.finish());

@@ -107,3 +107,35 @@ fn what_cannot_be_a_key_is_an_error_that_says_what_can() {
     let listed = place.run(&["keys", "list"]).output;
     assert!(listed.contains("free  valid  all models  no budget of its own"), "{listed}");
 }
+
+#[test]
+fn a_key_in_the_wrong_place_is_neither_said_again_nor_sent_on() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
+        let configuration =
+            format!("[upstreams.local]\nbase_url = \"{}\"\napi_key = \"sk-own\"\n", upstream.base_url());
+        let place = Place::new().with_file("endmark.toml", configuration);
+        let served = Served::start(&place, &[]);
+        let secret = place.run(&["keys", "add", "alice"]).output.trim_end().to_owned();
+        let bearer = format!("Bearer {secret}");
+        let chat = "/v1/chat/completions";
+        let encoded = secret.replacen("em_sk_", "em%5Fsk%5F", 1);
+        for (path, header, value) in [
+            (chat.to_owned(), "x-endmark-resume", secret.as_str()),
+            (chat.to_owned(), "x-endmark-compact", secret.as_str()),
+            (chat.to_owned(), secret.as_str(), "x"),
+            (format!("/v1/models/{secret}"), "x-other", "x"),
+            (format!("/v1/models/{encoded}"), "x-other", "x"),
+        ] {
+            let body = json!({"model": "m", "messages": [{"role": "user", "content": "Count."}]});
+            let request = Request::post(served.address, &path).header("authorization", &bearer);
+            let reply = request.header(header, value).json(&body).send().await.read().await;
+            assert_eq!(reply.status, 400, "{path} {header}: {}", reply.text());
+            assert!(!reply.text().contains(&secret[6..]), "{path} {header}: {}", reply.text());
+        }
+        assert_eq!(upstream.requests().len(), 0);
+        let (code, said) = served.end("-TERM");
+        assert_eq!(code, Some(0), "{said}");
+        assert!(!said.contains(&secret[6..]), "{said}");
+    });
+}
