@@ -186,7 +186,7 @@ mod resuming {
     #[test]
     fn ask_failure_lost() {
         let failure = AskFailure::Lost("reset".to_owned());
-        assert_eq!(failure.to_string(), "the upstream is gone: reset");
+        assert_eq!(failure.to_string(), "no answer came: reset");
         assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Attempts);
     }
 

@@ -216,8 +216,10 @@ async fn resumed(
     let pipeline = pipeline(case, suspect, account, flow, room);
     let mut asker = Asker::new(case, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline, &mut asker, flow).await?;
+    let made_now = made.load(Ordering::Relaxed).saturating_sub(made_before);
     let answered = Answered {
-        attempts: outcome.attempts + outcome.corrections,
+        // An attempt whose call no budget admits makes none.
+        attempts: outcome.attempts.min(made_now) + outcome.corrections,
         signature: asker.signature_of(&outcome.text),
         upstream: asker.other_upstream,
         following: asker.following,
@@ -225,7 +227,7 @@ async fn resumed(
     let whole = AnsweredWhole { sequence: asker.sequence, anew: asker.anew };
     let strategies = asker.strategies;
     // Who refuses every call for good is not asked once more for each part.
-    let was_asked = made.load(Ordering::Relaxed) > made_before;
+    let was_asked = made_now > 0;
     account.tried(outcome.attempts.max(u32::from(was_asked)), outcome.corrections);
     let pieces = outcome.pieces.clone();
     let mended = mended(suspect, kind, outcome, answered, whole);

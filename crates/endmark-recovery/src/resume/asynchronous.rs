@@ -98,7 +98,7 @@ mod tests {
         let Err(error @ ResumeError::Exhausted(_)) = lost.into_text() else { panic!("it is whole") };
         assert_eq!(
             error.to_string(),
-            "the reply stays cut: still not whole after 2 of 2 attempts: the upstream is gone: the line"
+            "the reply stays cut: still not whole after 2 of 2 attempts: no answer came: the line"
         );
         let ResumeError::Exhausted(exhausted) = error else { panic!("passed") };
         assert_eq!((exhausted.cause, exhausted.merged_raw.as_str()), (ExhaustedCause::Attempts, "[1, 2"));

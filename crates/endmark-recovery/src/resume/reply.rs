@@ -104,7 +104,7 @@ pub enum AskFailure {
     #[error("the request was refused: {0}")]
     Rejected(String),
     /// The upstream is gone; the call was an attempt.
-    #[error("the upstream is gone: {0}")]
+    #[error("no answer came: {0}")]
     Lost(String),
     /// What came is none of the reply's, and was an attempt: the driver asks again in another way.
     #[error("what came does not go on from there: {0}")]
