@@ -9,7 +9,7 @@ use crate::run::Place;
 
 /// Answers in the spelling of its own, so that what is not touched can be seen to be what it wrote.
 const SERVER: &str = r#"
-import json, os, sys
+import json, os, subprocess, sys
 rows = "".join(f"row {n} ok\n" for n in range(200_000)).replace("row 123456 ok", "row 123456 ERROR: disk is full")
 for line in sys.stdin:
     asked = json.loads(line)
@@ -24,6 +24,9 @@ for line in sys.stdin:
     elif asked["method"] == "tools/call" and asked["params"]["name"] == "many":
         answer["result"] = {"content": [{"type": "text", "text": f"part {n}: " + "x" * 100} for n in range(2_000)]}
     elif asked["method"] == "die":
+        os._exit(3)
+    elif asked["method"] == "die and leave somebody":
+        subprocess.Popen(["sleep", "600"])
         os._exit(3)
     else:
         answer["result"] = {"asked": asked}
@@ -142,14 +145,16 @@ fn all_else_passes_byte_for_byte() {
 #[test]
 fn a_server_that_dies_leaves_no_request_without_an_answer() {
     let place = Place::new();
-    let mut client = Client::start(&place, &[]);
-    client.say(&json!({"jsonrpc": "2.0", "id": 9, "method": "die"}));
-    let answer: Value = serde_json::from_str(&client.hear()).unwrap();
-    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(9), &json!(-32_000)));
-    let output = client.child.wait_with_output().unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(3), "{errors}");
-    assert!(errors.contains("exit status: 3"), "{errors}");
+    for method in ["die", "die and leave somebody"] {
+        let mut client = Client::start(&place, &[]);
+        client.say(&json!({"jsonrpc": "2.0", "id": 9, "method": method}));
+        let answer: Value = serde_json::from_str(&client.hear()).unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(9), &json!(-32_000)));
+        let output = client.child.wait_with_output().unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(3), "{errors}");
+        assert!(errors.contains("exit status: 3"), "{errors}");
+    }
     let none = place.run(&["mcp", "wrap", "--", "no-such-server"]);
     assert_eq!(none.code, 3);
     assert!(none.errors.contains("`no-such-server` cannot be started"), "{}", none.errors);

@@ -5,10 +5,10 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use endmark_context::cap::{Limits, Way};
 use endmark_process::Keeper as Group;
@@ -31,8 +31,8 @@ const CLIENT_LIMIT_CHARS: u64 = 60_000;
 const MESSAGE_LIMIT_BYTES: u64 = 256 << 20;
 /// How long a server may take to end by itself once its client is gone.
 const GRACE: Duration = Duration::from_secs(5);
-/// How often it is looked whether it has.
-const LOOK: Duration = Duration::from_millis(20);
+/// How long what a server said last may take to be read once it has ended.
+const DRAIN: Duration = Duration::from_secs(1);
 
 /// What both directions share.
 struct Shared {
@@ -77,6 +77,15 @@ pub(super) fn run(context: &Context, arguments: &Wrap) -> Result<Outcome, Comman
     let group = Group::start().map_err(failed)?;
     let mut server = started(arguments, &group).map_err(failed)?;
     let (input, output) = (server.stdin.take(), server.stdout.take());
+    // A process that the server has started may hold its output, and be there for ever: the group ends with the server.
+    let (ended, status) = mpsc::channel();
+    thread::spawn(move || {
+        let status = server.wait().ok();
+        thread::sleep(DRAIN);
+        drop(group);
+        // Nobody listens where the client went away first.
+        let _ = ended.send(status);
+    });
     let shared = Arc::new(Shared {
         session: Mutex::default(),
         output: Mutex::new(io::stdout()),
@@ -94,11 +103,11 @@ pub(super) fn run(context: &Context, arguments: &Wrap) -> Result<Outcome, Comman
     });
     keeper.close();
     passed?;
-    let status = ended(&mut server);
-    drop(group);
     if *shared.is_client_gone() {
         return Ok(Outcome::Streamed(Exit::Success));
     }
+    // One that has closed its output and goes on is ended with the group, when this process is gone.
+    let status = status.recv_timeout(GRACE).ok().flatten();
     let how = status.map_or_else(|| "closed its output".to_owned(), |status| format!("ended ({status})"));
     let message = format!("the MCP server `{}` {how}", name(arguments));
     for id in shared.session().unanswered() {
@@ -122,19 +131,6 @@ fn started(arguments: &Wrap, group: &Group) -> io::Result<Child> {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
-}
-
-/// How a server ended that has closed its output; none where it has to be ended.
-fn ended(server: &mut Child) -> Option<ExitStatus> {
-    let end = Instant::now() + GRACE;
-    while Instant::now() < end {
-        if let Ok(Some(status)) = server.try_wait() {
-            return Some(status);
-        }
-        thread::sleep(LOOK);
-    }
-    let _ = server.kill();
-    None
 }
 
 /// Passes on what the client says, until it says no more.
