@@ -215,11 +215,17 @@ impl Drop for Way {
     }
 }
 
+/// How long behind its time a run can be taken up with its key. Where its supervisor was killed, nobody revokes it.
+const KEY_AFTERLIFE: Duration = Duration::from_hours(7 * 24);
+
 /// The secret of the run's key. One that is taken up has its key already, and a secret that went with its agent.
 async fn secret_of(store: &Store, task: &Task) -> Result<String, CommandError> {
     let limit = task.limits.nanodollars.map(std::num::NonZeroU64::get);
     let budget = limit.map(|limit| KeyBudget { unit: Unit::NanoUsd, limit, period: Period::Ever });
-    let added = store.add_key(NewKey { name: task.id.clone(), budget, ..NewKey::default() }).await;
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let ends_at = (since_1970 + KEY_AFTERLIFE).as_secs().saturating_add(task.limits.seconds.get());
+    let new = NewKey { name: task.id.clone(), budget, ends_at: Some(ends_at), ..NewKey::default() };
+    let added = store.add_key(new).await;
     let secret = match added {
         Err(KeyError::Taken(name)) => store.rotate_key(&name, 0).await,
         other => other,
