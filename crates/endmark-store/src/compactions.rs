@@ -5,6 +5,9 @@ mod kept;
 /// What the owners of what is kept for clients of a gateway begin with; the hash of a client's credential follows.
 pub const CLIENT: &str = "client:";
 
+/// Whose outputs those of the command line are: the store's file is the local user's alone.
+pub const LOCAL_USER: &str = "local";
+
 /// What stands for the beginning of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptSummary {

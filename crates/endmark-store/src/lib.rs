@@ -45,7 +45,7 @@ mod writer;
 
 pub use budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
 pub use calls::{CallSettled, CallStarted, Purpose, Tokens, Word};
-pub use compactions::{CLIENT, KeptSummary};
+pub use compactions::{CLIENT, KeptSummary, LOCAL_USER};
 pub use engine::{
     BudgetPlace, CompactionRow, CutSummary, KeptOutput, LogFilter, OutputPage, OutputPiece, Reader,
     ResumeCost, UsageReport, UsageRow, UsageSummary, utc,

@@ -220,6 +220,9 @@ fn introduce(context: &Context, settings: &Settings, address: SocketAddr) {
     ));
     if !address.ip().is_loopback() {
         context.terminal.warn("everybody who reaches this address can use it");
+        if settings.admin_key.is_none() {
+            context.terminal.warn("the pages are closed: set `admin_key` to see them from other machines");
+        }
     }
 }
 

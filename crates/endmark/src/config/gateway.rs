@@ -116,7 +116,7 @@ fn pages(settings: &Settings, environment: &Environment) -> Result<Arc<dyn gatew
 
 /// What nobody can guess.
 fn nonce() -> Result<String, CommandError> {
-    let made = Handle::random().map_err(|error| CommandError::Bug(error.to_string()))?;
+    let made = Handle::random().map_err(CommandError::Bug)?;
     Ok(made.as_str().to_owned())
 }
 

@@ -9,8 +9,8 @@ use crate::config::Settings;
 use crate::error::CommandError;
 use crate::runtime;
 
-/// Whose outputs those of the command line are: the store's file is the local user's alone.
-pub(in crate::commands) const LOCAL_USER: &str = "local";
+pub(in crate::commands) use endmark_store::LOCAL_USER;
+
 /// An output is held in memory until it has so many bytes: most are smaller, and many need not be kept.
 const HELD_BYTES: usize = 1 << 20;
 
