@@ -226,6 +226,11 @@ impl Metrics {
         self.refusals.get_or_create(&KindLabels { kind }).inc();
     }
 
+    /// How many requests were answered with an error of this kind.
+    pub(crate) fn refusals(&self, kind: &'static str) -> u64 {
+        self.refusals.get_or_create(&KindLabels { kind }).get()
+    }
+
     /// An upstream call is over.
     pub(crate) fn called(
         &self,

@@ -17,6 +17,9 @@ use crate::keys::refused::KeyRefused;
 use crate::settings::Upstream;
 use crate::upstream::{ReadError, UpstreamError};
 
+/// The word for a request that a budget does not admit.
+pub(crate) const BUDGET_REFUSED: &str = "endmark_budget";
+
 /// The header with the id of a request.
 pub(crate) const REQUEST: &str = "x-endmark-request";
 
@@ -217,7 +220,7 @@ impl Refusal {
             Self::TooManyRequests { .. } => "endmark_too_many_requests",
             Self::TookTooLong(_) => "endmark_took_too_long",
             Self::Key(why) => why.kind(),
-            Self::Budget(_) => "endmark_budget",
+            Self::Budget(_) => BUDGET_REFUSED,
             Self::BodyTooLong(_) | Self::UploadTooLong(_) => "endmark_body_too_large",
             Self::BodyLost(_) => "endmark_body_lost",
             Self::Encoding(_) => "endmark_unsupported_encoding",

@@ -15,6 +15,9 @@ pub trait Between: Debug {
     /// Variables of the environment that lead it here.
     fn variables(&self) -> &[(String, OsString)];
 
+    /// Whether a call of the run was refused here since its money is used up: then no further one comes through.
+    fn has_refused_for_budget(&self) -> bool;
+
     /// What the attempt used that has just ended; none if nothing of it came through here. The error says why nobody knows.
     fn used(&self) -> Pin<Box<dyn Future<Output = Result<Option<Usage>, String>> + '_>>;
 }

@@ -204,7 +204,10 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
     // From here on nobody of the group can touch the artifact any more.
     drop(keeper);
     let end = ended?;
+    let is_used_up = task.between.as_ref().is_some_and(|between| between.has_refused_for_budget());
     let stopped = match end.forced {
+        // Whatever the agent made of that, there is no money for another attempt.
+        _ if is_used_up => Some(StoppedFor::Ceiling),
         Some(Forced::TimedOut) if left <= task.attempt_time => Some(StoppedFor::Ceiling),
         Some(Forced::TimedOut) => Some(StoppedFor::Time),
         Some(Forced::Silent) => Some(StoppedFor::Silence),
@@ -238,6 +241,7 @@ async fn used(scene: &mut Scene<'_>, stream: &AgentStream) -> Usage {
             cost_nanodollars: counted.cost_nanodollars.or(said.cost_nanodollars),
             ..counted
         },
+        Ok(None) if between.has_refused_for_budget() => said,
         Ok(None) => {
             let message = "no call of the agent came through the gateway: what it says itself is taken for what it used";
             scene.watch.warn(message);

@@ -98,6 +98,11 @@ impl Server {
         self.connections.busy()
     }
 
+    /// How many requests were refused since a budget is used up (CX-7).
+    pub fn refused_for_budget(&self) -> u64 {
+        self.gateway().metrics.refusals(crate::rescue::BUDGET_REFUSED)
+    }
+
     pub(super) fn is_draining(&self) -> bool {
         self.stopping.has_reached(Stage::Draining)
     }

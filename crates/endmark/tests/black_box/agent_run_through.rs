@@ -75,7 +75,15 @@ fn a_budget_is_held_before_each_call() {
         assert!(upstream.requests().is_empty());
         let answer = fs::read_to_string(place.path().join("answer")).unwrap();
         assert!(answer.contains("endmark_budget"), "{answer}");
-        assert!(ran.output.contains("no call of the agent came through"), "{}", ran.output);
+        // No further try is made of what there is no money for, and the reason is that.
+        let envelope = ran.envelope();
+        let agent_run = &envelope["data"]["agentRun"];
+        assert_eq!(
+            (&agent_run["attempt"], &agent_run["reason"]),
+            (&1.into(), &"BUDGET".into()),
+            "{envelope}"
+        );
+        assert!(!ran.output.contains("no call of the agent came through"), "{}", ran.output);
     });
 }
 

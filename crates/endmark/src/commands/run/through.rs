@@ -187,6 +187,10 @@ impl Between for Way {
         &self.variables
     }
 
+    fn has_refused_for_budget(&self) -> bool {
+        self.server.refused_for_budget() > 0
+    }
+
     fn used(&self) -> Pin<Box<dyn Future<Output = Result<Option<Usage>, String>> + '_>> {
         Box::pin(async {
             let calls = self.calls().await?;
