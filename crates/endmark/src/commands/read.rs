@@ -6,8 +6,9 @@ mod slice;
 
 use std::io::{self, Write};
 
-use arguments::{Part, Read};
+use arguments::Read;
 use endmark_context::cap::{Asked, Capped, Capper, DEFAULT_MAX_ITEMS, Limits, Unit};
+use endmark_context::read::tool::Part;
 use endmark_context::read::{Span, pointed_to};
 use endmark_envelope::{FieldPath, Warning};
 use endmark_store::{Handle, KeptOutput, Reader, Store, StoreError};
@@ -37,7 +38,7 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
         own => own,
     };
     let output = output.map_err(|error| failed(&error))?;
-    let read = part(&output, &arguments.part, limits, &handle)?;
+    let read = part(&output, &typed(&arguments.part)?, limits, &handle)?;
     let mut warnings = configuration_warnings(&effective);
     warnings.extend(used(settings, &handle));
     if let Some([page, pages]) = read.page.filter(|[page, pages]| page < pages) {
@@ -75,20 +76,28 @@ pub(super) fn part(
     limits: Limits,
     handle: &Handle,
 ) -> Result<ReadPart, CommandError> {
-    if let Some(pointer) = &part.pointer {
-        return Ok(pointed(output, pointer, limits, handle)?.into());
+    match part {
+        Part::Pointer(pointer) => Ok(pointed(output, pointer, limits, handle)?.into()),
+        Part::Lines(lines) => Ok(lines::between(output, *lines, reading(limits)?, handle)?.into()),
+        Part::Grep(pattern) => Ok(lines::matching(output, pattern, reading(limits)?, handle)?.into()),
+        Part::Bytes(bytes) => slice::of_bytes(output, *bytes, limits.most)?.answer(output, handle),
+        Part::Page(page) => slice::of_page(output, *page, limits.most)?.answer(output, handle),
     }
-    if let Some(lines) = &part.lines {
-        return Ok(lines::between(output, span("lines", lines)?, reading(limits)?, handle)?.into());
-    }
-    if let Some(pattern) = &part.grep {
-        return Ok(lines::matching(output, pattern, reading(limits)?, handle)?.into());
-    }
-    let slice = match &part.bytes {
-        Some(bytes) => slice::of_bytes(output, span("bytes", bytes)?, limits.most),
-        None => slice::of_page(output, part.page.unwrap_or(1), limits.most),
-    };
-    slice?.answer(output, handle)
+}
+
+/// The part that was typed; the first page where none was.
+fn typed(part: &arguments::Part) -> Result<Part, CommandError> {
+    Ok(if let Some(pointer) = &part.pointer {
+        Part::Pointer(pointer.clone())
+    } else if let Some(lines) = &part.lines {
+        Part::Lines(span("lines", lines)?)
+    } else if let Some(pattern) = &part.grep {
+        Part::Grep(pattern.clone())
+    } else if let Some(bytes) = &part.bytes {
+        Part::Bytes(span("bytes", bytes)?)
+    } else {
+        Part::Page(part.page.unwrap_or(1))
+    })
 }
 
 /// What a pointer points to, capped as JSON.
