@@ -49,22 +49,32 @@ fn calls_only_functions(delta: &Tree) -> bool {
     })
 }
 
+/// A delta that has anything at all in it, or calls.
+fn any_delta() -> impl Strategy<Value = Tree> {
+    let calls = prop::collection::vec(any_field(), 0..3).prop_map(|calls| json!({"tool_calls": calls}));
+    let kinds = prop::collection::vec(any_field(), 1..3).prop_map(|kinds| {
+        let calls: Vec<Tree> = kinds.iter().map(|kind| json!({"type": kind})).collect();
+        json!({"tool_calls": calls})
+    });
+    prop_oneof![4 => any_field(), 1 => calls, 1 => kinds]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever stands in chunks: what is kept is what the pieces said, all of it.
     #[test]
     fn what_is_kept_is_what_came(
-        chunks in prop::collection::vec(prop::collection::vec((0..2_u32, any_field(), any_field()), 0..3), 0..5),
+        chunks in prop::collection::vec(prop::collection::vec((0..2_u32, any_delta(), any_field()), 0..3), 0..5),
     ) {
         let request = ChatRequest::parse(br#"{"messages":[]}"#).unwrap();
         let mut stream = ChatStream::new(&request, 1 << 20);
         let mut texts = [String::new(), String::new()];
         let mut arguments = texts.clone();
-        let mut mendable = [true; 2];
+        let mut only_functions = [true; 2];
         for choices in &chunks {
             let choices: Vec<Tree> = choices.iter().map(|(index, delta, finish)| {
-                mendable[*index as usize] &= calls_only_functions(delta);
+                only_functions[*index as usize] &= calls_only_functions(delta);
                 json!({"index": index, "delta": delta, "finish_reason": finish})
             }).collect();
             let chunk = stream.chunk(&json!({"choices": choices}).to_string()).unwrap();
@@ -82,7 +92,9 @@ proptest! {
             let kept: usize = choice.tool_calls.iter().map(|call| call.arguments.len()).sum();
             prop_assert_eq!(kept, arguments[index].len());
             prop_assert_eq!(choice.received, kept + choice.text.len());
-            prop_assert_eq!(choice.mendable, mendable[index]);
+            prop_assert!(choice.mendable);
+            // What a call of another kind holds, no request can show.
+            prop_assert_eq!(choice.beside, !only_functions[index]);
         }
     }
 
