@@ -1,6 +1,7 @@
 //! An answer within its limit: the longest texts are shortened first, each with a warning. (EN-5)
 
 mod fold;
+mod measure;
 
 use std::collections::{HashMap, HashSet};
 
@@ -58,6 +59,7 @@ pub fn cap(document: Document, max_response_bytes: usize) -> Document {
 /// The same, with the handles under which full values can be read.
 pub(crate) fn cap_knowing(document: Document, max_response_bytes: usize, rules: &FieldRules) -> Document {
     let limit = max_response_bytes.max(MIN_RESPONSE_BYTES);
+    let document = measure::measured(document);
     let size = document.bytes();
     if size <= limit {
         return document;
@@ -74,7 +76,7 @@ pub(crate) fn cap_knowing(document: Document, max_response_bytes: usize, rules: 
         shorten(&mut document, candidate, length);
     }
     let document = fold::fold(document, limit, &shortened);
-    if document.bytes() > limit { without_data(document, limit, size) } else { document }
+    if document.bytes() > limit { without_data(document, limit, size) } else { measure::measured(document) }
 }
 
 /// The plan where all warnings of truncated fields may become one: how many texts are shortened beside that, which may be

@@ -91,6 +91,12 @@ impl FieldPath {
         Self(self.0.iter().skip(1).cloned().collect())
     }
 
+    /// The path of what is at `inner` of what is here.
+    #[must_use]
+    pub fn join(&self, inner: &Self) -> Self {
+        Self(self.0.iter().chain(&inner.0).cloned().collect())
+    }
+
     /// The path of what both are in.
     pub(crate) fn in_common_with(mut self, other: &Self) -> Self {
         let common = self.0.iter().zip(&other.0).take_while(|(own, other)| own == other).count();
@@ -227,11 +233,19 @@ impl FieldPattern {
 
     /// Whether a place is among those that are meant.
     pub fn matches(&self, path: &FieldPath) -> bool {
-        self.0.len() == path.0.len()
-            && self.0.iter().zip(&path.0).all(|(step, segment)| match step {
-                Step::Exactly(exactly) => exactly == segment,
-                Step::Any => true,
-            })
+        self.0.len() == path.0.len() && self.begins(path)
+    }
+
+    /// Whether a place is further in than one of those that are meant.
+    pub fn is_above(&self, path: &FieldPath) -> bool {
+        self.0.len() < path.0.len() && self.begins(path)
+    }
+
+    fn begins(&self, path: &FieldPath) -> bool {
+        self.0.iter().zip(&path.0).all(|(step, segment)| match step {
+            Step::Exactly(exactly) => exactly == segment,
+            Step::Any => true,
+        })
     }
 
     /// The steps: a segment, or none where everything is meant.

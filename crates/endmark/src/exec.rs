@@ -7,4 +7,7 @@ pub(crate) mod limits;
 pub(crate) mod manifest;
 pub(crate) mod output;
 pub(crate) mod page;
+pub(crate) mod payload;
+pub(crate) mod shortened;
 pub(crate) mod verdict;
+mod words;

@@ -13,18 +13,19 @@ use crate::answer::Outcome;
 use crate::arguments::Exec;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::exec::built_in;
+use crate::exec::limits::is_given;
 use crate::exec::manifest::Manifest;
 use crate::exec::output::{self, Data};
 use crate::exec::page::{Paging, page};
 use crate::exec::verdict::{not_started, verdict};
+use crate::exec::{built_in, shortened};
 use crate::exit::Exit;
 
 /// The code of a warning about a process that a tool left behind.
 const OUTPUT_LEFT_OPEN: &str = "OUTPUT_LEFT_OPEN";
 
 /// What to do about an answer that is over its limit. It is shorter than the hint it stands for.
-const TOO_LARGE_HINT: &str = "Ask for less, or name the list with `pages`.";
+const TOO_LARGE_HINT: &str = "Ask for less, or for a list.";
 
 /// Checks what a tool is given, runs it, and answers in an envelope whatever happens.
 pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, CommandError> {
@@ -33,6 +34,8 @@ pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, Comman
         Some(path) => before::manifest(path)?,
         None => built_in::of(&arguments.command),
     };
+    let is_given = |flags: &[String]| is_given(&manifest, &arguments.command, flags);
+    let manifest = Manifest { output: manifest.output.clone().given(is_given), ..manifest.clone() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| system(&error))?;
     if arguments.cursor.is_some() && manifest.output.pages.is_none() {
@@ -141,7 +144,8 @@ fn write(
     started: Instant,
 ) -> Result<Exit, CommandError> {
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    let mut document = Document { duration_ms, ..document }.within(manifest.output.max_response_bytes);
+    let document = Document { duration_ms, ..document };
+    let mut document = shortened::within(&document, manifest.output.max_response_bytes);
     if let Some(error) = document.error.as_mut().filter(|error| error.code == RESPONSE_TOO_LARGE) {
         error.hint = Some(TOO_LARGE_HINT.to_owned());
     }

@@ -3,17 +3,23 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use endmark_envelope::FieldPath;
+
 use super::manifest::{ArgumentPlace, Manifest};
+use super::payload::{self, NoJson, PayloadFault};
+use super::words::{Typed, Value, at};
 
 /// Something that is too large for its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TooLarge {
     /// What it is: `arguments.title`, `arguments[2]`, `stdin`.
     pub(crate) field: String,
-    /// The most bytes it may have.
+    /// The most it may have.
     pub(crate) limit: u64,
-    /// The bytes it has; of standard input, those that were read until it was too large.
+    /// What it has; of standard input, the bytes that were read until it was too large.
     pub(crate) actual: u64,
+    /// What is counted: bytes, characters or items.
+    pub(crate) unit: &'static str,
 }
 
 /// What does not fit a manifest.
@@ -25,6 +31,8 @@ pub(crate) enum Misfit {
         expected: String,
     },
     TooLarge(TooLarge),
+    /// It has limits inside, and cannot be read as JSON.
+    NoJson(NoJson),
 }
 
 /// Checks a command, and the environment it would get, against its manifest; the first misfit is the error.
@@ -55,6 +63,10 @@ pub(crate) fn check(
         };
         for value in values {
             within(&field, limit.max_bytes, value.bytes)?;
+            if !limit.fields.is_empty() && !value.bytes.is_empty() {
+                let place = FieldPath::root().key("arguments").key(limit.name.as_str());
+                payload::check(&limit.fields, &place, value.bytes)?;
+            }
             if let Some(is_limited) = value.word.and_then(|word| is_limited.get_mut(word)) {
                 *is_limited = true;
             }
@@ -73,12 +85,27 @@ fn within(field: &str, limit: u64, value: &[u8]) -> Result<(), Misfit> {
     if actual <= limit {
         return Ok(());
     }
-    Err(Misfit::TooLarge(TooLarge { field: field.to_owned(), limit, actual }))
+    Err(Misfit::TooLarge(TooLarge { field: field.to_owned(), limit, actual, unit: "bytes" }))
+}
+
+impl From<PayloadFault> for Misfit {
+    fn from(fault: PayloadFault) -> Self {
+        match fault {
+            PayloadFault::TooLarge(found) => Self::TooLarge(found),
+            PayloadFault::NoJson(found) => Self::NoJson(found),
+        }
+    }
 }
 
 /// Whether a command begins with the words that a manifest is for.
 pub(crate) fn is_for(manifest: &Manifest, command: &[OsString]) -> bool {
     own_arguments(&manifest.command, command).is_some()
+}
+
+/// Whether one of these flags is given to the command that a manifest is for.
+pub(crate) fn is_given(manifest: &Manifest, command: &[OsString], flags: &[String]) -> bool {
+    own_arguments(&manifest.command, command)
+        .is_some_and(|arguments| Typed::read(manifest, arguments).has(flags))
 }
 
 /// What follows the words that a manifest is for; the program may be named with its path.
@@ -90,123 +117,6 @@ fn own_arguments<'a>(expected: &[String], command: &'a [OsString]) -> Option<&'a
     let begins = arguments.len() >= words.len()
         && words.iter().zip(arguments).all(|(word, argument)| argument.as_os_str() == OsStr::new(word));
     (is_program && begins).then(|| arguments.split_at(words.len()).1)
-}
-
-/// The bytes of a value, and the word in which they stand; none where it may be no such value after all.
-#[derive(Debug, Clone, Copy)]
-struct Value<'a> {
-    bytes: &'a [u8],
-    word: Option<usize>,
-}
-
-/// A word that is a position, or that the word before it may have taken for its value.
-#[derive(Debug, Clone, Copy)]
-struct Position<'a> {
-    value: Value<'a>,
-    is_certain: bool,
-}
-
-/// What may stand at a position, counted in the direction of the iterator: those words before it that may be none move
-/// it.
-fn at<'a, 'b: 'a>(positions: impl Iterator<Item = &'a Position<'b>>, index: usize) -> Vec<Value<'b>> {
-    let (mut least, mut most) = (0, 0);
-    let mut found = Vec::new();
-    for Position { value, is_certain } in positions {
-        if (least..=most).contains(&index) {
-            let word = value.word.filter(|_| *is_certain && least == most);
-            found.push(Value { word, ..*value });
-        }
-        most += 1;
-        least += usize::from(*is_certain);
-    }
-    found
-}
-
-/// Arguments, read as most tools read them: flags also by a beginning of their name, with one dash or two, and short
-/// ones also together in one word. Where a word can be read in several ways, it is read in all of them: a limit holds
-/// for whatever the tool may take for its value.
-#[derive(Debug, Default)]
-struct Typed<'a> {
-    positions: Vec<Position<'a>>,
-    /// Every flag that has a value, and every one that may.
-    flags: Vec<(&'a [u8], Value<'a>)>,
-}
-
-impl<'a> Typed<'a> {
-    fn read(manifest: &'a Manifest, arguments: &'a [OsString]) -> Self {
-        let limited = manifest.arguments.iter().filter_map(|limit| match &limit.place {
-            ArgumentPlace::Flags(flags) => Some(flags),
-            _ => None,
-        });
-        let with_value: Vec<&[u8]> =
-            limited.flatten().chain(&manifest.flags_with_value).map(String::as_bytes).collect();
-        let mut typed = Self::default();
-        let mut words = arguments.iter().enumerate().map(|(at, word)| (at, word.as_bytes())).peekable();
-        // Whether the word before may have a value, and what `--` was: none, one, or possibly such a value.
-        let (mut may_be_value, mut only_positions, mut maybe_only_positions) = (false, false, false);
-        while let Some((at, word)) = words.next() {
-            let value = |bytes| Value { bytes, word: Some(at) };
-            let is_certain = !std::mem::take(&mut may_be_value);
-            let is_flag = word.starts_with(b"-") && word != b"-";
-            if only_positions || !is_flag || maybe_only_positions {
-                let is_certain = is_certain && (only_positions || !is_flag);
-                typed.positions.push(Position { value: value(word), is_certain });
-            }
-            if only_positions || !is_flag {
-                continue;
-            }
-            if word == b"--" {
-                maybe_only_positions = true;
-                only_positions = is_certain;
-            } else if with_value.contains(&word) {
-                typed.flags.extend(words.next().map(|(at, bytes)| (word, Value { bytes, word: Some(at) })));
-            } else {
-                for (flag, bytes) in meant(&with_value, word) {
-                    if let Some(bytes) = bytes {
-                        // What begins with a short flag in some other place may be another flag's value.
-                        let is_its_place = word.starts_with(b"--") || word.starts_with(flag);
-                        typed.flags.push((flag, Value { bytes, word: Some(at).filter(|_| is_its_place) }));
-                    } else if let Some((_, bytes)) = words.peek() {
-                        typed.flags.push((flag, Value { bytes, word: None }));
-                        may_be_value = true;
-                    }
-                }
-            }
-        }
-        typed
-    }
-}
-
-/// The flags that a word may mean which is none of them exactly, and what of the word would be the value; none where that
-/// is the next word.
-fn meant<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8], Option<&'a [u8]>)> {
-    let (name, behind) = match memchr::memchr(b'=', word) {
-        Some(equals) => (&word[..equals], Some(&word[equals + 1..])),
-        None => (word, None),
-    };
-    let is_single = !word.starts_with(b"--");
-    let beginning = bare(name);
-    // One letter behind one dash is a short flag, and no beginning.
-    let can_be_long = beginning.len() > usize::from(is_single);
-    let long = with_value.iter().filter(|flag| can_be_long && flag.len() > 2);
-    let mut meant: Vec<_> = match long.clone().find(|flag| **flag == name) {
-        Some(exactly) => vec![(*exactly, behind)],
-        None => long.filter(|flag| bare(flag).starts_with(beginning)).map(|flag| (*flag, behind)).collect(),
-    };
-    // The first short flag that has a value takes what follows it, the `=` too, or else the next word.
-    let short = |letter: &u8| with_value.iter().find(|flag| matches!(flag, [b'-', known] if known == letter));
-    let mut letters =
-        word.iter().enumerate().skip(1).take_while(|(_, letter)| is_single && letter.is_ascii_alphanumeric());
-    if let Some((at, flag)) = letters.find_map(|(at, letter)| Some((at, *short(letter)?))) {
-        meant.push((flag, word.get(at + 1..).filter(|rest| !rest.is_empty())));
-    }
-    meant
-}
-
-/// A flag's name without its dashes.
-fn bare(flag: &[u8]) -> &[u8] {
-    let dashes = flag.iter().take_while(|byte| **byte == b'-').count();
-    &flag[dashes..]
 }
 
 #[cfg(test)]
@@ -244,6 +154,7 @@ mod tests {
         }) {
             Ok(()) => None,
             Err(Misfit::TooLarge(found)) => Some((found.field, found.limit, found.actual)),
+            Err(Misfit::NoJson(found)) => Some((found.field.to_string(), 1, 0)),
             Err(Misfit::WrongCommand { expected }) => Some((expected, 0, 0)),
         }
     }
@@ -300,6 +211,47 @@ mod tests {
             assert_eq!(misfit(command, ""), expected, "{command}");
         }
         assert_eq!(misfit("notes add", "xy"), too_large("arguments.token", 1, 2));
+    }
+
+    #[test]
+    fn a_flag_that_the_manifest_names_is_no_beginning_of_another() {
+        let manifest = r#"
+            command = ["notes"]
+            flags_with_two_values = "--pair"
+            flags_without_value = "--head"
+            [[arguments]]
+            name = "header"
+            flag = "--header"
+            max_bytes = 3
+            [[arguments]]
+            name = "first"
+            position = 1
+            max_bytes = 5
+            [[output.with_flag]]
+            flag = ["-r", "--raw"]
+            kind = "text"
+        "#;
+        let manifest = parse(manifest).unwrap();
+        let words = |command: &str| command.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let passes = |command: &str| check(&manifest, &words(command), |_| None).is_ok();
+        assert!(passes("notes --head abcd"));
+        assert!(!passes("notes --heade abcd"));
+        assert!(passes("notes --pair name 123456 abcd"));
+        assert!(!passes("notes --pair name value 123456"));
+        let raw = |command: &str| is_given(&manifest, &words(command), &["-r".into(), "--raw".into()]);
+        for (command, expected) in [
+            ("notes -r", true),
+            ("notes -nr", true),
+            ("notes --raw", true),
+            ("notes --ra", true),
+            ("notes --rawer", false),
+            ("notes -- -r", false),
+            ("notes --pair -r -r", false),
+            ("notes --header -r", false),
+            ("notes x", false),
+        ] {
+            assert_eq!(raw(command), expected, "{command}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod section;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use endmark_envelope::{DEFAULT_MAX_RESPONSE_BYTES, FieldPath, FieldRules};
+use endmark_envelope::{DEFAULT_MAX_RESPONSE_BYTES, FieldPath, FieldPattern, FieldRules, Limit};
 
 use crate::exit::Exit;
 
@@ -33,12 +33,18 @@ pub(crate) struct Manifest {
     pub(crate) command: Vec<String>,
     /// The flags whose value is the next word, besides those that have a limit.
     pub(crate) flags_with_value: Vec<String>,
+    /// The flags that are followed by two words, as `--arg NAME VALUE`.
+    pub(crate) flags_with_two_values: Vec<String>,
+    /// The flags that have no value, so that none of them is taken for the beginning of another.
+    pub(crate) flags_without_value: Vec<String>,
     /// The limit of every argument that has none of its own, in bytes.
     pub(crate) max_argument_bytes: Option<u64>,
     /// The limits of arguments.
     pub(crate) arguments: Vec<ArgumentLimit>,
     /// The limit of standard input, in bytes; where there is none, it is the tool's as it is.
     pub(crate) max_stdin_bytes: Option<u64>,
+    /// The limits of what is in standard input, which is JSON where there are any.
+    pub(crate) stdin_fields: Vec<PayloadLimit>,
     /// How long the tool may run; none: for ever.
     pub(crate) timeout: Option<Duration>,
     /// How long it may take to end once it is asked to.
@@ -58,6 +64,15 @@ pub(crate) struct ArgumentLimit {
     pub(crate) name: String,
     pub(crate) place: ArgumentPlace,
     pub(crate) max_bytes: u64,
+    /// The limits of what is in it, which is JSON where there are any.
+    pub(crate) fields: Vec<PayloadLimit>,
+}
+
+/// The limit of one field of a JSON payload, wherever its path leads (EN-4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PayloadLimit {
+    pub(crate) path: FieldPattern,
+    pub(crate) limit: Limit,
 }
 
 /// Where an argument stands.
@@ -75,6 +90,10 @@ pub(crate) enum ArgumentPlace {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputRules {
     pub(crate) kind: OutputKind,
+    /// What nothing at all is: an empty list, else what it is by its kind.
+    pub(crate) empty_is_list: bool,
+    /// What it is where certain flags are given; the last that is counts.
+    pub(crate) with_flag: Vec<OutputWithFlag>,
     /// How much of it is held in memory, in bytes.
     pub(crate) max_captured_bytes: usize,
     /// How large the whole answer may be, in bytes (EN-5).
@@ -83,6 +102,14 @@ pub(crate) struct OutputRules {
     pub(crate) fields: FieldRules,
     /// The list that is paged where it does not fit; saying so allows the command to be run again for each page.
     pub(crate) pages: Option<FieldPath>,
+}
+
+/// What a tool's standard output is where one of these flags is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OutputWithFlag {
+    pub(crate) flags: Vec<String>,
+    pub(crate) kind: OutputKind,
+    pub(crate) empty_is_list: bool,
 }
 
 /// What the bytes on a tool's standard output are.
@@ -114,10 +141,23 @@ pub(crate) enum ExitMeaning {
     },
 }
 
+impl OutputRules {
+    /// What the output is where these flags are given.
+    pub(crate) fn given(self, is_given: impl Fn(&[String]) -> bool) -> Self {
+        let found = self.with_flag.iter().rfind(|output| is_given(&output.flags));
+        match found.map(|output| (output.kind, output.empty_is_list)) {
+            Some((kind, empty_is_list)) => Self { kind, empty_is_list, ..self },
+            None => self,
+        }
+    }
+}
+
 impl Default for OutputRules {
     fn default() -> Self {
         Self {
             kind: OutputKind::Auto,
+            empty_is_list: false,
+            with_flag: Vec::new(),
             max_captured_bytes: DEFAULT_CAPTURED_BYTES,
             max_response_bytes: DEFAULT_MAX_RESPONSE_BYTES,
             fields: FieldRules::default(),
@@ -131,9 +171,12 @@ impl Default for Manifest {
         Self {
             command: Vec::new(),
             flags_with_value: Vec::new(),
+            flags_with_two_values: Vec::new(),
+            flags_without_value: Vec::new(),
             max_argument_bytes: None,
             arguments: Vec::new(),
             max_stdin_bytes: None,
+            stdin_fields: Vec::new(),
             timeout: Some(DEFAULT_TIMEOUT),
             grace: DEFAULT_GRACE,
             output: OutputRules::default(),

@@ -59,6 +59,9 @@ pub(crate) fn read(captured: &Captured, rules: &OutputRules, unended: Option<&st
             Data { cuts, ..text }
         }),
     };
+    if rules.empty_is_list && captured.is_whole() && captured.head.trim_ascii().is_empty() {
+        data = Data::whole(Value::Array(Vec::new()));
+    }
     match captured.invalid_sequences {
         0 => {}
         1 => data

@@ -125,21 +125,7 @@ pub(crate) fn page(mut document: Document, paging: &Paging<'_>) -> Result<Docume
 
 /// The same, within its limit also where one item alone is larger: that one is shortened, and that is said.
 pub(crate) fn capped_page(document: Document, paging: &Paging<'_>) -> Result<Document, PageError> {
-    let page = page(document, paging)?;
-    let is_fitting = page.to_json().len() <= paging.max_response_bytes;
-    if is_fitting {
-        return Ok(page);
-    }
-    let mut capped = cap(page, paging.max_response_bytes);
-    let Some(list) = paging.list.without_first().find_mut(&mut capped.data) else { return Ok(capped) };
-    let returned = Size::of(&list.to_string());
-    for warning in &mut capped.warnings {
-        if warning.field.as_ref() == Some(paging.list) && warning.handle.is_some() {
-            warning.returned_bytes = Some(returned.bytes);
-            warning.truncated_length = Some(returned.chars);
-        }
-    }
-    Ok(capped)
+    Ok(cap(page(document, paging)?, paging.max_response_bytes))
 }
 
 /// One item, with its place.
@@ -193,7 +179,7 @@ fn shown(
 }
 
 /// A warning as it is for a page: none about an item of another page, and one about an item of this with its place here.
-fn moved(warning: &Warning, list: &FieldPath, begin: usize, end: usize) -> Option<Warning> {
+pub(super) fn moved(warning: &Warning, list: &FieldPath, begin: usize, end: usize) -> Option<Warning> {
     let below = warning.field.as_ref().and_then(|field| field.segments().strip_prefix(list.segments()));
     let Some([Segment::Index(index), inside @ ..]) = below else { return Some(warning.clone()) };
     if !(begin..end).contains(index) {

@@ -1,6 +1,6 @@
 //! What is done before a tool is started: the manifest read, limits checked, standard input taken in. (EN-4)
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal, Read, Seek};
 use std::path::Path;
 use std::{ffi::OsString, fs::File};
 
@@ -10,7 +10,8 @@ use endmark_process::{Signals, SpoolError, Spooled, Stdin, signals, spool};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::exec::limits::{self, Misfit, TooLarge};
-use crate::exec::manifest::{self, MAX_MANIFEST_BYTES, Manifest};
+use crate::exec::manifest::{self, MAX_MANIFEST_BYTES, Manifest, PayloadLimit};
+use crate::exec::payload::{self, NoJson, PayloadFault};
 use crate::exec::verdict::stopped_by;
 use crate::exit::Exit;
 
@@ -41,6 +42,7 @@ pub(super) async fn prepare(
     match limits::check(manifest, command, |name| std::env::var_os(name)) {
         Ok(()) => stdin(context, manifest, signals).await,
         Err(Misfit::TooLarge(found)) => Ok(Err(too_large(&found))),
+        Err(Misfit::NoJson(found)) => Ok(Err(no_json(found))),
         Err(Misfit::WrongCommand { expected }) => {
             let error = ErrorBody::new(
                 "wrong_command",
@@ -54,8 +56,30 @@ pub(super) async fn prepare(
 
 fn too_large(found: &TooLarge) -> ErrorBody {
     let field = found.field.parse().unwrap_or_else(|_| FieldPath::root().key(found.field.as_str()));
-    ErrorBody::field_too_large(field, found.limit, found.actual, "bytes")
+    ErrorBody::field_too_large(field, found.limit, found.actual, found.unit)
         .with_hint("The command was not started. Give it less, or in several parts.")
+}
+
+fn no_json(found: NoJson) -> ErrorBody {
+    let message = format!("`{}` has limits inside, and is no JSON: {}", found.field, found.reason);
+    ErrorBody::new("malformed", Exit::Usage.code(), message)
+        .in_phase(Phase::Validation)
+        .about(found.field)
+        .with_hint("The command was not started: what cannot be read cannot be checked.")
+}
+
+/// Checks what is in standard input, and goes back to its beginning.
+fn checked(mut file: File, limits: &[PayloadLimit]) -> Result<Result<Stdin, ErrorBody>, CommandError> {
+    if !limits.is_empty() {
+        let field = FieldPath::root().key("stdin");
+        match payload::check(limits, &field, &file) {
+            Ok(()) => {}
+            Err(PayloadFault::TooLarge(found)) => return Ok(Err(too_large(&found))),
+            Err(PayloadFault::NoJson(found)) => return Ok(Err(no_json(found))),
+        }
+        file.rewind().map_err(|error| CommandError::Upstream { message: error.to_string(), hint: None })?;
+    }
+    Ok(Ok(Stdin::File(file)))
 }
 
 /// Takes in what has a limit; the rest is the tool's own.
@@ -86,9 +110,9 @@ async fn stdin(
     };
     tokio::select! {
         read = reading => match read {
-            Ok(Ok(Spooled::Within(file))) => Ok(Ok(Stdin::File(file))),
+            Ok(Ok(Spooled::Within(file))) => checked(file, &manifest.stdin_fields),
             Ok(Ok(Spooled::TooLarge { actual })) => {
-                let mut error = too_large(&TooLarge { field: "stdin".to_owned(), limit, actual });
+                let mut error = too_large(&TooLarge { field: "stdin".to_owned(), limit, actual, unit: "bytes" });
                 // It was not read to its end.
                 error.message = format!("`stdin` has more than {limit} bytes, at most {limit}");
                 Ok(Err(error))

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use endmark_envelope::{FieldPath, FieldPattern, FieldRule, FieldRules, MIN_RESPONSE_BYTES};
+use endmark_envelope::{FieldPath, FieldPattern, FieldRule, FieldRules, Limit, MIN_RESPONSE_BYTES};
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ManifestError, ManifestProblem};
 use super::section::{Expected, Section, line};
-use super::{ArgumentLimit, ArgumentPlace, ExitMeaning, Manifest, OutputKind, OutputRules};
+use super::{
+    ArgumentLimit, ArgumentPlace, ExitMeaning, Manifest, OutputKind, OutputRules, OutputWithFlag,
+    PayloadLimit,
+};
 use crate::exit::Exit;
 
 /// The most bytes of output that can be asked to be held in memory: 1 GiB.
@@ -27,9 +30,13 @@ pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     let default = Manifest::default();
     // A description is for readers of the file alone.
     root.optional("description", string)?;
+    let stdin = root.section("stdin")?.map(stdin).transpose()?;
+    let (max_stdin_bytes, stdin_fields) = stdin.unzip();
     let manifest = Manifest {
         command: root.optional("command", words)?.unwrap_or_default(),
         flags_with_value: root.optional("flags_with_value", flags)?.unwrap_or_default(),
+        flags_with_two_values: root.optional("flags_with_two_values", flags)?.unwrap_or_default(),
+        flags_without_value: root.optional("flags_without_value", flags)?.unwrap_or_default(),
         max_argument_bytes: root.optional("max_argument_bytes", count)?,
         timeout: root
             .optional("timeout_seconds", seconds)?
@@ -40,7 +47,8 @@ pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
             .into_iter()
             .map(argument)
             .collect::<Result<Vec<_>, ManifestError>>()?,
-        max_stdin_bytes: root.section("stdin")?.map(|section| only_max_bytes(section)).transpose()?,
+        max_stdin_bytes,
+        stdin_fields: stdin_fields.unwrap_or_default(),
         max_stderr_bytes: match root.section("stderr")? {
             Some(section) => only_max_bytes(section)?,
             None => default.max_stderr_bytes,
@@ -56,6 +64,33 @@ fn only_max_bytes(mut section: Section<'_>) -> Result<u64, ManifestError> {
     let max_bytes = section.required("max_bytes", count)?;
     section.finish()?;
     Ok(max_bytes)
+}
+
+fn stdin(mut section: Section<'_>) -> Result<(u64, Vec<PayloadLimit>), ManifestError> {
+    let max_bytes = section.required("max_bytes", count)?;
+    let fields = payload_limits(&mut section)?;
+    section.finish()?;
+    Ok((max_bytes, fields))
+}
+
+/// The limits of what is in a payload.
+fn payload_limits(section: &mut Section<'_>) -> Result<Vec<PayloadLimit>, ManifestError> {
+    section.sections("fields")?.into_iter().map(payload_limit).collect()
+}
+
+fn payload_limit(mut section: Section<'_>) -> Result<PayloadLimit, ManifestError> {
+    let path = section.required("path", payload_path)?;
+    let limit = Limit {
+        max_bytes: section.optional("max_bytes", count)?,
+        max_chars: section.optional("max_characters", count)?,
+        max_items: section.optional("max_items", count)?,
+    };
+    if limit == Limit::default() {
+        let message = format!("say what `{path}` may have: `max_bytes`, `max_characters` or `max_items`");
+        return Err(section.contradiction(message));
+    }
+    section.finish()?;
+    Ok(PayloadLimit { path, limit })
 }
 
 fn argument(mut section: Section<'_>) -> Result<ArgumentLimit, ManifestError> {
@@ -76,13 +111,17 @@ fn argument(mut section: Section<'_>) -> Result<ArgumentLimit, ManifestError> {
             return Err(section.contradiction(message));
         }
     };
+    let fields = payload_limits(&mut section)?;
     section.finish()?;
-    Ok(ArgumentLimit { name, place, max_bytes })
+    Ok(ArgumentLimit { name, place, max_bytes, fields })
 }
 
 fn output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
     let default = OutputRules::default();
     let kind = section.optional("kind", kind)?.unwrap_or(default.kind);
+    let empty_is_list = section.optional("empty_is_list", flag)?.unwrap_or(default.empty_is_list);
+    let with_flag = section.sections("with_flag")?.into_iter();
+    let with_flag = with_flag.map(|section| output_with_flag(section, kind)).collect::<Result<_, _>>()?;
     let captured = section.optional("max_captured_bytes", |value| at_most(value, 1, MAX_CAPTURED_BYTES))?;
     let response = section.optional("max_response_bytes", |value| {
         at_most(value, u64::try_from(MIN_RESPONSE_BYTES).unwrap_or(u64::MAX), MAX_CAPTURED_BYTES)
@@ -96,11 +135,27 @@ fn output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
     section.finish()?;
     Ok(OutputRules {
         kind,
+        empty_is_list,
+        with_flag,
         max_captured_bytes: captured.unwrap_or(default.max_captured_bytes),
         max_response_bytes: response.unwrap_or(default.max_response_bytes),
         fields,
         pages,
     })
+}
+
+/// What is not said here is as without the flag.
+fn output_with_flag(
+    mut section: Section<'_>,
+    otherwise: OutputKind,
+) -> Result<OutputWithFlag, ManifestError> {
+    let output = OutputWithFlag {
+        flags: section.required("flag", flags)?,
+        kind: section.optional("kind", kind)?.unwrap_or(otherwise),
+        empty_is_list: section.optional("empty_is_list", flag)?.unwrap_or(false),
+    };
+    section.finish()?;
+    Ok(output)
 }
 
 fn field(mut section: Section<'_>) -> Result<(FieldPattern, FieldRule), ManifestError> {
@@ -194,6 +249,12 @@ fn pattern(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
     let path: FieldPattern = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(expected)?;
     let is_in_data = path.steps().next() == FieldPattern::data().steps().next();
     is_in_data.then_some(path).ok_or_else(expected)
+}
+
+/// The places in a payload that a limit is for, from its outermost value on.
+fn payload_path(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
+    let path = value.as_str().filter(|text| !text.is_empty()).and_then(|text| text.parse().ok());
+    path.ok_or_else(|| "the path of a field, like `title`, `items[*].title` or `[*].title`".to_owned())
 }
 
 /// The place of one list, from `data` on.

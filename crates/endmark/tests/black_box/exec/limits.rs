@@ -61,6 +61,53 @@ fn no_shorter_name_of_a_flag_passes_its_limit() {
     assert_eq!(listed["data"]["notes"].as_array().unwrap().len(), 3, "{listed}");
 }
 
+const PAYLOADS: &str = r#"
+[[arguments]]
+name = "data"
+flag = ["-d", "--data"]
+max_bytes = 100_000
+[[arguments.fields]]
+path = "title"
+max_bytes = 5
+[stdin]
+max_bytes = 100_000
+[[stdin.fields]]
+path = "items[*].title"
+max_characters = 5
+[[stdin.fields]]
+path = "items"
+max_items = 2
+"#;
+
+#[test]
+fn what_is_in_a_payload_has_limits_by_its_path() {
+    let place = place_with(PAYLOADS);
+    let given = |data: &str, input: &str| {
+        let command = ["sh", "-c", "touch started; cat", "x", "-d", data];
+        let answer = exec_with(&place, "tool.toml", &command, input);
+        let started = place.path().join("started");
+        assert_eq!(started.exists(), answer["ok"] == true, "{answer}");
+        let _ = fs::remove_file(started);
+        answer
+    };
+    let fitting = r#"{"items": [{"title": "ééééé"}, {"title": 7}], "title": "not meant"}"#;
+    assert_eq!(given(r#"{"title": "12345"}"#, fitting)["data"]["items"][0]["title"], "ééééé");
+    assert_refused(&given(r#"{"title": "ééé"}"#, ""), "arguments.data.title", 5, 6);
+    // Nobody knows which of the two the tool takes.
+    assert_refused(&given(r#"{"title": "123456", "title": "1"}"#, ""), "arguments.data.title", 5, 6);
+    // Spelled in another way, and in a value that is more than it should be.
+    assert_refused(&given(r#"{"t\u0069tle": ["1", "123456"]}"#, ""), "arguments.data.title[1]", 5, 6);
+    let many = r#"{"items": [{"title": "a"}, {"title": "123456"}, 3]}"#;
+    assert_refused(&given("{}", many), "stdin.items[1].title", 5, 6);
+    assert_refused(&given("{}", r#"{} {"items": [1, 2, 3, 4]}"#), "stdin.items", 2, 3);
+    // What cannot be read cannot be checked.
+    for (data, input, field) in [("@file", "", "arguments.data"), ("{}", "{\"items\": [", "stdin")] {
+        let answer = given(data, input);
+        assert_eq!((error(&answer), &answer["error"]["field"]), (("malformed", 2), &json!(field)));
+        assert_eq!(answer["error"]["phase"], "validation");
+    }
+}
+
 #[test]
 fn sql_over_its_limit_is_not_run() {
     let place = place();

@@ -76,11 +76,40 @@ fn the_limit_of_the_answer_is_the_manifests() {
 }
 
 #[test]
-fn a_list_that_does_not_fit_is_an_error_rather_than_a_shorter_list() {
+fn a_list_without_pages_is_shortened_and_that_is_said() {
     let place = place_with("[output]\nkind = \"jsonl\"\nmax_response_bytes = 1500\n");
-    let answer = exec(&place, &["seq", "1000"]);
+    let run = place.run(&["exec", "--manifest", "tool.toml", "--", "seq", "1000"]);
+    let answer = super::checked(&run);
+    assert!(run.output.len() <= 1500);
+    assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&json!(true), &json!(true)));
+    let list = answer["data"].as_array().unwrap();
+    assert!(list.len() > 200 && list.iter().zip(1..).all(|(item, number)| *item == number), "{answer}");
+    let cut = warning(&answer, "data");
+    assert_eq!(cut["returned_bytes"], answer["data"].to_string().len());
+    assert_eq!(cut["original_bytes"], 3894);
+    let said = format!("the first {} of 1000 items", list.len());
+    assert!(
+        cut["message"].as_str().unwrap().starts_with(&said)
+            && cut["message"].as_str().unwrap().contains("`pages`")
+    );
+    // Neither lists nor texts make this too large.
+    let place = place_with("[output]\nmax_response_bytes = 1500\n");
+    let answer =
+        exec(&place, &["python3", "-c", "import json; print(json.dumps({i: i for i in range(1000)}))"]);
     assert_eq!((error(&answer), &answer["data"]), (("RESPONSE_TOO_LARGE", 1), &Value::Null));
-    assert!(answer["error"]["hint"].as_str().unwrap().contains("`pages`"));
+}
+
+#[test]
+fn a_list_says_how_large_it_is_after_its_texts_were_shortened() {
+    let place = place_with("[output]\nkind = \"jsonl\"\npages = \"data\"\nmax_response_bytes = 2000\n");
+    let script = "import json; [print(json.dumps('é' * 3000)) for _ in range(3)]";
+    let answer = exec(&place, &["python3", "-c", script]);
+    assert_eq!(answer["data"].as_array().unwrap().len(), 1);
+    assert!(answer["data"][0].as_str().unwrap().ends_with("…[truncated]"));
+    let more = warning(&answer, "data");
+    assert!(more["handle"].is_string());
+    assert_eq!(more["returned_bytes"], answer["data"].to_string().len());
+    assert_eq!(more["truncated_length"], answer["data"].to_string().chars().count());
 }
 
 #[test]

@@ -47,6 +47,14 @@ fn jq_is_a_list_of_values() {
     );
     assert_eq!(jq("empty", "{}")["data"], json!([]));
     assert_eq!(error(&jq(".[", "{}")), ("bad_filter", 2));
+    let raw = |flag: &str| exec_known(&place, &["jq", flag, ".a"], r#"{"a": "[no JSON"}"#);
+    for flag in ["-r", "-cr", "--raw-output"] {
+        assert_eq!(raw(flag)["data"], json!({"text": "[no JSON\n"}), "{flag}");
+    }
+    assert_eq!(raw("-c")["data"], json!(["[no JSON"]));
+    // What a value of `--arg` looks like says nothing of the output, and it is not the filter.
+    let named = ["jq", "-n", "--arg", "a", "-r", "[$a]"];
+    assert_eq!(exec_known(&place, &named, "")["data"], json!([["-r"]]));
     let half = jq(".", "1 {\"a\": ");
     assert_eq!((error(&half).1, &half["data"]), (3, &json!([1])));
 }
@@ -123,6 +131,9 @@ fn sqlite3_gives_rows_and_a_database_file_is_read_by_it() {
     let place = place();
     let sql = |sql: &str| exec_known(&place, &["sqlite3", "-json", "a.db", sql], "");
     assert_eq!(sql("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 'é'), (NULL, 'two')")["ok"], true);
+    assert_eq!(sql("SELECT * FROM t WHERE 0")["data"], json!([]));
+    let text = exec_known(&place, &["sqlite3", "a.db", "SELECT * FROM t WHERE 0"], "");
+    assert_eq!(text["data"], json!({"text": ""}));
     assert_eq!(sql("SELECT * FROM t")["data"], json!([{"a": 1, "b": "é"}, {"a": null, "b": "two"}]));
     assert_eq!(error(&sql("SELECT * FROM nothing")), ("sql_error", 3));
     let script = "SELECT b FROM t WHERE a = 1;";

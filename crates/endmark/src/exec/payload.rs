@@ -1,0 +1,155 @@
+//! What a JSON payload may have inside, checked as it is read: the value itself is never held. (EN-4)
+//!
+//! Every value counts that stands at a place, also one whose name comes again in the same object: which of the two the
+//! tool takes, nobody knows.
+
+use std::fmt;
+use std::io::{BufReader, Read};
+
+use endmark_envelope::{FieldPath, Limit};
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+
+use super::limits::TooLarge;
+use super::manifest::PayloadLimit;
+
+/// A payload that has limits inside, and that cannot be read as JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NoJson {
+    /// What it is: `arguments.data`, `stdin`.
+    pub(crate) field: FieldPath,
+    pub(crate) reason: String,
+}
+
+/// Why a payload is not passed on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PayloadFault {
+    TooLarge(TooLarge),
+    NoJson(NoJson),
+}
+
+/// Checks the JSON values in a payload, any number of them, against the limits of what is in them.
+pub(crate) fn check(
+    limits: &[PayloadLimit],
+    field: &FieldPath,
+    payload: impl Read,
+) -> Result<(), PayloadFault> {
+    let mut found = None;
+    let mut values = serde_json::Deserializer::from_reader(BufReader::new(payload));
+    while values.end().is_err() {
+        let at = FieldPath::root();
+        let read = Place { limits, field, at, found: &mut found }.deserialize(&mut values);
+        if let Some(too_large) = found.take() {
+            return Err(PayloadFault::TooLarge(too_large));
+        }
+        read.map_err(|error| {
+            PayloadFault::NoJson(NoJson { field: field.clone(), reason: error.to_string() })
+        })?;
+    }
+    Ok(())
+}
+
+/// Where a value stands in a payload, and what was found to be too large.
+struct Place<'a> {
+    limits: &'a [PayloadLimit],
+    field: &'a FieldPath,
+    at: FieldPath,
+    found: &'a mut Option<TooLarge>,
+}
+
+impl Place<'_> {
+    /// Fails, so that nothing more is read, if a limit is exceeded. `measured` answers what the value has, of what, where
+    /// there is such a limit; a limit of bytes or characters also holds for every text further in.
+    fn within<E: serde::de::Error>(
+        &mut self,
+        measured: impl Fn(&Limit) -> [(Option<u64>, u64, &'static str); 2],
+        is_deep: bool,
+    ) -> Result<(), E> {
+        let limits = self
+            .limits
+            .iter()
+            .filter(|limit| limit.path.matches(&self.at) || (is_deep && limit.path.is_above(&self.at)));
+        let exceeded = limits.flat_map(|limit| measured(&limit.limit)).find_map(|(limit, actual, unit)| {
+            limit.filter(|limit| actual > *limit).map(|limit| (limit, actual, unit))
+        });
+        let Some((limit, actual, unit)) = exceeded else { return Ok(()) };
+        let field = self.field.join(&self.at).to_string();
+        *self.found = Some(TooLarge { field, limit, actual, unit });
+        Err(E::custom("a value is too large"))
+    }
+
+    fn inside(&mut self, at: FieldPath) -> Place<'_> {
+        Place { limits: self.limits, field: self.field, at, found: self.found }
+    }
+
+    fn items<E: serde::de::Error>(&mut self, count: u64) -> Result<(), E> {
+        self.within(|limit| [(limit.max_items, count, "items"), (None, 0, "")], false)
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Place<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Place<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a JSON value")
+    }
+
+    fn visit_str<E: serde::de::Error>(mut self, text: &str) -> Result<(), E> {
+        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        let characters = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+        let measured =
+            |limit: &Limit| [(limit.max_bytes, bytes, "bytes"), (limit.max_chars, characters, "characters")];
+        self.within(measured, true)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        let mut index = 0;
+        loop {
+            let at = self.at.clone().index(index);
+            if items.next_element_seed(self.inside(at))?.is_none() {
+                return Ok(());
+            }
+            index += 1;
+            self.items(u64::try_from(index).map_err(A::Error::custom)?)?;
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
+        let mut count = 0;
+        while let Some(name) = members.next_key::<String>()? {
+            count += 1;
+            self.items(count)?;
+            let at = self.at.clone().key(name);
+            members.next_value_seed(self.inside(at))?;
+        }
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+}

@@ -1,0 +1,211 @@
+//! Lists that do not fit into an answer and have no pages: as many of their items as do, and a warning that says so. (EN-5)
+//!
+//! The command has run when its list turns out to be too large, and must not run again where nobody allows it. What it
+//! gave is not thrown away.
+
+use endmark_envelope::{Document, FieldPath, Size, Warning};
+use serde_json::Value;
+
+use super::page::moved;
+
+/// What an answer needs for the warning about one list, in bytes.
+const RESERVED_BYTES: usize = 600;
+/// The least room in which a text can still be shortened, in bytes.
+const LEAST_TEXT_BYTES: usize = 512;
+
+/// The document within so many bytes: texts are shortened where that is enough, else lists are.
+pub(crate) fn within(document: &Document, max_response_bytes: usize) -> Document {
+    let capped = document.clone().within(max_response_bytes);
+    if document.data.is_null() || !capped.data.is_null() {
+        return capped;
+    }
+    let without_data = Document { data: Value::Null, ..document.clone() }.to_json().len();
+    let mut room = max_response_bytes.saturating_sub(without_data + RESERVED_BYTES);
+    while room > LEAST_TEXT_BYTES {
+        let mut shortened = document.clone();
+        let mut lists = Vec::new();
+        if fit(&mut shortened.data, room, &FieldPath::data(), &mut lists).is_none() {
+            break;
+        }
+        for list in &lists {
+            list.disclose(&mut shortened.warnings);
+        }
+        let shortened = shortened.within(max_response_bytes);
+        if !shortened.data.is_null() {
+            return shortened;
+        }
+        // The warnings take more room than was reserved.
+        room = room / 8 * 7;
+    }
+    capped
+}
+
+/// A list of which only the first items are there.
+struct Shortened {
+    list: FieldPath,
+    kept: usize,
+    of: usize,
+    original: Size,
+}
+
+impl Shortened {
+    /// Warns of it, and of no item that is not there any more.
+    fn disclose(&self, warnings: &mut Vec<Warning>) {
+        let message = format!(
+            "the first {} of {} items: more do not fit, and the manifest names no `pages`",
+            self.kept, self.of
+        );
+        let is_known = |warning: &Warning| {
+            warning.field.as_ref() == Some(&self.list) && warning.returned_bytes.is_some()
+        };
+        let known = warnings.iter().position(is_known).map(|at| warnings.remove(at));
+        *warnings = warnings.iter().filter_map(|warning| moved(warning, &self.list, 0, self.kept)).collect();
+        // What is known of the whole stays: this list was only a part of it.
+        let warning = if let Some(known) = known {
+            Warning { message: format!("{}; {message}", known.message), ..known }
+        } else {
+            // It is measured when the answer is as it is written.
+            let returned = Size::default();
+            Warning::field_truncated(self.list.clone(), returned, message).with_original(self.original)
+        };
+        warnings.push(warning);
+    }
+}
+
+/// Leaves out items at the end of lists, as few as possible, until the value takes at most so many bytes, or does so once
+/// its texts are shortened; none if that cannot be.
+fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<Shortened>) -> Option<()> {
+    let text = value.to_string();
+    if text.len() <= room {
+        return Some(());
+    }
+    match value {
+        Value::Array(items) => {
+            let (mut bytes, mut kept) = (2, 0);
+            for item in items.iter() {
+                bytes += item.to_string().len() + 1;
+                if bytes > room {
+                    break;
+                }
+                kept += 1;
+            }
+            // One item that is too large for everything is shortened itself.
+            let before = lists.len();
+            if kept == 0
+                && let Some(first) = items.first_mut()
+                && fit(first, room.checked_sub(2)?, &at.clone().index(0), lists).is_some()
+            {
+                kept = 1;
+            }
+            if kept == 0 {
+                lists.truncate(before);
+            }
+            if kept < items.len() {
+                let of = items.len();
+                lists.push(Shortened { list: at.clone(), kept, of, original: Size::of(&text) });
+                items.truncate(kept);
+            }
+            Some(())
+        }
+        Value::Object(members) => {
+            let sizes: Vec<usize> = members.values().map(|member| member.to_string().len()).collect();
+            let around = text.len() - sizes.iter().sum::<usize>();
+            let level = level(sizes, room.checked_sub(around)?);
+            for (name, member) in members.iter_mut() {
+                fit(member, level, &at.clone().key(name.as_str()), lists)?;
+            }
+            Some(())
+        }
+        // Its beginning is kept when the whole answer is capped.
+        Value::String(_) => (room >= LEAST_TEXT_BYTES).then_some(()),
+        Value::Null | Value::Bool(_) | Value::Number(_) => None,
+    }
+}
+
+/// The size to which members are shortened that are larger, so that all take at most this room.
+fn level(mut sizes: Vec<usize>, mut room: usize) -> usize {
+    sizes.sort_unstable();
+    let mut others = sizes.len();
+    for size in sizes {
+        let share = room / others;
+        if size > share {
+            return share;
+        }
+        room -= size;
+        others -= 1;
+    }
+    usize::MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn shortened(data: Value) -> Document {
+        let document = Document { data, error: None, warnings: Vec::new(), duration_ms: 0 };
+        within(&document, 2000)
+    }
+
+    #[test]
+    fn the_list_that_is_too_large_is_shortened_and_nothing_beside_it() {
+        let numbers: Vec<u32> = (0..10_000).collect();
+        for (data, list) in [
+            (json!(numbers), "data"),
+            (json!({"total": 10_000, "items": numbers, "few": [1, 2, 3]}), "data.items"),
+            (json!([{"items": numbers}]), "data[0].items"),
+        ] {
+            let document = shortened(data.clone());
+            assert!(document.error.is_none() && document.to_json().len() < 2000);
+            let [warning] = document.warnings.as_slice() else { panic!("{:?}", document.warnings) };
+            let field = warning.field.as_ref().unwrap();
+            assert_eq!(field.to_string(), list);
+            let (here, all) = (
+                field.without_first().find(&document.data).unwrap(),
+                field.without_first().find(&data).unwrap(),
+            );
+            assert!(all.as_array().unwrap().starts_with(here.as_array().unwrap()));
+            assert!(here.as_array().unwrap().len() > 100);
+            assert_eq!(warning.returned_bytes, Some(here.to_string().len() as u64));
+            assert_eq!(warning.original_bytes, Some(all.to_string().len() as u64));
+        }
+    }
+
+    #[test]
+    fn what_has_no_list_and_no_text_stays_an_error() {
+        let members: serde_json::Map<String, Value> =
+            (0..1000).map(|number| (number.to_string(), json!(number))).collect();
+        assert_eq!(shortened(Value::Object(members)).error.unwrap().code, "RESPONSE_TOO_LARGE");
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf =
+            prop_oneof![any::<u32>().prop_map(|number| json!(number)), "[a-z]{0,900}".prop_map(Value::from)];
+        leaf.prop_recursive(3, 256, 60, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..60).prop_map(Value::from),
+                prop::collection::vec(inner, 0..5).prop_map(|items| {
+                    items.into_iter().enumerate().map(|(at, item)| (format!("k{at}"), item)).collect()
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_answer_is_within_its_limit_and_its_sizes_are_true(data in value()) {
+            let document = shortened(data);
+            prop_assert!(document.to_json().len() < 2000);
+            for warning in &document.warnings {
+                let found = warning.field.as_ref().map(FieldPath::without_first);
+                if let Some(list @ Value::Array(_)) = found.as_ref().and_then(|field| field.find(&document.data))
+                    && let Some(returned) = warning.returned_bytes
+                {
+                    prop_assert_eq!(returned, list.to_string().len() as u64);
+                }
+            }
+        }
+    }
+}

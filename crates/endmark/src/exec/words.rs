@@ -1,0 +1,185 @@
+//! The words of a command, read as the tool reads them: which are flags, values of flags, positions. (EN-4)
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use super::manifest::{ArgumentPlace, Manifest};
+
+/// The bytes of a value, and the word in which they stand; none where it may be no such value after all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Value<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) word: Option<usize>,
+}
+
+/// A word that is a position, or that the word before it may have taken for its value.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Position<'a> {
+    value: Value<'a>,
+    is_certain: bool,
+}
+
+/// What may stand at a position, counted in the direction of the iterator: those words before it that may be none move
+/// it.
+pub(super) fn at<'a, 'b: 'a>(
+    positions: impl Iterator<Item = &'a Position<'b>>,
+    index: usize,
+) -> Vec<Value<'b>> {
+    let (mut least, mut most) = (0, 0);
+    let mut found = Vec::new();
+    for Position { value, is_certain } in positions {
+        if (least..=most).contains(&index) {
+            let word = value.word.filter(|_| *is_certain && least == most);
+            found.push(Value { word, ..*value });
+        }
+        most += 1;
+        least += usize::from(*is_certain);
+    }
+    found
+}
+
+/// Arguments, read as most tools read them: flags also by a beginning of their name, with one dash or two, and short
+/// ones also together in one word. Where a word can be read in several ways, it is read in all of them: a limit holds
+/// for whatever the tool may take for its value. A flag that the manifest names is read as that one alone.
+#[derive(Debug, Default)]
+pub(super) struct Typed<'a> {
+    pub(super) positions: Vec<Position<'a>>,
+    /// Every flag that has a value, and every one that may.
+    pub(super) flags: Vec<(&'a [u8], Value<'a>)>,
+    /// The words that are flags, whether or not they have a value.
+    words: Vec<&'a [u8]>,
+    known: Known<'a>,
+}
+
+/// The flags that a manifest names, by how many words of value follow them.
+#[derive(Debug, Default)]
+struct Known<'a> {
+    with_value: Vec<&'a [u8]>,
+    with_two_values: Vec<&'a [u8]>,
+    without_value: Vec<&'a [u8]>,
+}
+
+impl<'a> Known<'a> {
+    fn of(manifest: &'a Manifest) -> Self {
+        let limited = manifest.arguments.iter().filter_map(|limit| match &limit.place {
+            ArgumentPlace::Flags(flags) => Some(flags),
+            _ => None,
+        });
+        let with_value = limited.flatten().chain(&manifest.flags_with_value);
+        let telling = manifest.output.with_flag.iter().flat_map(|output| &output.flags);
+        let without_value = manifest.flags_without_value.iter().chain(telling);
+        let bytes = |flag: &'a String| flag.as_bytes();
+        Self {
+            with_value: with_value.map(bytes).collect(),
+            with_two_values: manifest.flags_with_two_values.iter().map(bytes).collect(),
+            without_value: without_value.map(bytes).collect(),
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &&'a [u8]> {
+        self.with_value.iter().chain(&self.with_two_values).chain(&self.without_value)
+    }
+
+    /// Whether a word means this flag: by its name, as one letter among others, or by a beginning of its name that no
+    /// other flag has.
+    fn means(&self, word: &[u8], flag: &[u8]) -> bool {
+        let name = word.split(|byte| *byte == b'=').next().unwrap_or(word);
+        if name == flag {
+            return true;
+        }
+        if self.all().any(|known| *known == name) {
+            return false;
+        }
+        if let [b'-', letter] = flag {
+            let is_long = name.starts_with(b"--");
+            let letters = name.iter().skip(1).take_while(|letter| !is_long && letter.is_ascii_alphanumeric());
+            let takes_rest = |letter: &u8| self.with_value.contains(&[b'-', *letter].as_slice());
+            let mut before_value = letters.take_while(|letter| !takes_rest(letter));
+            return before_value.any(|found| found == letter);
+        }
+        let is_beginning =
+            |known: &[u8]| name.starts_with(b"--") && name.len() > 2 && known.starts_with(name);
+        is_beginning(flag) && self.all().filter(|known| is_beginning(known)).count() == 1
+    }
+}
+
+impl<'a> Typed<'a> {
+    pub(super) fn read(manifest: &'a Manifest, arguments: &'a [OsString]) -> Self {
+        let mut typed = Self { known: Known::of(manifest), ..Self::default() };
+        let mut words = arguments.iter().enumerate().map(|(at, word)| (at, word.as_bytes())).peekable();
+        // Whether the word before may have a value, and what `--` was: none, one, or possibly such a value.
+        let (mut may_be_value, mut only_positions, mut maybe_only_positions) = (false, false, false);
+        while let Some((at, word)) = words.next() {
+            let value = |bytes| Value { bytes, word: Some(at) };
+            let is_certain = !std::mem::take(&mut may_be_value);
+            let is_flag = word.starts_with(b"-") && word != b"-";
+            if only_positions || !is_flag || maybe_only_positions {
+                let is_certain = is_certain && (only_positions || !is_flag);
+                typed.positions.push(Position { value: value(word), is_certain });
+            }
+            if only_positions || !is_flag {
+                continue;
+            }
+            if word == b"--" {
+                maybe_only_positions = true;
+                only_positions = is_certain;
+                continue;
+            }
+            typed.words.push(word);
+            if typed.known.with_value.contains(&word) {
+                typed.flags.extend(words.next().map(|(at, bytes)| (word, Value { bytes, word: Some(at) })));
+            } else if typed.known.with_two_values.contains(&word) {
+                words.by_ref().take(2).for_each(drop);
+            } else if !typed.known.without_value.contains(&word) {
+                for (flag, bytes) in meant(&typed.known.with_value, word) {
+                    if let Some(bytes) = bytes {
+                        // What begins with a short flag in some other place may be another flag's value.
+                        let is_its_place = word.starts_with(b"--") || word.starts_with(flag);
+                        typed.flags.push((flag, Value { bytes, word: Some(at).filter(|_| is_its_place) }));
+                    } else if let Some((_, bytes)) = words.peek() {
+                        typed.flags.push((flag, Value { bytes, word: None }));
+                        may_be_value = true;
+                    }
+                }
+            }
+        }
+        typed
+    }
+
+    /// Whether one of these flags is given.
+    pub(super) fn has(&self, flags: &[String]) -> bool {
+        flags.iter().any(|flag| self.words.iter().any(|word| self.known.means(word, flag.as_bytes())))
+    }
+}
+
+/// The flags that a word may mean which is none of them exactly, and what of the word would be the value; none where that
+/// is the next word.
+fn meant<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8], Option<&'a [u8]>)> {
+    let (name, behind) = match memchr::memchr(b'=', word) {
+        Some(equals) => (&word[..equals], Some(&word[equals + 1..])),
+        None => (word, None),
+    };
+    let is_single = !word.starts_with(b"--");
+    let beginning = bare(name);
+    // One letter behind one dash is a short flag, and no beginning.
+    let can_be_long = beginning.len() > usize::from(is_single);
+    let long = with_value.iter().filter(|flag| can_be_long && flag.len() > 2);
+    let mut meant: Vec<_> = match long.clone().find(|flag| **flag == name) {
+        Some(exactly) => vec![(*exactly, behind)],
+        None => long.filter(|flag| bare(flag).starts_with(beginning)).map(|flag| (*flag, behind)).collect(),
+    };
+    // The first short flag that has a value takes what follows it, the `=` too, or else the next word.
+    let short = |letter: &u8| with_value.iter().find(|flag| matches!(flag, [b'-', known] if known == letter));
+    let mut letters =
+        word.iter().enumerate().skip(1).take_while(|(_, letter)| is_single && letter.is_ascii_alphanumeric());
+    if let Some((at, flag)) = letters.find_map(|(at, letter)| Some((at, *short(letter)?))) {
+        meant.push((flag, word.get(at + 1..).filter(|rest| !rest.is_empty())));
+    }
+    meant
+}
+
+/// A flag's name without its dashes.
+fn bare(flag: &[u8]) -> &[u8] {
+    let dashes = flag.iter().take_while(|byte| **byte == b'-').count();
+    &flag[dashes..]
+}
