@@ -3,6 +3,7 @@
 
     python3 bench/gateway/run.py                          Endmark next to no gateway and to the least that forwards
     python3 bench/gateway/run.py --install --peers        also LiteLLM, Portkey and headroom
+    python3 bench/gateway/run.py --before PROGRAM         also an earlier Endmark, and the one with a session budget
     python3 bench/gateway/run.py --gate                   exit 1 where a bar of the table's last lines is missed
 
 Needs cargo and wrk. Prints Markdown.
@@ -32,6 +33,9 @@ DIRECT, BARE = "no gateway", "bare hyper proxy"
 # The settings of each Endmark that is measured. The first is what a plain `endmark serve` does.
 ENDMARKS = {"Endmark": ""}
 GATED = "Endmark"
+EARLIER = "earlier Endmark"
+# More than any run uses up, so that each request is held and settled, and none is refused.
+BUDGETED = ("Endmark, session budget", "[budget]\nsession_tokens = 1000000000000\n")
 
 BAR_ADDED = 1.5
 BAR_STREAM_MS = 0.5
@@ -89,6 +93,17 @@ def table(names: list[str], samples: dict, kind: str, connections: list[int]) ->
     return "\n".join(lines)
 
 
+def against_earlier(samples: dict, connections: list[int]) -> str:
+    """What is added in relation to what the earlier Endmark adds, round by round."""
+    lines = ["| added p50, earlier Endmark = 1 | c | Endmark | with a session budget |", "|---|--:|--:|--:|"]
+    for kind in ("whole", "stream"):
+        for count in connections:
+            key = (kind, count)
+            ratios = [added(samples, name, key) / added(samples, EARLIER, key) for name in (GATED, BUDGETED[0])]
+            lines.append(f"| {kind} | {count} | " + " | ".join(f"{ratio:.2f}" for ratio in ratios) + " |")
+    return "\n".join(lines)
+
+
 def memory_table(idle: dict[str, int], busy: dict[str, int]) -> str:
     lines = ["| memory | idle MB | after the load MB |", "|---|--:|--:|"]
     lines += [f"| {name} | {idle[name] / 1e6:.1f} | {busy[name] / 1e6:.1f} |" for name in idle]
@@ -140,6 +155,9 @@ def measure(options: argparse.Namespace, folder: Path, running: list[Server]) ->
     start(bare, running)
     for number, (name, settings) in enumerate(ENDMARKS.items()):
         start(endmark(name, program, folder / f"endmark-{number}", scripted.port, settings), running)
+    if options.before:
+        start(endmark(EARLIER, options.before, folder / "earlier", scripted.port, ""), running)
+        start(endmark(BUDGETED[0], program, folder / "budgeted", scripted.port, BUDGETED[1]), running)
     missing = with_peers(options, folder, scripted.port, running) if options.peers else []
     idle = {server.name: server.resident_bytes() for server in running if server is not scripted}
 
@@ -160,6 +178,8 @@ def measure(options: argparse.Namespace, folder: Path, running: list[Server]) ->
     print(f"scripted server and the gateway; load average {os.getloadavg()[0]:.1f} at the end.\n")
     for kind in ("whole", "stream"):
         print(table(names, samples, kind, options.connections), end="\n\n")
+    if options.before:
+        print(against_earlier(samples, options.connections), end="\n\n")
     print(memory_table(idle, busy), end="\n\n")
     for line in missing:
         print(f"NOT MEASURED: {line}\n")
@@ -177,6 +197,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=2, help="of each measurement")
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--program", type=Path, help="this Endmark, instead of the release build")
+    parser.add_argument("--before", type=Path, help="an earlier Endmark, to be measured in the same rounds")
     parser.add_argument("--peers", action="store_true", help="measure other gateways, too")
     parser.add_argument("--install", action="store_true", help="install them first: 1.6 GB, ten minutes")
     parser.add_argument("--peers-folder", type=Path, default=HERE / "peers", help="where they are installed")
