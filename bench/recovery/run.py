@@ -9,6 +9,7 @@ examples:
   run.py --recorded --command "./mine"                         what real models wrote
   run.py --write cases.jsonl --cases 500                       the cases themselves, for another program
   run.py --invented                                            no file of this machine is read: same cases everywhere
+  run.py --second --part held --command "./mine"               the second generator, the half that nobody looks into
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from pathlib import Path
 
 import peers
 import report
+import second_cases
 from cases import WEIGHTS, Case, Wanted, cases
 from documents import KINDS, LARGEST
+from parts import PARTS, part_of
 from score import Bars, Mark, Score
 from sources import Sources, usual_folders
 from stitcher import answers
@@ -77,6 +80,8 @@ def arguments() -> argparse.Namespace:
                         " instead of this repository and Python's library")  # fmt: skip
     parser.add_argument("--endings", action="store_true", help="prose and Markdown end in an ordinary last sentence")
     parser.add_argument("--invented", action="store_true", help="invented text only, the same on every machine")
+    parser.add_argument("--second", action="store_true", help="cases of the second generator, invented text only")
+    parser.add_argument("--part", choices=PARTS, help="only this half of the cases, by the hash of their ids")
     parser.add_argument("--recorded", action="store_true", help="score recorded continuations instead")
     parser.add_argument("--read", type=Path, action="append", help="score the cases in this file instead")
     parser.add_argument("--write", type=Path, help="write the cases to this file and stop")
@@ -96,11 +101,19 @@ def arguments() -> argparse.Namespace:
 
 def chosen(options: argparse.Namespace) -> Iterator[Case]:
     """The cases the command line asks for. Raises ValueError where there are none to read."""
+    return (case for case in all_of(options) if options.part in (None, part_of(case.id)))
+
+
+def all_of(options: argparse.Namespace) -> Iterator[Case]:
+    """The same of both halves."""
     if options.recorded or options.read:
         files = options.read or sorted((HERE / "recorded").glob("*.jsonl"))
         if not files:
             raise ValueError(f"no recorded cases in {HERE / 'recorded'}")
         return read(files)
+    if options.second:
+        seeds = options.seed or [1]
+        return (case for seed in seeds for case in second_cases.cases(seed, options.cases, options.largest))
     folders = options.sources or usual_folders()
     for folder in folders:
         if not folder.is_dir():
@@ -132,6 +145,9 @@ def measured(found: Iterator[Case], options: argparse.Namespace) -> tuple[list[S
         if options.command:
             judgement = scores[0].add(case, answer)
             fails = not case.blind and (judgement.mark is Mark.WRONG or (case.decided and case.truth is not None))
+            # What is held back is counted, not looked into.
+            may_be_shown = options.read is not None or part_of(case.id) == "fit"
+            fails = fails and may_be_shown
             if fails and judgement.mark is not Mark.EXACT and len(shown[judgement.mark]) < options.show:
                 # Not all of them of one style.
                 of_style[judgement.mark, case.style] += 1
