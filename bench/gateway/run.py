@@ -4,6 +4,7 @@
     python3 bench/gateway/run.py                          Endmark next to no gateway and to the least that forwards
     python3 bench/gateway/run.py --install --peers        also LiteLLM, Portkey and headroom
     python3 bench/gateway/run.py --before PROGRAM         also an earlier Endmark, and the one with a session budget
+    python3 bench/gateway/run.py --page                   also Endmark while its pages are open
     python3 bench/gateway/run.py --gate                   exit 1 where a bar of the table's last lines is missed
 
 Needs cargo and wrk. Prints Markdown.
@@ -18,10 +19,12 @@ import statistics
 import subprocess
 import sys
 from collections import defaultdict
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import peers as others
+from open_pages import OpenPages
 from servers import Server, built, endmark, free_port, have, measuring
 
 HERE = Path(__file__).resolve().parent
@@ -29,6 +32,9 @@ BENCH = HERE.parent / "Cargo.toml"
 PROJECT = HERE.parent.parent / "Cargo.toml"
 
 DIRECT, BARE = "no gateway", "bare hyper proxy"
+
+# The same program as the first, while somebody has its pages open.
+WATCHED = "Endmark, pages open"
 
 # The settings of each Endmark that is measured. The first is what a plain `endmark serve` does.
 ENDMARKS = {"Endmark": ""}
@@ -158,6 +164,11 @@ def measure(options: argparse.Namespace, folder: Path, running: list[Server]) ->
     if options.before:
         start(endmark(EARLIER, options.before, folder / "earlier", scripted.port, ""), running)
         start(endmark(BUDGETED[0], program, folder / "budgeted", scripted.port, BUDGETED[1]), running)
+    pages = None
+    if options.page:
+        watched = endmark(WATCHED, program, folder / "endmark-watched", scripted.port, ENDMARKS[GATED])
+        start(watched, running)
+        pages = OpenPages(watched.port)
     missing = with_peers(options, folder, scripted.port, running) if options.peers else []
     idle = {server.name: server.resident_bytes() for server in running if server is not scripted}
 
@@ -169,7 +180,9 @@ def measure(options: argparse.Namespace, folder: Path, running: list[Server]) ->
             for count in options.connections:
                 # Every other round the other way about.
                 for server in running if round_number % 2 == 0 else reversed(running):
-                    samples[server.name, kind, count].append(load(server, kind, count, options.seconds))
+                    # The pages are asked for while their own gateway is measured, and not while another one is.
+                    with pages.open() if pages and server.name == WATCHED else nullcontext():
+                        samples[server.name, kind, count].append(load(server, kind, count, options.seconds))
         print(f"round {round_number + 1} of {options.rounds}", file=sys.stderr)
 
     names = [server.name for server in running]
@@ -181,6 +194,8 @@ def measure(options: argparse.Namespace, folder: Path, running: list[Server]) ->
     if options.before:
         print(against_earlier(samples, options.connections), end="\n\n")
     print(memory_table(idle, busy), end="\n\n")
+    if pages:
+        print(f"The pages were asked for {pages.answered} times, in {pages.median_ms():.0f} ms each (median).\n")
     for line in missing:
         print(f"NOT MEASURED: {line}\n")
     held = True
@@ -198,6 +213,7 @@ def main() -> int:
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 8, 64])
     parser.add_argument("--program", type=Path, help="this Endmark, instead of the release build")
     parser.add_argument("--before", type=Path, help="an earlier Endmark, to be measured in the same rounds")
+    parser.add_argument("--page", action="store_true", help="measure Endmark also while its pages are open")
     parser.add_argument("--peers", action="store_true", help="measure other gateways, too")
     parser.add_argument("--install", action="store_true", help="install them first: 1.6 GB, ten minutes")
     parser.add_argument("--peers-folder", type=Path, default=HERE / "peers", help="where they are installed")
