@@ -6,7 +6,8 @@
 
 Each page is opened in light and dark, wide and 400 pixels narrow: without an error on the console, without a request to
 another host, without a serious finding of axe-core. Numbers are those that the command answers with `--json`. A run that
-begins while the fleet is watched appears by itself. Needs Chromium (Debian's package `chromium`) and npm.
+begins while the fleet is watched appears by itself, and so does a stream that is resumed while its list is watched. A kept
+output is paged and searched, a budget raised by its form, and a gateway that others reach asks for its key. Needs Chromium (Debian's package `chromium`) and npm.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ from model_server import new_environment, run  # noqa: E402
 FOLDER = ROOT / ".page"
 PYTHON = FOLDER / "venv" / "bin" / "python"
 WORDS = "one two three four five six seven eight nine ten".split(" ")
+ADMIN_KEY = "the key of the pages"
+# What the rest of a watched stream waits for.
+GO_ON = threading.Event()
 HOSTILE = "<script>document.title='taken'</script>\u202e\"'&" + "<img src=x onerror=alert(1)>"
 
 
@@ -64,6 +68,9 @@ class Model(BaseHTTPRequestHandler):
         text = (" " if said else "") + " ".join(rest[:limit])
         stop = "length" if limit < len(rest) else "stop"
         usage = {"prompt_tokens": 7, "completion_tokens": min(limit, len(rest)), "total_tokens": 7 + min(limit, len(rest))}
+        if asked.get("stream"):
+            self.stream(asked["model"], text, stop, is_rest=bool(said))
+            return
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": stop}
         body = json.dumps({"id": "c", "object": "chat.completion", "created": 1, "model": asked["model"], "choices": [choice], "usage": usage})
         self.send_response(200)
@@ -72,6 +79,21 @@ class Model(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body.encode())
 
+    def stream(self, model: str, text: str, stop: str, is_rest: bool) -> None:
+        if is_rest:
+            assert GO_ON.wait(60), "nobody let the rest come"
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        for delta, reason in (({"role": "assistant", "content": text}, None), ({}, stop)):
+            choice = {"index": 0, "delta": delta, "finish_reason": reason}
+            event = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": model, "choices": [choice]}
+            self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+            self.wfile.flush()
+        self.wfile.write(b"data: [DONE]\n\n")
+        self.close_connection = True
+
     def log_message(self, *_: object) -> None:
         pass
 
@@ -79,20 +101,20 @@ class Model(BaseHTTPRequestHandler):
 class Place:
     """A gateway in a folder of its own."""
 
-    def __init__(self, program: Path, folder: Path, upstream: int) -> None:
+    def __init__(self, program: Path, folder: Path, upstream: int, settings: str = "", listen: str = "127.0.0.1:0") -> None:
         self.program, self.folder = program, folder
-        (folder / "endmark.toml").write_text("[budget]\nsession_tokens = 400000\n[store_policy]\nkeep_text = true\n")
+        (folder / "endmark.toml").write_text(f"{settings}[budget]\nsession_tokens = 400000\n[store_policy]\nkeep_text = true\n")
         (folder / "criteria.yaml").write_text("min_lines: 1\n")
         (folder / "artifact.md").write_text("# Done\n\nAll of it is here.\n")
         self.environment = {"HOME": str(folder), "PATH": "/usr/local/bin:/usr/bin:/bin"}
-        arguments = [program, "serve", "--listen", "127.0.0.1:0", "--upstream", f"http://127.0.0.1:{upstream}/v1"]
+        arguments = [program, "serve", "--listen", listen, "--upstream", f"http://127.0.0.1:{upstream}/v1"]
         self.gateway = subprocess.Popen(arguments, cwd=folder, env=self.environment, stderr=subprocess.PIPE, text=True)
         self.origin = ""
         while not self.origin:
             line = self.gateway.stderr.readline()
             assert line, "the gateway ended before it listened"
             found = re.search(r"listens on (http://[0-9.:]+\d)", line)
-            self.origin = found.group(1) if found else ""
+            self.origin = found.group(1).replace("0.0.0.0", "127.0.0.1") if found else ""
         threading.Thread(target=self.gateway.stderr.read, daemon=True).start()
 
     def ask(self, model: str, limit: int, said: str = "Count.") -> None:
@@ -100,8 +122,22 @@ class Place:
         headers = {"content-type": "application/json", "x-endmark-resume": "on"}
         urllib.request.urlopen(urllib.request.Request(f"{self.origin}/v1/chat/completions", body, headers)).read()
 
-    def command(self, *arguments: str) -> dict:
-        done = subprocess.run([self.program, *arguments, "--json"], cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False)
+    def ask_for_stream(self) -> str:
+        """The words of a stream, once it has ended."""
+        asked = {"model": "watched", "max_tokens": 3, "stream": True, "messages": [{"role": "user", "content": "Count."}]}
+        headers = {"content-type": "application/json", "x-endmark-resume": "on"}
+        request = urllib.request.Request(f"{self.origin}/v1/chat/completions", json.dumps(asked).encode(), headers)
+        said = ""
+        with urllib.request.urlopen(request, timeout=60) as events:
+            for line in events:
+                if line.startswith(b"data: {"):
+                    for choice in json.loads(line[6:]).get("choices", []):
+                        said += choice["delta"].get("content") or ""
+        return said
+
+    def command(self, *arguments: str, given: str | None = None) -> dict:
+        line = [self.program, *arguments, "--json"]
+        done = subprocess.run(line, input=given, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False)
         return json.loads(done.stdout)["data"]
 
     def supervise(self, words: str) -> None:
@@ -144,7 +180,12 @@ def numbers(watched: Watched, place: Place) -> None:
         assert watched.page.text_content(f"#{key}") == str(report[key]), key
     recovered = sum(cut["replies"] for cut in report["cuts"] if cut["outcome"] in ("resumed", "corrected"))
     assert watched.page.text_content("#recovered") == str(recovered) and recovered > 0
-    assert len(watched.page.query_selector_all(".plot canvas")) == 2, "each table of days is plotted"
+    assert len(watched.page.query_selector_all(".plot canvas")) == 3, "each table of days is plotted"
+    days = place.command("usage", "--by", "day", "--since", "7d")["rows"]
+    for line, row in zip(watched.page.query_selector_all("#dollars tbody tr"), days, strict=True):
+        day, usd, unpriced = [cell.text_content() for cell in line.query_selector_all("td")]
+        said = row["usd"] or f"at least {row['usd_at_least']}"
+        assert (day, usd, unpriced) == (row["day"], said, str(row["unpriced_calls"])), (day, usd, unpriced)
     watched.open("/endmark/usage?by=model")
     usage = place.command("usage", "--by", "model")
     names = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "estimated_calls")
@@ -153,7 +194,81 @@ def numbers(watched: Watched, place: Place) -> None:
         assert cells == [row["model"], *[str(row[name]) for name in names], row["usd"] or "no price"], cells
 
 
-def browse(place: Place, pictures: Path | None) -> None:
+def reader(watched: Watched, place: Place, axe: str) -> None:
+    """A kept output: found by its handle, paged and searched, and shown as it is."""
+    lines = [f"line {number} {HOSTILE if number == 4_000 else ''}" for number in range(1, 7_001)]
+    handle = place.command("cap", "--max-tokens", "200", given="\n".join(lines))["handle"]
+    watched.open("/endmark/compactions")
+    watched.page.fill("#handle", handle)
+    watched.page.click("text=Read >> nth=-1")
+    assert "Page 1 of 3" in watched.page.text_content("main"), watched.page.text_content("main")[:400]
+    assert watched.page.text_content("pre").startswith("line 1 \nline 2 ")
+    watched.page.click("text=Next page")
+    assert "Page 2 of 3" in watched.page.text_content("main")
+    watched.page.fill("#search", "<script>")
+    watched.page.click("text=Search")
+    assert watched.page.text_content("[role=status]") == "1 lines"
+    assert watched.page.text_content("pre") == f"4000: line 4000 {HOSTILE}\n"
+    watched.check("a kept output, searched", axe)
+
+
+def raise_budget(watched: Watched, place: Place) -> None:
+    """The form adds what it says, and the command knows of it."""
+
+    def extra() -> int:
+        return sum(row["extra"] for row in place.command("budget")["rows"])
+
+    before = extra()
+    watched.open("/endmark/budgets")
+    watched.page.locator("input[name=by]").first.fill("1_500")
+    watched.page.locator("form[action$=raise] button").first.click()
+    watched.page.wait_for_url("**/endmark/budgets")
+    assert extra() == before + 1_500, (before, extra())
+    shown = "".join(watched.page.locator("tbody").all_text_contents())
+    assert "401500" in shown, shown
+
+
+def resumed_while_watched(watched: Watched, plain: Watched, place: Place) -> None:
+    """The row of a stream turns up in the open list once the stream is whole, and not before."""
+    watched.open("/endmark/recoveries?model=watched")
+    plain.open("/endmark/recoveries?model=watched")
+    said: list[str] = []
+    asking = threading.Thread(target=lambda: said.append(place.ask_for_stream()))
+    asking.start()
+    watched.page.wait_for_timeout(4_000)
+    assert watched.page.locator("#rows tbody tr").count() == 0, "its outcome is not known yet"
+    GO_ON.set()
+    asking.join(60)
+    assert said == [" ".join(WORDS)], said
+    watched.page.locator("#rows tbody tr").wait_for(timeout=30_000)
+    assert "resumed" in watched.page.text_content("#rows tbody tr")
+    plain.page.reload()
+    assert "resumed" in plain.page.text_content("#rows tbody tr")
+
+
+def log_in(browser, place: Place, axe: str) -> None:
+    """A gateway that other machines reach shows nothing before it was given its admin key."""
+    watched = Watched(browser.new_context(), place.origin)
+    for path in ("/endmark/", "/endmark/recoveries", "/endmark/outputs/out_x"):
+        watched.open(path)
+        assert watched.page.url.endswith("/endmark/login"), watched.page.url
+    watched.check("login", axe)
+    watched.page.fill("#key", "another key than that")
+    watched.page.click("text=Log in >> nth=-1")
+    assert watched.page.text_content("[role=alert]") == "That is not the admin key."
+    # The browser reports the refusal by itself.
+    watched.trouble = [line for line in watched.trouble if "401" not in line]
+    watched.page.fill("#key", ADMIN_KEY)
+    watched.page.click("text=Log in >> nth=-1")
+    watched.page.wait_for_url("**/endmark/")
+    cookie = next(one for one in watched.page.context.cookies() if one["name"] == "endmark_admin")
+    assert cookie["httpOnly"] and cookie["sameSite"] == "Strict" and ADMIN_KEY not in cookie["value"], cookie
+    watched.page.click("text=Log out")
+    watched.open("/endmark/")
+    assert watched.page.url.endswith("/endmark/login") and not watched.trouble, watched.trouble
+
+
+def browse(place: Place, closed: Place, pictures: Path | None) -> None:
     from playwright.sync_api import sync_playwright
 
     axe = (FOLDER / "node_modules" / "axe-core" / "axe.min.js").read_text()
@@ -164,7 +279,17 @@ def browse(place: Place, pictures: Path | None) -> None:
         first.open("/endmark/")
         assert f"export OPENAI_BASE_URL={place.origin}/v1" in first.page.text_content("pre")
         first.check("first run", axe)
-        for model, limit in (("gpt-5", 3), ("gpt-5", 100), (HOSTILE, 4), ("long", 5)):
+        for model, limit in (("gpt-5", 3), ("gpt-5-mini", 6), ("gpt-5", 100)):
+            place.ask(model, limit)
+        if pictures:
+            # As a newcomer sees it: what is hostile comes afterwards.
+            for scheme in ("light", "dark"):
+                shaped = browser.new_context(viewport={"width": 1100, "height": 1000}, color_scheme=scheme)
+                overview = Watched(shaped, place.origin)
+                overview.open("/endmark/")
+                overview.page.screenshot(path=str(pictures / f"overview-{scheme}.png"))
+                shaped.close()
+        for model, limit in ((HOSTILE, 4), ("long", 5)):
             place.ask(model, limit)
         place.supervise(f"exit 0 # {HOSTILE.replace(chr(39), '')}")
         run_id = place.command("runs")["runs"][0]["id"]
@@ -173,7 +298,7 @@ def browse(place: Place, pictures: Path | None) -> None:
             "overview": "/endmark/",
             "recoveries": "/endmark/recoveries",
             "recovery": "/endmark/recoveries/1",
-            "recovery-hostile": "/endmark/recoveries/2",
+            "recovery-hostile": "/endmark/recoveries/3",
             "usage": "/endmark/usage?by=day",
             "sessions": "/endmark/usage?by=session",
             "budgets": "/endmark/budgets",
@@ -189,7 +314,7 @@ def browse(place: Place, pictures: Path | None) -> None:
                 for name, path in pages.items():
                     watched.open(path)
                     watched.check(path, axe)
-                    if pictures and width == 1100 and name in ("overview", "recovery", "usage", "budgets", "fleet"):
+                    if pictures and width == 1100 and name in ("recovery", "usage", "budgets", "fleet"):
                         watched.page.screenshot(path=str(pictures / f"{name}-{scheme}.png"))
                 shaped.close()
         watched = Watched(context, place.origin)
@@ -202,6 +327,10 @@ def browse(place: Place, pictures: Path | None) -> None:
         plain = Watched(browser.new_context(java_script_enabled=False), place.origin)
         plain.open("/endmark/")
         assert plain.page.text_content("#cut") == str(place.command("report", "--since", "7d")["cut"])
+        reader(watched, place, axe)
+        raise_budget(watched, place)
+        resumed_while_watched(watched, plain, place)
+        log_in(browser, closed, axe)
         assert not watched.trouble and not first.trouble, (watched.trouble, first.trouble)
         browser.close()
 
@@ -218,12 +347,19 @@ def main() -> None:
     if arguments.pictures:
         arguments.pictures.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        place = Place(arguments.program.resolve(), Path(folder), model.server_address[1])
+        program, port = arguments.program.resolve(), model.server_address[1]
+        folders = [Path(folder) / name for name in ("open", "closed")]
+        for one in folders:
+            one.mkdir()
+        places = [Place(program, folders[0], port)]
         try:
-            browse(place, arguments.pictures)
-            place.stop()
+            places.append(Place(program, folders[1], port, f'admin_key = "{ADMIN_KEY}"\n', "0.0.0.0:0"))
+            browse(*places, arguments.pictures)
+            for place in places:
+                place.stop()
         finally:
-            place.gateway.kill()
+            for place in places:
+                place.gateway.kill()
     print("every page: no error, no request elsewhere, no serious finding, the numbers of the commands")
 
 

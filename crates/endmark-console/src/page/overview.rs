@@ -11,6 +11,7 @@ use crate::query::Query;
 use crate::reading;
 use crate::reports::budgets::Row;
 use crate::reports::cuts::Report;
+use crate::reports::usage::Report as Sums;
 
 /// The address of the page.
 const PLACE: &str = "/endmark/";
@@ -73,7 +74,9 @@ pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Fai
             h2 { "Runs at risk" }
             @if at_risk.is_empty() { p { "None." } } @else { (runs::table(&at_risk)) }
         }
-        h2 { "Tokens and dollars by day" }
+        h2 { "Dollars by day" }
+        (dollars(&sums))
+        h2 { "Tokens by day" }
         (usage::table(&sums, by))
         h2 { "Replies by day" }
         (days(&report))
@@ -91,6 +94,24 @@ fn cuts(report: &Report<'_>) -> Markup {
             tbody { @for cut in &report.cuts { tr {
                 td { bdi { (cut.kind) } } td { (word(cut.outcome)) } td { bdi { (cut.model) } } td { bdi { (cut.upstream) } }
                 (number(cut.replies))
+            } } }
+        } }
+    }
+}
+
+/// What each day came to. A day with calls that have no price is drawn by what the others cost, and says so.
+fn dollars(sums: &Sums) -> Markup {
+    html! {
+        div.wide tabindex="0" { table data-plot id="dollars" {
+            thead { tr {
+                th scope="col" { "Day" } th.number scope="col" data-series { "USD" } th.number scope="col" { "Calls without a price" }
+            } }
+            tbody { @for row in &sums.rows { tr {
+                td data-value=(row.key) { (row.key) }
+                td.number data-value=(row.total.usd_at_least) {
+                    @if row.total.usd.is_none() { "at least " } (row.total.usd_at_least)
+                }
+                (number(row.total.unpriced_calls))
             } } }
         } }
     }
