@@ -128,7 +128,8 @@ Both are still running. Point any client at Endmark:
     -d '{{"model":"{MODEL_NAME}","max_tokens":40,"messages":[{{"role":"user","content":"What is photosynthesis?"}}]}}'
 
 Its rows:    {gateway.program} log --config {gateway.configuration}
-To stop:     kill {gateway.process.pid} {server.process.pid}""")
+To stop:     kill {gateway.process.pid} {server.process.pid}
+Its pages:   {gateway.base_url().removesuffix("/v1")}/endmark/""")
 
 
 def main() -> int:
