@@ -6,6 +6,7 @@
 mod claude;
 mod family;
 mod image;
+mod openai;
 mod request;
 
 pub use family::Family;

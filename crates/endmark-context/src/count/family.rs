@@ -2,6 +2,7 @@
 
 use super::claude::{self, Generation};
 use super::image::Dimensions;
+use super::openai::Vocabulary;
 
 /// Models that have one vocabulary, as far as it is known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,11 +70,11 @@ impl Family {
 
     /// Tokens of a text.
     pub fn tokens(self, text: &str) -> u64 {
-        let o200k = || bpe_openai::o200k_base().count(text) as u64;
+        let o200k = || Vocabulary::of_o200k().tokens(text);
         let more = |percent: u64| o200k().saturating_mul(percent).div_ceil(100);
         match self {
             Self::O200k | Self::LaterOpenAi => o200k(),
-            Self::Cl100k => bpe_openai::cl100k_base().count(text) as u64,
+            Self::Cl100k => Vocabulary::of_cl100k().tokens(text),
             Self::Claude3 => claude::tokens(text, Generation::Three),
             Self::Claude47 => claude::tokens(text, Generation::FourSeven),
             Self::Claude48 => claude::tokens(text, Generation::FourEight),

@@ -161,7 +161,7 @@ impl Done {
 
 /// Tokens of today's OpenAI models; those of others are within a few percent for code and English.
 fn tokens(text: &str) -> u64 {
-    bpe_openai::o200k_base().count(text) as u64
+    endmark_context::count::Family::O200k.tokens(text)
 }
 
 fn scaled(number: u64, to: u64, from: u64) -> u64 {

@@ -15,7 +15,7 @@ pub(in crate::commands) struct Asked {
 
 /// Tokens as today's OpenAI models count them; others are within a few percent of it for code and English.
 fn tokens(text: &str) -> usize {
-    bpe_openai::o200k_base().count(text)
+    usize::try_from(endmark_context::count::Family::O200k.tokens(text)).unwrap_or(usize::MAX)
 }
 
 /// A number of tokens.

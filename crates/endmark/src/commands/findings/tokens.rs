@@ -12,6 +12,6 @@ impl O200kBase {
 
 impl CountTokens for O200kBase {
     fn count(&self, text: &str) -> u64 {
-        bpe_openai::o200k_base().count(text) as u64
+        endmark_context::count::Family::O200k.tokens(text)
     }
 }

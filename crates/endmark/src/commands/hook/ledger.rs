@@ -92,5 +92,5 @@ fn message(line: &str) -> Option<Value> {
 }
 
 fn tokens(text: &str) -> u64 {
-    bpe_openai::o200k_base().count(text) as u64
+    endmark_context::count::Family::O200k.tokens(text)
 }
