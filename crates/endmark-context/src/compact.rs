@@ -88,6 +88,18 @@ pub fn compact_told(conversation: &Conversation<'_>, policy: &Policy, told: &Tol
 }
 
 fn compacted(conversation: &Conversation<'_>, policy: &Policy, told: Option<&Told>) -> Compacted {
+    match machine(conversation, policy, told) {
+        Ok(machine) => machine.run(),
+        Err(history) => Compacted::nothing(history, NotMade::BelowTrigger),
+    }
+}
+
+/// What compacts a conversation, where the policy asks for it; else the tokens of its history.
+fn machine<'m>(
+    conversation: &'m Conversation<'m>,
+    policy: &'m Policy,
+    told: Option<&'m Told>,
+) -> Result<Machine<'m>, u64> {
     let sizes = Sizes::of(conversation, policy.count);
     let pairs = Pairs::of(conversation);
     let fixed = Fixed::of(conversation, &pairs);
@@ -103,10 +115,10 @@ fn compacted(conversation: &Conversation<'_>, policy: &Policy, told: Option<&Tol
         None => measured >= policy.trigger_tokens,
     };
     if !is_due {
-        return Compacted::nothing(history, NotMade::BelowTrigger);
+        return Err(history);
     }
-    let machine = Machine { conversation, policy, sizes, pairs, fixed, history, budget, told };
-    machine.run()
+    let beside = whole - history;
+    Ok(Machine { conversation, policy, sizes, pairs, fixed, history, beside, budget, told })
 }
 
 /// What a conversation was about, within so many tokens: the anchors of all of it, for an agent that condenses its
@@ -123,6 +135,7 @@ pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count
         pairs,
         fixed,
         history,
+        beside: 0,
         budget: room_tokens,
         told: None,
     };
@@ -158,6 +171,15 @@ fn condensed_before(fixed: &Fixed, sizes: &Sizes) -> u64 {
     fixed.summaries.iter().map(more).sum()
 }
 
+/// What is known of a conversation, however much of it stays.
+struct Material {
+    relevance: Relevance,
+    /// The anchors of each turn.
+    found: Vec<Vec<Anchor>>,
+    /// What the anchors of all turns before each cost.
+    anchors_before: Vec<u64>,
+}
+
 struct Machine<'m> {
     conversation: &'m Conversation<'m>,
     policy: &'m Policy,
@@ -165,37 +187,80 @@ struct Machine<'m> {
     pairs: Pairs,
     fixed: Fixed,
     history: u64,
+    /// What the request has beside its history.
+    beside: u64,
     budget: u64,
     /// What happened, where a model tells it.
     told: Option<&'m Told>,
 }
 
 impl Machine<'_> {
+    /// Where what comes out would be compacted further at once, so much less stays right away: what was compacted is not
+    /// compacted again before something has come.
     fn run(&self) -> Compacted {
+        let material = self.material();
+        let mut keep = self.policy.keep_turns.max(1);
+        loop {
+            let (plan, compacted) = self.attempt(keep, &material);
+            let kept = self.conversation.turns.len().saturating_sub(plan.tail);
+            let fewer = kept.min(keep).saturating_sub(1);
+            if fewer == 0 || compacted.edits.is_empty() || self.is_settled(&compacted) {
+                return compacted;
+            }
+            keep = fewer;
+        }
+    }
+
+    /// Whether nothing would be done with what a compaction came to.
+    fn is_settled(&self, compacted: &Compacted) -> bool {
+        let after = compacted.receipt.tokens_after;
+        let is_due = match (self.policy.keep_share, self.policy.mode) {
+            (Some(_), _) => after > self.budget,
+            (None, Mode::Window) => after >= self.policy.trigger_tokens,
+            (None, Mode::Emergency) => after + self.beside >= self.policy.trigger_tokens,
+        };
+        if !is_due {
+            return true;
+        }
+        let Ok(changes) = Changes::of(self.conversation, &compacted.edits) else { return true };
+        let after = changes.applied(self.conversation);
+        machine(&after, self.policy, None).map_or(true, |machine| {
+            let (_, again) = machine.attempt(self.policy.keep_turns.max(1), &machine.material());
+            again.edits.is_empty()
+        })
+    }
+
+    fn material(&self) -> Material {
         let count = self.policy.count;
-        let relevance = Relevance::of(self.conversation);
         let found = self.anchors();
         let (mut all, mut anchors_before) = (Ledger::default(), Vec::with_capacity(found.len()));
         for (turn, anchors) in found.iter().enumerate() {
             anchors_before.push(all.tokens());
             all.absorb(anchors, turn, count);
         }
+        Material { relevance: Relevance::of(self.conversation), found, anchors_before }
+    }
+
+    /// A compaction that leaves so many turns at most.
+    fn attempt(&self, keep: usize, material: &Material) -> (Plan, Compacted) {
+        let count = self.policy.count;
+        let Material { relevance, found, anchors_before } = material;
         let planner = Planner {
             conversation: self.conversation,
             fixed: &self.fixed,
             sizes: &self.sizes,
-            anchors_before: &anchors_before,
+            anchors_before,
             budget: self.budget,
         };
-        let plan = planner.plan(self.policy);
+        let plan = planner.plan(keep, self.policy.keep_turns);
         let stays = self.stays(&plan);
         let folded: Vec<usize> = (0..stays.len()).filter(|turn| !stays[*turn]).collect();
         let mut edits = repair::edits(self.conversation, &self.pairs, &stays);
         let mut visible = self.visible(&stays);
-        let shortened = self.shorten(&planner, &plan, &relevance, &stays, &mut visible, &mut edits);
+        let shortened = self.shorten(&planner, &plan, relevance, &stays, &mut visible, &mut edits);
         let is_new = |turn: &usize| self.fixed.summaries.iter().all(|(own, _)| own != turn);
         if !folded.iter().any(is_new) && shortened == 0 {
-            return Compacted::nothing(self.history, NotMade::NothingToCondense);
+            return (plan, Compacted::nothing(self.history, NotMade::NothingToCondense));
         }
         let mut ledger = Ledger::default();
         for turn in &folded {
@@ -214,7 +279,7 @@ impl Machine<'_> {
             // Where there is hardly room for the ledger, none is for a narrative.
             lines: if self.budget > kept + LEAST_ROOM_TOKENS { &lines } else { &[] },
             ledger: &ledger,
-            relevance: &relevance,
+            relevance,
         };
         let mut written = summary::Written::default();
         if !folded.is_empty() {
@@ -229,13 +294,13 @@ impl Machine<'_> {
             _ => self.history - self.history * LEAST_GAIN_TENTHS / 10,
         };
         if after > limit {
-            return Compacted::nothing(self.history, NotMade::TooLittleGain);
+            return (plan, Compacted::nothing(self.history, NotMade::TooLittleGain));
         }
         let mut receipt = Receipt::of(self.conversation, &folded, self.history, after);
         receipt.shortened_results = shortened;
         receipt.is_over_budget = after > self.budget;
         receipt.anchors = receipt::anchors(&ledger, &written.kept);
-        Compacted { edits, folded, receipt }.checked(self.conversation)
+        (plan, Compacted { edits, folded, receipt }.checked(self.conversation))
     }
 
     /// The anchors of each turn; those of a summary of ours are the ledger that it has.
@@ -330,7 +395,7 @@ impl Machine<'_> {
         let mut kept = 0;
         for (turn, standing) in self.conversation.turns.iter().enumerate().skip(self.fixed.head) {
             for before in changes.inserted(turn) {
-                kept += self.tokens_of(before);
+                kept += self.tokens_of(before, &changes);
             }
             if !stays[turn] || changes.drops_turn(turn) {
                 continue;
@@ -346,11 +411,11 @@ impl Machine<'_> {
         kept + changes
             .inserted(self.conversation.turns.len())
             .iter()
-            .map(|it| self.tokens_of(it))
+            .map(|it| self.tokens_of(it, &changes))
             .sum::<u64>()
     }
 
-    fn tokens_of(&self, message: &Message) -> u64 {
+    fn tokens_of(&self, message: &Message, changes: &Changes) -> u64 {
         let count = self.policy.count;
         TURN_TOKENS
             + match message {
@@ -358,7 +423,9 @@ impl Machine<'_> {
                 Message::Results(results) => results
                     .iter()
                     .map(|result| match result {
-                        NewResult::Moved(place) => self.sizes.part(*place),
+                        NewResult::Moved(place) => {
+                            changes.text(*place).map_or_else(|| self.sizes.part(*place), count)
+                        }
                         NewResult::Absent { text, .. } => count(text),
                     })
                     .sum(),

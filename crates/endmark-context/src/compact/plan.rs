@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::policy::Policy;
 use super::sizes::Sizes;
 use super::summary::{self, Summary};
 use crate::conversation::{Content, Conversation, Pairs, Place, Role};
@@ -131,13 +130,13 @@ pub(super) struct Planner<'p> {
 
 impl Planner<'_> {
     /// The first way that fits, in the order of giving way: the newest turns in full, results among them shortened,
-    /// fewer of them, and at last the open turn alone.
-    pub(super) fn plan(&self, policy: &Policy) -> Plan {
+    /// fewer of them, and at last the open turn alone. At most `most` turns stay; the policy would keep `keep_turns`.
+    pub(super) fn plan(&self, most: usize, keep_turns: usize) -> Plan {
         let last = self.conversation.turns.len();
         let mut plan = Plan::default();
         let mut before = None;
-        for keep in (1..=policy.keep_turns.max(1)).rev() {
-            let tail = self.fixed.begin(last.saturating_sub(keep), policy.keep_turns.max(8));
+        for keep in (1..=most.max(1)).rev() {
+            let tail = self.fixed.begin(last.saturating_sub(keep), keep_turns.max(8));
             if before == Some(tail) {
                 continue;
             }
