@@ -13,6 +13,7 @@ output is paged and searched, a budget raised by its form, and a gateway that ot
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import urllib.error
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -228,6 +230,24 @@ def raise_budget(watched: Watched, place: Place) -> None:
     assert "401500" in shown, shown
 
 
+def revoke_key(watched: Watched, place: Place, axe: str) -> None:
+    """A key is listed without its secret, and lets nobody in once its form was sent."""
+    secret = place.command("keys", "add", "tester", "--models", "gpt-*")["secret"]
+    watched.open("/endmark/keys")
+    watched.check("keys", axe)
+    line = watched.page.locator("tbody tr")
+    cells = line.locator("td").all_text_contents()
+    assert cells == ["tester", "valid", "gpt-*", "none", "never", "Revoke"], cells
+    assert secret not in watched.page.content()
+    with contextlib.suppress(urllib.error.HTTPError):
+        urllib.request.urlopen(f"{place.origin}/endmark/keys/revoke", b"name=tester")
+    assert place.command("keys", "list")["keys"][0]["state"] == "valid", "a form without the token changes nothing"
+    watched.page.click("text=Revoke >> nth=-1")
+    watched.page.wait_for_url("**/endmark/keys")
+    assert line.locator("td").nth(1).text_content() == "revoked"
+    assert place.command("keys", "list")["keys"][0]["state"] == "revoked"
+
+
 def resumed_while_watched(watched: Watched, plain: Watched, place: Place) -> None:
     """The row of a stream turns up in the open list once the stream is whole, and not before."""
     watched.open("/endmark/recoveries?model=watched")
@@ -302,6 +322,7 @@ def browse(place: Place, closed: Place, pictures: Path | None) -> None:
             "usage": "/endmark/usage?by=day",
             "sessions": "/endmark/usage?by=session",
             "budgets": "/endmark/budgets",
+            "keys": "/endmark/keys",
             "compactions": "/endmark/compactions",
             "fleet": "/endmark/runs",
             "run": f"/endmark/runs/{run_id}",
@@ -329,6 +350,7 @@ def browse(place: Place, closed: Place, pictures: Path | None) -> None:
         assert plain.page.text_content("#cut") == str(place.command("report", "--since", "7d")["cut"])
         reader(watched, place, axe)
         raise_budget(watched, place)
+        revoke_key(watched, place, axe)
         resumed_while_watched(watched, plain, place)
         log_in(browser, closed, axe)
         assert not watched.trouble and not first.trouble, (watched.trouble, first.trouble)

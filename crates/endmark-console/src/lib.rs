@@ -2,7 +2,7 @@
 //! `/endmark/api/` and as pages.
 //!
 //! A [`Console`] answers requests for them. It reads a [`Store`](endmark_store::Store), always on a thread of its own, and
-//! changes nothing in it but budgets, by a form.
+//! changes nothing in it but budgets and keys, by forms.
 
 mod access;
 mod answer;

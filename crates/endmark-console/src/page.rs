@@ -3,6 +3,7 @@
 
 mod assets;
 mod budgets;
+mod keys;
 mod layout;
 mod login;
 mod output;
@@ -49,12 +50,14 @@ async fn shown(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>
     let page = match (&head.method, parts) {
         (&Method::POST, ("logout", "")) => return login::log_out(console, &visit.body),
         (&Method::POST, ("budgets", "raise")) => return budgets::raise(console, visit).await,
+        (&Method::POST, ("keys", "revoke")) => return keys::revoke(console, visit).await,
         (&Method::GET | &Method::HEAD, parts) => match parts {
             ("", "") => overview::page(console, visit).await?,
             ("recoveries", "") => recoveries::list(console, store, query).await?,
             ("recoveries", id) => recoveries::one(console, store, query, id).await?,
             ("usage", "") => usage::page(console, store, query).await?,
             ("budgets", "") => budgets::page(console, store, query).await?,
+            ("keys", "") => keys::page(console, store, query).await?,
             ("compactions", "") => output::compactions(console, store, query).await?,
             ("outputs", handle) => output::page(console, store, query, handle).await?,
             ("runs", "") => runs::list(console, store, query).await?,

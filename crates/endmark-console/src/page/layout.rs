@@ -8,11 +8,12 @@ use crate::answer::Failure;
 use crate::console::Console;
 
 /// The pages, by their addresses.
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 7] = [
     ("/endmark/", "Overview"),
     ("/endmark/recoveries", "Recoveries"),
     ("/endmark/usage", "Usage"),
     ("/endmark/budgets", "Budgets"),
+    ("/endmark/keys", "Keys"),
     ("/endmark/compactions", "Compactions"),
     ("/endmark/runs", "Fleet"),
 ];

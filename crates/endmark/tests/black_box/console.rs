@@ -259,6 +259,7 @@ fn pages_show_the_numbers_of_the_commands_and_hostile_words_as_words() {
             "/endmark/usage?by=session&since=1d".to_owned(),
             "/endmark/budgets".to_owned(),
             "/endmark/compactions".to_owned(),
+            "/endmark/keys".to_owned(),
             "/endmark/runs".to_owned(),
             format!("/endmark/runs/{run}"),
             "/endmark/login".to_owned(),

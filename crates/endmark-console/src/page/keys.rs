@@ -1,0 +1,82 @@
+//! The gateway's own keys: which there are, and one taken back. A secret is nowhere to be shown: only its hash is kept. (CX-7)
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use endmark_context::budget::{Period, Unit};
+use endmark_context::dollars;
+use endmark_store::{Key, KeyBudget, KeyError, KeyState, Reader, Store, utc};
+use http::Response;
+use maud::{Markup, html};
+
+use super::layout::{self, moment};
+use super::login;
+use crate::answer::{ConsoleBody, Failure};
+use crate::console::{Console, Visit};
+use crate::query::Query;
+
+/// The address of the page.
+const PLACE: &str = "/endmark/keys";
+
+/// The list, by name.
+pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
+    Query::parse(query, &[])?;
+    let keys = store.read(Reader::keys).await?;
+    let content = html! {
+        @if keys.is_empty() { p { "The gateway has no keys of its own; " code { "endmark keys add" } " makes one." } }
+        @else { (table(console, &keys)) }
+        p { a href="/endmark/usage?by=key" { "What was spent with each" } }
+    };
+    Ok(layout::page(console, PLACE, "Keys", &content))
+}
+
+fn table(console: &Console, keys: &[Key]) -> Markup {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    html! {
+        div.wide tabindex="0" { table {
+            thead { tr {
+                th scope="col" { "Name" } th scope="col" { "State" } th scope="col" { "Models" } th scope="col" { "Budget" }
+                th scope="col" { "Ends" } th scope="col" { "Revoke" }
+            } }
+            tbody { @for key in keys { tr {
+                td { bdi { (key.name) } }
+                td { @match key.state(now) {
+                    KeyState::Valid => span.good { "valid" },
+                    KeyState::Ended => span.bad { "ended" },
+                    KeyState::Revoked => span.bad { "revoked" },
+                } }
+                td { @if key.models.is_empty() { "all" } @else { bdi { (key.models.join(", ")) } } }
+                td { @match key.budget { Some(budget) => (allowance(budget)), None => span.faint { "none" } } }
+                td { @match key.ends_at {
+                    Some(ends_at) => (moment(&utc(ends_at.saturating_mul(1_000)))),
+                    None => "never",
+                } }
+                td { @if key.state(now) == KeyState::Valid {
+                    form method="post" action="/endmark/keys/revoke" {
+                        input type="hidden" name="token" value=(console.access.form_token());
+                        input type="hidden" name="name" value=(key.name);
+                        button aria-label={ "Revoke " (key.name) } { "Revoke" }
+                    }
+                } }
+            } } }
+        } }
+    }
+}
+
+fn allowance(budget: KeyBudget) -> Markup {
+    let limit = match budget.unit {
+        Unit::NanoUsd => format!("${}", dollars(budget.limit)),
+        Unit::Tokens => format!("{} tokens", budget.limit),
+    };
+    html! { (limit) @if budget.period == Period::Ever { " in all" } @else { " per " (budget.period.name()) } }
+}
+
+/// Takes a key back, as `endmark keys revoke`.
+pub(super) async fn revoke(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
+    let form = login::form_of(&visit.body, &["token", "name"])?;
+    console.access.check_form(form.text("token"))?;
+    match visit.store.revoke_key(form.text("name").unwrap_or_default()).await {
+        Ok(()) => Ok(login::go_to(PLACE)),
+        Err(KeyError::Store(error)) => Err(error.into()),
+        Err(error) => Err(Failure::NotFound(error.to_string())),
+    }
+}
