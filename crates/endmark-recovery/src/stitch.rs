@@ -32,6 +32,7 @@ mod register;
 mod restart;
 mod rows;
 mod seam;
+mod settled;
 mod shape;
 mod stream;
 mod survivor;

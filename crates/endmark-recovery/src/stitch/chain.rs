@@ -5,14 +5,13 @@
 
 use endmark_text::{Format, Verdict};
 
-use super::evidence::grammar::{
-    HAIR, NOT_AT_ITS_END, SETTLED_BY_A_HAIR, SETTLED_BY_A_WORD, SETTLED_SLIGHTLY,
-};
-use super::evidence::{IN_DOUBT, SETTLED_AS_ASKED, weight};
+use super::evidence::grammar::NOT_AT_ITS_END;
+use super::evidence::weight;
 use super::identity::identity_of_text;
 use super::joint::Joint;
 use super::plain;
 use super::seam::{AskedFrom, Seam, SeamStyle};
+use super::settled;
 use super::survivor::{self, Survivor};
 use super::units::Reading;
 
@@ -25,10 +24,6 @@ const SPACE_DROPPED: f64 = 1.0;
 /// So many paths are followed.
 const MOST: usize = 8;
 
-/// The share of the evidence that settles a whole chain.
-const SETTLED: f64 = 0.98;
-/// The same where a grammar has accepted all of it.
-const SETTLED_BY_GRAMMAR: f64 = 0.94;
 /// So few bytes said again may be the text's own.
 const LITTLE: usize = 24;
 
@@ -151,11 +146,10 @@ fn needed(joint: &Joint<'_>, survivor: &Survivor) -> f64 {
     let own = &survivor.candidate;
     let begins_anew = joint.initial[own.keep - own.repeated..].starts_with('"');
     match own.repeated {
-        _ if !joint.has_grammar() => SETTLED.max(plain::needed_in_doubt(joint, own)),
-        0 if joint.in_text && !own.glue.is_empty() => SETTLED_SLIGHTLY,
-        1..HAIR if joint.in_text && !begins_anew => SETTLED_BY_A_HAIR,
-        1..LITTLE if !begins_anew => SETTLED_BY_A_WORD,
-        _ => SETTLED_BY_GRAMMAR,
+        _ if !joint.has_grammar() => settled::SURE.max(plain::needed_in_doubt(joint, own)),
+        0 if joint.in_text && !own.glue.is_empty() => settled::SLIGHT,
+        1..LITTLE if !begins_anew => settled::HAIR,
+        _ => settled::LIKELY,
     }
 }
 
@@ -212,13 +206,13 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained>
     };
     let is_shortened = !best.seams.iter().all(|seam| is_wrapper(seam.style));
     let is_asked = best.as_asked && from == AskedFrom::Cut;
-    let needed = if is_asked { SETTLED_AS_ASKED } else { best.needed };
+    let needed = if is_asked { settled::AS_ASKED } else { best.needed };
     for seam in &mut best.seams {
         (seam.confidence, seam.alternatives) = (share, alternatives);
     }
     Some(Chained {
         settled: share >= needed
-            && nothing <= IN_DOUBT * total
+            && nothing <= settled::IN_DOUBT * total
             && !(asked_is_whole && (has_grammar || is_shortened))
             && !best.guessed,
         text: best.text,

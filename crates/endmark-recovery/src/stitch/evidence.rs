@@ -13,17 +13,12 @@ use super::joint::Joint;
 use super::preamble;
 use super::restart;
 use super::seam::{AskedFrom, SeamStyle};
+use super::settled;
 use super::survivor::Survivor;
 use super::units::{Reading, Units};
 
 use looks::NEAR;
 
-/// The share of the evidence that settles a seam.
-const SETTLED: f64 = 0.95;
-/// The share that settles the seam that was asked for: a clean continuation wins ties.
-pub(super) const SETTLED_AS_ASKED: f64 = 0.6;
-/// The share that something else altogether may have at a settled seam.
-pub(super) const IN_DOUBT: f64 = 0.15;
 /// What the story that was asked for is worth, in bits. A prompt is followed less exactly than a prefill.
 const ASKED_AT_CUT: f64 = 3.0;
 const ASKED_AT_TOKEN: f64 = 1.5;
@@ -81,11 +76,11 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
         || doubts::contradicts_what_was_begun(joint, &survivors[best])
         || doubts::forgets_escapes(joint, &survivors[best]);
     let neighbours = doubts::may_be_neighbours(joint, survivors);
-    let needed = if as_asked && !neighbours { SETTLED_AS_ASKED } else { SETTLED };
+    let needed = if as_asked && !neighbours { settled::AS_ASKED } else { settled::LIKELY };
     let needed = grammar::needed(joint, survivors, &identities, best, needed);
     let is_announced = survivors[best].candidate.style == SeamStyle::Preamble;
     let needed = if values.len() == 1 && survivors[best].standing.is_whole() && !is_announced {
-        needed.min(1.0 - IN_DOUBT)
+        needed.min(1.0 - settled::IN_DOUBT)
     } else {
         needed
     };
@@ -94,7 +89,10 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
         best,
         confidence: if joint.lost_character { share.min(0.5) } else { share },
         alternatives: values.len() - 1,
-        settled: reached >= needed && nothing <= IN_DOUBT * total && !joint.lost_character && !shortened,
+        settled: reached >= needed
+            && nothing <= settled::IN_DOUBT * total
+            && !joint.lost_character
+            && !shortened,
         something_else: nothing > weight(least),
         costs,
         nothing: nothing_bits,

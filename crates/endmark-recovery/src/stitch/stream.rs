@@ -11,17 +11,13 @@ use endmark_text::{Format, Verdict};
 
 use super::joint::{Asked, Joint, Readings};
 use super::seam::{AskedFrom, SeamStyle};
-use super::{best, openings, overlap, plain, quotation, tail, units};
+use super::{best, openings, overlap, plain, quotation, settled, tail, units};
 
 /// The first look is taken when so many bytes have come; each further one at twice the length before it.
 const FIRST_LOOK: usize = 96;
 
 /// Behind a seam so many bytes must have been seen at the first look that found it.
 const SEEN_BEHIND: usize = 32;
-
-/// What has flowed cannot be taken back: it needs more than a seam whose whole continuation is there.
-const SETTLED: f64 = 0.985;
-const SETTLED_BY_WHITESPACE: f64 = 0.9999;
 
 /// What repeats the first part for fewer units than this may be the beginning of anything.
 const TELLING: usize = 12;
@@ -162,7 +158,7 @@ impl StitchStream {
         let (best, weighed) = best(&joint)?;
         let candidate = best.candidate;
         // What only white space tells is told by all that follows.
-        let least = if candidate.style == SeamStyle::Whitespace { SETTLED_BY_WHITESPACE } else { SETTLED };
+        let least = if candidate.style == SeamStyle::Whitespace { settled::HAIR } else { settled::SURE };
         let is_settled = weighed.settled && weighed.confidence >= least && !weighed.something_else;
         let is_seen = candidate.start + SEEN_BEHIND <= seen;
         let is_clear = !may_be_a_repetition(&joint)

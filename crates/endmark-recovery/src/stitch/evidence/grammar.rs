@@ -14,6 +14,7 @@ use crate::stitch::predict::{self, Predictor, surprise_of_going_round};
 use crate::stitch::register::{self, Around};
 use crate::stitch::restart;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
+use crate::stitch::settled;
 use crate::stitch::shape::{self, Shape};
 use crate::stitch::survivor::Survivor;
 use crate::stitch::texture::Texture;
@@ -257,21 +258,9 @@ fn reading(joint: &Joint<'_>) -> Reading {
 pub(in crate::stitch) const NOT_AT_ITS_END: f64 = 5.0;
 /// The same where another survivor is at its end.
 const NOT_AT_ITS_END_BUT_OTHERS: f64 = 10.0;
-/// The share that settles a seam that leaves out or adds so little that it may be meant.
-pub(in crate::stitch) const SETTLED_SLIGHTLY: f64 = 0.995;
-/// The share that settles a seam that dots tell, and one that a fence does.
-const SETTLED_BY_DOTS: f64 = 0.985;
-const SETTLED_BY_FENCE: f64 = 0.9;
-/// The share that settles a seam behind words in front, and a clean one that nobody is known to have asked for.
-const SETTLED_BY_WORDS: f64 = 0.985;
-const SETTLED_NOT_ASKED: f64 = 0.97;
 /// So many bytes are little.
 const LITTLE: usize = 16;
-/// The same for a letter or two: digits and doubled letters are everywhere.
-pub(in crate::stitch) const SETTLED_BY_A_HAIR: f64 = 0.9995;
 pub(in crate::stitch) const HAIR: usize = 4;
-/// The same for a word, dots, or a number that may be written anew.
-pub(in crate::stitch) const SETTLED_BY_A_WORD: f64 = 0.9998;
 /// Words in front that are none of the usual ones are as unlikely in front of something else, in bits.
 const UNUSUAL_WORDS: f64 = 5.0;
 /// How unlikely it is that the continuation is none of the stories, in bits.
@@ -353,14 +342,10 @@ pub(super) fn needed(
     let writes_anew = own.keep < joint.initial.len() && joint.in_text;
     let changes = own.start > own.opening || !own.glue.is_empty() || own.style == SeamStyle::Whitespace;
     let slightly = says_little(joint, own) && (changes || writes_anew);
-    let by_a_hair = own.repeated < HAIR && own.start > own.opening && own.repeated > 0;
     let may_be_asked =
         joint.from == AskedFrom::Cut && joint.in_text && own.repeated == 0 && !own.is_asked(joint);
     let may_be_asked = may_be_asked
         && survivors.iter().any(|other| other.candidate.is_asked(joint) && other.standing.is_whole());
-    let (before, again) = joint.initial[..own.keep].split_at(own.keep - own.repeated);
-    let in_word = before.ends_with(char::is_alphanumeric) && again.starts_with(char::is_alphanumeric);
-    let repeats_words = own.repeated > 0 && !in_word;
     // How often the rows were said again nothing tells.
     let is_other = |other: &Survivor| {
         let rival = &other.candidate;
@@ -371,19 +356,17 @@ pub(super) fn needed(
     };
     let may_go_round = joint.from == AskedFrom::Unknown && !joint.in_text && joint.goes_round(own.repeated);
     match (may_be_clean, slightly) {
-        _ if may_be_anew(joint, survivors, &survivors[best]) => SETTLED_BY_A_WORD.max(usual),
-        _ if may_go_round && survivors.iter().any(is_other) => SETTLED_BY_A_HAIR.max(usual),
-        (true, false) if may_be_asked => SETTLED_SLIGHTLY.max(usual),
-        (true, true) if by_a_hair => SETTLED_BY_A_HAIR.max(usual),
-        // A word said twice may be the text's own, and so may dots.
-        (true, true) if repeats_words || own.style == SeamStyle::Ellipsis => SETTLED_BY_A_WORD.max(usual),
-        (true, true) if own.repeated > 0 => SETTLED_BY_A_HAIR.max(usual),
-        (true, true) => SETTLED_SLIGHTLY.max(usual),
-        (true, _) if own.style == SeamStyle::Ellipsis && joint.in_text => SETTLED_BY_A_HAIR.max(usual),
-        _ if own.style == SeamStyle::Ellipsis => SETTLED_BY_DOTS.max(usual),
-        _ if own.fenced && own.repeated == 0 => SETTLED_BY_FENCE.min(usual),
-        _ if own.style == SeamStyle::Preamble => SETTLED_BY_WORDS.max(usual),
-        _ if joint.from == AskedFrom::Unknown && own.is_clean => SETTLED_NOT_ASKED.max(usual),
+        _ if may_be_anew(joint, survivors, &survivors[best]) => settled::HAIR.max(usual),
+        _ if may_go_round && survivors.iter().any(is_other) => settled::HAIR.max(usual),
+        (true, false) if may_be_asked => settled::SLIGHT.max(usual),
+        // A letter, or a word, said twice may be the text's own, and so may dots.
+        (true, true) if own.repeated > 0 || own.style == SeamStyle::Ellipsis => settled::HAIR.max(usual),
+        (true, true) => settled::SLIGHT.max(usual),
+        (true, _) if own.style == SeamStyle::Ellipsis && joint.in_text => settled::HAIR.max(usual),
+        _ if own.style == SeamStyle::Ellipsis => settled::SURE.max(usual),
+        _ if own.fenced && own.repeated == 0 => settled::BY_FENCE.min(usual),
+        _ if own.style == SeamStyle::Preamble => settled::SURE.max(usual),
+        _ if joint.from == AskedFrom::Unknown && own.is_clean => settled::CLEAR.max(usual),
         _ => usual,
     }
 }

@@ -10,25 +10,8 @@ use crate::stitch::evidence::{Weighed, weight};
 use crate::stitch::joint::{Asked, Joint};
 use crate::stitch::register::Around;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
-use crate::stitch::{ellipsis, fence, quotation};
+use crate::stitch::{ellipsis, fence, quotation, settled};
 
-/// The share of the evidence that settles a seam.
-const SETTLED: f64 = 0.985;
-/// The share that settles a seam that a fence tells, one that an announcement and a fence tell, one that the text begun anew tells, and a clean one that was asked
-/// for; and one that only white space tells, or dots.
-const SETTLED_BY_FENCE: f64 = 0.9;
-const SETTLED_BY_WORDS_AND_FENCE: f64 = 0.96;
-const SETTLED_BY_RESTART: f64 = 0.97;
-const SETTLED_AS_ASKED: f64 = 0.93;
-/// The share that settles a clean seam without a remark behind it: of last lines that read so 98 of 100 are remarks.
-const SETTLED_BY_ADDRESS: f64 = 0.94;
-const SETTLED_BY_WHITESPACE: f64 = 0.999;
-const SETTLED_BY_DOTS: f64 = 0.99;
-/// The share that settles a seam that leaves out a word or two for repeated, and one that does so in a fence.
-const SETTLED_SLIGHTLY: f64 = 0.998;
-const SETTLED_BY_A_WORD: f64 = 0.9999;
-/// The share with which a clean seam that was asked for wins over a likelier one.
-const TIED_AS_ASKED: f64 = 0.13;
 /// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
 const TELLING: usize = 20;
 /// So few bytes are a letter or two.
@@ -175,23 +158,22 @@ fn needed(joint: &Joint<'_>, best: &Candidate) -> f64 {
     // Who was not asked at the cut says with dots that something is left out.
     let begins_with_dots = joint.from != AskedFrom::Cut && ellipsis::after(joint.continuation).is_some();
     match (best.is_clean, joint.from, best.style) {
-        (true, ..) if begins_with_dots => SETTLED_BY_WHITESPACE,
-        (true, AskedFrom::Cut, _) if is_wrapped_code(joint) => SETTLED,
-        (true, AskedFrom::Cut | AskedFrom::Token, _) => SETTLED_AS_ASKED,
-        (_, _, SeamStyle::Fence) if !is_slight => SETTLED_BY_FENCE,
-        (_, _, SeamStyle::Preamble) if is_spaced(joint, best) => SETTLED_BY_WHITESPACE,
-        (_, _, SeamStyle::Preamble) if best.fenced && may_be_own => SETTLED,
-        (_, _, SeamStyle::Preamble) if best.fenced && !is_slight => SETTLED_BY_WORDS_AND_FENCE,
-        (_, _, SeamStyle::Fence) if joint.format != Format::Tags => SETTLED_BY_A_WORD,
-        _ if repeats_white_space(joint, best) => SETTLED_BY_WHITESPACE,
-        (_, _, SeamStyle::Overlap) if is_slight => SETTLED_SLIGHTLY,
-        (_, _, SeamStyle::Restart) if best.end < joint.continuation.trim_end().len() => SETTLED_BY_ADDRESS,
-        (_, _, SeamStyle::Restart) => SETTLED_BY_RESTART,
-        (_, _, SeamStyle::Remark) => SETTLED_BY_ADDRESS,
-        (_, _, SeamStyle::Whitespace) => SETTLED_BY_WHITESPACE,
-        (_, _, SeamStyle::Ellipsis) if is_spaced_behind_dots(joint, best) => SETTLED_BY_WHITESPACE,
-        (_, _, SeamStyle::Ellipsis) => SETTLED_BY_DOTS,
-        _ => SETTLED,
+        (true, ..) if begins_with_dots => settled::SLIGHT,
+        (true, AskedFrom::Cut, _) if is_wrapped_code(joint) => settled::SURE,
+        (true, AskedFrom::Cut | AskedFrom::Token, _) => settled::LIKELY,
+        (_, _, SeamStyle::Fence) if !is_slight => settled::BY_FENCE,
+        (_, _, SeamStyle::Preamble) if is_spaced(joint, best) => settled::SLIGHT,
+        (_, _, SeamStyle::Preamble) if best.fenced && may_be_own => settled::SURE,
+        (_, _, SeamStyle::Preamble) if best.fenced && !is_slight => settled::LIKELY,
+        (_, _, SeamStyle::Fence) if joint.format != Format::Tags => settled::HAIR,
+        _ if repeats_white_space(joint, best) => settled::SLIGHT,
+        (_, _, SeamStyle::Overlap) if is_slight => settled::SLIGHT,
+        (_, _, SeamStyle::Restart) if best.end < joint.continuation.trim_end().len() => settled::LIKELY,
+        (_, _, SeamStyle::Restart) => settled::CLEAR,
+        (_, _, SeamStyle::Remark) => settled::LIKELY,
+        (_, _, SeamStyle::Whitespace) => settled::SLIGHT,
+        (_, _, SeamStyle::Ellipsis) if is_spaced_behind_dots(joint, best) => settled::SLIGHT,
+        _ => settled::SURE,
     }
 }
 
@@ -201,9 +183,9 @@ pub(super) fn needed_in_doubt(joint: &Joint<'_>, story: &Candidate) -> f64 {
     let begins_with_dots = joint.from != AskedFrom::Cut && ellipsis::after(joint.continuation).is_some();
     let by_white_space = is_spaced_behind_dots(joint, story) || story.is_clean && begins_with_dots;
     match story.style {
-        _ if by_white_space => SETTLED_BY_WHITESPACE,
-        SeamStyle::Overlap if story.repeated < HAIR && is_slight => SETTLED_BY_A_WORD,
-        SeamStyle::Overlap if is_slight => SETTLED_SLIGHTLY,
+        _ if by_white_space => settled::SLIGHT,
+        SeamStyle::Overlap if story.repeated < HAIR && is_slight => settled::HAIR,
+        SeamStyle::Overlap if is_slight => settled::SLIGHT,
         _ => 0.0,
     }
 }
@@ -321,7 +303,7 @@ fn shortens_slightly(joint: &Joint<'_>, story: &Candidate) -> bool {
 /// in the middle of a word, is no matter of ties.
 fn least_share(likelier: &Candidate) -> f64 {
     let is_shortened = likelier.repeated == 0 && likelier.start > 0 || likelier.style == SeamStyle::Remark;
-    if is_shortened { 0.5 } else { TIED_AS_ASKED }
+    if is_shortened { 0.5 } else { settled::TIED }
 }
 
 /// Whether the seam of a story differs from the clean one by nothing but whitespace.
