@@ -7,7 +7,7 @@ use super::join::{Member, groups, joined};
 use super::loss::{Loss, New, count_new};
 use super::named_run::{NamedRun, in_order_of_runs, named_for};
 use super::recovery::{Assignment, Recovery, RecoveryPolicy, RecoveryState, Run};
-use super::transcript::{AgentResult, Cut, FindingState, letters};
+use super::transcript::{AgentResult, FindingState, letters};
 
 /// A result, and where it came from.
 #[derive(Debug, Clone)]
@@ -96,7 +96,7 @@ impl Merged {
                 let named = NamedRun::of(origin, &agent.assignment().agent_id);
                 let is_behind = |run: &Run| named.is_some_and(|named| named.is_behind(run));
                 if agent.next().is_some_and(is_behind) {
-                    agent.ended(Cut::Severe, Vec::new());
+                    agent.unheard();
                 }
                 agent.handed_over(result);
             }
@@ -104,7 +104,7 @@ impl Merged {
         }
         if !team.is_running {
             for agent in agents.iter_mut().filter(|agent| agent.past().is_empty()) {
-                agent.ended(Cut::Severe, Vec::new());
+                agent.unheard();
             }
         }
         let of_team = team.agents.len();

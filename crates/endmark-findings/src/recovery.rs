@@ -79,6 +79,8 @@ pub struct PastRun {
     pub run: Run,
     /// How it came; severe too where nothing came at all.
     pub cut: Cut,
+    /// Whether anything was handed over at all.
+    pub is_heard: bool,
     /// What it has left open.
     pub remaining: Vec<String>,
 }
@@ -224,6 +226,15 @@ impl Recovery {
 
     /// Takes how the run that was to be made has ended, and what a mild cut leaves open: all of it if nothing is said.
     pub fn ended(&mut self, cut: Cut, remaining: Vec<String>) {
+        self.over(cut, remaining, true);
+    }
+
+    /// Takes that nothing has come of the run that was to be made: all of it is open.
+    pub fn unheard(&mut self) {
+        self.over(Cut::Severe, Vec::new(), false);
+    }
+
+    fn over(&mut self, cut: Cut, remaining: Vec<String>, is_heard: bool) {
         let Some(run) = self.run.take() else { return };
         self.declared = None;
         let remaining = match cut {
@@ -231,7 +242,7 @@ impl Recovery {
             Cut::Mild if !remaining.is_empty() => remaining,
             Cut::Mild | Cut::Severe => run.dimensions.clone(),
         };
-        self.past.push(PastRun { run: run.clone(), cut, remaining: remaining.clone() });
+        self.past.push(PastRun { run: run.clone(), cut, is_heard, remaining: remaining.clone() });
         // Behind an emergency agent nothing comes, and who was not asked is not asked again.
         if cut == Cut::Severe && !matches!(run.kind, RunKind::Emergency | RunKind::Unasked) {
             let (again, never): (Vec<String>, Vec<String>) =

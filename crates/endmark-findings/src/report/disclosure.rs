@@ -9,6 +9,9 @@ use crate::merge::{Handed, Merged};
 use crate::recovery::{Recovery, RecoveryState, RunKind};
 use crate::transcript::letters;
 
+/// How a run ended of which nothing was handed over.
+pub(super) const UNHEARD: &str = "unheard";
+
 /// What may be missing from a report, and why (AR-6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -59,7 +62,7 @@ pub struct RunDisclosure {
     pub round: u32,
     /// What it was to look into.
     pub dimensions: Vec<String>,
-    /// `whole`, `mild` or `severe`.
+    /// `whole`, `mild` or `severe`; `unheard` where nothing was handed over.
     pub cut: &'static str,
 }
 
@@ -69,6 +72,8 @@ pub struct RunDisclosure {
 pub struct Unrecovered {
     /// How many.
     pub count: usize,
+    /// Whether a run is still to be made that may bring some of them.
+    pub is_open: bool,
     /// Whether it may be more, because nothing says how many there were, or which of them a later round repeats.
     pub at_least: bool,
     /// How it is known: `checkpoint`, `declared_findings`, `highest_id`.
@@ -115,6 +120,7 @@ impl Disclosure {
         for agent in &truncated_agents {
             unrecovered.count += agent.unrecovered.count;
             unrecovered.at_least |= agent.unrecovered.at_least;
+            unrecovered.is_open |= agent.unrecovered.is_open;
             unrecovered.basis.extend(&agent.unrecovered.basis);
         }
         unrecovered.basis.sort_unstable();
@@ -196,6 +202,7 @@ fn of_agent(
     let is_open = agent.state() != RecoveryState::Recovered;
     let unrecovered = Unrecovered {
         count: loss.count,
+        is_open: agent.state() == RecoveryState::Pending,
         at_least: loss.is_doubtful || is_open && (!loss.is_known || handed.is_empty()),
         basis: loss.basis.iter().map(|basis| basis.name()).collect(),
     };
@@ -210,7 +217,7 @@ fn of_agent(
         kind: past.run.kind,
         round: past.run.round,
         dimensions: past.run.dimensions.clone(),
-        cut: past.cut.name(),
+        cut: if past.is_heard { past.cut.name() } else { UNHEARD },
     });
     Some(AgentDisclosure {
         agent_id: Some(agent.assignment().agent_id.clone()),
@@ -226,6 +233,7 @@ impl AgentDisclosure {
     /// What happened, in a few words behind "the result of agent x".
     pub fn what_happened(&self) -> &'static str {
         match self.runs.iter().map(|run| run.cut).find(|cut| *cut != "whole") {
+            Some(UNHEARD) if self.runs.iter().all(|run| run.cut == UNHEARD) => "was not heard of",
             Some(_) => "was truncated",
             None if self.runs.is_empty() => "has not come yet",
             None => "is not complete",
@@ -252,6 +260,7 @@ fn of_nobody(handed: &Handed) -> AgentDisclosure {
         gaps: result.dimensions.clone(),
         unrecovered: Unrecovered {
             count,
+            is_open: false,
             at_least: expected.is_none_or(|expected| count == 0 && expected.basis != Basis::Declared),
             basis: expected.filter(|_| count > 0).map(|expected| expected.basis.name()).into_iter().collect(),
         },

@@ -4,6 +4,7 @@ mod literal;
 
 use std::fmt::Write;
 
+use super::disclosure::UNHEARD;
 use super::{AgentDisclosure, Disclosure, FinalReport, ReportedFinding, Unrecovered};
 use crate::escapes::visible;
 use crate::write::{fence_around, one_line};
@@ -99,19 +100,21 @@ fn write_agent(text: &mut String, agent: &AgentDisclosure) {
 fn cut_in_words(cut: &str) -> &'static str {
     match cut {
         "whole" => "whole",
+        UNHEARD => "not heard of",
         "mild" => "truncated, complete findings kept",
         _ => "truncated, all discarded",
     }
 }
 
-/// `3, by declared_findings`, or `at least 2`.
+/// `3, by declared_findings`, or `at least 2 so far` while a run is still to be made.
 pub(super) fn number(unrecovered: &Unrecovered) -> String {
-    match (unrecovered.at_least, unrecovered.basis.is_empty()) {
-        (true, true) => format!("at least {}", unrecovered.count),
-        (true, false) => format!("at least {}, by {}", unrecovered.count, unrecovered.basis.join(", ")),
-        (false, true) => unrecovered.count.to_string(),
-        (false, false) => format!("{}, by {}", unrecovered.count, unrecovered.basis.join(", ")),
-    }
+    let at_least = if unrecovered.at_least { "at least " } else { "" };
+    let so_far = if unrecovered.is_open { " so far" } else { "" };
+    let basis = match unrecovered.basis.as_slice() {
+        [] => String::new(),
+        basis => format!(", by {}", basis.join(", ")),
+    };
+    format!("{at_least}{}{so_far}{basis}", unrecovered.count)
 }
 
 fn write_dimensions(text: &mut String, disclosure: &Disclosure) {

@@ -529,7 +529,10 @@ fn an_agent_of_the_team_that_hands_nothing_over_is_disclosed() {
     let report = merged.report();
     let silent = &report.disclosure().truncated_agents()[0];
     assert_eq!((silent.agent_id.as_deref(), silent.recovery), (Some("silent"), RecoveryState::Pending));
-    assert!(silent.unrecovered.at_least);
+    assert!(silent.unrecovered.at_least && silent.unrecovered.is_open);
+    assert_eq!((silent.what_happened(), silent.runs[0].cut), ("was not heard of", "unheard"));
+    let row = "| silent | first, round 1: not heard of | still to be done | c | at least 0 so far |";
+    assert!(report.markdown().contains(row), "{}", report.markdown());
     assert_eq!(merged.agents()[1].next().unwrap().max_turns, Some(4));
 }
 
