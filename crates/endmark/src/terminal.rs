@@ -1,6 +1,8 @@
 //! What is shown, and where: answers on standard output, everything else on standard error.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use endmark_envelope::{Answering, Envelope, ErrorBody, Warning, WriteError};
@@ -30,6 +32,14 @@ pub(crate) struct Terminal {
 pub(crate) struct Painter {
     is_on: bool,
 }
+
+/// The sequences that a [`Painter`] writes.
+const COLOURS: [&str; 6] = ["\x1b[1;32m", "\x1b[1;31m", "\x1b[1;33m", "\x1b[1m", "\x1b[2m", "\x1b[0m"];
+
+/// Characters that change in which direction what follows is shown, or end a line: the marks, embeddings, overrides and
+/// isolates of Unicode Standard Annex 9, and the separators of lines and paragraphs.
+const DIRECTIONS: [RangeInclusive<char>; 4] =
+    ['\u{61c}'..='\u{61c}', '\u{200e}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
 
 /// What a colour means. Everything can be read without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,11 +111,12 @@ impl Terminal {
             let _right = Answering::claim_or_wait();
             return written(document.write_to(&mut io::stdout().lock()), exit);
         }
+        let text = match io::stdout().is_terminal() {
+            true => Cow::Owned(at_terminal(&answer.text)),
+            false => Cow::Borrowed(answer.text.as_str()),
+        };
         let mut output = io::stdout().lock();
-        output
-            .write_all(answer.text.as_bytes())
-            .and_then(|()| output.flush())
-            .map_err(CommandError::Write)?;
+        output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(CommandError::Write)?;
         for warning in &answer.warnings {
             let field = warning.field.as_ref().map(|field| format!("`{field}`: ")).unwrap_or_default();
             // A marker in the text may have had no room for it.
@@ -196,14 +207,43 @@ pub(crate) fn in_lines(text: &str) -> String {
     text.split('\n').map(in_one_line).collect::<Vec<_>>().join("\n")
 }
 
-/// A character as it can be shown: control characters by their escape.
+/// A text as a terminal is to show it: nothing in it acts but its lines, tabs and the colours of a [`Painter`], and it ends
+/// with a line, so that the prompt begins one.
+fn at_terminal(text: &str) -> String {
+    let mut shown = in_colours(text);
+    if !shown.is_empty() && !shown.ends_with('\n') {
+        shown.push('\n');
+    }
+    shown
+}
+
+/// A text with nothing in it that a terminal would act upon but lines, tabs and colours.
+fn in_colours(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let colour = COLOURS.iter().find(|colour| rest.starts_with(**colour));
+        let length = colour.map_or(character.len_utf8(), |colour| colour.len());
+        let (one, others) = rest.split_at(length);
+        match character {
+            _ if colour.is_some() => shown.push_str(one),
+            '\n' | '\t' => shown.push(character),
+            _ => shown.extend(visible(character)),
+        }
+        rest = others;
+    }
+    shown
+}
+
+/// A character as it can be shown: by its escape, if it is a control character or changes the direction of what follows.
 fn visible(character: char) -> Vec<char> {
-    if character.is_control() { character.escape_default().collect() } else { vec![character] }
+    let acts = character.is_control() || DIRECTIONS.iter().any(|range| range.contains(&character));
+    if acts { character.escape_default().collect() } else { vec![character] }
 }
 
 /// Writes one message to standard error.
 fn say(message: &str) {
-    standard_error::write(format!("{message}\n").into_bytes());
+    standard_error::write(format!("{}\n", in_colours(message)).into_bytes());
 }
 
 #[cfg(test)]
@@ -214,6 +254,21 @@ mod tests {
     fn what_a_model_wrote_cannot_command_the_terminal() {
         assert_eq!(in_one_line("a\x1b[2Jb\nc\u{9b}é"), "a\\u{1b}[2Jb\\nc\\u{9b}é");
         assert_eq!(in_lines("a\r\nb\tc"), "a\\r\nb\\tc");
+        assert_eq!(in_one_line("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
+        assert_eq!(
+            at_terminal("\x1b[1;31ma\x1b[0m\tb\x1b[2J\x1b]0;x\x07"),
+            "\x1b[1;31ma\x1b[0m\tb\\u{1b}[2J\\u{1b}]0;x\\u{7}\n"
+        );
+        assert_eq!((at_terminal(""), at_terminal("a\n")), (String::new(), "a\n".to_owned()));
+    }
+
+    #[test]
+    fn every_colour_is_known_where_texts_are_shown() {
+        let painter = Painter { is_on: true };
+        for paint in [Paint::Good, Paint::Bad, Paint::Doubt, Paint::Strong, Paint::Faint] {
+            let text = painter.paint(paint, "a");
+            assert_eq!(in_colours(&text), text);
+        }
     }
 
     fn environment(variables: &[(&str, &str)]) -> Environment {

@@ -63,6 +63,23 @@ fn serving_begins_with_where_it_listens_and_logs_in_colours() {
 }
 
 #[test]
+fn a_text_drives_no_terminal_and_ends_with_a_line() {
+    let text = "a\u{202e}b\u{1b}[2Jc\u{9b}d";
+    let place = Place::new().with_file("text.txt", text);
+    let (mut screen, process) = terminal();
+    let mut command = place.command(&["cap", "--no-store", "text.txt"]);
+    command.stdin(Stdio::null()).stdout(process).stderr(Stdio::null());
+    let mut cap = command.spawn().unwrap();
+    drop(command);
+    let mut said = String::new();
+    until(&mut screen, &mut said, "\0");
+    assert_eq!(cap.wait().unwrap().code(), Some(0));
+    assert_eq!(said, "a\\u{202e}b\\u{1b}[2Jc\\u{9b}d\r\n");
+    // A program gets every byte as it is.
+    assert_eq!(place.run(&["cap", "--no-store", "text.txt"]).output, text);
+}
+
+#[test]
 fn watched_runs_are_a_table_that_is_drawn_over_itself() {
     let script = "while ! [ -e go ]; do sleep 0.1; done\nprintf '# Report\\n\\n## Summary\\n\\nAll is well.\\n' > report.md\n";
     let place = agent_run::place("agent.sh", script);
