@@ -32,7 +32,7 @@ pub use form::{FindingForm, ResultForm};
 pub use location::{LineRange, Location, Place};
 pub use merge::{Handed, Merged, MergedFinding, Team};
 pub use progress::{CHECKPOINT_TURNS, MissingCheckpoints, missing_checkpoints};
-pub use protocol::Protocol;
+pub use protocol::{Protocol, ProtocolForm};
 pub use read::read;
 pub use recovery::{
     Assignment, MOST_FINDINGS_OF_RETRY, NOT_NAMED, PastRun, Recovery, RecoveryPolicy, RecoveryState, Run,

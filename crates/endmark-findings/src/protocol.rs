@@ -2,12 +2,26 @@
 
 use std::fmt::Write;
 
+use serde_json::json;
+
 use super::fit::{SHARE_PERCENT, TOKENS_PER_FINDING, TOKENS_PER_RESULT};
 use super::progress::CHECKPOINT_TURNS;
+
+/// The form that an agent is asked for (AR-1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProtocolForm {
+    /// Lines of `name: value` under `[F001] …`.
+    #[default]
+    Text,
+    /// JSON Lines: a header object, then one finding a line.
+    Jsonl,
+}
 
 /// What the instructions are about, where it is known.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Protocol<'a> {
+    /// The form that is asked for.
+    pub form: ProtocolForm,
     /// The agent's name.
     pub agent_id: Option<&'a str>,
     /// What it is to look into.
@@ -23,11 +37,9 @@ pub struct Protocol<'a> {
 impl Protocol<'_> {
     /// The block for the agent's prompt. Where a transcript repeats it, it is read as a template and not as a result.
     pub fn text(&self) -> String {
-        let agent_id = self.agent_id.unwrap_or("<your agent id>");
-        let dimensions = if self.dimensions.is_empty() {
-            "<what you looked into, with commas between>".to_owned()
-        } else {
-            self.dimensions.join(", ")
+        let form = match self.form {
+            ProtocolForm::Text => self.text_form(),
+            ProtocolForm::Jsonl => self.jsonl_form(),
         };
         let mut text = format!(
             "\
@@ -36,27 +48,7 @@ impl Protocol<'_> {
 Hand over your result in exactly this form, as plain text, once, at the very end:
 
 ===AGENT_RESULT===
-agent_id: {agent_id}
-dimensions: {dimensions}
-declared_findings: <how many findings follow>
-
-[F001] <what is wrong, in one line>
-severity: <Critical, High, Medium, Low or Info>
-cwe: <CWE-number>
-location: <file:line-line>
-source: <where the data comes from>
-sink: <where it does harm>
-flow: <step -> step -> step>
-evidence:
-  <the code, each line indented by two spaces>
-
-===AGENT_RESULT_END===
-
-- Both markers stand alone in their lines. Without the last line your result counts as cut off, so write it always, also
-  where there are no findings.
-- Number the findings [F001], [F002], …, and leave a blank line before each. severity, location, source, sink and evidence
-  are needed; leave out what you do not know rather than guess it.
-
+{form}
 ### Before you write it
 
 1. Count your findings and estimate: tokens = findings x {TOKENS_PER_FINDING} + {TOKENS_PER_RESULT}.
@@ -96,4 +88,72 @@ Every {CHECKPOINT_TURNS} turns print one line, with your numbers and without any
         }
         text
     }
+
+    /// The form in lines, behind its start marker.
+    fn text_form(&self) -> String {
+        let agent_id = self.agent_id.unwrap_or(AGENT_ID);
+        let dimensions = match self.dimensions {
+            [] => "<what you looked into, with commas between>".to_owned(),
+            dimensions => dimensions.join(", "),
+        };
+        format!(
+            "\
+agent_id: {agent_id}
+dimensions: {dimensions}
+declared_findings: {DECLARED}
+
+[F001] {TITLE}
+severity: {SEVERITY}
+cwe: {CWE}
+location: {LOCATION}
+source: {SOURCE}
+sink: {SINK}
+flow: {FLOW}
+evidence:
+  <the code, each line indented by two spaces>
+
+===AGENT_RESULT_END===
+
+- Both markers stand alone in their lines. Without the last line your result counts as cut off, so write it always, also
+  where there are no findings.
+- Number the findings [F001], [F002], …, and leave a blank line before each. severity, location, source, sink and evidence
+  are needed; leave out what you do not know rather than guess it.
+"
+        )
+    }
+
+    /// The form in JSON Lines, behind its start marker.
+    fn jsonl_form(&self) -> String {
+        let agent_id = json!(self.agent_id.unwrap_or(AGENT_ID));
+        let dimensions = match self.dimensions {
+            [] => json!(["<what you looked into, an item each>"]),
+            dimensions => json!(dimensions),
+        };
+        format!(
+            "\
+{{\"agent_id\": {agent_id}, \"dimensions\": {dimensions}, \"declared_findings\": \"{DECLARED}\"}}
+{{\"id\": \"F001\", \"title\": \"{TITLE}\", \"severity\": \"{SEVERITY}\", \"cwe\": \"{CWE}\", \
+\"location\": \"{LOCATION}\", \"source\": \"{SOURCE}\", \"sink\": \"{SINK}\", \"flow\": \"{FLOW}\", \
+\"evidence\": \"<the code, its lines joined by \\n>\"}}
+===AGENT_RESULT_END===
+
+- Both markers stand alone in their lines. Without the last line your result counts as cut off, so write it always, also
+  where there are no findings.
+- Between them stands JSON Lines: first the object with your id, declared_findings as a number, then one object for each
+  finding, F001, F002, …, each whole in one line. severity, location, source, sink and evidence are needed; leave out what
+  you do not know rather than guess it.
+"
+        )
+    }
 }
+
+/// What stands in place of what only the agent knows: between angles, so that it is read as a template.
+const AGENT_ID: &str = "<your agent id>";
+const DECLARED: &str = "<how many findings follow>";
+const TITLE: &str = "<what is wrong, in one line>";
+const SEVERITY: &str = "<Critical, High, Medium, Low or Info>";
+const CWE: &str = "<CWE-number>";
+const LOCATION: &str = "<file:line-line>";
+const SOURCE: &str = "<where the data comes from>";
+const SINK: &str = "<where it does harm>";
+const FLOW: &str = "<step -> step -> step>";

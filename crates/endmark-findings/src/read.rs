@@ -215,6 +215,9 @@ impl Reader {
             }
             Ok(found) => {
                 self.taken_up_to = found.ends;
+                if let Some(block) = &mut self.open {
+                    block.templates += found.templates;
+                }
                 for mut result in found.results {
                     if let Some(block) = &mut self.open {
                         block.take(result, &mut self.remarks);

@@ -2,4 +2,5 @@
 
 mod audit;
 mod every_cut;
+mod json_lines;
 mod round_trip;

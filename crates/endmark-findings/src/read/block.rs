@@ -51,7 +51,7 @@ pub(super) struct Block {
     /// Which of them are rows of a table: what is said of them elsewhere is more.
     of_table: Vec<bool>,
     ids: Numbers,
-    templates: usize,
+    pub(super) templates: usize,
     unread: u32,
     /// How much JSON in it could not be read to its end.
     broken: u32,

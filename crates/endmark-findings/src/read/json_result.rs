@@ -18,6 +18,8 @@ mod words;
 /// A value in which results, or findings alone, were found.
 pub(super) struct Found {
     pub(super) results: Vec<AgentResult>,
+    /// How many of its findings say nothing but what stands for something else.
+    pub(super) templates: usize,
     /// Behind it, in bytes.
     pub(super) ends: usize,
 }
@@ -78,8 +80,10 @@ pub(super) fn results_at(
         // What it says of a cut would be lost.
         AgentResult { begins: Some(begins), unread: u32::from(!is_in_block), ..AgentResult::nothing(ends) }
     });
-    let found = found.into_iter().map(|node| result(node, lines, ends, is_in_block, remarks));
-    Ok(Found { results: answer.into_iter().chain(found).collect(), ends: parsed.ends })
+    let mut templates = 0;
+    let found = found.into_iter().map(|node| result(node, lines, ends, is_in_block, &mut templates, remarks));
+    let results = answer.into_iter().chain(found).collect();
+    Ok(Found { results, templates, ends: parsed.ends })
 }
 
 /// The numbers of findings that stand in no result.
@@ -104,7 +108,9 @@ pub(super) fn position(lines: &[Line<'_>], byte: usize) -> Position {
 
 /// The objects that are results, and in a result the lists of findings.
 fn collect<'a>(node: &'a Node, depth: usize, is_in_block: bool, found: &mut Vec<&'a Node>) {
-    if findings_of(node).is_some() || is_in_block && (is_findings(node) || is_finding(node)) {
+    let is_of_lines =
+        |node: &Node| is_findings(node) || is_finding(node) || is_header(node) || is_begun(node);
+    if findings_of(node).is_some() || is_in_block && is_of_lines(node) {
         found.push(node);
     } else if depth > 0 {
         let items = node.items().unwrap_or_default().iter();
@@ -162,6 +168,9 @@ fn is_by_name(node: &Node) -> bool {
 
 /// What a list of findings has in it, or an object that is by name, or one finding; each with the id that it stands under.
 fn entries(node: &Node) -> Vec<(Option<&str>, &Node)> {
+    if is_header(node) {
+        return Vec::new();
+    }
     if let Some(items) = node.items() {
         return items.iter().map(|item| (None, item)).collect();
     }
@@ -199,6 +208,18 @@ fn is_finding(node: &Node) -> bool {
     keys.filter(|key| key.is_of_finding()).count() >= 2
 }
 
+/// Whether an object is the first line of a result in JSON Lines: it says whose the result is, and nothing of a finding.
+fn is_header(node: &Node) -> bool {
+    let mut keys = node.members().iter().filter_map(|(name, _)| Key::named(name)).peekable();
+    keys.peek().is_some_and(|first| first.is_of_header()) && keys.all(Key::is_of_header)
+}
+
+/// Whether an object begins as a finding does, and is cut before much is said in it.
+fn is_begun(node: &Node) -> bool {
+    let first = node.members().first().filter(|_| !node.is_whole());
+    first.is_some_and(|(name, id)| Key::named(name) == Some(Key::Id) && id.is_whole())
+}
+
 /// Whether an object says how bad a finding is, and most of what there is to say.
 fn is_told(node: &Node) -> bool {
     let keys: Vec<Key> = node.members().iter().filter_map(|(name, _)| Key::named(name)).collect();
@@ -210,6 +231,7 @@ fn result(
     lines: &[Line<'_>],
     ends: Position,
     is_in_block: bool,
+    templates: &mut usize,
     remarks: &mut Remarks,
 ) -> AgentResult {
     let begins = position(lines, node.begins);
@@ -250,9 +272,9 @@ fn result(
             _ => {}
         }
     }
-    let of_result = entries(told.unwrap_or(node));
+    let of_result =
+        if told.is_none() && is_header(node) { Vec::new() } else { entries(told.unwrap_or(node)) };
     let mut findings: Vec<ReadFinding> = Vec::new();
-    let mut numbers = Numbers::default();
     for (name, item) in of_result {
         let place = position(lines, item.begins);
         if !item.members().iter().any(|(_, value)| value.is_whole()) {
@@ -263,11 +285,11 @@ fn result(
             continue;
         }
         let next = u32::try_from(findings.len() + 1).unwrap_or(u32::MAX);
-        if let Some(finding) = finding(item, name, next, lines, remarks) {
-            numbers.add(finding.finding.id.number());
-            findings.push(finding);
-        }
+        let found = finding(item, name, next, lines, remarks);
+        *templates += usize::from(found.is_none());
+        findings.extend(found);
     }
+    let numbers = numbers_of(&findings);
     let cut = match (is_truncated, &agent_id) {
         (false, _) => Cut::Whole,
         // Between markers, the header says whose it is.
@@ -291,6 +313,15 @@ fn result(
         checkpoint: None,
         numbers,
     }
+}
+
+/// The numbers in the ids of findings.
+fn numbers_of(findings: &[ReadFinding]) -> Numbers {
+    let mut numbers = Numbers::default();
+    for read in findings {
+        numbers.add(read.finding.id.number());
+    }
+    numbers
 }
 
 /// How many lists of findings there are beside the one that is read.

@@ -513,6 +513,56 @@ fn the_protocol_is_a_template() {
     assert!(limits.contains("may take 8000, which is 26 findings") && limits.contains("at most 5 findings"));
 }
 
+/// The form in JSON Lines is asked for, and what is handed over in it is read.
+#[test]
+fn the_protocol_asks_for_json_lines() {
+    let place = Place::new();
+    let arguments = [
+        "findings",
+        "protocol",
+        "--form",
+        "jsonl",
+        "--agent",
+        "x",
+        "--dimensions",
+        "a",
+        "--budget-left",
+        "20000",
+    ];
+    let prompt = place.run(&arguments).output;
+    let form: Vec<&str> = prompt.lines().filter(|line| line.starts_with(['{', '='])).collect();
+    assert_eq!((form.len(), prompt.contains("may take 8000")), (4, true), "{prompt}");
+    let filled: Vec<String> = form
+        .iter()
+        .map(|line| {
+            let values = [
+                ("\"<how many findings follow>\"", "1"),
+                ("<Critical, High, Medium, Low or Info>", "High"),
+                ("<file:line-line>", "a.c:1"),
+            ];
+            let filled = values.iter().fold((*line).to_owned(), |line, (from, to)| line.replace(from, to));
+            filled.replace(['<', '>'], "")
+        })
+        .collect();
+    let text = format!("{prompt}\n{}\n", filled.join("\n"));
+    let run = place.run_with_input(&["findings", "check", "--json"], &text);
+    let results = &run.envelope()["data"]["results"];
+    assert_eq!((run.code, results.as_array().unwrap().len()), (0, 1), "{results}");
+    assert_eq!((&results[0]["agent_id"], &results[0]["complete"]), (&"x".into(), &1.into()), "{results}");
+    // Cut behind the first line of two findings.
+    let lines = text.replace("\"declared_findings\": 1", "\"declared_findings\": 2");
+    let cut = &lines[..lines.rfind("===AGENT_RESULT_END").unwrap()];
+    let place = Place::new().with_file("x.txt", cut);
+    let check = place.run(&["findings", "check", "--json", "x.txt"]).envelope();
+    let result = &check["data"]["results"][0];
+    assert_eq!(
+        (&result["cut"], &result["complete"], &result["lost"]),
+        (&"mild".into(), &1.into(), &1.into())
+    );
+    let plan = place.run(&["findings", "plan", "--json", "x.txt"]).envelope();
+    assert_eq!(plan["data"]["runs"][0]["kind"], "supplement", "{plan}");
+}
+
 #[test]
 fn the_json_form_is_read_as_the_text_is() {
     let json = "{\"agent_id\": \"x\", \"findings\": [{\"id\": \"F1\", \"severity\": \"high\", \"location\": \"a.c:1\", \

@@ -38,7 +38,8 @@ Exit codes: 0 it fits; 1 it does not fit even so, or the draft is cut.")]
     #[command(after_help = "\
 Examples:
   endmark findings protocol --agent auth-2 --dimensions 'authentication,session handling' >> prompt.md
-  endmark findings protocol --agent auth-2 --max-turns 13 --max-findings 5 --budget-left 20000")]
+  endmark findings protocol --agent auth-2 --max-turns 13 --max-findings 5 --budget-left 20000
+  endmark findings protocol --agent auth-2 --form jsonl")]
     Protocol(Protocol),
     /// Show how far agents say they have come, and which checkpoints are missing
     #[command(after_help = "\
@@ -132,6 +133,17 @@ pub(crate) struct Protocol {
     /// How many findings it may hand over
     #[arg(long, value_name = "N")]
     pub(crate) max_findings: Option<u32>,
+    /// Which form to ask for: lines of names and values, or JSON Lines with one finding a line
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    #[limits(skip)]
+    pub(crate) form: ProtocolForm,
+}
+
+/// The forms that an agent can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProtocolForm {
+    Text,
+    Jsonl,
 }
 
 /// The arguments of `findings progress`.

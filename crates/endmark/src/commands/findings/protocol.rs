@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::arguments::Protocol;
+use super::arguments::{Protocol, ProtocolForm};
 use crate::answer::{Answer, to_data};
 use crate::error::CommandError;
 
@@ -21,7 +21,12 @@ pub(super) fn run(arguments: &Protocol) -> Result<Answer, CommandError> {
     let dimensions: Vec<String> =
         list.split(',').map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect();
     let agent_id = arguments.agent.as_deref();
+    let form = match arguments.form {
+        ProtocolForm::Text => endmark_findings::ProtocolForm::Text,
+        ProtocolForm::Jsonl => endmark_findings::ProtocolForm::Jsonl,
+    };
     let protocol = endmark_findings::Protocol {
+        form,
         agent_id,
         dimensions: &dimensions,
         budget_left: arguments.budget_left,

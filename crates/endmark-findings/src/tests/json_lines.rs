@@ -1,0 +1,106 @@
+//! The form in JSON Lines: asked for, read, and cut at every byte. (AR-1)
+
+use crate::{AgentResult, Cut, FindingState, Protocol, ProtocolForm, read};
+
+/// In the order in which the form names them.
+fn finding(number: u32) -> String {
+    format!(
+        r#"{{"id": "F{number:03}", "title": "Hole {number} \"with\" {{signs}}", "severity": "High", "cwe": "CWE-89", "location": "src/a.rs:{number}-9", "source": "name", "sink": "query", "flow": "a -> b", "evidence": "q(name);\n===AGENT_RESULT_END===\n[F009] severity: Low"}}"#
+    )
+}
+
+fn written() -> String {
+    let header = r#"{"agent_id": "auth-2", "dimensions": ["keys", "tokens, all"], "declared_findings": 3}"#;
+    let findings = [1, 2, 3].map(finding).join("\n");
+    format!(
+        "[CHECKPOINT] turn:10 findings:1 files_read:4 remaining_dims:keys\n===AGENT_RESULT===\n{header}\n{findings}\n===AGENT_RESULT_END===\n"
+    )
+}
+
+fn only(text: &[u8]) -> AgentResult {
+    let mut results = read(text).results;
+    assert_eq!(results.len(), 1, "{}", String::from_utf8_lossy(text));
+    results.remove(0)
+}
+
+#[test]
+fn a_result_in_json_lines_is_read() {
+    let text = written();
+    let result = only(text.as_bytes());
+    assert_eq!((result.cut, result.agent_id.as_deref()), (Cut::Whole, Some("auth-2")));
+    assert_eq!((result.declared_findings, result.lost()), (Some(3), 0));
+    assert_eq!(result.dimensions[0], "keys");
+    assert_eq!(result.count(FindingState::Complete), 3);
+    let evidence = result.findings[0].finding.evidence.as_ref().unwrap();
+    assert_eq!(evidence.as_str(), "q(name);\n===AGENT_RESULT_END===\n[F009] severity: Low");
+    assert_eq!(result.checkpoint.unwrap().findings, Some(1));
+    assert!(read(text.as_bytes()).remarks.is_empty(), "{:?}", read(text.as_bytes()).remarks);
+}
+
+/// A line that is whole is a complete finding; one that is cut is none, and counted.
+#[test]
+fn a_cut_anywhere_keeps_the_lines_before_it() {
+    let text = written();
+    let whole = only(text.as_bytes());
+    let ends: Vec<usize> =
+        [1, 2, 3].map(|number| text.find(&finding(number)).unwrap() + finding(number).len()).to_vec();
+    let agent_ends = text.find("\"auth-2\"").unwrap() + "\"auth-2\"".len();
+    let header_ends = text.find("\n{\"id\"").unwrap();
+    for cut in 0..text.len() - 1 {
+        let result = only(&text.as_bytes()[..cut]);
+        let shown = &text[..cut];
+        assert_ne!(result.cut, Cut::Whole, "{shown}");
+        assert_eq!(result.cut == Cut::Mild, cut >= agent_ends, "{shown}");
+        if result.cut == Cut::Severe {
+            continue;
+        }
+        let there = ends.iter().filter(|end| **end <= cut).count();
+        let complete: Vec<_> =
+            result.findings.iter().filter(|read| read.state == FindingState::Complete).collect();
+        assert_eq!(complete.len(), there, "{shown}");
+        for (found, original) in complete.iter().zip(&whole.findings) {
+            assert_eq!(found.finding, original.finding, "{shown}");
+        }
+        assert!(result.findings.len() <= there + 1, "{shown}");
+        // What a cut finding says is what the whole one says.
+        if let Some((found, original)) = result.findings.get(there).zip(whole.findings.get(there)) {
+            assert!(found.finding.sink.is_none() || found.finding.sink == original.finding.sink, "{shown}");
+            assert!(
+                found.finding.source.is_none() || found.finding.source == original.finding.source,
+                "{shown}"
+            );
+        }
+        if cut >= header_ends {
+            assert_eq!(result.lost(), 3 - result.kept().count(), "{shown}");
+        }
+    }
+}
+
+/// Where a transcript repeats what was asked for, that is no result; what is filled in is one.
+#[test]
+fn the_form_that_is_asked_for_is_a_template() {
+    for (agent_id, dimensions) in [(None, &[][..]), (Some("auth-2"), &["keys".to_owned()])] {
+        let protocol =
+            Protocol { form: ProtocolForm::Jsonl, agent_id, dimensions, ..Protocol::default() }.text();
+        let alone = read(protocol.as_bytes());
+        assert!(alone.results.iter().all(|result| result.begins.is_none()), "{:?}", alone.results);
+        let both = only(format!("{protocol}\n{}", written()).as_bytes());
+        assert_eq!((both.cut, both.findings.len()), (Cut::Whole, 3));
+        // Each line of the form is JSON.
+        for line in protocol.lines().filter(|line| line.starts_with('{')) {
+            serde_json::from_str::<serde_json::Value>(line).unwrap();
+        }
+    }
+}
+
+/// A line that is no finding is not passed over in silence.
+#[test]
+fn a_line_that_cannot_be_read_is_counted() {
+    let broken = finding(2).replacen("\"title\":", "\"title\"", 1);
+    let text = written().replace(&finding(2), &broken);
+    let result = only(text.as_bytes());
+    assert_eq!((result.count(FindingState::Complete), result.lost() >= 1), (2, true), "{result:?}");
+    let undeclared = text.replace("\"declared_findings\": 3", "\"x\": 3");
+    assert_ne!(undeclared, text);
+    assert!(only(undeclared.as_bytes()).lost() >= 1, "{undeclared}");
+}
