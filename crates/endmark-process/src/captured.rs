@@ -1,6 +1,7 @@
 //! A command whose output is kept, head and tail, and whose standard error goes on to ours. (EN-1)
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
 
 use crate::capture::{Capture, Captured};
 use crate::child::{Hearing, Listener, Plan, run};
@@ -18,6 +19,8 @@ pub struct CaptureLimits {
     pub output: usize,
     /// Of standard error, to ours.
     pub passed_errors: u64,
+    /// Whether all of standard output is copied into a file without a name, too.
+    pub copies_output: bool,
 }
 
 /// How a command ended, and what it said.
@@ -29,6 +32,8 @@ pub struct Ran {
     pub forced: Option<Forced>,
     /// Its standard output.
     pub output: Captured,
+    /// All of its standard output, from its beginning, if it was to be copied; the error is why it is not there.
+    pub copy: Option<io::Result<File>>,
     /// Its standard error.
     pub errors: Captured,
     /// How its standard output was when it was listened to no more.
@@ -40,6 +45,7 @@ pub async fn run_captured(plan: Plan<'_>, limits: CaptureLimits, signals: &mut S
     let mut captures = Captures {
         output: Capture::new(limits.output),
         errors: Capture::new(ERROR_BYTES),
+        copy: limits.copies_output.then(tempfile::tempfile),
         passing: Passing::start(limits.passed_errors)?,
     };
     let ended = run(plan, &mut captures, signals).await?;
@@ -48,6 +54,11 @@ pub async fn run_captured(plan: Plan<'_>, limits: CaptureLimits, signals: &mut S
         end: ended.end,
         forced: ended.forced,
         output: captures.output.finish(),
+        copy: captures.copy.map(|copy| {
+            let mut copy = copy?;
+            copy.seek(SeekFrom::Start(0))?;
+            Ok(copy)
+        }),
         errors: captures.errors.finish(),
         output_left: ended.output_left,
     })
@@ -56,12 +67,19 @@ pub async fn run_captured(plan: Plan<'_>, limits: CaptureLimits, signals: &mut S
 struct Captures {
     output: Capture,
     errors: Capture,
+    copy: Option<io::Result<File>>,
     passing: Passing,
 }
 
 impl Listener for Captures {
     fn output(&mut self, bytes: &[u8]) -> Hearing {
         self.output.push(bytes);
+        // A disk that is full costs the copy and not the run.
+        if let Some(Err(error)) =
+            self.copy.as_mut().and_then(|copy| copy.as_mut().ok()).map(|copy| copy.write_all(bytes))
+        {
+            self.copy = Some(Err(error));
+        }
         Hearing::GoOn
     }
 

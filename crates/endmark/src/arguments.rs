@@ -2,7 +2,6 @@
 
 pub(crate) mod store;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
@@ -15,6 +14,7 @@ use crate::commands::budget::arguments::{Budget, BudgetCommand};
 use crate::commands::cap::arguments::Cap;
 use crate::commands::compact::arguments::Compact;
 use crate::commands::count::arguments::Count;
+use crate::commands::exec::arguments::Exec;
 use crate::commands::findings::arguments::Findings;
 use crate::commands::guard::arguments as guard;
 use crate::commands::hook::arguments as hook;
@@ -188,6 +188,7 @@ Examples:
   endmark exec -- git log -n 20
   endmark exec -- jq .items < reply.json
   endmark exec --manifest notes.toml -- ./notes.py add --title \"$TITLE\" | jq .data
+  endmark exec --cap --max-chars 20000 -- cargo test
 
 git log, jq, curl and sqlite3 are known; any other command has the defaults, or a manifest. It says, in TOML, how large arguments and standard input may be (checked before anything is started), what
 the output is (json, jsonl, text, auto), how it shows that a value was cut, how long the command may take, and what
@@ -504,20 +505,6 @@ pub(crate) struct Resume {
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]
     pub(crate) prompt_context: Option<PathBuf>,
-}
-
-/// The arguments of `exec`.
-#[derive(Debug, Args)]
-pub(crate) struct Exec {
-    /// What is known about the command: limits, output, exit codes; without it, what the program knows itself
-    #[arg(long, value_name = "TOOL.toml")]
-    pub(crate) manifest: Option<PathBuf>,
-    /// Go on with a list behind the page that gave this cursor; the command is run again
-    #[arg(long, value_name = "CURSOR")]
-    pub(crate) cursor: Option<String>,
-    /// The command and its arguments, behind `--`; no shell is between
-    #[arg(value_name = "COMMAND", last = true, required = true)]
-    pub(crate) command: Vec<OsString>,
 }
 
 /// The arguments of `log`.

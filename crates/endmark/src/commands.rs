@@ -9,7 +9,7 @@ pub(crate) mod count;
 mod demo;
 mod detect;
 mod doctor;
-mod exec;
+pub(crate) mod exec;
 pub(crate) mod findings;
 pub(crate) mod guard;
 pub(crate) mod hook;

@@ -30,7 +30,8 @@ impl Input {
         Ok(Self::new(path.into(), Box::new(file)))
     }
 
-    fn new(path: PathBuf, source: Box<dyn Read>) -> Self {
+    /// What stands somewhere else, under a name for errors.
+    pub(crate) fn new(path: PathBuf, source: Box<dyn Read>) -> Self {
         Self { path, reader: BufReader::with_capacity(BUFFER_BYTES, source) }
     }
 

@@ -34,7 +34,9 @@ pub(crate) fn run(context: &Context, arguments: &Cap) -> Result<Outcome, Command
     } else if arguments.no_store {
         capped(input, asked).and_then(|capped| answer(&capped, None)).map(Outcome::from)
     } else {
-        capped_and_kept(input, asked, &mut keeper).map(Outcome::from)
+        capped_and_kept(input, asked, FieldPath::data().key("text"), &mut keeper).and_then(
+            |(capped, handle)| answer(&capped, handle.as_ref().map(Handle::as_str)).map(Outcome::from),
+        )
     };
     keeper.close();
     outcome.map(|outcome| match outcome {
@@ -43,23 +45,28 @@ pub(crate) fn run(context: &Context, arguments: &Cap) -> Result<Outcome, Command
     })
 }
 
-fn reading(asked: Asked) -> Result<Capper, CommandError> {
+fn reading(asked: Asked, called: FieldPath) -> Result<Capper, CommandError> {
     let reading = Capper::new(asked.format, asked.limits).map_err(|error| refused(&error))?;
-    Ok(reading.called(FieldPath::data().key("text")))
+    Ok(reading.called(called))
 }
 
 fn capped(input: Input, asked: Asked) -> Result<Capped, CommandError> {
-    let mut reading = reading(asked)?;
+    let mut reading = reading(asked, FieldPath::data().key("text"))?;
     input.each_chunk(|chunk| reading.push(chunk).map_err(|error| refused(&error)))?;
     reading.finish().map_err(|error| refused(&error))
 }
 
 /// The same, with the full output in the store if anything is left out. One that is refused is kept as well: it may come
 /// from a pipe, and would be lost.
-fn capped_and_kept(input: Input, mut asked: Asked, keeper: &mut Keeper) -> Result<Answer, CommandError> {
+pub(super) fn capped_and_kept(
+    input: Input,
+    mut asked: Asked,
+    called: FieldPath,
+    keeper: &mut Keeper,
+) -> Result<(Capped, Option<Handle>), CommandError> {
     let mut keeping = keeper.begin()?;
     asked.limits.handle = Some(keeping.handle().to_owned());
-    let mut reading = reading(asked)?;
+    let mut reading = reading(asked, called)?;
     let mut pushed = Ok(());
     input.each_chunk(|chunk| {
         if pushed.is_ok() {
@@ -69,10 +76,7 @@ fn capped_and_kept(input: Input, mut asked: Asked, keeper: &mut Keeper) -> Resul
         Ok(())
     })?;
     match pushed.and_then(|()| reading.finish()) {
-        Ok(capped) => {
-            let (capped, handle) = keeping.settle(capped);
-            answer(&capped, handle.as_ref().map(Handle::as_str))
-        }
+        Ok(capped) => Ok(keeping.settle(capped)),
         Err(error) => {
             let handle = keeping.handle().to_owned();
             let error = refused(&error);

@@ -1,6 +1,8 @@
 //! `endmark exec`: any command, with limits, an envelope and honest ends. (EN-1 to EN-5)
 
+pub(crate) mod arguments;
 mod before;
+mod capping;
 
 use std::io;
 use std::time::Instant;
@@ -9,8 +11,10 @@ use endmark_envelope::{Answering, Document, ErrorBody, RESPONSE_TOO_LARGE, Warni
 use endmark_process::{CaptureLimits, End, OutputLeft, Plan, Ran, Signals, Times, run_captured};
 use serde_json::Value;
 
+use arguments::Exec;
+use capping::Capping;
+
 use crate::answer::Outcome;
-use crate::arguments::Exec;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::exec::limits::is_given;
@@ -42,17 +46,22 @@ pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, Comman
         let hint = "`pages = \"data\"` in `[output]` of the manifest names it.";
         return Err(CommandError::input("usage", "the manifest names no list that has pages", hint));
     }
-    let document = runtime.block_on(answer(context, &manifest, arguments));
+    let mut capping = Capping::asked_for(context, arguments)?;
+    let ran = runtime.block_on(ran(context, &manifest, arguments));
     // Whoever still waits for standard input would wait for ever.
     runtime.shutdown_background();
-    let document = document.inspect_err(|_| watch(context, started))?;
+    let document = match ran.inspect_err(|_| watch(context, started))? {
+        Ok(ran) => answer(&manifest, arguments, ran, capping.as_mut()),
+        Err(document) => document,
+    };
+    let hint = capping.map_or_else(|| TOO_LARGE_HINT.to_owned(), Capping::close);
     let document = match paging(&manifest, arguments) {
         Some(paging) if is_listed(&document) => {
             page(document, &paging).unwrap_or_else(|error| failed(error.into()))
         }
         _ => document,
     };
-    write(context, document, &manifest, started).map(Outcome::Streamed)
+    write(context, document, &manifest, &hint, started).map(Outcome::Streamed)
 }
 
 /// Whether an answer is to have the list that pages are of. Behind an error there may be data, or none.
@@ -67,18 +76,23 @@ fn watch(context: &Context, started: Instant) {
     }
 }
 
-async fn answer(context: &Context, manifest: &Manifest, arguments: &Exec) -> Result<Document, CommandError> {
+/// Runs the command; the inner error is the answer that nothing was started.
+async fn ran(
+    context: &Context,
+    manifest: &Manifest,
+    arguments: &Exec,
+) -> Result<Result<Ran, Document>, CommandError> {
     let mut signals = Signals::watch().map_err(|error| system(&error))?;
     let (program, words) = arguments.command.split_first().ok_or_else(|| {
         CommandError::input("usage", "there is no command", "Write it behind `--`: `-- git log`.")
     })?;
     if let Some(Err(error)) = paging(manifest, arguments).map(|paging| paging.check()) {
-        return Ok(failed(error.into()));
+        return Ok(Err(failed(error.into())));
     }
     let name = program.to_string_lossy();
     let stdin = match before::prepare(context, manifest, &arguments.command, &mut signals).await? {
         Ok(stdin) => stdin,
-        Err(error) => return Ok(failed(error)),
+        Err(error) => return Ok(Err(failed(error))),
     };
     let plan = Plan {
         program,
@@ -97,13 +111,20 @@ async fn answer(context: &Context, manifest: &Manifest, arguments: &Exec) -> Res
     let limits = CaptureLimits {
         output: manifest.output.max_captured_bytes,
         passed_errors: if context.terminal.quiet { 0 } else { manifest.max_stderr_bytes },
+        copies_output: arguments.cap,
     };
-    let ran = match run_captured(plan, limits, &mut signals).await {
-        Ok(ran) => ran,
-        Err(error) => return Ok(failed(not_started(&name, &error))),
-    };
+    let ran = run_captured(plan, limits, &mut signals).await;
+    Ok(ran.map_err(|error| failed(not_started(&name, &error))))
+}
+
+/// What a command that ran has to say, and how it ended.
+fn answer(manifest: &Manifest, arguments: &Exec, mut ran: Ran, capping: Option<&mut Capping>) -> Document {
+    let name = arguments.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
     let mut data = output::read(&ran.output, &manifest.output, unended(&ran));
     let error = verdict(manifest, &name, &ran, data.fault.as_ref());
+    if let Some(capping) = capping {
+        data = capping.within(data, &mut ran, manifest.output.kind);
+    }
     output::disclose(&mut data, &manifest.output.fields);
     if ran.output_left != OutputLeft::Closed {
         let message = format!(
@@ -112,7 +133,7 @@ async fn answer(context: &Context, manifest: &Manifest, arguments: &Exec) -> Res
         data.warnings.push(Warning::notice(OUTPUT_LEFT_OPEN, message));
     }
     let Data { value, warnings, .. } = data;
-    Ok(Document { data: value, error, warnings, duration_ms: 0 })
+    Document { data: value, error, warnings, duration_ms: 0 }
 }
 
 /// Why something may be missing behind what a tool wrote, if anything may.
@@ -126,9 +147,9 @@ fn unended(ran: &Ran) -> Option<&'static str> {
     }
 }
 
-/// The list that has pages, if the manifest names one, and the page that is asked for.
+/// The list that has pages, if the manifest names one, and the page that is asked for. What is capped has none.
 fn paging<'a>(manifest: &'a Manifest, arguments: &'a Exec) -> Option<Paging<'a>> {
-    manifest.output.pages.as_ref().map(|list| Paging {
+    manifest.output.pages.as_ref().filter(|_| !arguments.cap).map(|list| Paging {
         list,
         command: &arguments.command,
         cursor: arguments.cursor.as_deref(),
@@ -141,13 +162,14 @@ fn write(
     context: &Context,
     document: Document,
     manifest: &Manifest,
+    too_large_hint: &str,
     started: Instant,
 ) -> Result<Exit, CommandError> {
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let document = Document { duration_ms, ..document };
     let mut document = shortened::within(&document, manifest.output.max_response_bytes);
     if let Some(error) = document.error.as_mut().filter(|error| error.code == RESPONSE_TOO_LARGE) {
-        error.hint = Some(TOO_LARGE_HINT.to_owned());
+        error.hint = Some(too_large_hint.to_owned());
     }
     let exit = Exit::of_code(document.exit_code());
     // The command has done what it does: a signal must not answer in its place that nothing was done.

@@ -1,5 +1,6 @@
 //! What a tool's bytes are as `data`. (EN-1)
 
+mod capped;
 mod cut;
 mod json;
 mod lost;
@@ -11,6 +12,7 @@ use serde_json::Value;
 use super::manifest::{OutputKind, OutputRules};
 use endmark_process::Captured;
 
+pub(crate) use capped::within;
 pub(crate) use cut::Cut;
 
 /// The code of a warning about bytes that are not UTF-8 and were replaced.
@@ -22,6 +24,8 @@ const NO_OUTPUT: &str = "NO_OUTPUT";
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Data {
     pub(crate) value: Value,
+    /// Whether the value is the output itself, as `text` and what stands beside it.
+    is_text: bool,
     pub(crate) warnings: Vec<Warning>,
     /// What is wrong with it, if it is not what it should be.
     pub(crate) fault: Option<Fault>,
@@ -41,7 +45,7 @@ pub(crate) enum Fault {
 impl Data {
     /// Data with nothing wrong.
     fn whole(value: Value) -> Self {
-        Self { value, warnings: Vec::new(), fault: None, cuts: Vec::new() }
+        Self { value, is_text: false, warnings: Vec::new(), fault: None, cuts: Vec::new() }
     }
 }
 
@@ -96,6 +100,9 @@ fn behind(value: &Value, why: &str) -> Option<Cut> {
 /// Tells what was cut in the data: by the rules of the manifest, and by what is known of the capture (EN-3).
 pub(crate) fn disclose(data: &mut Data, rules: &FieldRules) {
     let mut warnings = rules.disclose(&mut data.value);
+    // What was cut on purpose is known to be cut.
+    let is_known = |found: &Warning, known: &Warning| known.code == found.code && known.field == found.field;
+    warnings.retain(|found| !data.warnings.iter().any(|known| is_known(found, known)));
     for cut in &data.cuts {
         let path = cut.path(&data.value);
         let found = warnings.iter().position(|found| found.field.as_ref() == Some(&path));

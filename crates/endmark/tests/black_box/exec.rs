@@ -1,5 +1,6 @@
 //! `endmark exec` around real commands: every answer is one document that Python's `json.loads` reads. (EN-1 to EN-5)
 
+mod capped;
 mod ends;
 mod limits;
 mod pipes;

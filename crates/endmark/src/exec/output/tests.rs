@@ -39,7 +39,7 @@ fn json_is_the_data_and_text_is_its_text() {
     assert_eq!(data("{\"a\":1}\n{\"a\":2}\n", OutputKind::Jsonl).value, json!([{"a": 1}, {"a": 2}]));
     assert_eq!(data("{\"a\":1}\n[2]", OutputKind::Auto).value, json!([{"a": 1}, [2]]));
     assert_eq!(data("42\n", OutputKind::Auto).value, json!({"text": "42\n"}));
-    assert_eq!(data("[not json]", OutputKind::Auto), Data::whole(json!({"text": "[not json]"})));
+    assert_eq!(data("[not json]", OutputKind::Auto).value, json!({"text": "[not json]"}));
     assert_eq!(data("{\"a\":1}", OutputKind::Text).value, json!({"text": "{\"a\":1}"}));
     assert_eq!(data("", OutputKind::Jsonl), Data::whole(json!([])));
     let nothing = data(" \n", OutputKind::Json);

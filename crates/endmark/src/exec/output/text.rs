@@ -50,7 +50,7 @@ pub(super) fn read(captured: &Captured, max_response_bytes: usize) -> Data {
             });
         }
     }
-    Data { cuts, ..Data::whole(Value::Object(members)) }
+    Data { cuts, is_text: true, ..Data::whole(Value::Object(members)) }
 }
 
 /// A beginning, without the character that its end goes through.

@@ -1,0 +1,90 @@
+//! What a command printed, capped before it stands in the envelope, and kept in full. (CX-5)
+
+use std::io::{Cursor, Read};
+
+use endmark_envelope::{FieldPath, Warning};
+use endmark_process::Ran;
+use endmark_store::Handle;
+
+use super::arguments::Exec;
+use super::{TOO_LARGE_HINT, unended};
+use crate::commands::cap::{Asked, Keeper, capped_and_kept, for_hook};
+use crate::context::{Context, configuration_warnings};
+use crate::error::CommandError;
+use crate::exec::manifest::OutputKind;
+use crate::exec::output::{Data, within};
+use crate::input::Input;
+
+/// The code of a warning that an output is not capped although that was asked for.
+const NOT_CAPPED: &str = "NOT_CAPPED";
+
+/// What `--cap` asks for.
+pub(super) struct Capping {
+    asked: Asked,
+    keeper: Keeper,
+    handle: Option<Handle>,
+    warnings: Vec<Warning>,
+}
+
+impl Capping {
+    /// What the arguments ask for, if they do; refused before the command is started.
+    pub(super) fn asked_for(context: &Context, arguments: &Exec) -> Result<Option<Self>, CommandError> {
+        if !arguments.cap {
+            let most = &arguments.most;
+            if most.chars.or(most.bytes).or(most.tokens).is_some() {
+                let message = "`--max-chars`, `--max-bytes` and `--max-tokens` are limits of `--cap`";
+                return Err(CommandError::input("usage", message, "Add `--cap`."));
+            }
+            return Ok(None);
+        }
+        let effective = context.configuration(arguments.store.overrides())?;
+        let settings = &effective.settings;
+        Ok(Some(Self {
+            asked: for_hook(&arguments.most, arguments.max_items, u64::MAX, &settings.cap)?,
+            keeper: Keeper::new(settings),
+            handle: None,
+            warnings: configuration_warnings(&effective),
+        }))
+    }
+
+    /// The data of a command that ran, within the limits. Whatever fails here costs the cap, and no answer.
+    pub(super) fn within(&mut self, mut data: Data, ran: &mut Ran, kind: OutputKind) -> Data {
+        data.warnings.append(&mut self.warnings);
+        match self.capped(data.clone(), ran, kind) {
+            Ok(data) => data,
+            Err(error) => {
+                let message = format!("the output is neither capped nor kept: {error}");
+                data.warnings.push(Warning::notice(NOT_CAPPED, message));
+                data
+            }
+        }
+    }
+
+    fn capped(&mut self, data: Data, ran: &mut Ran, kind: OutputKind) -> Result<Data, CommandError> {
+        let is_all_captured = ran.output.is_whole();
+        let source: Box<dyn Read> = match ran.copy.take() {
+            _ if is_all_captured => Box::new(Cursor::new(ran.output.head.clone())),
+            Some(Ok(file)) => Box::new(file),
+            Some(Err(source)) => return Err(CommandError::Read { path: "the copy of it".into(), source }),
+            None => return Err(CommandError::Bug("there is no copy of the output".to_owned())),
+        };
+        let output = Input::new("the output".into(), source);
+        let (printed, handle) =
+            capped_and_kept(output, self.asked.clone(), FieldPath::data(), &mut self.keeper)?;
+        if !printed.is_cut {
+            return Ok(data);
+        }
+        let mut limits = self.asked.limits.clone();
+        limits.handle = handle.as_ref().map(|handle| handle.as_str().to_owned());
+        self.handle = handle;
+        let data = within(data, is_all_captured, kind, printed, limits, unended(ran));
+        data.map_err(|error| crate::commands::cap::refused(&error))
+    }
+
+    /// Waits until what is kept is safe, and answers what to do about an answer that is too large all the same.
+    pub(super) fn close(self) -> String {
+        self.keeper.close();
+        // It is no longer than the hint it stands for.
+        self.handle.map_or_else(|| TOO_LARGE_HINT.to_owned(), |handle| format!("`endmark read {handle}`"))
+    }
+}

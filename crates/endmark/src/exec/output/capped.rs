@@ -1,0 +1,84 @@
+//! Data within the limits of a cap: small enough for a model, and honest about what is left out. (CX-5)
+
+use endmark_context::cap::{Asked, CapError, Capped, Capper, Format, Limits};
+use endmark_envelope::{FieldPath, Segment, Warning};
+use serde_json::{Map, Value};
+
+use super::super::manifest::OutputKind;
+use super::{Data, behind};
+
+/// The data within these limits. `printed` is the whole output within them, which was read as it came; of JSON it only
+/// counts where the capture has no more than the beginning, since otherwise the data is what the output was read as.
+///
+/// # Errors
+/// [`CapError`] where the limits leave no room.
+pub(crate) fn within(
+    data: Data,
+    is_all_captured: bool,
+    kind: OutputKind,
+    printed: Capped,
+    limits: Limits,
+    unended: Option<&str>,
+) -> Result<Data, CapError> {
+    let is_json = match kind {
+        OutputKind::Json => printed.format == Format::Json,
+        OutputKind::Jsonl => printed.format == Format::JsonLines,
+        OutputKind::Auto => matches!(printed.format, Format::Json | Format::JsonLines),
+        OutputKind::Text => false,
+    };
+    let seen = (is_json && !is_all_captured && data.fault.is_none()).then(|| value_of(&printed)).flatten();
+    let mut data = if let Some(value) = seen {
+        Data {
+            value,
+            is_text: false,
+            cuts: Vec::new(),
+            warnings: joined(data.warnings, printed.warnings),
+            ..data
+        }
+    } else if data.is_text {
+        let text = Map::from_iter([("text".to_owned(), Value::from(printed.text))]);
+        let warnings = joined(data.warnings, printed.warnings.into_iter().map(in_text));
+        // The whole of it was read, whatever the capture has of it.
+        let cuts = data.cuts.into_iter().filter(|cut| cut.original.is_none()).collect();
+        Data { value: text.into(), warnings, cuts, ..data }
+    } else {
+        let mut capper = Capper::new(Asked::Json, limits)?.called(FieldPath::data());
+        capper.push(data.value.to_string().as_bytes())?;
+        let shortened = capper.finish()?;
+        let Some(value) = value_of(&shortened) else { return Ok(data) };
+        // Places further in are others now.
+        let cuts = data.cuts.into_iter().filter(|cut| cut.pointer.is_empty()).collect();
+        Data { value, cuts, warnings: joined(data.warnings, shortened.warnings), ..data }
+    };
+    if let Some(why) = unended.filter(|_| data.cuts.is_empty()) {
+        data.cuts.extend(behind(&data.value, why));
+    }
+    Ok(data)
+}
+
+fn joined(before: Vec<Warning>, more: impl IntoIterator<Item = Warning>) -> Vec<Warning> {
+    before.into_iter().chain(more).collect()
+}
+
+/// A capped text as the value that it is; none where it is none.
+fn value_of(capped: &Capped) -> Option<Value> {
+    let values = serde_json::Deserializer::from_str(&capped.text).into_iter::<Value>();
+    let mut values = values.collect::<Result<Vec<_>, _>>().ok()?;
+    match capped.format {
+        Format::JsonLines => Some(Value::Array(values)),
+        Format::Json => values.pop().filter(|value| value.is_array() || value.is_object()),
+        Format::Text | Format::Csv(_) | Format::Diff | Format::Binary(_) => None,
+    }
+}
+
+/// The warning about a place in the output, which stands in `data.text`.
+fn in_text(warning: Warning) -> Warning {
+    let field = warning.field.as_ref().map(|field| {
+        let below = field.segments().iter().skip(1);
+        below.fold(FieldPath::data().key("text"), |path, segment| match segment {
+            Segment::Key(name) => path.key(name.as_str()),
+            Segment::Index(index) => path.index(*index),
+        })
+    });
+    Warning { field, ..warning }
+}

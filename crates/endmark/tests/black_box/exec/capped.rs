@@ -1,0 +1,106 @@
+//! `exec --cap`: what a command printed is capped in the envelope, and all of it can be read. (CX-5, EN-2)
+
+use serde_json::{Value, json};
+
+use super::{checked, error, place, place_with, warning};
+use crate::run::Place;
+
+/// Two hundred thousand lines, more than is held in memory, one of which is an error.
+const LOG: &str = "awk 'BEGIN { for (i = 1; i <= 200000; i++) print i, (i == 77777 ? \"ERROR disk gone\" : \"all is well here\") }'";
+
+fn capped(place: &Place, limits: &[&str], command: &[&str]) -> Value {
+    let answer = checked(&place.run(&[&["exec", "--cap"], limits, &["--"], command].concat()));
+    assert!(answer["data"].to_string().len() < 30_000, "{}", answer["data"].to_string().len());
+    answer
+}
+
+fn read(place: &Place, handle: &Value, part: &[&str]) -> String {
+    place.run(&[&["read", handle.as_str().unwrap()], part].concat()).output
+}
+
+#[test]
+fn a_log_keeps_its_error_and_all_of_it_can_be_read() {
+    let place = place();
+    let answer = capped(&place, &["--max-chars", "5000"], &["sh", "-c", LOG]);
+    assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&json!(true), &json!(true)));
+    let text = answer["data"]["text"].as_str().unwrap();
+    assert!(text.chars().count() <= 5_000);
+    assert!(
+        text.contains("\n77777 ERROR disk gone\n") && text.ends_with("\n200000 all is well here\n"),
+        "{text}"
+    );
+    let cut = warning(&answer, "data.text");
+    assert_eq!(answer["warnings"].as_array().unwrap().len(), 1, "{}", answer["warnings"]);
+    assert!(cut["original_bytes"].as_u64().unwrap() > 4 << 20);
+    let handle = &cut["handle"];
+    assert!(
+        text.lines()
+            .next()
+            .unwrap()
+            .ends_with(&format!("left out …] endmark read {}", handle.as_str().unwrap()))
+    );
+    assert_eq!(
+        read(&place, handle, &["--lines", "100000:100001"]),
+        "100000 all is well here\n100001 all is well here\n"
+    );
+    assert_eq!(read(&place, handle, &["--grep", "disk"]), "77777:77777 ERROR disk gone\n");
+}
+
+#[test]
+fn json_stays_json_and_is_read_by_pointer() {
+    let place = place();
+    let script = "import json; print(json.dumps({'rows': [{'id': i, 'state': 'lost' if i == 4321 else 'ok'} for i in range(9000)]}))";
+    let answer = capped(&place, &["--max-items", "40"], &["python3", "-c", script]);
+    let rows = answer["data"]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 41);
+    assert!(rows.contains(&json!({"id": 4321, "state": "lost"})));
+    let handle = &warning(&answer, "data.rows")["handle"];
+    assert_eq!(rows[40]["endmark_omitted"], json!({"items": 8960, "of": 9000, "handle": handle}));
+    assert_eq!(read(&place, handle, &["--pointer", "/rows/8000"]), r#"{"id": 8000, "state": "ok"}"#);
+    // More than is held in memory.
+    let lines = script
+        .replace("print(json.dumps({'rows': [", "[print(json.dumps(")
+        .replace(" for i in range(9000)]}))", ")) for i in range(200000)]");
+    let answer = capped(&place, &["--max-items", "40"], &["python3", "-c", &lines]);
+    let rows = answer["data"].as_array().unwrap();
+    assert!(rows.len() == 41 && rows.contains(&json!({"id": 4321, "state": "lost"})), "{rows:?}");
+    assert_eq!(rows[40]["endmark_omitted"]["of"], 200_000);
+    // A long text in it is cut once, and that is said once.
+    let long = "import json; print(json.dumps({'a': 'x' * 100000, 'b': 1}))";
+    let answer = capped(&place, &["--max-chars", "2000"], &["python3", "-c", long]);
+    assert_eq!(answer["data"]["b"], 1);
+    assert!(answer["data"]["a"].as_str().unwrap().ends_with(" left out …]"), "{answer}");
+    assert_eq!(answer["warnings"].as_array().unwrap().len(), 1, "{answer}");
+    assert!(warning(&answer, "data.a")["handle"].is_string());
+}
+
+#[test]
+fn a_failure_stays_one_and_what_is_small_passes_as_it_is() {
+    let place = place();
+    let small = capped(&place, &[], &["sh", "-c", "echo well; exit 3"]);
+    assert_eq!((error(&small), &small["data"]), (("command_failed", 3), &json!({"text": "well\n"})));
+    assert!(!place.store().exists());
+    let answer = capped(&place, &["--max-bytes", "1000"], &["sh", "-c", "seq 9000; exit 3"]);
+    assert_eq!(error(&answer), ("command_failed", 3));
+    assert!(read(&place, &warning(&answer, "data.text")["handle"], &["--lines", "8888:8888"]) == "8888\n");
+    // JSON that ends in the middle is no less so.
+    let cut = place_with("[output]\nkind = \"json\"\n");
+    let script = "printf '['; seq 9000 | tr '\\n' ','";
+    let limits = ["--max-items", "40", "--max-chars", "5000"];
+    let arguments = [&["exec", "--manifest", "tool.toml", "--cap"], &limits[..], &["--", "sh", "-c", script]];
+    let arguments = arguments.concat();
+    let answer = checked(&cut.run(&arguments));
+    assert_eq!(error(&answer), ("truncated", 1));
+    assert_eq!(answer["data"].as_array().unwrap().len(), 41);
+    for bad in [["--max-chars", "10", "--cap"], ["--max-chars", "1000", "--quiet"]] {
+        let refused = checked(&place.run(&[&["exec"], &bad[..], &["--", "touch", "started"]].concat()));
+        assert_eq!(refused["error"]["exit_code"], 2, "{refused}");
+    }
+    assert!(!place.path().join("started").exists());
+    let broken = super::place()
+        .with_variable("ENDMARK_STORE", "sqlite:broken.db")
+        .with_file("broken.db", "this is no database, and long enough to be seen as none".repeat(99));
+    let answer = capped(&broken, &["--max-chars", "1000"], &["seq", "9000"]);
+    assert_eq!((&answer["ok"], &warning(&answer, "data.text")["handle"]), (&json!(true), &Value::Null));
+    assert!(answer["warnings"].to_string().contains("NOT_KEPT"), "{answer}");
+}
