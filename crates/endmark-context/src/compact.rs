@@ -44,6 +44,8 @@ const LEAST_SUMMARY_TOKENS: u64 = 1_500;
 const LEAST_ROOM_TOKENS: u64 = 64;
 /// No summary is longer.
 const MOST_SUMMARY_TOKENS: u64 = 32_000;
+/// What stays begins at most so many turns earlier, or the number of those that stay, so that no call is parted from its result.
+const LEAST_BACK_TURNS: usize = 8;
 /// The least by which a compaction by trigger makes the history smaller, in tenths.
 const LEAST_GAIN_TENTHS: u64 = 2;
 
@@ -199,15 +201,18 @@ impl Machine<'_> {
     /// compacted again before something has come.
     fn run(&self) -> Compacted {
         let material = self.material();
-        let mut keep = self.policy.keep_turns.max(1);
+        let most = self.policy.keep_turns.max(1);
+        let (mut keep, mut most_back) = (most, most.max(LEAST_BACK_TURNS));
         loop {
-            let (plan, compacted) = self.attempt(keep, &material);
+            let (plan, compacted) = self.attempt(keep, most_back, &material);
             let kept = self.conversation.turns.len().saturating_sub(plan.tail);
             let fewer = kept.min(keep).saturating_sub(1);
-            if fewer == 0 || compacted.edits.is_empty() || self.is_settled(&compacted) {
+            let is_last = fewer == 0 && most_back == 0;
+            if is_last || compacted.edits.is_empty() || self.is_settled(&compacted) {
                 return compacted;
             }
-            keep = fewer;
+            // At last a result may be parted from its call: it goes with it.
+            (keep, most_back) = if fewer == 0 { (most, 0) } else { (fewer, most_back) };
         }
     }
 
@@ -225,7 +230,8 @@ impl Machine<'_> {
         let Ok(changes) = Changes::of(self.conversation, &compacted.edits) else { return true };
         let after = changes.applied(self.conversation);
         machine(&after, self.policy, None).map_or(true, |machine| {
-            let (_, again) = machine.attempt(self.policy.keep_turns.max(1), &machine.material());
+            let most = self.policy.keep_turns.max(1);
+            let (_, again) = machine.attempt(most, most.max(LEAST_BACK_TURNS), &machine.material());
             again.edits.is_empty()
         })
     }
@@ -241,8 +247,8 @@ impl Machine<'_> {
         Material { relevance: Relevance::of(self.conversation), found, anchors_before }
     }
 
-    /// A compaction that leaves so many turns at most.
-    fn attempt(&self, keep: usize, material: &Material) -> (Plan, Compacted) {
+    /// A compaction that leaves so many turns at most, and so many before them that belong to them.
+    fn attempt(&self, keep: usize, most_back: usize, material: &Material) -> (Plan, Compacted) {
         let count = self.policy.count;
         let Material { relevance, found, anchors_before } = material;
         let planner = Planner {
@@ -252,7 +258,7 @@ impl Machine<'_> {
             anchors_before,
             budget: self.budget,
         };
-        let plan = planner.plan(keep, self.policy.keep_turns);
+        let plan = planner.plan(keep, most_back);
         let stays = self.stays(&plan);
         let folded: Vec<usize> = (0..stays.len()).filter(|turn| !stays[*turn]).collect();
         let mut edits = repair::edits(self.conversation, &self.pairs, &stays);

@@ -130,13 +130,14 @@ pub(super) struct Planner<'p> {
 
 impl Planner<'_> {
     /// The first way that fits, in the order of giving way: the newest turns in full, results among them shortened,
-    /// fewer of them, and at last the open turn alone. At most `most` turns stay; the policy would keep `keep_turns`.
-    pub(super) fn plan(&self, most: usize, keep_turns: usize) -> Plan {
+    /// fewer of them, and at last the open turn alone. At most `most` turns stay, and `most_back`
+    /// more that belong to them.
+    pub(super) fn plan(&self, most: usize, most_back: usize) -> Plan {
         let last = self.conversation.turns.len();
         let mut plan = Plan::default();
         let mut before = None;
         for keep in (1..=most.max(1)).rev() {
-            let tail = self.fixed.begin(last.saturating_sub(keep), keep_turns.max(8));
+            let tail = self.fixed.begin(last.saturating_sub(keep), most_back);
             if before == Some(tail) {
                 continue;
             }
