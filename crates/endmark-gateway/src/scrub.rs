@@ -11,6 +11,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use endmark_store::Scrub;
+use memchr::memmem;
 
 /// What stands in a secret's place.
 const SCRUBBED: &str = "***";
@@ -18,14 +19,20 @@ const SCRUBBED: &str = "***";
 /// Below this a secret would be found in everything, and is none.
 const MIN_SECRET_BYTES: usize = 6;
 
+/// From here on one pass over a text is worth an automaton.
+const LONG_TEXT_BYTES: usize = 16 * 1024;
+
 /// Finds secrets and takes them out.
 #[derive(Clone, Default)]
 pub struct Scrubber {
     secrets: Vec<String>,
     /// The bytes of the shortest secret: none of its forms has fewer, and a shorter text holds none.
     shortest: usize,
-    /// What finds every form; made for the first text that may hold one, since of most requests there is none.
-    forms: OnceLock<Option<AhoCorasick>>,
+    /// The forms of all secrets; made for the first text that may hold one.
+    forms: OnceLock<Vec<String>>,
+    /// What finds any of them in one pass. To make it takes longer than all else that a request is read for, so that it waits
+    /// for a long text, or for a secret that was found.
+    automaton: OnceLock<Option<AhoCorasick>>,
 }
 
 impl Scrubber {
@@ -37,13 +44,16 @@ impl Scrubber {
     /// assert_eq!(scrubber.scrub("nothing to hide"), "nothing to hide");
     /// ```
     pub fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
-        let secrets: Vec<String> = secrets
+        let mut secrets: Vec<String> = secrets
             .into_iter()
             .map(|secret| secret.as_ref().to_owned())
             .filter(|secret| secret.len() >= MIN_SECRET_BYTES)
             .collect();
+        // A client's key is often the upstream's.
+        secrets.sort_unstable();
+        secrets.dedup();
         let shortest = secrets.iter().map(String::len).min().unwrap_or(usize::MAX);
-        Self { secrets, shortest, forms: OnceLock::new() }
+        Self { secrets, shortest, ..Self::default() }
     }
 
     /// The text without them.
@@ -67,13 +77,15 @@ impl Scrubber {
         if self.secrets.is_empty() || bytes.len() < self.shortest {
             return None;
         }
-        let forms = self.forms.get_or_init(|| {
-            let encoded =
-                |secret: &String| [percent_encoded(secret), in_base64(secret), vec![secret.clone()]].concat();
-            let forms: Vec<String> = self.secrets.iter().flat_map(encoded).collect();
-            AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&forms).ok()
-        });
-        forms.as_ref().filter(|forms| forms.is_match(bytes))
+        let forms = self.forms.get_or_init(|| self.secrets.iter().flat_map(|secret| forms(secret)).collect());
+        let is_short = bytes.len() < LONG_TEXT_BYTES && self.automaton.get().is_none();
+        if is_short && !forms.iter().any(|form| memmem::find(bytes, form.as_bytes()).is_some()) {
+            return None;
+        }
+        let automaton = self
+            .automaton
+            .get_or_init(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(forms).ok());
+        automaton.as_ref().filter(|automaton| automaton.is_match(bytes))
     }
 }
 
@@ -99,19 +111,22 @@ impl Scrub for Secrets {
     }
 }
 
+/// A secret in every form in which it may stand.
+fn forms(secret: &str) -> Vec<String> {
+    [percent_encoded(secret), in_base64(secret), vec![secret.to_owned()]].concat()
+}
+
 /// With all but letters and digits encoded, and with all but the unreserved characters; both in either case of hex.
 fn percent_encoded(secret: &str) -> Vec<String> {
     let encode = |kept: &[u8], is_upper: bool| {
         let mut encoded = String::new();
         for byte in secret.bytes() {
+            if byte.is_ascii_alphanumeric() || kept.contains(&byte) {
+                encoded.push(char::from(byte));
+                continue;
+            }
             // Writing to a string cannot fail.
-            let _ = match byte {
-                _ if byte.is_ascii_alphanumeric() || kept.contains(&byte) => {
-                    write!(encoded, "{}", char::from(byte))
-                }
-                _ if is_upper => write!(encoded, "%{byte:02X}"),
-                _ => write!(encoded, "%{byte:02x}"),
-            };
+            let _ = if is_upper { write!(encoded, "%{byte:02X}") } else { write!(encoded, "%{byte:02x}") };
         }
         encoded
     };
