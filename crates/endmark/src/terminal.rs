@@ -111,9 +111,10 @@ impl Terminal {
             let _right = Answering::claim_or_wait();
             return written(document.write_to(&mut io::stdout().lock()), exit);
         }
-        let text = match io::stdout().is_terminal() {
-            true => Cow::Owned(at_terminal(&answer.text)),
-            false => Cow::Borrowed(answer.text.as_str()),
+        let text = if io::stdout().is_terminal() {
+            Cow::Owned(at_terminal(&answer.text))
+        } else {
+            Cow::Borrowed(answer.text.as_str())
         };
         let mut output = io::stdout().lock();
         output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(CommandError::Write)?;
