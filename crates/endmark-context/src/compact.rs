@@ -423,19 +423,16 @@ impl Machine<'_> {
 
     fn tokens_of(&self, message: &Message, changes: &Changes) -> u64 {
         let count = self.policy.count;
-        TURN_TOKENS
-            + match message {
-                Message::User(text) => count(text),
-                Message::Results(results) => results
-                    .iter()
-                    .map(|result| match result {
-                        NewResult::Moved(place) => {
-                            changes.text(*place).map_or_else(|| self.sizes.part(*place), count)
-                        }
-                        NewResult::Absent { text, .. } => count(text),
-                    })
-                    .sum(),
-            }
+        let results = match message {
+            Message::User(text) => return TURN_TOKENS + count(text),
+            Message::Results(results) => results,
+        };
+        let tokens = results.iter().map(|result| match result {
+            NewResult::Moved(place) => changes.text(*place).map_or_else(|| self.sizes.part(*place), count),
+            NewResult::Absent { text, .. } => count(text),
+        });
+        let turns = if self.conversation.order.result_is_a_turn { results.len() as u64 } else { 1 };
+        TURN_TOKENS * turns + tokens.sum::<u64>()
     }
 
     /// The summary in the place of the first run of turns that go; the others go without one.

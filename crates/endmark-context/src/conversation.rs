@@ -28,6 +28,8 @@ pub struct Order {
     pub results_behind_calls: bool,
     /// They stand in one turn, and nothing else does.
     pub results_in_one_turn: bool,
+    /// Each is a turn of its own.
+    pub result_is_a_turn: bool,
     /// The first turn that is not the system's is the user's.
     pub user_first: bool,
 }

@@ -266,6 +266,9 @@ impl Changes {
                 Some(Part { span: 0..0, content })
             }
         });
+        if conversation.order.result_is_a_turn {
+            return parts.map(|part| turn(Role::Tool, vec![part])).collect();
+        }
         vec![turn(Role::Tool, parts.collect())]
     }
 }

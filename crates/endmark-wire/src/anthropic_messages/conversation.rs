@@ -10,8 +10,12 @@ use crate::json::{Fields, Kind, Value, quoted};
 use crate::own_tool::OwnTool;
 
 /// The results of a message's calls come first behind it; turns of the user that follow each other are one to the server.
-pub(super) const ORDER: Order =
-    Order { results_behind_calls: true, results_in_one_turn: false, user_first: true };
+pub(super) const ORDER: Order = Order {
+    results_behind_calls: true,
+    results_in_one_turn: false,
+    result_is_a_turn: false,
+    user_first: true,
+};
 
 /// Who speaks in a message, and its parts.
 pub(super) fn turn(message: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static str> {

@@ -11,8 +11,12 @@ use crate::json::{Kind, Value, quoted};
 use crate::own_tool::OwnTool;
 
 /// As many results as there were calls, in one turn right behind them; the first turn is the user's.
-pub(super) const ORDER: Order =
-    Order { results_behind_calls: true, results_in_one_turn: true, user_first: true };
+pub(super) const ORDER: Order = Order {
+    results_behind_calls: true,
+    results_in_one_turn: true,
+    result_is_a_turn: false,
+    user_first: true,
+};
 
 const RESPONSE: [&str; 2] = ["functionResponse", "function_response"];
 const INLINE: [&str; 2] = ["inlineData", "inline_data"];

@@ -10,8 +10,12 @@ use crate::own_tool::OwnTool;
 use crate::reply::{Choice, ToolCall};
 
 /// Every call of a message is answered right behind it.
-pub(super) const ORDER: Order =
-    Order { results_behind_calls: true, results_in_one_turn: false, user_first: false };
+pub(super) const ORDER: Order = Order {
+    results_behind_calls: true,
+    results_in_one_turn: false,
+    result_is_a_turn: true,
+    user_first: false,
+};
 
 /// Fields in which servers give the model's reasoning back, as text and as signed pieces.
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
