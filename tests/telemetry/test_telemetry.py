@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Traces of the gateway, read by OpenTelemetry's own definition of what a collector receives.
+"""Traces and metrics of the gateway, read by OpenTelemetry's own definition of what a collector receives and by the parser
+of Prometheus' own library.
 
     python3 tests/telemetry/test_telemetry.py
     python3 tests/telemetry/test_telemetry.py --built     with the one that the tests were built with
 
-Builds `endmark` with the feature `otel`, puts it in front of an upstream that cuts what it says, and receives its
-spans over OTLP.
+Builds `endmark` with the feature `otel`, puts it in front of an upstream that cuts what it says, receives its spans over
+OTLP and reads its metrics.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: 
     ExportTraceServiceResponse,
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status  # noqa: E402
+from prometheus_client.openmetrics.parser import text_string_to_metric_families  # noqa: E402
 
 # One for each place where a secret, or what people said, can enter. The model's name is no secret.
 CANARIES = {
@@ -99,6 +101,7 @@ class Upstream(Handler):
         text, finish = (TEXT[len(last["content"]) :], "stop") if goes_on else (TEXT[:cut], "length")
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
         usage = {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}
+        usage["prompt_tokens_details"] = {"cached_tokens": 3}
         reply = {"id": "c", "object": "chat.completion", "created": 1, "model": "m-2", "choices": [choice], "usage": usage}
         return self.answer(200, "application/json", json.dumps(reply).encode())
 
@@ -140,6 +143,12 @@ class Gateway:
         self.said = self.log.read_text()
         self.folder.cleanup()
 
+    def metrics(self) -> dict[str, list]:
+        """The samples of each family, as Prometheus' own library reads them."""
+        with DIRECT.open(f"http://127.0.0.1:{self.port}/endmark/metrics", timeout=30) as answer:
+            assert answer.headers["content-type"].startswith("application/openmetrics-text")
+            return {of.name: of.samples for of in text_string_to_metric_families(answer.read().decode())}
+
     def ask(self, model: str) -> tuple[int, dict[str, str], bytes]:
         messages = [{"role": "user", "content": f"Count. {CANARIES['prompt']}"}]
         url = f"http://127.0.0.1:{self.port}/v1/chat/completions?key={CANARIES['query']}"
@@ -161,8 +170,13 @@ class Gateway:
             return error.code, dict(error.headers.items()), error.read()
 
 
+def value(of: object) -> object:
+    said = getattr(of, of.WhichOneof("value"))
+    return [value(item) for item in said.values] if of.HasField("array_value") else said
+
+
 def attributes(of: object) -> dict[str, object]:
-    return {item.key: getattr(item.value, item.value.WhichOneof("value")) for item in of.attributes}
+    return {item.key: value(item.value) for item in of.attributes}
 
 
 def received() -> list[tuple[dict[str, object], Span]]:
@@ -194,26 +208,52 @@ def check_spans(request_id: str) -> None:
     assert [attributes(call)["endmark.purpose"] for call in calls] == ["reply", "resume"]
     for call in calls:
         of_call = attributes(call)
-        assert call.kind == Span.SPAN_KIND_CLIENT and call.name == "chat m", call.name
+        assert call.kind == Span.SPAN_KIND_CLIENT and call.name == "chat gpt-4o", call.name
         assert call.start_time_unix_nano >= mended.start_time_unix_nano
         assert call.end_time_unix_nano <= mended.end_time_unix_nano
         expected = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": "openai",
-            "gen_ai.request.model": "m",
+            "gen_ai.request.model": "gpt-4o",
             "gen_ai.response.model": "m-2",
             "gen_ai.usage.input_tokens": 7,
             "gen_ai.usage.output_tokens": 5,
+            "gen_ai.usage.cache_read.input_tokens": 3,
             "http.response.status_code": 200,
             "endmark.ending": "clean",
             "endmark.request.id": request_id,
         }
         assert {name: of_call.get(name) for name in expected} == expected, of_call
     assert attributes(calls[0])["endmark.cut"] == "limit"
+    reasons = [attributes(call)["gen_ai.response.finish_reasons"] for call in calls]
+    assert reasons == [["length"], ["stop"]], reasons
 
     (call,) = [span for _, span in spans if span.parent_span_id == refused.span_id]
     assert call.status.code == refused.status.code == Status.STATUS_CODE_ERROR
     assert attributes(call)["error.type"] == "401" and attributes(call)["http.response.status_code"] == 401
+    assert "gen_ai.response.finish_reasons" not in attributes(call)
+
+
+def check_metrics(families: dict[str, list]) -> None:
+    """Two calls of one model, and one that was refused: by the names and labels of the conventions."""
+    of = {"gen_ai_operation_name": "chat", "gen_ai_provider_name": "openai"}
+
+    def found(family: str, suffix: str, **labels: str) -> float | None:
+        labels = of | labels
+        samples = [sample for sample in families[family] if sample.name == family + suffix]
+        # A label without a value is none.
+        return next((s.value for s in samples if {k: v for k, v in s.labels.items() if v} == labels), None)
+
+    duration, tokens = "gen_ai_client_operation_duration_seconds", "gen_ai_client_token_usage"
+    assert found(duration, "_count", gen_ai_request_model="gpt-4o") == 2, families[duration]
+    assert found(duration, "_sum", gen_ai_request_model="gpt-4o") > 0
+    assert found(duration, "_count", gen_ai_request_model="_other", error_type="401") == 1, families[duration]
+    assert found(duration, "_bucket", gen_ai_request_model="gpt-4o", le="81.92") == 2
+    for kind, number in (("input", 14), ("output", 10)):
+        labels = {"gen_ai_request_model": "gpt-4o", "gen_ai_token_type": kind}
+        assert found(tokens, "_sum", **labels) == number and found(tokens, "_count", **labels) == 2, families[tokens]
+    assert found(tokens, "_bucket", gen_ai_request_model="gpt-4o", gen_ai_token_type="input", le="16.0") == 2
+    assert not [s for s in families[tokens] if s.labels["gen_ai_request_model"] == "_other"], "none was reported"
 
 
 def check_secrets() -> None:
@@ -242,22 +282,24 @@ def main() -> None:
     }
 
     with Gateway(program, upstream.server_port, {**endpoint, "OTEL_BSP_SCHEDULE_DELAY": "100"}) as gateway:
-        status, headers, body = gateway.ask("m")
+        status, headers, body = gateway.ask("gpt-4o")
         assert status == 200 and json.loads(body)["choices"][0]["message"]["content"] == TEXT, body
         assert gateway.ask("refused")[0] == 401
         # While it serves: a trace that only comes at the end helps nobody.
         wait_for(30, lambda: len(received()) >= 5)
+        families = gateway.metrics()
     check_spans(headers["x-endmark-request"])
+    check_metrics(families)
     check_secrets()
     for sent, _ in Collector.requests:
         assert sent[":path"] == "/v1/traces" and sent["x-collector-key"] == CANARIES["collector"]
     assert not any("gen_ai" in line for line in gateway.said.splitlines()), "what is for traces is in the log"
-    print("spans of a mended reply and of a refusal: as they should be, without a secret")
+    print("spans and metrics of a mended reply and of a refusal: as they should be, without a secret")
 
     Collector.requests.clear()
     others = {"OTEL_SERVICE_NAME": "my-gateway", "OTEL_RESOURCE_ATTRIBUTES": "deployment.environment.name=test"}
     with Gateway(program, upstream.server_port, {**endpoint, **others}) as gateway:
-        gateway.ask("m")
+        gateway.ask("gpt-4o")
     resources = [resource for resource, _ in received()]
     assert resources, "what was not sent is sent at the end"
     assert all(of["service.name"] == "my-gateway" and of["deployment.environment.name"] == "test" for of in resources)
@@ -266,12 +308,12 @@ def main() -> None:
     for silent in ({"OTEL_TRACES_SAMPLER": "always_off"}, {"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_EXPORTER": "none"}):
         Collector.requests.clear()
         with Gateway(program, upstream.server_port, {**endpoint, **silent}) as gateway:
-            assert gateway.ask("m")[0] == 200
+            assert gateway.ask("gpt-4o")[0] == 200
         assert not received(), silent
     print("no sampler, no SDK, no exporter: no spans")
 
     with Gateway(program, upstream.server_port, {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{free_port()}"}) as gateway:
-        assert gateway.ask("m")[0] == 200
+        assert gateway.ask("gpt-4o")[0] == 200
     print("a collector that is not there: costs no reply")
 
 

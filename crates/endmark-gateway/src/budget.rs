@@ -80,6 +80,11 @@ impl Budgets {
         of_key.is_some() || !self.settings.rules.is_empty()
     }
 
+    /// What the table of models, or the configuration, calls the model of this name.
+    pub(crate) fn known(&self, name: &str) -> Option<&str> {
+        self.models.find(name).map(|model| model.id.as_str())
+    }
+
     /// What tokens cost at the standard price of now, in nano-dollars; none for a model without a price.
     pub(crate) fn price<'a>(&self, names: impl IntoIterator<Item = &'a str>, tokens: &Tokens) -> Option<u64> {
         let mut told = names.into_iter().filter(|name| !name.is_empty());

@@ -1,8 +1,9 @@
 //! What the gateway counts and measures, in the text format that Prometheus reads.
 //!
 //! Labels have few values: upstreams come from the configuration, all other words are Endmark's own. Models are outside
-//! data and no label; the ledger has them.
+//! data, and a label only by the names that the table of models has.
 
+mod generative;
 mod labels;
 
 use std::sync::OnceLock;
@@ -10,8 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use endmark_store::Condition;
-use endmark_wire::reply::Usage;
-use http::StatusCode;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -19,6 +18,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use generative::Generative;
+pub(crate) use generative::GenerativeCall;
 use labels::{
     BudgetLabels, CallLabels, CutLabels, KindLabels, ModeLabels, RequestLabels, TokenLabels, UpstreamLabels,
 };
@@ -43,6 +44,7 @@ pub(crate) struct Metrics {
     lost_ends: Family<UpstreamLabels, Counter>,
     budgets: Family<BudgetLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
+    generative: Generative,
     first_byte: Family<UpstreamLabels, Histogram>,
     duration: Family<UpstreamLabels, Histogram>,
     added: Histogram,
@@ -74,7 +76,7 @@ impl Metrics {
     pub(crate) fn new() -> Self {
         let latencies = || Histogram::new(LATENCIES);
         let mut metrics = Self {
-            registry: Registry::with_prefix("endmark"),
+            registry: Registry::default(),
             requests: Family::default(),
             refusals: Family::default(),
             calls: Family::default(),
@@ -85,6 +87,7 @@ impl Metrics {
             lost_ends: Family::default(),
             budgets: Family::default(),
             tokens: Family::default(),
+            generative: Generative::new(),
             first_byte: Family::new_with_constructor(latencies),
             duration: Family::new_with_constructor(latencies),
             added: Histogram::new(ADDED),
@@ -99,7 +102,8 @@ impl Metrics {
     }
 
     fn register(&mut self) {
-        let Self { registry, .. } = self;
+        self.generative.register(&mut self.registry);
+        let registry = self.registry.sub_registry_with_prefix("endmark");
         registry.register(
             "log_lines_lost",
             "Lines of the log that nobody read in time",
@@ -172,11 +176,13 @@ impl Metrics {
             "Whether an upstream with a fallback is taken for down",
             self.circuits.clone(),
         );
-        self.register_store();
+        self.store.register(registry);
     }
+}
 
-    fn register_store(&mut self) {
-        let Self { registry, store, .. } = self;
+impl StoreMetrics {
+    fn register(&self, registry: &mut Registry) {
+        let store = self;
         registry.register("store_calls_open", "Upstream calls under way", store.calls_open.clone());
         registry.register(
             "store_rows_waiting",
@@ -197,7 +203,9 @@ impl Metrics {
         registry.register("store_commits", "Transactions committed", store.commits.clone());
         registry.register("store_renewals", "Times it was begun anew", store.renewals.clone());
     }
+}
 
+impl Metrics {
     /// A request for a reply begins.
     pub(crate) fn began(&self) {
         self.open.inc();
@@ -236,16 +244,17 @@ impl Metrics {
         &self,
         upstream: &str,
         purpose: &'static str,
-        status: Option<StatusCode>,
         first_byte: Option<Duration>,
-        usage: Option<&Usage>,
+        call: &GenerativeCall<'_>,
     ) {
+        self.generative.called(call);
+        let status = call.status;
         let labels = CallLabels { upstream: upstream.to_owned(), purpose, status: labels::status(status) };
         self.calls.get_or_create(&labels).inc();
         if let Some(first_byte) = first_byte {
             self.first_byte.get_or_create(&UpstreamLabels::of(upstream)).observe(first_byte.as_secs_f64());
         }
-        let Some(usage) = usage else { return };
+        let Some(usage) = call.usage else { return };
         let counts = [
             ("prompt", Some(usage.prompt)),
             ("output", Some(usage.completion)),

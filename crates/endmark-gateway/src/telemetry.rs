@@ -68,6 +68,7 @@ pub(crate) fn call(of: &Span, format: &dyn WireFormat, started: &CallStarted) ->
         gen_ai.usage.input_tokens = Empty,
         gen_ai.usage.output_tokens = Empty,
         gen_ai.usage.cache_read.input_tokens = Empty,
+        gen_ai.usage.cache_creation.input_tokens = Empty,
         gen_ai.usage.reasoning.output_tokens = Empty,
         http.response.status_code = Empty,
         "error.type" = Empty,
@@ -87,6 +88,8 @@ pub(crate) fn call(of: &Span, format: &dyn WireFormat, started: &CallStarted) ->
 pub(crate) struct CallOver<'a> {
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
+    /// What the upstream calls the ends of its choices.
+    pub(crate) finish_words: &'a [String],
     pub(crate) judged: Option<Judgement>,
     pub(crate) usage: Option<&'a Usage>,
     /// The model that says it answered.
@@ -112,6 +115,7 @@ pub(crate) fn call_ended(span: &Span, end: &CallOver<'_>) {
     if let Some(stop) = end.stop {
         span.record("endmark.stop", stop.name());
     }
+    finished(span, end.finish_words);
     match end.judged {
         Some(Judgement::Cut(kind)) => {
             span.record("endmark.verdict", "cut");
@@ -129,6 +133,7 @@ pub(crate) fn call_ended(span: &Span, end: &CallOver<'_>) {
         span.record("gen_ai.usage.input_tokens", count(usage.prompt));
         span.record("gen_ai.usage.output_tokens", count(usage.completion));
         span.record("gen_ai.usage.cache_read.input_tokens", usage.cached.map(count));
+        span.record("gen_ai.usage.cache_creation.input_tokens", usage.cache_writes().map(count));
         span.record("gen_ai.usage.reasoning.output_tokens", usage.reasoning.map(count));
     }
     span.record("endmark.first_byte_us", end.first_byte_us.map(count));
@@ -141,6 +146,21 @@ pub(crate) fn call_ended(span: &Span, end: &CallOver<'_>) {
         };
     }
 }
+
+/// Why each choice of an answer has ended; a list, which no field of a span can be.
+#[cfg(feature = "otel")]
+fn finished(span: &Span, words: &[String]) {
+    use opentelemetry::{Array, Value};
+    use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+
+    if !words.is_empty() {
+        let words = words.iter().map(|word| word.clone().into()).collect();
+        span.set_attribute("gen_ai.response.finish_reasons", Value::Array(Array::String(words)));
+    }
+}
+
+#[cfg(not(feature = "otel"))]
+fn finished(_: &Span, _: &[String]) {}
 
 /// A number as traces know it: they have none without a sign.
 fn count(number: u64) -> i64 {

@@ -78,7 +78,12 @@ impl Metered {
         if let Some((call, ending)) = self.call.take() {
             let said = self.said(&call, !failed);
             let ending = if failed { Ending::Dropped } else { ending };
-            call.settle(CallEnd { usage: said.usage, model: said.model, ..CallEnd::unread(ending) });
+            call.settle(CallEnd {
+                finish_words: said.finish_words,
+                usage: said.usage,
+                model: said.model,
+                ..CallEnd::unread(ending)
+            });
         }
     }
 

@@ -272,12 +272,16 @@ impl Call {
         let Some(open) = self.open.take() else { return };
         // An upstream may repeat in it what it was asked with, and traces are read by others, too.
         end.model = end.model.filter(|model| !model.is_empty()).map(|model| open.clean(&model));
+        for word in &mut end.finish_words {
+            *word = open.clean(word);
+        }
         let (first_byte, total) = (self.gauge.first_byte(), self.gauge.elapsed());
         telemetry::call_ended(
             &std::mem::replace(&mut self.span, Span::none()),
             &telemetry::CallOver {
                 ending: end.ending,
                 stop: end.stop,
+                finish_words: &end.finish_words,
                 judged: end.judged,
                 usage: end.usage.as_ref(),
                 model: end.model.as_deref(),
@@ -286,7 +290,8 @@ impl Call {
             },
         );
         if let Some(started) = open.started() {
-            self.watch.called(started, self.status, first_byte, total, end.usage.as_ref());
+            let model = self.budgets.known(&started.model);
+            self.watch.called(started, self.status, first_byte, total, model, &end);
         }
         let counted = end.usage.as_ref().map(cost::tokens);
         let text_bytes = self.gauge.text_bytes();

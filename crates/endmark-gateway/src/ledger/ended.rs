@@ -1,7 +1,7 @@
 //! How requests and calls ended, as plain values.
 
 use endmark_recovery::{Ending, Judgement, Stop};
-use endmark_wire::reply::Usage;
+use endmark_wire::reply::{Choice, Usage};
 
 use crate::reply::Outcome;
 
@@ -42,6 +42,8 @@ impl Ended {
 pub(crate) struct CallEnd {
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
+    /// What the upstream calls the ends of its choices, in their order.
+    pub(crate) finish_words: Vec<String>,
     /// None where the answer was not looked at, or cannot be judged alone.
     pub(crate) judged: Option<Judgement>,
     /// The answer passed without being looked at.
@@ -54,11 +56,40 @@ pub(crate) struct CallEnd {
 impl CallEnd {
     /// What is known of every end.
     pub(crate) fn new(ending: Ending) -> Self {
-        Self { ending, stop: None, judged: None, unread: false, usage: None, model: None }
+        Self {
+            ending,
+            stop: None,
+            finish_words: Vec::new(),
+            judged: None,
+            unread: false,
+            usage: None,
+            model: None,
+        }
+    }
+
+    /// Of an answer that was read, with what it says of itself.
+    pub(crate) fn read(
+        ending: Ending,
+        choices: &[Choice],
+        usage: Option<&Usage>,
+        model: Option<&str>,
+    ) -> Self {
+        Self {
+            stop: choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
+            finish_words: finish_words(choices),
+            usage: usage.cloned(),
+            model: model.map(str::to_owned),
+            ..Self::new(ending)
+        }
     }
 
     /// Of an answer that passes without being looked at: whatever it says of its own end is not known.
     pub(crate) fn unread(ending: Ending) -> Self {
         Self { unread: true, ..Self::new(ending) }
     }
+}
+
+/// What an answer calls the ends of its choices, of those that have ended.
+pub(super) fn finish_words(choices: &[Choice]) -> Vec<String> {
+    choices.iter().filter_map(|choice| Some(choice.finish.as_ref()?.word.clone())).collect()
 }

@@ -7,6 +7,7 @@ use endmark_wire::sse;
 use endmark_wire::stream::Reader;
 use http::HeaderMap;
 
+use super::ended::finish_words;
 use crate::admission::Holding;
 use crate::coding::{Codings, Decoder};
 use crate::upstream::is_event_stream;
@@ -34,6 +35,8 @@ enum Heard {
 pub(super) struct Said {
     pub(super) usage: Option<Usage>,
     pub(super) model: Option<String>,
+    /// What it calls the ends of its choices.
+    pub(super) finish_words: Vec<String>,
     /// Bytes of its text.
     pub(super) text_bytes: Option<u64>,
 }
@@ -119,6 +122,7 @@ impl Listener {
                 Said {
                     usage: received.usage().cloned(),
                     model: received.model().map(str::to_owned),
+                    finish_words: finish_words(received.choices()),
                     text_bytes: Some(bytes(received.choices())),
                 }
             }
@@ -126,6 +130,7 @@ impl Listener {
                 Ok(response) => Said {
                     usage: response.reply().usage.clone(),
                     model: Some(response.reply().model.clone()),
+                    finish_words: finish_words(&response.reply().choices),
                     text_bytes: Some(bytes(&response.reply().choices)),
                 },
                 Err(_) => Said::default(),

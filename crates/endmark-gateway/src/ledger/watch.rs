@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 use endmark_recovery::Ending;
 use endmark_store::CallStarted;
 use endmark_wire::format::WireFormat;
-use endmark_wire::reply::Usage;
 use http::{HeaderMap, StatusCode};
 use tracing::Span;
 
-use super::ended::Ended;
-use crate::metrics::Metrics;
+use super::ended::{CallEnd, Ended};
+use crate::metrics::{GenerativeCall, Metrics};
 use crate::reply::Outcome;
 use crate::stopping::{Stage, Stopping};
 use crate::telemetry;
@@ -23,7 +22,7 @@ pub(crate) struct Watch {
     stopping: Arc<Stopping>,
     request: String,
     upstream: String,
-    format: &'static str,
+    format: &'static dyn WireFormat,
     streamed: bool,
     began: Instant,
     ended: OnceLock<Ended>,
@@ -42,7 +41,7 @@ impl Watch {
         stopping: &Arc<Stopping>,
         request: String,
         upstream: String,
-        format: &dyn WireFormat,
+        format: &'static dyn WireFormat,
         streamed: bool,
         client: &HeaderMap,
     ) -> Self {
@@ -53,7 +52,7 @@ impl Watch {
             stopping: Arc::clone(stopping),
             request,
             upstream,
-            format: format.name(),
+            format,
             streamed,
             began: Instant::now(),
             ended: OnceLock::new(),
@@ -97,12 +96,21 @@ impl Watch {
         status: Option<StatusCode>,
         first_byte: Option<u64>,
         total: u64,
-        usage: Option<&Usage>,
+        model: Option<&str>,
+        end: &CallEnd,
     ) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.called_for.fetch_add(total, Ordering::Relaxed);
         let first_byte = first_byte.map(Duration::from_micros);
-        self.metrics.called(&started.upstream, started.purpose.name(), status, first_byte, usage);
+        let call = GenerativeCall {
+            format: self.format,
+            model,
+            status,
+            ending: end.ending,
+            took: Duration::from_micros(total),
+            usage: end.usage.as_ref(),
+        };
+        self.metrics.called(&started.upstream, started.purpose.name(), first_byte, &call);
     }
 
     /// What Endmark added: before the first byte of a stream, and to a reply that comes as a whole altogether.
@@ -126,7 +134,7 @@ impl Drop for Watch {
             Ending::Interrupted => Ended::Failed,
             _ => Ended::Cancelled,
         });
-        self.metrics.ended(&self.upstream, self.format, ended.word(), took, self.added(took, ended));
+        self.metrics.ended(&self.upstream, self.format.name(), ended.word(), took, self.added(took, ended));
         telemetry::request_ended(
             &self.span,
             ended.word(),
@@ -149,7 +157,7 @@ impl Watch {
                     target: ACCESS,
                     request = self.request,
                     upstream = self.upstream,
-                    format = self.format,
+                    format = self.format.name(),
                     streamed = self.streamed,
                     outcome = ended.word(),
                     calls = self.calls.load(Ordering::Relaxed),

@@ -105,12 +105,7 @@ async fn whole(
     };
     let reply = response.reply();
     call.read(Some(&reply.choices));
-    call.settle(CallEnd {
-        stop: reply.choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
-        usage: reply.usage.clone(),
-        model: Some(reply.model.clone()),
-        ..CallEnd::new(Ending::Clean)
-    });
+    call.settle(CallEnd::read(Ending::Clean, &reply.choices, reply.usage.as_ref(), Some(&reply.model)));
     let usage = reply.usage.clone();
     let Some(choice) = reply.choices.first() else {
         let why = "it has no choice in it".to_owned();
@@ -221,12 +216,7 @@ async fn streamed(
     };
     let all = stream.received();
     call.read(Some(all.choices()));
-    call.settle(CallEnd {
-        stop: all.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
-        usage: all.usage().cloned(),
-        model: all.model().map(str::to_owned),
-        ..CallEnd::new(ending)
-    });
+    call.settle(CallEnd::read(ending, all.choices(), all.usage(), all.model()));
     match all.choices().first() {
         Some(choice) if choice.can_go_on() => {
             Ok(continuation(choice, ending, all.usage().cloned(), all.id(), expected))

@@ -106,12 +106,8 @@ pub(crate) async fn stream(
         };
         if let Some(call) = exchange.call.take() {
             call.read(Some(received.choices()));
-            call.settle(CallEnd {
-                stop: received.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
-                usage: received.usage().cloned(),
-                model: received.model().map(str::to_owned),
-                ..CallEnd::new(spoken.ending)
-            });
+            let (choices, usage) = (received.choices(), received.usage());
+            call.settle(CallEnd::read(spoken.ending, choices, usage, received.model()));
         }
         exchange = answered(exchange, &turn).await?;
         (exchange, answer) = match deliver(exchange).await? {

@@ -90,6 +90,22 @@ async fn traffic_is_counted_by_upstream_purpose_and_outcome() {
         Some(1.0)
     );
     assert!(of("endmark_tokens_total{upstream=\"scripted\",purpose=\"resume\",kind=\"output\"}") > Some(0.0));
+    let generative =
+        "gen_ai_operation_name=\"chat\",gen_ai_provider_name=\"openai\",gen_ai_request_model=\"_other\"";
+    let duration = "gen_ai_client_operation_duration_seconds_count";
+    assert_eq!(of(&format!("{duration}{{{generative},error_type=\"\"}}")), all, "{samples:?}");
+    let tokens = |kind: &str| {
+        let of_kind = format!("{generative},gen_ai_token_type=\"{kind}\"");
+        of(&format!("gen_ai_client_token_usage_sum{{{of_kind}}}")).unwrap()
+    };
+    let reported = |kind: &str| -> f64 {
+        let of_kind = |series: &&String| {
+            series.starts_with("endmark_tokens_total") && series.contains(&format!("kind=\"{kind}\""))
+        };
+        samples.keys().filter(of_kind).map(|series| samples[series]).sum()
+    };
+    assert!(tokens("input") > 0.0 && tokens("output") > 0.0);
+    assert_eq!((tokens("input"), tokens("output")), (reported("prompt"), reported("output")));
     assert_eq!(of("endmark_refusals_total{kind=\"endmark_bad_request\"}"), Some(1.0));
     assert_eq!(of("endmark_request_duration_seconds_count{upstream=\"scripted\"}"), Some(3.0));
     assert_eq!(of("endmark_added_seconds_count"), Some(2.0), "only of requests with one call");
@@ -180,10 +196,20 @@ async fn no_name_from_outside_becomes_a_label() {
         let mut body = request(500);
         body["model"] = format!("outside-{number}").into();
         endmark.ask(&body).await;
+        body["model"] = format!("claude-sonnet-5-202601{number:02}").into();
+        endmark.ask(&body).await;
     }
     let samples = scrape(&endmark).await;
     assert!(samples.keys().all(|series| !series.contains("outside")));
-    assert!(samples.len() < 150, "{}", samples.len());
+    let answers = |model: &str| {
+        let series = |name: &&String| {
+            name.starts_with("gen_ai_client_operation_duration_seconds_count") && name.contains(model)
+        };
+        samples.keys().filter(series).map(|name| samples[name]).collect::<Vec<_>>()
+    };
+    assert_eq!(answers("gen_ai_request_model=\"_other\""), [30.0]);
+    assert_eq!(answers("gen_ai_request_model=\"claude-sonnet-5\""), [30.0], "a model by the table's name");
+    assert!(samples.len() < 200, "{}", samples.len());
 }
 
 /// A stream that breaks off behind the end of its reply gets the format's own end, and that is told.

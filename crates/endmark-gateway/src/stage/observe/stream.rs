@@ -172,11 +172,8 @@ fn parts(exchange: &Exchange, received: &Received, ending: Ending, error: Option
 /// How the call ended whose answer the stream is.
 fn ended(received: &Received, ending: Ending, parts: &Parts) -> CallEnd {
     CallEnd {
-        stop: received.choices().first().and_then(|choice| choice.finish.as_ref()?.stop),
         judged: worst(parts.iter().map(|(_, parts)| parts.worst)),
-        usage: received.usage().cloned(),
-        model: received.model().map(str::to_owned),
-        ..CallEnd::new(ending)
+        ..CallEnd::read(ending, received.choices(), received.usage(), received.model())
     }
 }
 

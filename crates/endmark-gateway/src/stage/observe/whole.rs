@@ -135,11 +135,8 @@ fn parts(exchange: &Exchange, reply: &Reply) -> Vec<Suspects> {
 /// How the call ended that gave the reply.
 fn ended(reply: &Reply, parts: &[Suspects]) -> CallEnd {
     CallEnd {
-        stop: reply.choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
         judged: worst(parts.iter().map(|parts| parts.worst)),
-        usage: reply.usage.clone(),
-        model: Some(reply.model.clone()),
-        ..CallEnd::new(Ending::Clean)
+        ..CallEnd::read(Ending::Clean, &reply.choices, reply.usage.as_ref(), Some(&reply.model))
     }
 }
 
