@@ -73,7 +73,7 @@ pub struct Admitted {
     pub max_output_tokens: u64,
     /// It is the session's last: it is to be made without tools, and to ask for a summary of the findings.
     pub is_closing: bool,
-    /// The level that the budget came to by it, for the first time.
+    /// The level that what is spent of the budget has come to, where it was not told before.
     pub warning: Option<Level>,
 }
 

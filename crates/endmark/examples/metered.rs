@@ -40,7 +40,7 @@ fn work(meter: &mut Meter<'_>) -> u64 {
             }
         };
         if let Some(level) = admitted.warning {
-            println!("{} % of the budget are spent or held", level.percent());
+            println!("{} % of the budget are spent", level.percent());
         }
         let prompt = if admitted.is_closing { "Summarise what you found." } else { &part };
         let (reply, tokens) = ask(prompt, admitted.max_output_tokens);

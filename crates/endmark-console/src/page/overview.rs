@@ -62,7 +62,7 @@ pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Fai
                 li { b id="cut" { (report.cut) } "replies cut" }
                 li { b id="recovered" { (recovered) } "of them recovered" }
                 li { b id="interrupted" { (report.interrupted) } "calls interrupted" }
-                li { b id="usd" { (sums.total.usd.as_deref().unwrap_or("no price")) } "US dollars" }
+                li { b id="usd" { (sums.total.dollars_in_words(9)) } "US dollars" }
                 li { b id="spent" { (report.spent.prompt_tokens + report.spent.output_tokens) } "tokens for recovery" }
             }
             h2 { "Cut replies by kind" }

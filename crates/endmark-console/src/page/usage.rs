@@ -32,7 +32,7 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
             button { "Show" }
         }
         (table(&report, by))
-        p.faint { "Prices as of " (report.prices_as_of) ". Dollars are missing where a model has no price." }
+        p.faint { "Prices as of " (report.prices_as_of) ". Calls of models without a price are in no sum of dollars." }
     };
     Ok(layout::page(console, PLACE, "Usage", &content))
 }
@@ -75,6 +75,6 @@ fn sums(total: &Total) -> Markup {
     html! {
         (number(total.calls)) (number(total.prompt_tokens)) (number(total.cached_tokens)) (number(total.completion_tokens))
         (number(total.reasoning_tokens)) (number(total.estimated_calls))
-        (number(total.usd.as_deref().unwrap_or("no price")))
+        (number(total.dollars_in_words(9)))
     }
 }

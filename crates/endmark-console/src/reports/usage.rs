@@ -204,6 +204,28 @@ impl Total {
         add(&mut self.nano_usd, other.nano_usd);
     }
 
+    /// Its dollars for people, with as many places: where prices are missing, what is known and for how many calls
+    /// nothing is.
+    ///
+    /// ```
+    /// use endmark_console::reports::usage::Total;
+    /// let total = Total { nano_usd: 1_500_000_000, unpriced_calls: 2, ..Total::default() };
+    /// assert_eq!(total.dollars_in_words(2), "1.50 + 2 calls without a price");
+    /// ```
+    pub fn dollars_in_words(&self, places: usize) -> String {
+        if self.unpriced_calls > 0 && self.nano_usd == 0 {
+            return "no price".to_owned();
+        }
+        let usd = dollars(self.nano_usd);
+        let end = usd.find('.').map_or(usd.len(), |point| (point + 1 + places).min(usd.len()));
+        let usd = usd.get(..end).unwrap_or(&usd);
+        match self.unpriced_calls {
+            0 => usd.to_owned(),
+            1 => format!("{usd} + 1 call without a price"),
+            calls => format!("{usd} + {calls} calls without a price"),
+        }
+    }
+
     /// With its dollars written out: null, and not too few, where a price is missing.
     fn priced(self) -> Self {
         let usd = dollars(self.nano_usd);

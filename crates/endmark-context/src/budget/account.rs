@@ -56,9 +56,10 @@ impl Account {
         !self.is_closed && amount <= self.left()
     }
 
-    /// How far it is used up, holds included.
+    /// How far it is used up by what calls did cost. A hold is the most that one can cost: most come to far less, and a
+    /// warning of them would be one of nothing.
     pub fn level(&self) -> Level {
-        let used = u128::from(self.spent) + u128::from(self.held);
+        let used = u128::from(self.spent);
         let reaches = |percent: u128| used * 100 >= u128::from(self.limit) * percent;
         match (reaches(95), reaches(80)) {
             (true, _) => Level::NearlyUsedUp,

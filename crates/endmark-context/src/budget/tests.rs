@@ -88,6 +88,7 @@ fn holds_count_as_spent() {
         (949, Level::High),
         (950, Level::NearlyUsedUp),
     ] {
-        assert_eq!(account(used / 2, used - used / 2).level(), level, "{used}");
+        assert_eq!(account(used, 0).level(), level, "{used}");
+        assert_eq!(account(used, 1_000 - used).level(), level, "{used}: what is held warns of nothing");
     }
 }

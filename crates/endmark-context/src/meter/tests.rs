@@ -31,10 +31,10 @@ fn calls_at_once_cannot_overdraw_and_the_last_one_closes() {
     let mut meter = Meter::new(&models).with_tokens(10_000);
     let first = meter.before_call(&call("m", 1_000, 4_000), at()).unwrap();
     let second = meter.before_call(&call("m", 1_000, 2_000), at()).unwrap();
-    assert_eq!((first.warning, second.warning), (None, Some(Level::High)));
+    assert_eq!((first.warning, second.warning), (None, None));
     let closing = meter.before_call(&call("m", 1_000, 4_000), at()).unwrap();
     assert!(closing.is_closing);
-    assert_eq!((closing.max_output_tokens, closing.warning), (1_024, Some(Level::NearlyUsedUp)));
+    assert_eq!((closing.max_output_tokens, closing.warning), (1_024, None));
     let refused = meter.before_call(&call("m", 1, 1), at());
     assert!(
         matches!(&refused, Err(NotAdmitted::UsedUp { unit: Unit::Tokens, account }) if account.held == 10_024)
@@ -59,13 +59,16 @@ fn dollars_are_held_and_a_model_without_a_price_is_not_admitted() {
         Err(NotAdmitted::NoPrice("of-nobody".to_owned()))
     );
     let admitted = meter.before_call(&call("dear", 500, 400), at()).unwrap();
-    assert_eq!(admitted.warning, Some(Level::High));
+    assert_eq!(admitted.warning, None, "what is held is not spent");
     let cost = meter.after_call(admitted, &reported(500, 100), at());
     assert_eq!((cost.tokens, cost.nano_usd), (600, Some(600_000_000)));
     // An estimate is never more than was held.
     let admitted = meter.before_call(&call("dear", 100, 100), at()).unwrap();
     let cost = meter.after_call(admitted, &AfterCall::Unreported { text_bytes: 40_000 }, at());
     assert_eq!((cost.nano_usd, meter.usage().nano_usd), (Some(200_000_000), 800_000_000));
+    let admitted = meter.before_call(&call("dear", 1, 1), at()).unwrap();
+    assert_eq!(admitted.warning, Some(Level::High), "spent");
+    assert_eq!(meter.before_call(&call("dear", 1, 1), at()).unwrap().warning, None, "once");
 }
 
 #[test]

@@ -151,10 +151,12 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
     let has_fallback = exchange.fallback.is_some() && !exchange.stands_in;
     let mut delivery = Delivery::new(policy, has_fallback);
     standing.request(exchange.upstream_name());
+    let mut last_said = None;
     loop {
         let call = match open(exchange).await {
             Ok(call) => call,
-            Err(why) => return Tried::GivenUp(Err(Refusal::Budget(why))),
+            // A further try that its budgets have no room for is none, and what the last one came to stands.
+            Err(why) => return Tried::GivenUp(last_said.unwrap_or(Err(Refusal::Budget(why)))),
         };
         let (failure, said) = match send(exchange, call).await {
             Ok((answer, call)) => {
@@ -177,6 +179,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
         // Once: a provider that refuses what is left of it has the last word.
         if failure == Failure::TooLong && matches!(next, Next::GiveUp) && exchange.condense().await {
             exchange.retries += 1;
+            last_said = Some(said);
             continue;
         }
         match next {
@@ -184,6 +187,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
             Next::FallBack => return Tried::Left(said),
             Next::GiveUp => return Tried::GivenUp(said),
         }
+        last_said = Some(said);
         exchange.retries += 1;
     }
 }

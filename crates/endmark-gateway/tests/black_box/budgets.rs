@@ -155,6 +155,23 @@ async fn the_closing_call_of_a_session_has_no_tools_and_asks_for_a_summary_in_ev
     }
 }
 
+/// The session is closed by it, and there is room for no second one: what went wrong is what the client hears.
+#[tokio::test]
+async fn a_closing_call_that_fails_is_shown_with_its_own_error() {
+    let error = json!({"error": {"message": "overloaded for now", "type": "server_error"}});
+    let script = Script::new().otherwise(Answer::json(503, &error));
+    let endmark = Endmark::start_with(script, |settings| {
+        with(vec![rule(Scope::Session, Unit::Tokens, 5_000)])(settings);
+        settings.retry.max_retries = 2;
+    })
+    .await;
+    let reply = endmark.ask(&request(9_000)).await;
+    assert_eq!(reply.status, 503, "{}", reply.text());
+    assert!(reply.text().contains("overloaded for now"), "{}", reply.text());
+    assert_eq!(endmark.calls(), 1);
+    assert_eq!(endmark.ask(&request(9_000)).await.status, 402);
+}
+
 #[tokio::test]
 async fn the_rest_of_a_reply_gives_way_to_a_budget_and_the_reply_stays() {
     let whole =
@@ -240,21 +257,34 @@ async fn a_request_without_a_budget_is_held_nowhere_and_is_told_nothing() {
 async fn a_budget_that_is_nearly_used_up_is_reported_once_by_every_way() {
     let receiver = Upstream::start(Script::new().otherwise(Answer::json(200, &Value::Null))).await;
     let endmark = Endmark::start_with(Script::new().otherwise(good()), |settings| {
-        with(vec![rule(Scope::Model, Unit::Tokens, 100), rule(Scope::All, Unit::Tokens, 1_000)])(settings);
+        with(vec![rule(Scope::Model, Unit::Tokens, 10 * BILLED), rule(Scope::All, Unit::Tokens, 1_000)])(
+            settings,
+        );
         settings.budget.webhook = Some(format!("http://{}/hook", receiver.address()));
         settings.budget.webhook_secret = Some(Secret::new("shared".to_owned()));
     })
     .await;
     let headers = |reply: &testkit::Reply| reply.header("x-endmark-budget").map(str::to_owned);
-    assert_eq!(headers(&endmark.ask(&request(60)).await), Some("80%".to_owned()), "held");
-    assert_eq!(settled(&endmark, "model").await.spent, BILLED);
-    assert_eq!(headers(&endmark.ask(&request(10)).await), None, "not again");
+    assert_eq!(headers(&endmark.ask(&request(250)).await), None, "what is held is not spent");
+    for calls in 1..8 {
+        assert_eq!(settled(&endmark, "model").await.spent, calls * BILLED);
+        assert_eq!(headers(&endmark.ask(&request(10)).await), None, "{calls}");
+    }
+    assert_eq!(settled(&endmark, "model").await.spent, 8 * BILLED);
+    assert_eq!(headers(&endmark.ask(&request(10)).await), Some("80%".to_owned()), "spent");
+    assert_eq!(settled(&endmark, "model").await.spent, 9 * BILLED);
     receiver.wait_for_requests(1).await;
     let came = receiver.requests();
     let event = came[0].json();
     let said = ["event", "percent", "budget", "subject", "unit", "limit"].map(|name| event[name].clone());
-    let expected =
-        [json!("budget_warning"), json!(80), json!("model"), json!("scripted"), json!("tokens"), json!(100)];
+    let expected = [
+        json!("budget_warning"),
+        json!(80),
+        json!("model"),
+        json!("scripted"),
+        json!("tokens"),
+        json!(10 * BILLED),
+    ];
     assert_eq!((came.len(), said), (1, expected));
     assert!(came[0].header("x-endmark-signature").unwrap().starts_with("sha256="));
     let metrics = Request::get(endmark.address, "/endmark/metrics").send().await.read().await.text();
