@@ -5,7 +5,7 @@ pub(crate) mod arguments;
 use std::fmt::Write as _;
 
 use endmark_console::reports::budgets::{Report, Row};
-use endmark_context::budget::Unit;
+use endmark_context::budget::{Scope, Unit};
 use endmark_context::{dollars, rate_from_dollars};
 use endmark_store::{Reader, Store};
 
@@ -49,20 +49,46 @@ fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
     })?;
     let unit = if raise.usd { Unit::NanoUsd } else { Unit::Tokens };
     let failed = |error| CommandError::of_store(&error);
+    let session = session(effective, &raise.session, unit)?;
     let known = runtime::block_on(async {
         let store = Store::open(&effective.settings.store).map_err(failed)?;
-        let known = store.raise_budget(&raise.session, unit, amount).await.map_err(failed);
+        let known = store.raise_budget(&session, unit, amount).await.map_err(failed);
         store.close().await;
         known
     })??;
-    if known {
-        return Ok(());
-    }
-    Err(CommandError::input(
+    if known { Ok(()) } else { Err(unknown(&raise.session, unit)) }
+}
+
+fn unknown(typed: &str, unit: Unit) -> CommandError {
+    CommandError::input(
         "unknown_session",
-        format!("no budget in {} is known of the session `{}`", unit.name(), raise.session),
+        format!("no budget in {} is known of the session `{typed}`", unit.name()),
         "`endmark budget` lists the sessions that have used theirs.",
-    ))
+    )
+}
+
+/// The session that is meant: the one of this name, or the only one that begins so.
+fn session(effective: &Effective, typed: &str, unit: Unit) -> Result<String, CommandError> {
+    let failed = |error| CommandError::of_store(&error);
+    let rows = Reader::open(&effective.settings.store).and_then(|reader| reader.budgets()).map_err(failed)?;
+    let mut found: Vec<String> = rows
+        .into_iter()
+        .filter(|row| row.scope == Scope::Session.name() && row.unit == unit.name())
+        .map(|row| row.subject)
+        .filter(|subject| !typed.is_empty() && subject.starts_with(typed))
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    match found.as_slice() {
+        [] => Err(unknown(typed, unit)),
+        // The shortest of those that begin so is the one of this very name, if there is one.
+        [first, others @ ..] if first == typed || others.is_empty() => Ok(first.clone()),
+        _ => Err(CommandError::input(
+            "ambiguous_session",
+            format!("{} sessions begin with `{typed}`", found.len()),
+            "Write more of the hash, as `endmark budget` shows it.",
+        )),
+    }
 }
 
 /// The same for people.

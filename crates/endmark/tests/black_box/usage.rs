@@ -68,9 +68,14 @@ fn tokens_and_dollars_are_what_the_upstream_reported_at_the_prices_of_the_table(
         assert_eq!(row(&data, "purpose", "reply")["calls"], 4);
         assert!(row(&data, "purpose", "resume")["completion_tokens"].as_u64() > Some(0));
         let text = place.run(&["usage"]).output;
-        for words in
-            ["MODEL", "gpt-5-2025-08-07", "no price", "total", "1 calls are of models without a price"]
-        {
+        for words in [
+            "MODEL",
+            "gpt-5-2025-08-07",
+            "no price",
+            "total",
+            " + 1 call without a price",
+            "[prices.\"NAME\"]",
+        ] {
             assert!(text.contains(words), "{words} in {text}");
         }
         let csv = place.run(&["usage", "--csv", "--since", "1h"]).output;
@@ -121,6 +126,7 @@ fn what_cannot_be_is_refused_with_the_next_step() {
     }
     for (toml, words) in [
         ("[prices.\"m\"]\ninput = -1.0\noutput = 1\n", "dollars per million tokens"),
+        ("[prices.\"m\"]\ninput = 1\noutput = -1.0\n", "prices.m.output"),
         ("[prices.\"gpt-4.1\"]\ninput = 1.0\n", "set together with `output`"),
         ("[prices.\"m\"]\ninputs = 1.0\n", "Did you mean `input` in `[prices.m]`"),
     ] {

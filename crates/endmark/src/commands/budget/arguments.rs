@@ -24,7 +24,7 @@ pub(crate) enum BudgetCommand {
 /// The arguments of `budget raise`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Raise {
-    /// The session, as the refusal and `endmark budget` name it
+    /// The session, as the refusal and `endmark budget` name it, or the beginning of that
     #[arg(value_name = "SESSION")]
     #[limits(max_bytes = 64)]
     pub(crate) session: String,

@@ -11,6 +11,9 @@ const MAX_ROWS: usize = 30;
 /// Of a hash this many characters are shown.
 const HASH_CHARS: usize = 12;
 
+/// Places of dollars that are enough to look at.
+const PLACES: usize = 6;
+
 /// Adds one line; writing to a string cannot fail.
 macro_rules! add {
     ($text:expr, $($format:tt)*) => {{ let _ = writeln!($text, $($format)*); }};
@@ -42,11 +45,7 @@ pub(super) fn text(by: UsageKey, rows: &[Row], total: &Total, as_of: &str, paint
         add!(text, "and {} more rows: `--json` and `--csv` have all", rows.len() - MAX_ROWS);
     }
     if total.unpriced_calls > 0 {
-        add!(
-            text,
-            "{} calls are of models without a price; give them one under [prices.\"NAME\"] (`+`: at least)",
-            total.unpriced_calls
-        );
+        add!(text, "Give models without a price one under [prices.\"NAME\"].");
     }
     if total.estimated_calls > 0 {
         add!(
@@ -63,25 +62,14 @@ pub(super) fn text(by: UsageKey, rows: &[Row], total: &Total, as_of: &str, paint
 }
 
 fn line(key: &str, total: &Total) -> [String; 6] {
-    let usd = match &total.usd {
-        Some(usd) => cents(usd),
-        None if total.nano_usd > 0 => format!("{}+", cents(&total.usd_at_least)),
-        None => "no price".to_owned(),
-    };
     [
         key.to_owned(),
         total.calls.to_string(),
         total.prompt_tokens.to_string(),
         total.cached_tokens.to_string(),
         total.completion_tokens.to_string(),
-        usd,
+        total.dollars_in_words(PLACES),
     ]
-}
-
-/// Six places are enough to look at.
-fn cents(usd: &str) -> String {
-    let end = usd.find('.').map_or(usd.len(), |point| (point + 7).min(usd.len()));
-    usd.get(..end).unwrap_or(usd).to_owned()
 }
 
 fn shown(by: UsageKey, key: &str) -> String {
