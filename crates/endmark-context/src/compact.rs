@@ -20,7 +20,9 @@ mod told;
 
 use std::collections::HashSet;
 
-use crate::conversation::{Changes, Content, Conversation, Edit, Message, NewResult, Pairs, Place, Role};
+use crate::conversation::{
+    Changes, Content, Conversation, Edit, Message, NewResult, Pairs, Place, Role, TurnsOfResults,
+};
 use anchors::Anchor;
 pub use anchors::AnchorKind;
 pub use invariants::{Violation, violations};
@@ -431,7 +433,10 @@ impl Machine<'_> {
             NewResult::Moved(place) => changes.text(*place).map_or_else(|| self.sizes.part(*place), count),
             NewResult::Absent { text, .. } => count(text),
         });
-        let turns = if self.conversation.order.result_is_a_turn { results.len() as u64 } else { 1 };
+        let turns = match self.conversation.order.turns_of_results {
+            TurnsOfResults::Each => results.len() as u64,
+            TurnsOfResults::Shared | TurnsOfResults::OneAlone => 1,
+        };
         TURN_TOKENS * turns + tokens.sum::<u64>()
     }
 

@@ -26,12 +26,22 @@ pub struct Conversation<'a> {
 pub struct Order {
     /// The results of a turn's calls come right behind it, before anything else.
     pub results_behind_calls: bool,
-    /// They stand in one turn, and nothing else does.
-    pub results_in_one_turn: bool,
-    /// Each is a turn of its own.
-    pub result_is_a_turn: bool,
+    /// The turns in which they stand.
+    pub turns_of_results: TurnsOfResults,
     /// The first turn that is not the system's is the user's.
     pub user_first: bool,
+}
+
+/// The turns in which the results of a turn's calls stand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TurnsOfResults {
+    /// Each is one of its own.
+    Each,
+    /// One may hold several, and other parts.
+    #[default]
+    Shared,
+    /// All are in one, and nothing else is.
+    OneAlone,
 }
 
 /// A message of a conversation, or an item of one.

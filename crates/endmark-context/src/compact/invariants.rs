@@ -1,6 +1,6 @@
 //! What holds after every compaction (CX-3): one checker, for debug builds and for tests.
 
-use crate::conversation::{Changes, Content, Conversation, Pairs, Part, Place, Role, Turn};
+use crate::conversation::{Changes, Content, Conversation, Pairs, Part, Place, Role, Turn, TurnsOfResults};
 
 /// What does not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +75,7 @@ fn is_answered(conversation: &Conversation<'_>, pairs: &Pairs, turn: usize) -> b
         for place in places(next) {
             if left == 0 {
                 // A turn that answers may say more only where the provider takes that.
-                return !conversation.order.results_in_one_turn;
+                return conversation.order.turns_of_results != TurnsOfResults::OneAlone;
             }
             if pairs.call_of(place).is_none_or(|call| call.turn != turn) {
                 return false;
@@ -85,7 +85,7 @@ fn is_answered(conversation: &Conversation<'_>, pairs: &Pairs, turn: usize) -> b
         if left == 0 {
             return true;
         }
-        if conversation.order.results_in_one_turn {
+        if conversation.order.turns_of_results == TurnsOfResults::OneAlone {
             return false;
         }
     }

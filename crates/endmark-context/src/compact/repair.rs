@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::conversation::{Content, Conversation, Edit, Message, NewResult, Pairs, Place};
+use crate::conversation::{Content, Conversation, Edit, Message, NewResult, Pairs, Place, TurnsOfResults};
 
 /// What is said in the place of a result that never came.
 const ABSENT: &str = "No result was recorded for this call.";
@@ -103,7 +103,7 @@ fn stands_right(
             NewResult::Absent { .. } => return false,
         };
     }
-    let in_one_turn = conversation.order.results_in_one_turn;
+    let in_one_turn = conversation.order.turns_of_results == TurnsOfResults::OneAlone;
     let turns = (turn + 1..conversation.turns.len()).filter(|turn| is_kept(*turn));
     for next in turns {
         for part in 0..conversation.turns[next].parts.len() {

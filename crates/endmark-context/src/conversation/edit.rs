@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::{Content, Conversation, Part, Place, Role, ToolResult, Turn};
+use super::{Content, Conversation, Part, Place, Role, ToolResult, Turn, TurnsOfResults};
 
 /// One edit. Positions are those of the conversation before all edits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -266,7 +266,7 @@ impl Changes {
                 Some(Part { span: 0..0, content })
             }
         });
-        if conversation.order.result_is_a_turn {
+        if conversation.order.turns_of_results == TurnsOfResults::Each {
             return parts.map(|part| turn(Role::Tool, vec![part])).collect();
         }
         vec![turn(Role::Tool, parts.collect())]

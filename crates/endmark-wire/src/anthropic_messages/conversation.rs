@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult};
+use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
 
 use crate::conversation::{Placed, Slot, media_in, text_of_parts, text_or_json};
 use crate::edit::Edits;
@@ -10,12 +10,8 @@ use crate::json::{Fields, Kind, Value, quoted};
 use crate::own_tool::OwnTool;
 
 /// The results of a message's calls come first behind it; turns of the user that follow each other are one to the server.
-pub(super) const ORDER: Order = Order {
-    results_behind_calls: true,
-    results_in_one_turn: false,
-    result_is_a_turn: false,
-    user_first: true,
-};
+pub(super) const ORDER: Order =
+    Order { results_behind_calls: true, turns_of_results: TurnsOfResults::Shared, user_first: true };
 
 /// Who speaks in a message, and its parts.
 pub(super) fn turn(message: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static str> {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult};
+use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
 
 use super::candidate::{is_thought, signature_of};
 use super::request::{CALL, either};
@@ -11,12 +11,8 @@ use crate::json::{Kind, Value, quoted};
 use crate::own_tool::OwnTool;
 
 /// As many results as there were calls, in one turn right behind them; the first turn is the user's.
-pub(super) const ORDER: Order = Order {
-    results_behind_calls: true,
-    results_in_one_turn: true,
-    result_is_a_turn: false,
-    user_first: true,
-};
+pub(super) const ORDER: Order =
+    Order { results_behind_calls: true, turns_of_results: TurnsOfResults::OneAlone, user_first: true };
 
 const RESPONSE: [&str; 2] = ["functionResponse", "function_response"];
 const INLINE: [&str; 2] = ["inlineData", "inline_data"];

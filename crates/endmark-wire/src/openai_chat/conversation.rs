@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult};
+use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
 
 use crate::conversation::{Placed, Slot, Spot, media_in, text_of_parts, text_or_json, with_role};
 use crate::json::{Fields, Kind, Value, quoted};
@@ -10,12 +10,8 @@ use crate::own_tool::OwnTool;
 use crate::reply::{Choice, ToolCall};
 
 /// Every call of a message is answered right behind it.
-pub(super) const ORDER: Order = Order {
-    results_behind_calls: true,
-    results_in_one_turn: false,
-    result_is_a_turn: true,
-    user_first: false,
-};
+pub(super) const ORDER: Order =
+    Order { results_behind_calls: true, turns_of_results: TurnsOfResults::Each, user_first: false };
 
 /// Fields in which servers give the model's reasoning back, as text and as signed pieces.
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];

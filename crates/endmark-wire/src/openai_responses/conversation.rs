@@ -5,19 +5,15 @@
 
 use std::borrow::Cow;
 
-use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult};
+use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
 
 use crate::conversation::{Placed, Slot, media_in, text_of_parts, text_or_json};
 use crate::json::{Fields, Kind, Value, quoted};
 use crate::own_tool::OwnTool;
 
 /// Calls are paired with their outputs by id, wherever they stand.
-pub(super) const ORDER: Order = Order {
-    results_behind_calls: false,
-    results_in_one_turn: false,
-    result_is_a_turn: true,
-    user_first: false,
-};
+pub(super) const ORDER: Order =
+    Order { results_behind_calls: false, turns_of_results: TurnsOfResults::Each, user_first: false };
 
 /// Kinds of calls whose outputs are a text.
 const ANSWERED_BY_TEXT: [&str; 3] = ["function_call", "custom_tool_call", "local_shell_call"];
