@@ -19,7 +19,7 @@ pub(super) const SURE: f64 = 0.985;
 /// So little is left out or added that it may be meant: white space, a word or two said twice.
 pub(super) const SLIGHT: f64 = 0.998;
 /// A letter or two, a word, a number that may be written anew: digits, doubled letters and doubled words are everywhere.
-pub(super) const HAIR: f64 = 0.9998;
+pub(super) const HAIR: f64 = 0.9997;
 
 /// The share that something else altogether may have at a settled seam.
 pub(super) const IN_DOUBT: f64 = 0.15;
