@@ -295,10 +295,10 @@ impl Machine<'_> {
             Self::put_in(&folded, &written.text, &mut edits);
         }
         let after = kept + if folded.is_empty() { 0 } else { written.tokens + TURN_TOKENS };
-        // What was condensed before is not condensed again for a little.
+        // What was condensed before is not condensed again for a little, and no results are shortened for it.
         let is_first = self.fixed.summaries.is_empty();
         let limit = match self.policy.keep_share {
-            Some(_) if is_first => self.history.saturating_sub(1),
+            Some(_) if is_first && !folded.is_empty() => self.history.saturating_sub(1),
             _ => self.history - self.history * LEAST_GAIN_TENTHS / 10,
         };
         if after > limit {
