@@ -83,7 +83,6 @@ fn check_all(histories: u64, policies: &[Policy]) {
             }
         }
     }
-    println!("compacted: {made:?}");
     assert!(made.iter().all(|made| *made > histories), "{made:?} of {}", histories * 4);
 }
 
