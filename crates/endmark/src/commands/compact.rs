@@ -160,7 +160,7 @@ impl Done {
 }
 
 /// Tokens of today's OpenAI models; those of others are within a few percent for code and English.
-fn tokens(text: &str) -> u64 {
+pub(super) fn tokens(text: &str) -> u64 {
     endmark_context::count::Family::O200k.tokens(text)
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::arguments::{Compact, HookAgent};
 use super::attempts::{folder, forget_old, kept_for, name_of, put, unusable};
 use super::event::Event;
+use crate::commands::compact::tokens;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::input::Input;
@@ -89,8 +90,4 @@ fn message(line: &str) -> Option<Value> {
     }
     let message = entry.get_mut("message")?.take();
     Some(json!({"role": message.get("role")?, "content": message.get("content")?}))
-}
-
-fn tokens(text: &str) -> u64 {
-    endmark_context::count::Family::O200k.tokens(text)
 }
