@@ -128,28 +128,15 @@ fn machine<'m>(
 /// What a conversation was about, within so many tokens: the anchors of all of it, for an agent that condenses its
 /// conversation itself and is to have them afterwards. None where there are none.
 pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count) -> Option<String> {
-    let (sizes, pairs) = (Sizes::of(conversation, count), Pairs::of(conversation));
-    let fixed = Fixed::of(conversation, &pairs);
-    let history = sizes.from(fixed.head);
-    let policy = Policy::window(count);
-    let machine = Machine {
-        conversation,
-        policy: &policy,
-        sizes,
-        pairs,
-        fixed,
-        history,
-        beside: 0,
-        budget: room_tokens,
-        told: None,
-    };
+    let policy = Policy { trigger_tokens: 0, budget_tokens: room_tokens, ..Policy::window(count) };
+    let machine = machine(conversation, &policy, None).ok()?;
     let mut ledger = Ledger::default();
     for (turn, anchors) in machine.anchors().iter().enumerate() {
         ledger.absorb(anchors, turn, count);
     }
     let draft = Draft {
         messages: conversation.turns.len() as u64,
-        tokens: history,
+        tokens: machine.history,
         lines: &[],
         ledger: &ledger,
         relevance: &Relevance::of(conversation),
