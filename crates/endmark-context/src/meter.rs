@@ -82,13 +82,13 @@ pub struct Admitted {
 pub enum AfterCall {
     /// Its provider reported what it took.
     Reported(Tokens),
-    /// It was answered, or its answer broke off, and nobody reported what it took: it is estimated from the bytes of the
-    /// answer's text.
+    /// It was answered, or its answer broke off, or it was left while it was under way, and nobody reported what it took: it is
+    /// estimated from the bytes of the prompt and of the text that came.
     Unreported {
         /// Bytes of the text that came.
         text_bytes: u64,
     },
-    /// It was not made, or not answered: it costs nothing.
+    /// It was not made, or its provider failed or refused it: it costs nothing.
     Unanswered,
 }
 

@@ -5,6 +5,7 @@ mod call;
 mod cost;
 mod ended;
 mod listener;
+mod sent;
 mod watch;
 
 pub(crate) use call::{Call, Caller, Calls, FirstCall};

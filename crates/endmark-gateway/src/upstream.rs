@@ -13,7 +13,7 @@ mod typed;
 pub use connector::{ClientError, Connector};
 pub use link::Link;
 
-pub(crate) use client::{Client, Read, ReadError, UpstreamError, read_up_to, read_whole};
+pub(crate) use client::{Client, HTTP1_BUFFER, Read, ReadError, UpstreamError, read_up_to, read_whole};
 pub(crate) use credential::{Recognised, credential};
 pub(crate) use destination::Destination;
 pub(crate) use headers::{

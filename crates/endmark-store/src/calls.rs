@@ -104,12 +104,25 @@ pub struct CallSettled {
     pub nano_usd: Option<u64>,
     /// Bytes of the answer's body.
     pub received_bytes: u64,
-    /// Bytes of the text and the arguments of calls in it; none where nobody read it.
+    /// Bytes of the text and the arguments of calls in it; none where nobody read it. 0 where there is no answer, and the call
+    /// was left while its upstream, which had all of the request, was at work on it.
     pub text_bytes: Option<u64>,
     /// From the beginning to the first byte of the answer's body, in microseconds.
     pub first_byte_us: Option<u64>,
     /// From the beginning to the end, in microseconds.
     pub total_us: u64,
+}
+
+/// Whether a call may be billed whose provider reported no tokens: an answer began, or it was left while its upstream was at
+/// work on it (CX-6). A provider that refuses, fails, or never had the request bills nothing.
+///
+/// ```
+/// use endmark_store::may_be_billed;
+/// assert!(may_be_billed(Some(200), None) && may_be_billed(None, Some(0)));
+/// assert!(!may_be_billed(Some(500), None) && !may_be_billed(None, None));
+/// ```
+pub fn may_be_billed(http_status: Option<u16>, text_bytes: Option<u64>) -> bool {
+    http_status.map_or(text_bytes.is_some(), |status| (200..300).contains(&status))
 }
 
 /// Tokens as the provider reports them; none where it does not (CX-6).

@@ -44,7 +44,7 @@ mod store;
 mod writer;
 
 pub use budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
-pub use calls::{CallSettled, CallStarted, Purpose, Tokens, Word};
+pub use calls::{CallSettled, CallStarted, Purpose, Tokens, Word, may_be_billed};
 pub use compactions::{CLIENT, KeptSummary, LOCAL_USER};
 pub use engine::{
     BudgetPlace, CompactionRow, CutSummary, KeptOutput, LogFilter, OutputPage, OutputPiece, Reader,

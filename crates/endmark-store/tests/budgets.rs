@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use endmark_context::budget::{Level, Scope, Unit};
+use endmark_context::Moment;
+use endmark_context::budget::{Level, Period, Scope, Unit, Zone};
 use endmark_store::{
     BudgetRow, CallSettled, CallStarted, Claim, Held, Hold, NoSecrets, Purpose, Reader, Store, StoreLocation,
     Tokens,
@@ -203,4 +204,50 @@ async fn a_used_up_session_is_closed_once_and_goes_on_when_it_is_raised() {
     let standing = store.reader().unwrap().budgets().unwrap();
     assert!(standing.iter().any(|budget| budget.extra == 1 << 62), "{standing:?}");
     store.close().await;
+}
+
+/// The day that a call is counted in follows from its moment alone: one that a clock comes back to goes on where it was left.
+#[tokio::test]
+async fn a_clock_that_jumps_back_over_midnight_counts_in_the_day_before_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let recorder = store.recorder(NoSecrets);
+    let (before, after) = ("2026-11-24 23:59:30", "2026-11-25 00:00:30");
+    let ask = async |request_id: &str, at: &str| {
+        let at = Moment::parse(at).unwrap();
+        let window = Period::Day.window(at, &Zone::default());
+        let of_day = Claim { window, ..claim(Scope::All, "", 100, 30) };
+        let held = recorder.hold(hold(request_id, vec![of_day])).await.unwrap();
+        if matches!(held, Held::Fits { .. }) {
+            let started_ms = at.unix_seconds() * 1_000;
+            let open = recorder.open_call(CallStarted { started_ms, ..started(request_id) }).await;
+            open.settle(settled(20, 10));
+        }
+        held
+    };
+    for (request_id, at) in [("em_1", before), ("em_2", before), ("em_3", after), ("em_4", before)] {
+        let held = ask(request_id, at).await;
+        assert!(matches!(held, Held::Fits { .. }), "{request_id}: {held:?}");
+    }
+    // The day before has 90 of its 100 spent, the new one 30.
+    let Held::UsedUp(used_up) = ask("em_5", before).await else { panic!("it does not fit") };
+    assert_eq!((used_up.claim.window.as_str(), used_up.account.spent), ("2026-11-24", 90));
+    assert!(matches!(ask("em_6", after).await, Held::Fits { .. }));
+    store.close().await;
+
+    let reader = Reader::open(&location).unwrap();
+    let budgets = reader.budgets().unwrap();
+    let windows: Vec<_> = budgets.iter().map(|row| (row.window.as_str(), row.spent, row.held)).collect();
+    assert_eq!(windows, [("2026-11-25", 60, 0), ("2026-11-24", 90, 0)]);
+    for row in &budgets {
+        assert_eq!((row.spent, row.held), row.recomputed, "`endmark doctor` finds a difference: {row:?}");
+        let mut ledger = 0;
+        let day = |hour: &str| format!("{} {hour}", row.window);
+        let add = |call: endmark_store::UsageRow| {
+            ledger += call.tokens.prompt.unwrap_or(0) + call.tokens.output.unwrap_or(0);
+        };
+        reader.each_call(&day("00:00:00"), &day("24:00:00"), add).unwrap();
+        assert_eq!(ledger, row.spent, "{row:?}");
+    }
 }

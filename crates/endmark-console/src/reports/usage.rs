@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use endmark_context::budget::BYTES_PER_TOKEN;
 use endmark_context::{Models, Moment, Tokens, dollars};
-use endmark_store::{Reader, StoreError, UsageRow};
+use endmark_store::{Reader, StoreError, UsageRow, may_be_billed};
 use serde::{Serialize, Serializer};
 
 /// A moment before every row, and one after it.
@@ -78,9 +78,6 @@ impl Report {
         Ok(Self { by: by.name(), rows, total, prices_as_of: models.as_of().to_owned() })
     }
 }
-
-/// How a call ended whose process was killed.
-const INTERRUPTED: &str = "interrupted";
 
 /// Sums over calls.
 #[expect(missing_docs, reason = "they have the names of what they report")]
@@ -281,13 +278,12 @@ fn key(by: UsageKey, call: &UsageRow) -> String {
     }
 }
 
-/// The tokens of a call, and whether they are estimated: where an answer came and none were reported.
+/// The tokens of a call, and whether they are estimated: where it may be billed and none were reported.
 fn tokens(call: &UsageRow) -> (Tokens, bool) {
     let reported = &call.tokens;
     if reported.prompt.is_none() && reported.output.is_none() {
         // Of one whose gateway was killed nobody knows what came: its prompt went out.
-        let was_served =
-            call.http_status.is_some_and(|status| (200..300).contains(&status)) || call.ending == INTERRUPTED;
+        let was_served = call.ended_at.is_none() || may_be_billed(call.http_status, call.text_bytes);
         let estimated = Tokens {
             prompt: call.sent_bytes.div_ceil(BYTES_PER_TOKEN),
             completion: call.text_bytes.or(call.received_bytes).unwrap_or(0).div_ceil(BYTES_PER_TOKEN),

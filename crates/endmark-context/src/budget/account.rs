@@ -72,8 +72,8 @@ impl Account {
 /// The tokens that a call is charged with when it is over: what its provider reports; where it reports nothing, what its
 /// bytes come to, as far as that was held.
 ///
-/// `reported` is the prompt and the reply. `answered` says whether a reply began, `sent` and `received` are the bytes of
-/// the bodies.
+/// `reported` is the prompt and the reply. `may_be_billed` says whether a reply began, or could have: the call was left while
+/// it was under way. `sent` and `received` are the bytes of the bodies.
 ///
 /// ```
 /// use endmark_context::budget::charged_tokens;
@@ -82,10 +82,16 @@ impl Account {
 /// assert_eq!(charged_tokens(None, 100, true, 40, 8_000), 100);
 /// assert_eq!(charged_tokens(None, 100, false, 40, 0), 0);
 /// ```
-pub fn charged_tokens(reported: Option<u64>, held: u64, answered: bool, sent: u64, received: u64) -> u64 {
+pub fn charged_tokens(
+    reported: Option<u64>,
+    held: u64,
+    may_be_billed: bool,
+    sent: u64,
+    received: u64,
+) -> u64 {
     match reported {
         Some(tokens) => tokens,
-        None if !answered => 0,
+        None if !may_be_billed => 0,
         None => {
             let estimate = sent.div_ceil(BYTES_PER_TOKEN).saturating_add(received.div_ceil(BYTES_PER_TOKEN));
             estimate.min(held)

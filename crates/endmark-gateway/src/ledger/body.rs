@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -15,10 +15,11 @@ use super::ended::CallEnd;
 use super::listener::{Listener, Said};
 use crate::body::{AnyBody, BodyError};
 
-/// How much of an answer's body came, and when it began.
+/// How much of an answer's body came, when it began, and whether all of the request went up for it.
 #[derive(Debug)]
 pub(super) struct Gauge {
     began: Instant,
+    went_up: AtomicBool,
     bytes: AtomicU64,
     /// One more than the bytes of text and arguments that were read in it; 0 where nobody reads it.
     text: AtomicU64,
@@ -28,7 +29,22 @@ pub(super) struct Gauge {
 
 impl Gauge {
     pub(super) fn new(began: Instant) -> Self {
-        Self { began, bytes: AtomicU64::new(0), text: AtomicU64::new(0), first_byte: AtomicU64::new(0) }
+        Self {
+            began,
+            went_up: AtomicBool::new(false),
+            bytes: AtomicU64::new(0),
+            text: AtomicU64::new(0),
+            first_byte: AtomicU64::new(0),
+        }
+    }
+
+    /// All of the request went up.
+    pub(super) fn went_up(&self) {
+        self.went_up.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_gone_up(&self) -> bool {
+        self.went_up.load(Ordering::Relaxed)
     }
 
     fn count(&self, data: &[u8]) {

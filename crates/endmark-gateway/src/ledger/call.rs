@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use endmark_context::budget::{Rule, Scope, Unit};
 use endmark_recovery::{Ending, Judgement};
-use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens};
+use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens, may_be_billed};
 use endmark_wire::format::WireFormat;
 use endmark_wire::reply::Choice;
 use http::StatusCode;
@@ -18,6 +19,7 @@ use super::body::{Gauge, Metered};
 use super::cost::{self, Cost};
 use super::ended::CallEnd;
 use super::listener::Listener;
+use super::sent::Sent;
 use super::watch::Watch;
 use crate::body::AnyBody;
 use crate::budget::{Budgets, NotAdmitted, Planned, Reserved};
@@ -237,6 +239,11 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    /// The body that it is made with: from now on it is known whether all of it went up.
+    pub(crate) fn sends(&self, body: Bytes) -> AnyBody {
+        Sent::new(body, &self.gauge).boxed_unsync()
+    }
+
     /// The upstream answered: with this status, and with a body that is counted from now on.
     pub(crate) fn answered(&mut self, status: StatusCode, body: AnyBody) -> AnyBody {
         self.status = Some(status);
@@ -268,6 +275,13 @@ impl Call {
         self.over(end);
     }
 
+    /// Whether nobody waited any longer for an upstream that had all of the request and did not begin to answer. One that
+    /// broke off by itself failed, and bills as little for that as for an error.
+    fn was_left_at_work(&self, ending: Ending) -> bool {
+        let was_left = matches!(ending, Ending::Cancelled | Ending::Interrupted | Ending::Stalled);
+        was_left && self.status.is_none() && self.gauge.has_gone_up()
+    }
+
     fn over(&mut self, mut end: CallEnd) {
         let Some(open) = self.open.take() else { return };
         // An upstream may repeat in it what it was asked with, and traces are read by others, too.
@@ -294,7 +308,8 @@ impl Call {
             self.watch.called(started, self.status, first_byte, total, model, &end);
         }
         let counted = end.usage.as_ref().map(cost::tokens);
-        let text_bytes = self.gauge.text_bytes();
+        let http_status = self.status.map(|status| status.as_u16());
+        let text_bytes = if self.was_left_at_work(end.ending) { Some(0) } else { self.gauge.text_bytes() };
         let nano_usd = open.started().and_then(|started| {
             let tokens = match &counted {
                 Some(tokens) => {
@@ -303,7 +318,7 @@ impl Call {
                     }
                     *tokens
                 }
-                None if self.status.is_some_and(|status| status.is_success()) => {
+                None if may_be_billed(http_status, text_bytes) => {
                     cost::estimate(started.sent_bytes, text_bytes.unwrap_or_else(|| self.gauge.bytes()))
                 }
                 None => return None,
@@ -320,7 +335,7 @@ impl Call {
         };
         open.settle(CallSettled {
             answered_model: end.model,
-            http_status: self.status.map(|status| status.as_u16()),
+            http_status,
             ending: Cow::Borrowed(end.ending.name()),
             stop: end.stop.map(|stop| Cow::Borrowed(stop.name())),
             verdict: verdict.map(Cow::Borrowed),

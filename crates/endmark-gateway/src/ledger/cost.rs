@@ -47,7 +47,7 @@ pub(super) fn tokens(usage: &Usage) -> Tokens {
     }
 }
 
-/// What a call is taken for that was answered, and whose upstream reported nothing.
+/// What a call is taken for that may be billed, and whose upstream reported nothing.
 pub(super) fn estimate(sent_bytes: u64, answer_bytes: u64) -> Tokens {
     Tokens {
         prompt: sent_bytes.div_ceil(BYTES_PER_TOKEN),

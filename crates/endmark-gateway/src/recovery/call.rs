@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use super::case::Case;
 use super::patience::Patience;
 use super::site::Site;
-use crate::body::{AnyBody, full};
+use crate::body::AnyBody;
 use crate::ledger::{Call, CallEnd};
 use crate::reply::{ClientGone, Flow};
 use crate::upstream::{UpstreamError, of_another_body, plain, random, read_whole, retry_after};
@@ -81,15 +81,15 @@ pub(super) async fn send(
         if longest.is_zero() {
             return Err(CallFailure::TookTooLong(patience.calls()));
         }
-        let mut request = Request::new(full(body.clone()));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = site.destination.further(streamed).clone();
-        *request.headers_mut() = site.destination.headers.clone();
-        of_another_body(request.headers_mut());
         let model = &site.request.view().model;
         // What is left of a budget is the client's own to spend: the reply stays as it is.
         let opened = case.calls.open(purpose, name, model, streamed, &body).await;
         let mut call = opened.map_err(|error| CallFailure::Lost(error.to_string()))?;
+        let mut request = Request::new(call.sends(body.clone()));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = site.destination.further(streamed).clone();
+        *request.headers_mut() = site.destination.headers.clone();
+        of_another_body(request.headers_mut());
         let client = &case.sender.client;
         let sent =
             case.sender.rehearsal.send(client, &site.destination.upstream, request, first_byte.min(longest));
@@ -111,20 +111,22 @@ pub(super) async fn send(
                 }
                 (format!("the upstream answered {status}: {}", error.message), wait)
             }
-            Err(error @ UpstreamError::Silent(_)) => {
-                call.settle(CallEnd::new(Ending::Stalled));
-                if longest < first_byte {
-                    return Err(CallFailure::TookTooLong(patience.calls()));
-                }
-                return Err(CallFailure::Lost(error.to_string()));
-            }
-            Err(error @ UpstreamError::Unreadable(_)) => {
-                call.settle(CallEnd::new(Ending::UpstreamError));
-                return Err(CallFailure::Lost(format!("the upstream's answer cannot be read: {error}")));
-            }
             Err(error) => {
-                call.settle(CallEnd::new(Ending::Dropped));
-                (format!("the upstream cannot be reached: {error}"), None)
+                call.settle(CallEnd::new(error.ending()));
+                match error {
+                    UpstreamError::Silent(_) if longest < first_byte => {
+                        return Err(CallFailure::TookTooLong(patience.calls()));
+                    }
+                    UpstreamError::Silent(_) => return Err(CallFailure::Lost(error.to_string())),
+                    UpstreamError::Unreadable(_) => {
+                        return Err(CallFailure::Lost(format!(
+                            "the upstream's answer cannot be read: {error}"
+                        )));
+                    }
+                    UpstreamError::Unreachable(_) => {
+                        (format!("the upstream cannot be reached: {error}"), None)
+                    }
+                }
             }
         };
         if site.may_leave() {

@@ -12,7 +12,6 @@ use endmark_wire::request::Request as WireRequest;
 use http::{Method, Request, StatusCode};
 use tokio::time::timeout;
 
-use crate::body::full;
 use crate::ledger::{CallEnd, Calls};
 use crate::upstream::{Client, Destination, of_another_body, plain, read_whole};
 
@@ -85,7 +84,7 @@ impl Summariser<'_> {
         let asked = asked.ok_or_else(|| not_made("no path can be made of the model's name".to_owned()))?;
         let opened = self.calls.open(Purpose::Summary, &upstream.name, model, false, asked.body()).await;
         let mut call = opened.map_err(|error| not_made(error.to_string()))?;
-        let mut http = Request::new(full(Bytes::copy_from_slice(asked.body())));
+        let mut http = Request::new(call.sends(Bytes::copy_from_slice(asked.body())));
         *http.method_mut() = Method::POST;
         *http.uri_mut() = uri.clone();
         *http.headers_mut() = self.destination.headers.clone();
@@ -93,7 +92,7 @@ impl Summariser<'_> {
         let answer = match self.client.send(upstream, http, PATIENCE).await {
             Ok(answer) => answer,
             Err(error) => {
-                call.settle(CallEnd::new(Ending::Dropped));
+                call.settle(CallEnd::new(error.ending()));
                 return Err(not_made(error.to_string()));
             }
         };

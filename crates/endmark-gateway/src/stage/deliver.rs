@@ -235,7 +235,7 @@ async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>,
     let encoded = exchange.encoded.as_ref().filter(|_| !exchange.stands_in);
     let body =
         encoded.map_or_else(|| Bytes::copy_from_slice(exchange.request.body()), |own| own.bytes.clone());
-    let mut onward = Request::new(full(body));
+    let mut onward = Request::new(call.sends(body));
     *onward.method_mut() = Method::POST;
     *onward.uri_mut() = destination.uri.clone();
     *onward.headers_mut() = destination.headers.clone();

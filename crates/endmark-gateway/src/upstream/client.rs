@@ -5,6 +5,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use endmark_recovery::Ending;
 use http::{Request, Response, StatusCode, Version, header};
 use http_body_util::BodyExt;
 use hyper::body::Body;
@@ -25,8 +26,9 @@ const POOL_IDLE: Duration = Duration::from_secs(55);
 /// The longest head of an answer, in bytes.
 const HEAD_LIMIT_BYTES: u32 = 32 * 1024;
 
-/// Bytes of an answer that the HTTP library may hold; a head has to fit. Of a body it holds less, see the link.
-const HTTP1_BUFFER: usize = HEAD_LIMIT_BYTES as usize;
+/// Bytes of an answer that the HTTP library may hold; a head has to fit. Of a body it holds less, see the link. Of a request
+/// it takes more only while it holds less than these.
+pub(crate) const HTTP1_BUFFER: usize = HEAD_LIMIT_BYTES as usize;
 
 /// The most fields of an answer's head. Proxies add some to what a provider says, hundreds are a fault.
 const HTTP1_FIELDS: usize = 256;
@@ -63,6 +65,17 @@ pub(crate) enum UpstreamError {
     /// It took the request and did not begin to answer.
     #[error("no answer began within {0:?}")]
     Silent(Duration),
+}
+
+impl UpstreamError {
+    /// How the call ended.
+    pub(crate) fn ending(&self) -> Ending {
+        match self {
+            Self::Unreachable(_) => Ending::Dropped,
+            Self::Unreadable(_) => Ending::UpstreamError,
+            Self::Silent(_) => Ending::Stalled,
+        }
+    }
 }
 
 impl Client {

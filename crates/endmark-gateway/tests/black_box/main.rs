@@ -32,6 +32,7 @@ mod history;
 mod http2_streams;
 mod last_words;
 mod ledger;
+mod left_calls;
 mod lies;
 mod limits;
 mod messages;

@@ -7,7 +7,7 @@ use endmark_context::budget::{Account, Level, Scope, Unit, charged_tokens};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
-use crate::calls::Call;
+use crate::calls::{Call, may_be_billed};
 use crate::engine::recoveries::natural;
 use crate::engine::{Fault, Reader};
 use crate::error::StoreError;
@@ -183,11 +183,10 @@ pub(crate) fn settle(connection: &Connection, call: &Call) -> rusqlite::Result<(
                 let reported = tokens
                     .is_reported()
                     .then(|| tokens.prompt.unwrap_or(0).saturating_add(tokens.output.unwrap_or(0)));
-                let answered = settled.http_status.is_some_and(|status| (200..300).contains(&status));
                 charged_tokens(
                     reported,
                     entry.held,
-                    answered,
+                    may_be_billed(settled.http_status, settled.text_bytes),
                     call.started.sent_bytes,
                     settled.text_bytes.unwrap_or(settled.received_bytes),
                 )

@@ -52,7 +52,8 @@ pub struct UsageRow {
     pub sent_bytes: u64,
     /// Bytes of the answer's body; none if the process was killed.
     pub received_bytes: Option<u64>,
-    /// Bytes of the text in it, where the provider reported no tokens and the answer was read.
+    /// Bytes of the text in it, where the provider reported no tokens and the answer was read; 0 where the call was left before
+    /// there was an answer.
     pub text_bytes: Option<u64>,
     /// From the beginning to the first byte of the answer's body, in milliseconds.
     pub first_byte_ms: Option<f64>,

@@ -1,0 +1,57 @@
+//! The body of a request to an upstream, watched for whether all of it went there.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+
+use super::body::Gauge;
+use crate::body::BodyError;
+use crate::upstream::HTTP1_BUFFER;
+
+/// Bytes that are kept back of a body that no connection takes at once. A connection asks for them when it has written the
+/// rest, but for what its buffer holds.
+const LAST_BYTES: usize = 1024;
+
+/// A request's body on its way up.
+pub(super) struct Sent {
+    left: Bytes,
+    gauge: Arc<Gauge>,
+}
+
+impl Sent {
+    pub(super) fn new(body: Bytes, gauge: &Arc<Gauge>) -> Self {
+        Self { left: body, gauge: Arc::clone(gauge) }
+    }
+}
+
+impl Body for Sent {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if self.left.is_empty() {
+            return Poll::Ready(None);
+        }
+        let length = self.left.len();
+        let given = if length > HTTP1_BUFFER { length - LAST_BYTES } else { length };
+        let next = self.left.split_to(given);
+        if self.left.is_empty() {
+            self.gauge.went_up();
+        }
+        Poll::Ready(Some(Ok(Frame::data(next))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.left.len() as u64)
+    }
+}

@@ -1,0 +1,145 @@
+//! A call that was left before a byte of its answer came may be billed: it counts with its prompt. What never went up, and
+//! what its provider failed at, costs nothing. (CX-6, CX-7)
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking, in their helpers too")]
+
+use std::time::Duration;
+
+use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_gateway::{BudgetSettings, Settings};
+use endmark_store::{BudgetRow, UsageRow};
+use serde_json::{Value, json};
+use testkit::{Answer, Fault, Request, Script};
+use tokio::net::TcpListener;
+
+use crate::support::Endmark;
+use crate::support::spoken::Wire;
+
+/// Room for three calls, each of which holds some 9,600 tokens and is estimated with a thousand.
+const LIMIT: u64 = 12_000;
+
+fn with_a_session_budget(settings: &mut Settings) {
+    let rule = Rule { scope: Scope::Session, unit: Unit::Tokens, period: Period::Ever, limit: LIMIT };
+    settings.budget =
+        BudgetSettings { rules: vec![rule], assume_output_tokens: 10, ..BudgetSettings::default() };
+}
+
+/// A request of four thousand bytes, and a little more.
+fn body(wire: Wire, stream: bool) -> Value {
+    let mut body = wire.request(stream);
+    body["metadata"] = json!({"note": "word ".repeat(800)});
+    body
+}
+
+/// Asks, and goes away once the upstream has all of it.
+async fn leave(endmark: &Endmark, request: Request) {
+    let before = endmark.calls();
+    let asking = tokio::spawn(async move { request.try_send().await.map(|reply| reply.status) });
+    while endmark.calls() == before {
+        assert!(!asking.is_finished(), "it is not sent: {:?}", asking.await);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    asking.abort();
+}
+
+/// The calls and the session's budget, once as many calls have their rows.
+async fn settled(endmark: &Endmark, calls: usize) -> (Vec<UsageRow>, BudgetRow) {
+    for _ in 0..400 {
+        let reader = endmark.store.reader().unwrap();
+        let rows = reader.recent_calls(100).unwrap();
+        let budget = reader.budgets().unwrap().into_iter().find(|row| row.held == 0);
+        if let Some(budget) = budget.filter(|_| rows.len() >= calls) {
+            assert_eq!((budget.spent, budget.held), budget.recomputed, "{budget:?}");
+            return (rows, budget);
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("never settled: {:?}", endmark.store.reader().unwrap().budgets());
+}
+
+#[tokio::test]
+async fn clients_that_leave_before_the_first_byte_use_their_budget_up() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let silent = Script::new().otherwise(Answer::none(Fault::Stall));
+        let endmark = Endmark::start_with(silent, with_a_session_budget).await;
+        let body = body(wire, stream);
+        let asked = || Request::post(endmark.address, wire.path(stream)).json(&body);
+        let what = format!("{wire:?} {stream}");
+        let (mut rows, mut budget, mut left) = (Vec::new(), None::<BudgetRow>, 0);
+        while !budget.as_ref().is_some_and(|budget| budget.is_closed) {
+            assert!(left < 9, "{what}: it is never used up: {rows:?}");
+            leave(&endmark, asked()).await;
+            left += 1;
+            let settled = settled(&endmark, left).await;
+            (rows, budget) = (settled.0, Some(settled.1));
+        }
+        let refused = asked().send().await.read().await;
+        assert_eq!(refused.status, 402, "{what}: {}", refused.text());
+        let estimated: u64 = rows.iter().map(|row| row.sent_bytes.div_ceil(4)).sum();
+        assert_eq!(refused.json()["endmark"]["spent"], estimated, "{what}");
+        for row in rows {
+            assert_eq!((row.http_status, row.text_bytes), (None, Some(0)), "{what}: {row:?}");
+            assert_eq!((row.ending.as_str(), row.tokens.is_reported()), ("cancelled", false), "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_left_before_its_first_event_costs_its_prompt() {
+    let endmark = Endmark::start_with(
+        Script::new().otherwise(Answer::sse(Vec::<String>::new()).stall_after(0)),
+        with_a_session_budget,
+    )
+    .await;
+    let body = body(Wire::Chat, true);
+    leave(&endmark, endmark.chat(&body)).await;
+    let (_, budget) = settled(&endmark, 1).await;
+    assert_eq!(budget.spent, (body.to_string().len() as u64).div_ceil(4));
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_given_up_costs_the_prompt_that_it_had() {
+    let silent = Script::new().otherwise(Answer::none(Fault::Stall));
+    let endmark = Endmark::start_with(silent, |settings| {
+        with_a_session_budget(settings);
+        settings.limits.first_byte = Duration::from_millis(200);
+        settings.retry.max_retries = 0;
+    })
+    .await;
+    let body = body(Wire::Chat, false);
+    assert_eq!(endmark.ask(&body).await.status, 504);
+    let (rows, budget) = settled(&endmark, 1).await;
+    assert_eq!(rows[0].ending, "stalled");
+    assert_eq!(budget.spent, (body.to_string().len() as u64).div_ceil(4));
+}
+
+#[tokio::test]
+async fn what_never_went_up_and_what_a_provider_failed_at_costs_nothing() {
+    let deaf = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    for at in [Some(closed), None, Some(deaf.local_addr().unwrap())] {
+        let failing = Script::new().otherwise(Answer::none(Fault::Reset));
+        let endmark = Endmark::start_with(failing, |settings| {
+            with_a_session_budget(settings);
+            settings.budget.rules[0].limit = 100_000_000;
+            settings.retry.max_retries = 0;
+            if let Some(at) = at {
+                let base_url = format!("http://{at}/v1").parse().unwrap();
+                settings.upstreams[0] = endmark_gateway::Upstream::new("scripted", base_url);
+            }
+        })
+        .await;
+        let mut body = body(Wire::Chat, false);
+        if at == deaf.local_addr().ok() {
+            // The system takes far less for an upstream that reads nothing.
+            body["metadata"]["note"] = json!("word ".repeat(2 << 20));
+            let asking = tokio::spawn(endmark.ask_later(&body));
+            let _taken = deaf.accept().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            asking.abort();
+        } else {
+            assert_eq!(endmark.ask(&body).await.status, 502);
+        }
+        let (rows, budget) = settled(&endmark, 1).await;
+        assert_eq!((rows[0].http_status, rows[0].text_bytes, budget.spent), (None, None, 0), "{rows:?}");
+    }
+}
