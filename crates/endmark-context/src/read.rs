@@ -1,10 +1,22 @@
-//! Reading a part of a value that was capped (CX-5): ranges, pages, and what a JSON Pointer points to.
+//! Reading a part of a value that was capped (CX-5): pages, ranges, lines, and what a JSON Pointer points to. Whoever reads
+//! it, a part is the same.
 
 mod page;
+mod part;
+mod picking;
 mod pointer;
 mod range;
 pub mod tool;
 
 pub use page::{PAGE_LOOK_BEHIND_BYTES, page_begin};
+pub use part::{Content, Excerpt, ExcerptError, LARGEST_POINTED_INTO_BYTES, Part, PartError, Place};
+pub use picking::Picking;
 pub use pointer::{PointerError, pointed_to};
 pub use range::{RangeError, Span};
+
+use endmark_envelope::FieldPath;
+
+/// Where envelopes have what was read.
+fn value_path() -> FieldPath {
+    FieldPath::data().key("text")
+}

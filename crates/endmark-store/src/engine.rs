@@ -6,7 +6,9 @@ pub(crate) mod budgets;
 pub(crate) mod capabilities;
 pub(crate) mod compactions;
 mod connection;
+mod excerpt;
 mod fault;
+mod integers;
 mod kept;
 pub(crate) mod keys;
 mod migrate;
@@ -21,6 +23,7 @@ mod session;
 pub(crate) mod usage;
 
 pub(crate) use connection::BUSY_TIMEOUT;
+pub use excerpt::ReadError;
 pub(crate) use fault::Fault;
 pub use kept::{KeptOutput, OutputPiece};
 pub(crate) use migrate::known as known_schema;

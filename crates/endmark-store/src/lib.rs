@@ -47,8 +47,8 @@ pub use budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
 pub use calls::{CallSettled, CallStarted, Purpose, Tokens, Word, may_be_billed};
 pub use compactions::{CLIENT, KeptSummary, LOCAL_USER};
 pub use engine::{
-    BudgetPlace, CompactionRow, CutSummary, KeptOutput, LogFilter, OutputPage, OutputPiece, Reader,
-    ResumeCost, UsageReport, UsageRow, UsageSummary, utc,
+    BudgetPlace, CompactionRow, CutSummary, KeptOutput, LogFilter, OutputPage, OutputPiece, ReadError,
+    Reader, ResumeCost, UsageReport, UsageRow, UsageSummary, utc,
 };
 pub use error::StoreError;
 pub use fingerprint::sha256_hex;

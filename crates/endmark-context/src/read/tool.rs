@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{RangeError, Span};
+use super::{Part, RangeError};
 
 /// What the tool is called; markers name it where it is offered.
 pub const NAME: &str = crate::cap::READ_TOOL;
@@ -23,21 +23,6 @@ pub struct Wanted {
     pub handle: String,
     /// What of the output.
     pub part: Part,
-}
-
-/// A part of an output.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
-    /// A page, from 1.
-    Page(u64),
-    /// Lines, from 1, both ends among them.
-    Lines(Span),
-    /// Bytes, from 0, the end not among them.
-    Bytes(Span),
-    /// What a JSON Pointer points to.
-    Pointer(String),
-    /// The lines that match a regular expression.
-    Grep(String),
 }
 
 /// Why a call wants nothing that could be read.
@@ -69,7 +54,7 @@ impl Wanted {
     /// Reads the arguments of a call.
     ///
     /// ```
-    /// use endmark_context::read::tool::{Part, Wanted};
+    /// use endmark_context::read::{Part, tool::Wanted};
     /// let wanted = Wanted::parse(r#"{"handle": "h1", "grep": "ERROR"}"#).unwrap();
     /// assert_eq!(wanted.part, Part::Grep("ERROR".to_owned()));
     /// assert_eq!(Wanted::parse(r#"{"handle": "h1", "lines": null}"#).unwrap().part, Part::Page(1));

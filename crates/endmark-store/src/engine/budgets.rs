@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
 use crate::calls::{Call, may_be_billed};
-use crate::engine::recoveries::natural;
+use crate::engine::integers::{integer, natural};
 use crate::engine::{Fault, Reader};
 use crate::error::StoreError;
 use crate::ledger::encoding::clipped;
@@ -293,7 +293,7 @@ pub(crate) fn raise(connection: &Connection, session: &str, unit: &str, by: u64)
             "UPDATE budgets SET extra = min(extra + ?3, ?4), is_closed = 0, warned_percent = 0
              WHERE scope = 'session' AND subject = ?1 AND unit = ?2",
         )?
-        .execute(params![session, unit, integer(by), SUM_LIMIT])?;
+        .execute(params![session, unit, amount(by), SUM_LIMIT])?;
     Ok(raised)
 }
 
@@ -354,11 +354,11 @@ const AMOUNT_LIMIT: i64 = 1 << 60;
 const CALL_LIMIT: i64 = 1 << 46;
 
 /// An amount as SQLite has it.
-pub(super) fn integer(value: u64) -> i64 {
-    i64::try_from(value).map_or(AMOUNT_LIMIT, |value| value.min(AMOUNT_LIMIT))
+pub(super) fn amount(value: u64) -> i64 {
+    integer(value).min(AMOUNT_LIMIT)
 }
 
 /// What a call holds or costs.
 fn of_call(value: u64) -> i64 {
-    integer(value).min(CALL_LIMIT)
+    amount(value).min(CALL_LIMIT)
 }

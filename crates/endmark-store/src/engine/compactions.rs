@@ -2,6 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use super::integers::integer;
 use super::outputs::{SECONDS_A_DAY, now};
 use crate::compactions::KeptSummary;
 use crate::engine::Fault;
@@ -51,7 +52,6 @@ pub(crate) fn keep(
     keep_days: u32,
     kept: &KeptSummary,
 ) -> Result<(), Fault> {
-    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO compactions (owner, first_sha256, turns, sha256, items, mode, tokens_before,
@@ -60,14 +60,14 @@ pub(crate) fn keep(
         .execute(params![
             owner,
             kept.first_sha256,
-            number(kept.turns),
+            integer(kept.turns),
             kept.sha256,
             kept.items.join(BETWEEN_ITEMS),
             kept.mode,
-            number(kept.tokens_before),
-            number(kept.tokens_after),
+            integer(kept.tokens_before),
+            integer(kept.tokens_after),
             kept.handle,
-            number(kept.bytes),
+            integer(kept.bytes),
             keep_days,
             now()
         ])?;

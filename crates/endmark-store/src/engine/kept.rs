@@ -6,8 +6,8 @@ use rusqlite::{OptionalExtension as _, params};
 
 use crate::compactions::CLIENT;
 use crate::engine::Reader;
+use crate::engine::integers::{integer, natural};
 use crate::engine::outputs::has_expired;
-use crate::engine::recoveries::natural;
 use crate::error::StoreError;
 use crate::outputs::Handle;
 
@@ -125,7 +125,7 @@ impl KeptOutput<'_> {
         mut take: impl FnMut(OutputPiece) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         let failed = |error: rusqlite::Error| self.reader.failed(&error);
-        let from = i64::try_from(from).unwrap_or(i64::MAX);
+        let from = integer(from);
         // Of several pieces without a line break the first one is meant.
         let sql = format!(
             "SELECT first_byte, first_line, bytes, content FROM output_pieces WHERE handle = ?1 AND ordinal >=

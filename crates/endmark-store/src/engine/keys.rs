@@ -3,9 +3,9 @@
 use endmark_context::budget::{Period, Unit};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use super::budgets::integer;
+use super::budgets::amount;
+use super::integers::{integer, natural};
 use super::outputs::now;
-use super::recoveries::natural;
 use crate::engine::{Fault, Reader};
 use crate::error::StoreError;
 use crate::keys::{Key, KeyBudget, KeyOfSecret, NewKey};
@@ -22,7 +22,7 @@ pub(crate) fn add(connection: &Connection, new: &NewKey, secret_sha256: &str) ->
             new.models.join("\n"),
             new.budget.map(|budget| budget.unit.name()),
             new.budget.map(|budget| budget.period.name()),
-            new.budget.map(|budget| integer(budget.limit)),
+            new.budget.map(|budget| amount(budget.limit)),
             new.ends_at.map(integer),
             now(),
         ])?;

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 
 use crate::engine::connection::open_for_reading;
+use crate::engine::integers::natural;
 use crate::engine::migrate;
-use crate::engine::recoveries::natural;
 use crate::error::StoreError;
 use crate::location::StoreLocation;
 use crate::records::{FinalStatus, LogRow, LoggedPiece, Piece, Recovery};

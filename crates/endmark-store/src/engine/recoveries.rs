@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::engine::Fault;
+use crate::engine::integers::{integer, natural};
 use crate::owner;
 use crate::records::{CutId, CutSettled, CutStarted, FinalStatus, Piece};
 
@@ -197,14 +198,4 @@ fn log_piece(connection: &Connection, log_id: i64, piece: &Piece) -> rusqlite::R
             piece.text,
         ])?;
     Ok(())
-}
-
-/// SQLite's integers are signed; no length comes near their end.
-fn integer(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
-}
-
-/// The way back; a negative length can only be another program's doing.
-pub(crate) fn natural(value: i64) -> u64 {
-    u64::try_from(value).unwrap_or(0)
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, params};
 
 use crate::engine::Fault;
+use crate::engine::integers::integer;
 use crate::owner;
 use crate::runs::{RunEventRecord, RunRecord, RunTask};
 
@@ -144,9 +145,4 @@ pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fau
     let forgotten = connection
         .execute("DELETE FROM runs WHERE ended_at < datetime('now', '-' || ?1 || ' days')", [keep_days])?;
     Ok(forgotten as u64)
-}
-
-/// SQLite's integers are signed; no count comes near their end.
-fn integer(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }

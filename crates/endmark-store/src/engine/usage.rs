@@ -3,6 +3,7 @@
 use rusqlite::{Connection, params};
 
 use crate::calls::{Call, Tokens};
+use crate::engine::integers::integer;
 use crate::engine::moment::utc;
 use crate::engine::{Fault, budgets};
 use crate::ledger::encoding::clipped;
@@ -103,11 +104,6 @@ pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fau
             .execute(params![before, FORGOTTEN_AT_ONCE])?;
     }
     Ok(forgotten as u64)
-}
-
-/// SQLite's integers are signed; no count comes near their end.
-fn integer(value: u64) -> i64 {
-    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a duration of many years would lose its microseconds")]

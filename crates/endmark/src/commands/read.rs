@@ -1,18 +1,18 @@
 //! `endmark read`: a part of an output that was kept in full. (CX-5)
 
 pub(crate) mod arguments;
-mod lines;
-mod slice;
 
 use std::io::{self, Write};
 
 use arguments::Read;
-use endmark_context::cap::{Asked, Capped, Capper, DEFAULT_MAX_ITEMS, Limits, Unit};
-use endmark_context::read::tool::Part;
-use endmark_context::read::{Span, pointed_to};
-use endmark_envelope::{FieldPath, Warning};
-use endmark_store::{Handle, KeptOutput, Reader, Store, StoreError};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use endmark_context::cap::{DEFAULT_MAX_ITEMS, Limits, Unit};
+use endmark_context::read::{Content, Excerpt, ExcerptError, Part, PartError, Place, RangeError};
+use endmark_envelope::Warning;
+use endmark_store::{Handle, KeptOutput, ReadError, Reader, Store, StoreError};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::cap::{LOCAL_USER, most, refused};
 use crate::answer::{Answer, Outcome, to_data};
@@ -22,8 +22,9 @@ use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::runtime;
 
-/// The largest output that a pointer can point into: it is read as a whole.
-const LARGEST_DOCUMENT_BYTES: u64 = 256 << 20;
+/// What patterns are.
+const PATTERN_HINT: &str =
+    "It is a regular expression of the Rust crate `regex`: no look-around, no back-references.";
 
 /// Reads a part of a kept output.
 pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, CommandError> {
@@ -38,55 +39,33 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
         own => own,
     };
     let output = output.map_err(|error| failed(&error))?;
-    let read = part(&output, &typed(&arguments.part)?, limits, &handle)?;
+    let part = typed(&arguments.part)?;
+    let excerpt = output.part(&part, &limits).map_err(|error| unread(&error))?;
     let mut warnings = configuration_warnings(&effective);
     warnings.extend(used(settings, &handle));
-    if let Some([page, pages]) = read.page.filter(|[page, pages]| page < pages) {
+    if let Place::Page { page, pages, .. } = excerpt.place
+        && page < pages
+    {
         context.terminal.progress(&format!("Page {page} of {pages}; `--page {}` goes on.", page + 1));
     }
-    match read.raw {
-        Some(bytes) if !context.terminal.json => {
-            io::stdout().lock().write_all(&bytes).map_err(CommandError::Write)?;
+    match &excerpt.content {
+        Content::Bytes(bytes) if !context.terminal.json && str::from_utf8(bytes).is_err() => {
+            io::stdout().lock().write_all(bytes).map_err(CommandError::Write)?;
             Ok(Outcome::Streamed(Exit::Success))
         }
-        _ => Ok(read.answer.with_warnings(warnings).into()),
-    }
-}
-
-/// A part of an output, ready to be shown.
-pub(super) struct ReadPart {
-    /// The part, as text and with all there is to know about it.
-    pub(super) answer: Answer,
-    /// The part where it is no text.
-    pub(super) raw: Option<Vec<u8>>,
-    /// Which page of how many it is, if it is one.
-    pub(super) page: Option<[u64; 2]>,
-}
-
-impl From<Answer> for ReadPart {
-    fn from(answer: Answer) -> Self {
-        Self { answer, raw: None, page: None }
-    }
-}
-
-/// Reads a part of an output, within the limits.
-pub(super) fn part(
-    output: &KeptOutput<'_>,
-    part: &Part,
-    limits: Limits,
-    handle: &Handle,
-) -> Result<ReadPart, CommandError> {
-    match part {
-        Part::Pointer(pointer) => Ok(pointed(output, pointer, limits, handle)?.into()),
-        Part::Lines(lines) => Ok(lines::between(output, *lines, reading(limits)?, handle)?.into()),
-        Part::Grep(pattern) => Ok(lines::matching(output, pattern, reading(limits)?, handle)?.into()),
-        Part::Bytes(bytes) => slice::of_bytes(output, *bytes, limits.most)?.answer(output, handle),
-        Part::Page(page) => slice::of_page(output, *page, limits.most)?.answer(output, handle),
+        _ => Ok(answer(&excerpt, &part, &output, &handle)?.with_warnings(warnings).into()),
     }
 }
 
 /// The part that was typed; the first page where none was.
 fn typed(part: &arguments::Part) -> Result<Part, CommandError> {
+    let span = |what: &str, text: &str| {
+        text.parse().map_err(|error: RangeError| CommandError::Input {
+            code: "bad_range",
+            message: format!("--{what}: {error}"),
+            hint: None,
+        })
+    };
     Ok(if let Some(pointer) = &part.pointer {
         Part::Pointer(pointer.clone())
     } else if let Some(lines) = &part.lines {
@@ -100,42 +79,52 @@ fn typed(part: &arguments::Part) -> Result<Part, CommandError> {
     })
 }
 
-/// What a pointer points to, capped as JSON.
-fn pointed(
+/// The part as text, or Base64 where it is none, with all there is to know about it.
+fn answer(
+    excerpt: &Excerpt,
+    part: &Part,
     output: &KeptOutput<'_>,
-    pointer: &str,
-    limits: Limits,
     handle: &Handle,
 ) -> Result<Answer, CommandError> {
-    let bad = |message: String| CommandError::Input { code: "bad_pointer", message, hint: None };
-    if output.bytes > LARGEST_DOCUMENT_BYTES {
-        return Err(bad(format!(
-            "the output has more than {LARGEST_DOCUMENT_BYTES} bytes: read it by bytes, lines or pattern"
-        )));
+    let (text, bytes) = match &excerpt.content {
+        Content::Bytes(bytes) => (str::from_utf8(bytes).ok(), bytes.as_slice()),
+        Content::Capped(capped) => (Some(capped.text.as_str()), [].as_slice()),
+    };
+    let (format, capped) = match &excerpt.content {
+        Content::Bytes(_) => (output.format.as_str(), None),
+        Content::Capped(capped) => (capped.format.name(), Some(capped)),
+    };
+    let mut report = Report {
+        handle: handle.as_str(),
+        text,
+        base64: text.is_none().then(|| STANDARD.encode(bytes)),
+        format,
+        of_bytes: output.bytes,
+        of_lines: output.lines,
+        ..Report::default()
+    };
+    match &excerpt.place {
+        Place::Page { page, pages, bytes } => {
+            (report.page, report.pages) = (Some(*page), Some(*pages));
+            report.bytes = Some([bytes.start, bytes.end]);
+        }
+        Place::Bytes(bytes) => report.bytes = Some([bytes.start, bytes.end]),
+        Place::Lines(lines) => report.lines = Some(*lines),
+        Place::Value | Place::Matches(_) => {}
     }
-    let bytes = output.read(0..u64::MAX).map_err(|error| failed(&error))?;
-    let text = String::from_utf8(bytes).map_err(|_| bad("the output is no text".to_owned()))?;
-    let value = pointed_to(&text, pointer).map_err(|error| bad(error.to_string()))?;
-    let mut reading = Capper::new(Asked::Json, limits).map_err(|error| refused(&error))?.called(text_path());
-    reading.push(value.as_bytes()).map_err(|error| refused(&error))?;
-    let capped = reading.finish().map_err(|error| refused(&error))?;
-    capped_answer(&capped, handle, Report { pointer: Some(pointer), ..Report::default() })
-}
-
-fn capped_answer(capped: &Capped, handle: &Handle, report: Report<'_>) -> Result<Answer, CommandError> {
-    let report =
-        Report { handle: handle.as_str(), text: Some(&capped.text), format: capped.format.name(), ..report };
-    let mut answer = Answer::yes(to_data(&report)?, capped.text.clone());
+    match (part, &excerpt.place) {
+        (Part::Grep(pattern), Place::Matches(0)) => {
+            return Ok(Answer::no(Value::Null, "not_found", format!("no line matches `{pattern}`"), None));
+        }
+        (Part::Grep(pattern), Place::Matches(matches)) => {
+            (report.pattern, report.matches) = (Some(pattern.as_str()), Some(*matches));
+        }
+        (Part::Pointer(pointer), _) => report.pointer = Some(pointer),
+        _ => {}
+    }
+    let mut answer = Answer::yes(to_data(&report)?, text.unwrap_or_default());
     answer.max_response_bytes = usize::MAX;
-    Ok(answer.with_warnings(capped.warnings.iter().cloned()))
-}
-
-fn reading(limits: Limits) -> Result<Capper, CommandError> {
-    Ok(Capper::new(Asked::Auto, limits).map_err(|error| refused(&error))?.called(text_path()))
-}
-
-fn text_path() -> FieldPath {
-    FieldPath::data().key("text")
+    Ok(answer.with_warnings(capped.into_iter().flat_map(|capped| capped.warnings.iter().cloned())))
 }
 
 fn limits(arguments: &Read, settings: &Settings) -> Result<Limits, CommandError> {
@@ -147,14 +136,6 @@ fn limits(arguments: &Read, settings: &Settings) -> Result<Limits, CommandError>
     let limits = Limits { most: count(most), unit, max_items, ..Limits::default() };
     limits.check().map_err(|error| refused(&error.into()))?;
     Ok(Limits { handle: Some(arguments.handle.clone()), ..limits })
-}
-
-fn span(what: &str, text: &str) -> Result<Span, CommandError> {
-    text.parse().map_err(|error: endmark_context::read::RangeError| CommandError::Input {
-        code: "bad_range",
-        message: format!("--{what}: {error}"),
-        hint: None,
-    })
 }
 
 /// Its days begin anew; where that cannot be noted, it is said.
@@ -183,6 +164,19 @@ pub(super) fn failed(error: &StoreError) -> CommandError {
         _ => return CommandError::of_store(error),
     };
     CommandError::Input { code, message: error.to_string(), hint: None }
+}
+
+/// Why a part cannot be read.
+pub(super) fn unread(error: &ReadError) -> CommandError {
+    match error {
+        ReadError::Store(error) => failed(error),
+        ReadError::Excerpt(ExcerptError::Cap(error)) => refused(error),
+        ReadError::Excerpt(ExcerptError::Part(error)) => CommandError::Input {
+            code: error.code(),
+            message: error.to_string(),
+            hint: matches!(error, PartError::Pattern(_)).then(|| PATTERN_HINT.to_owned()),
+        },
+    }
 }
 
 /// A part of an output, under the names that others rely on.
@@ -215,6 +209,6 @@ pub(super) struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     matches: Option<u64>,
     /// Of all of it.
-    of_bytes: Option<u64>,
-    of_lines: Option<u64>,
+    of_bytes: u64,
+    of_lines: u64,
 }

@@ -4,7 +4,7 @@ use rusqlite::Row;
 
 use crate::calls::Tokens;
 use crate::engine::Reader;
-use crate::engine::recoveries::natural;
+use crate::engine::integers::natural;
 use crate::error::StoreError;
 
 /// A row of `usage`: one upstream call that is over, or was interrupted.

@@ -4,7 +4,7 @@ use rusqlite::{Row, named_params};
 
 use crate::budgets::BudgetRow;
 use crate::engine::Reader;
-use crate::engine::recoveries::natural;
+use crate::engine::integers::natural;
 use crate::error::StoreError;
 use crate::runs::StoredRun;
 

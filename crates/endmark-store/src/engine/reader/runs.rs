@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension as _, Row};
 
 use crate::engine::Reader;
-use crate::engine::recoveries::natural;
+use crate::engine::integers::natural;
 use crate::error::StoreError;
 use crate::owner;
 use crate::runs::{RunRecord, RunTask, StoredRun, StoredRunEvent};

@@ -3,7 +3,7 @@
 use rusqlite::{Row, params};
 
 use crate::engine::Reader;
-use crate::engine::recoveries::natural;
+use crate::engine::integers::natural;
 use crate::error::StoreError;
 
 /// What is known of the requests of one day, upstream and model.

@@ -3,11 +3,11 @@
 use endmark_context::cap::Limits;
 pub(super) use endmark_context::read::tool::NAME;
 use endmark_context::read::tool::{DESCRIPTION, SCHEMA, Wanted};
-use endmark_store::{Handle, Reader, StoreError};
+use endmark_store::{Handle, Reader};
 use serde_json::{Value, json};
 
-use crate::commands::cap::LOCAL_USER;
-use crate::commands::read::{ReadPart, failed, part, unknown, used};
+use crate::commands::cap::{LOCAL_USER, refused};
+use crate::commands::read::{failed, unknown, unread, used};
 use crate::config::Settings;
 use crate::error::CommandError;
 
@@ -44,7 +44,7 @@ pub(super) fn answer(id: &str, arguments: Option<&str>, settings: &Settings, lim
 }
 
 fn read(arguments: &str, settings: &Settings, limits: &Limits) -> Result<String, CommandError> {
-    let Wanted { handle, part: wanted } = Wanted::parse(arguments).map_err(|error| CommandError::Input {
+    let Wanted { handle, part } = Wanted::parse(arguments).map_err(|error| CommandError::Input {
         code: "bad_arguments",
         message: error.to_string(),
         hint: None,
@@ -52,26 +52,10 @@ fn read(arguments: &str, settings: &Settings, limits: &Limits) -> Result<String,
     let named = Handle::parse(&handle).ok_or_else(|| unknown(&handle))?;
     let reader = Reader::open(&settings.store).map_err(|error| CommandError::of_store(&error))?;
     // What a gateway keeps for its clients is none of a model's business.
-    let output = reader.output(&named, LOCAL_USER).map_err(|error: StoreError| failed(&error))?;
+    let output = reader.output(&named, LOCAL_USER).map_err(|error| failed(&error))?;
     let limits = Limits { handle: Some(handle), ..limits.clone() };
-    let read = part(&output, &wanted, limits, &named)?;
+    let excerpt = output.part(&part, &limits).map_err(|error| unread(&error))?;
     // Whether its days begin anew is nothing that a model could do anything about.
     let _ = used(settings, &named);
-    Ok(shown(read))
-}
-
-fn shown(read: ReadPart) -> String {
-    let ReadPart { answer, raw, page } = read;
-    let text = match (&answer.refusal, raw) {
-        (Some(refusal), _) => refusal.error.message.clone(),
-        (None, Some(_)) => {
-            let base64 = answer.data.get("base64").and_then(Value::as_str).unwrap_or_default();
-            format!("[this part is no text; in Base64:]\n{base64}")
-        }
-        (None, None) => answer.text,
-    };
-    match page {
-        Some([page, pages]) if pages > 1 => format!("{text}\n[page {page} of {pages}]"),
-        _ => text,
-    }
+    excerpt.for_a_model(&limits).map_err(|error| refused(&error))
 }

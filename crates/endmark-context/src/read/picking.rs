@@ -1,0 +1,71 @@
+//! Lines that are picked from an output while it is read: between two numbers, or those that match a pattern.
+
+use std::ops::ControlFlow;
+
+use regex::bytes::{Regex, RegexBuilder};
+
+use super::{Content, Excerpt, ExcerptError, PartError, Place, value_path};
+use crate::cap::{Asked, CapError, Capper, Limits};
+
+/// How much memory a compiled pattern may take.
+const PATTERN_BYTES: usize = 4 << 20;
+
+/// Lines that are picked, and capped as an output is.
+#[derive(Debug)]
+pub struct Picking {
+    which: Which,
+    capper: Capper,
+}
+
+#[derive(Debug)]
+enum Which {
+    Between([u64; 2]),
+    Matching { pattern: Regex, matches: u64 },
+}
+
+impl Picking {
+    /// The lines from one number to another, both among them.
+    pub fn between(lines: [u64; 2], limits: &Limits) -> Result<Self, ExcerptError> {
+        Ok(Self { which: Which::Between(lines), capper: capper(limits)? })
+    }
+
+    /// The lines that match a regular expression, each behind its number.
+    pub fn matching(pattern: &str, limits: &Limits) -> Result<Self, ExcerptError> {
+        let regex = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build();
+        let pattern = regex.map_err(|error| PartError::Pattern(error.to_string()))?;
+        Ok(Self { which: Which::Matching { pattern, matches: 0 }, capper: capper(limits)? })
+    }
+
+    /// Looks at a line with its number, from 1, and its line break; one that is very long may come in parts. Whether
+    /// more may be picked.
+    pub fn line(&mut self, number: u64, line: &[u8]) -> Result<ControlFlow<()>, CapError> {
+        match &mut self.which {
+            Which::Between([_, to]) if number > *to => return Ok(ControlFlow::Break(())),
+            Which::Between([from, _]) if number < *from => {}
+            Which::Between(_) => self.capper.push(line)?,
+            Which::Matching { pattern, matches } => {
+                let line = line.strip_suffix(b"\n").unwrap_or(line);
+                if pattern.is_match(line.strip_suffix(b"\r").unwrap_or(line)) {
+                    *matches += 1;
+                    self.capper.push(format!("{number}:").as_bytes())?;
+                    self.capper.push(line)?;
+                    self.capper.push(b"\n")?;
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// What was picked.
+    pub fn finish(self) -> Result<Excerpt, CapError> {
+        let place = match self.which {
+            Which::Between(lines) => Place::Lines(lines),
+            Which::Matching { matches, .. } => Place::Matches(matches),
+        };
+        Ok(Excerpt { content: Content::Capped(self.capper.finish()?), place })
+    }
+}
+
+fn capper(limits: &Limits) -> Result<Capper, CapError> {
+    Ok(Capper::new(Asked::Auto, limits.clone())?.called(value_path()))
+}

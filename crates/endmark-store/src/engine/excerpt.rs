@@ -1,0 +1,80 @@
+//! A part of a kept output, for whoever reads it: a command, a model or a page. (CX-5)
+
+use std::ops::ControlFlow;
+
+use endmark_context::cap::{CapError, Limits};
+use endmark_context::read::{
+    Content, Excerpt, ExcerptError, LARGEST_POINTED_INTO_BYTES, Part, PartError, Picking, Place,
+};
+
+use super::KeptOutput;
+use crate::error::StoreError;
+
+/// Why a part of a kept output cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// There is no such part, or it cannot be capped.
+    #[error(transparent)]
+    Excerpt(#[from] ExcerptError),
+    /// The store does not give it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl From<PartError> for ReadError {
+    fn from(error: PartError) -> Self {
+        Self::Excerpt(error.into())
+    }
+}
+
+impl From<CapError> for ReadError {
+    fn from(error: CapError) -> Self {
+        Self::Excerpt(error.into())
+    }
+}
+
+impl KeptOutput<'_> {
+    /// A part of it, within the limits: pages and bytes as they are, lines and values capped as an output is. It blocks.
+    ///
+    /// # Errors
+    /// [`ReadError`] where there is no such part, the limits leave no room, or the store fails.
+    pub fn part(&self, part: &Part, limits: &Limits) -> Result<Excerpt, ReadError> {
+        match part {
+            Part::Page(page) => {
+                let (page, pages) = (*page, self.pages(limits.most));
+                let read = self.page(page, limits.most)?.ok_or(PartError::NoPage { page, pages })?;
+                let bytes = read.first_byte..read.first_byte + read.bytes.len() as u64;
+                Ok(Excerpt { content: Content::Bytes(read.bytes), place: Place::Page { page, pages, bytes } })
+            }
+            Part::Bytes(span) => {
+                let range = span.bytes_of(self.bytes, limits.most)?;
+                let bytes = self.read(range.clone())?;
+                Ok(Excerpt { content: Content::Bytes(bytes), place: Place::Bytes(range) })
+            }
+            Part::Lines(span) => {
+                let lines = span.lines_of(self.lines)?;
+                self.picked(lines[0] - 1, Picking::between(lines, limits)?)
+            }
+            Part::Grep(pattern) => self.picked(0, Picking::matching(pattern, limits)?),
+            Part::Pointer(_) if self.bytes > LARGEST_POINTED_INTO_BYTES => {
+                Err(PartError::TooLarge(self.bytes).into())
+            }
+            Part::Pointer(pointer) => Ok(Excerpt::pointed_to(&self.read(0..u64::MAX)?, pointer, limits)?),
+        }
+    }
+
+    /// What is picked of the lines behind so many line breaks.
+    fn picked(&self, behind: u64, mut picking: Picking) -> Result<Excerpt, ReadError> {
+        let mut failure = None;
+        self.lines_from(behind, |number, line| {
+            picking.line(number, line).unwrap_or_else(|error| {
+                failure = Some(error);
+                ControlFlow::Break(())
+            })
+        })?;
+        match failure {
+            Some(error) => Err(error.into()),
+            None => Ok(picking.finish()?),
+        }
+    }
+}
