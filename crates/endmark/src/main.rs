@@ -21,6 +21,7 @@ mod pieces;
 mod run;
 mod runtime;
 mod standard_error;
+mod table;
 mod telemetry;
 mod terminal;
 

@@ -12,6 +12,7 @@ use crate::arguments::ColorChoice;
 use crate::config::Environment;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::table::Layout;
 use crate::{logging, standard_error};
 
 /// How answers, errors and progress are shown.
@@ -57,6 +58,10 @@ pub(crate) enum Paint {
 }
 
 impl Painter {
+    /// Leaves every text alone.
+    #[cfg(test)]
+    pub(crate) const OFF: Self = Self { is_on: false };
+
     fn new(choice: ColorChoice, is_terminal: bool, environment: &Environment) -> Self {
         let is_wanted =
             is_terminal && environment.get("NO_COLOR").is_none() && environment.get("TERM") != Some("dumb");
@@ -99,6 +104,11 @@ impl Terminal {
             output: Painter::new(color, io::stdout().is_terminal(), environment),
             errors: Painter::new(color, io::stderr().is_terminal(), environment),
         }
+    }
+
+    /// How tables are drawn on standard output.
+    pub(crate) fn tables(self) -> Layout {
+        Layout { painter: self.output, width: size().map(|(columns, _)| columns) }
     }
 
     /// Shows an answer in the form that was asked for, and says how the process ends.
@@ -184,6 +194,12 @@ impl Terminal {
         }
         say(&text);
     }
+}
+
+/// Columns and lines of the terminal that standard output is, where it is one that says so.
+pub(crate) fn size() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0 && size.ws_row > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
 }
 
 /// How the process ends once an envelope was written, or was not.

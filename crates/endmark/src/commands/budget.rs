@@ -16,6 +16,9 @@ use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use crate::runtime;
 
+/// The most that is added at once, in tokens or nano-dollars: what a store keeps whole.
+const RAISE_LIMIT: u64 = 1_000_000_000_000_000_000;
+
 /// Shows budgets, or raises one.
 pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
@@ -48,6 +51,13 @@ fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
         )
     })?;
     let unit = if raise.usd { Unit::NanoUsd } else { Unit::Tokens };
+    if amount > RAISE_LIMIT {
+        return Err(CommandError::input(
+            "bad_amount",
+            format!("`{}` is more than can be added at once", raise.by),
+            format!("Add at most {}.", unit.shown(RAISE_LIMIT)),
+        ));
+    }
     let failed = |error| CommandError::of_store(&error);
     let session = session(effective, &raise.session, unit)?;
     let known = runtime::block_on(async {

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::demo::{self, Received, Scene, Told};
 use crate::error::CommandError;
 use crate::runtime;
+use crate::table::Layout;
 use crate::terminal::{Paint, Painter};
 
 /// How wide each of the two columns is, in characters: both fit into 80.
@@ -24,7 +25,7 @@ pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
         hint: Some("It needs two free ports on 127.0.0.1 and a writable temporary folder.".to_owned()),
     })?;
     let data = to_data(&Report::of(&told))?;
-    let text = text(&told, context.terminal.output);
+    let text = text(&told, context.terminal.tables());
     Ok(match told.scenes.iter().filter(|scene| !scene.is_whole()).count() {
         0 => Answer::yes(data, text),
         cut => Answer::no_in_text(data, text, "not_whole", format!("{cut} replies are not whole")),
@@ -88,7 +89,8 @@ impl<'a> ReplyReport<'a> {
     }
 }
 
-fn text(told: &Told, painter: Painter) -> String {
+fn text(told: &Told, layout: Layout) -> String {
+    let painter = layout.painter;
     let mut text =
         "A server cuts every reply at its token limit. The same request, directly and through Endmark\n\
          (`│` marks the seam):\n"
@@ -97,7 +99,7 @@ fn text(told: &Told, painter: Painter) -> String {
         text.push_str(&scene_text(number, scene, painter));
     }
     text.extend(["\n", &painter.paint(Paint::Strong, "What Endmark recorded"), " (`endmark log`)\n\n"]);
-    text.push_str(&log::table(&told.log, painter));
+    text.push_str(&log::table(&told.log, layout));
     text.push_str("\nWith a server of your own:\n\n  endmark serve --upstream http://127.0.0.1:8080/v1\n");
     text
 }

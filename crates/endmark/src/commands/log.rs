@@ -36,7 +36,7 @@ pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandE
                 .zip(&reasons)
                 .map(|(row, not_asked)| Row { not_asked: *not_asked, ..Row::of(row) });
             let data = to_data(&Report { rows: shown.collect(), calls: None })?;
-            Answer::yes(data, table(&rows, painter) + &table::reasons(&rows, &reasons))
+            Answer::yes(data, table(&rows, context.terminal.tables()) + &table::reasons(&rows, &reasons))
         }
     };
     Ok(answer.with_warnings(warnings))

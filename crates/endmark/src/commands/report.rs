@@ -19,7 +19,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     let reader = Reader::open(&effective.settings.store).map_err(failed)?;
     let read = reader.usage_since(seconds).map_err(failed)?;
     let report = Report::of(&read, &arguments.since, effective.settings.resume.continuation_tokens);
-    let text = text::text(&report, context.terminal.output);
+    let text = text::text(&report, context.terminal.tables());
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Run) -> Result<Answe
         supervised(&shared, &effective.settings, &store, tasks, arguments.parallel, telling)?;
     let painter = context.terminal.output;
     let answer = if arguments.spec.is_some() {
-        answer::of_all(painter, all)?
+        answer::of_all(context.terminal.tables(), all)?
     } else {
         let over = all.over.into_iter().next();
         answer::of_one(painter, over.ok_or_else(|| CommandError::Bug("no run is over".to_owned()))?)?

@@ -14,7 +14,8 @@ use serde_json::Value;
 use crate::answer::{Answer, Outcome, to_data};
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
-use crate::terminal::{Painter, in_one_line};
+use crate::table::Layout;
+use crate::terminal::in_one_line;
 use arguments::RunsCommand;
 
 /// How many events of a run are shown.
@@ -45,19 +46,19 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
         drop(Store::open(location).map_err(failed)?);
         reader = Reader::open(location).map_err(failed)?;
     }
-    let painter = context.terminal.output;
+    let layout = context.terminal.tables();
     let answer = match &arguments.command {
         Some(RunsCommand::Watch { until_idle, .. }) => {
             return watch::watch(context, &reader, arguments.limit, *until_idle).map(Outcome::Streamed);
         }
-        Some(RunsCommand::Show { id, .. }) => shown(&reader, id, painter)?,
+        Some(RunsCommand::Show { id, .. }) => shown(&reader, id, layout)?,
         Some(RunsCommand::Resume(_)) | None => {
             let runs: Vec<AgentRun> =
                 reader.runs(arguments.limit).map_err(failed)?.into_iter().map(AgentRun::from).collect();
             let text = if runs.is_empty() {
                 "No run is recorded yet; `endmark run` starts one.\n".to_owned()
             } else {
-                table::lines(&runs, painter, None).join("\n") + "\n"
+                table::lines(&runs, layout).join("\n") + "\n"
             };
             Answer::yes(to_data(&Report { runs, events: None })?, text)
         }
@@ -79,7 +80,7 @@ fn has_lost_runs(reader: &Reader, limit: u32) -> Result<bool, StoreError> {
     Ok(reader.runs(limit)?.into_iter().any(is_lost))
 }
 
-fn shown(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandError> {
+fn shown(reader: &Reader, id: &str, layout: Layout) -> Result<Answer, CommandError> {
     let failed = |error: StoreError| CommandError::of_store(&error);
     let Some(run) = reader.run(id).map_err(failed)? else {
         let hint = "`endmark runs` lists them.".to_owned();
@@ -89,13 +90,13 @@ fn shown(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandE
     let run = AgentRun::from(run);
     let events = reader.run_events(Some(&run.id), 0, MOST_EVENTS).map_err(failed)?;
     let events: Vec<RunEventReport> = events.into_iter().map(RunEventReport::from).collect();
-    let text = in_full(&run, &events, painter);
+    let text = in_full(&run, &events, layout);
     Ok(Answer::yes(to_data(&Report { runs: vec![run], events: Some(events) })?, text))
 }
 
 /// A run for people.
-fn in_full(run: &AgentRun, events: &[RunEventReport], painter: Painter) -> String {
-    let mut text = table::lines(std::slice::from_ref(run), painter, None).join("\n");
+fn in_full(run: &AgentRun, events: &[RunEventReport], layout: Layout) -> String {
+    let mut text = table::lines(std::slice::from_ref(run), layout).join("\n");
     text.push('\n');
     let none = || "unknown".to_owned();
     let mut fact = |name: &str, value: String| {
@@ -124,7 +125,7 @@ fn in_full(run: &AgentRun, events: &[RunEventReport], painter: Painter) -> Strin
         fact("verdict", format!("{verdict}: {}", run.evidence.join("; ")));
     }
     for event in events {
-        let _ = writeln!(text, "  {}", watch::line(event, painter));
+        let _ = writeln!(text, "  {}", watch::line(event, layout.painter));
     }
     text
 }

@@ -34,7 +34,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     let text = if arguments.csv {
         csv::text(by, &report.rows)
     } else {
-        text::text(by, &report.rows, &report.total, models.as_of(), context.terminal.output)
+        text::text(by, &report.rows, &report.total, models.as_of(), context.terminal.tables())
     };
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
 }

@@ -5,10 +5,12 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::json;
 use testkit::Request;
 
 use crate::agent_run;
+use crate::log;
 use crate::run::Place;
 use crate::serve::in_runtime;
 
@@ -100,4 +102,43 @@ fn watched_runs_are_a_table_that_is_drawn_over_itself() {
     assert!(said.contains("1/3") && said.contains("report.md"), "{said}");
     assert!(said.contains("\u{1b}[2A"), "the head and one run are drawn over: {said}");
     assert_eq!((run.wait().unwrap().code(), watch.wait().unwrap().code()), (Some(0), Some(0)));
+}
+
+/// What a command prints at a terminal of this many columns.
+fn at_width(place: &Place, columns: u16, variables: &[(&str, &str)], arguments: &[&str]) -> String {
+    let (mut screen, process) = terminal();
+    let size = Winsize { ws_col: columns, ws_row: 24, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&process, size).unwrap();
+    let mut command = place.command(arguments);
+    command.env("TERM", "xterm").envs(variables.iter().copied());
+    command.stdin(Stdio::null()).stdout(process).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut said = String::new();
+    until(&mut screen, &mut said, "\0");
+    assert!(child.wait().unwrap().success(), "{said}");
+    said
+}
+
+#[test]
+fn tables_fit_the_terminal_and_are_plain_where_no_colours_are_wanted() {
+    let model = "a-model-whose-name-is-longer-than-any-terminal-".repeat(400);
+    let place = log::recorded_of(&model);
+    let commands: [&[&str]; 3] =
+        [&["log"], &["usage", "--since", "3650d", "--by", "model"], &["report", "--since", "3650d"]];
+    for command in commands {
+        for columns in [80, 120] {
+            let said = at_width(&place, columns, &[("NO_COLOR", "1")], command);
+            assert!(!said.contains('\u{1b}'), "{said}");
+            assert!(said.contains('…'), "{said}");
+            let table = said.lines().filter(|line| line.contains('…'));
+            for line in table {
+                assert!(line.chars().count() <= usize::from(columns), "{columns}: {line}");
+            }
+        }
+        assert!(at_width(&place, 80, &[], command).contains("\u{1b}["), "{command:?}");
+        // A program's reader has no width, and no cell pushes the others out of sight.
+        let output = place.run(command).output;
+        assert!(output.lines().all(|line| line.chars().count() < 300), "{output}");
+    }
 }

@@ -12,6 +12,11 @@ use crate::serve::{Served, in_runtime};
 
 /// A store with one reply that was cut and resumed.
 fn recorded() -> Place {
+    recorded_of("model-m")
+}
+
+/// The same for a model of this name.
+pub(crate) fn recorded_of(model: &str) -> Place {
     let place = Place::new();
     let location = StoreLocation::in_own_folder(place.store());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -24,7 +29,7 @@ fn recorded() -> Place {
             turn_number: 3,
             truncation_index: Some(11),
             initial_chunk_length: 14,
-            model: "model-m".into(),
+            model: model.into(),
             provider: "local".into(),
             cut_kind: "limit".into(),
         };
@@ -59,7 +64,7 @@ fn recorded() -> Place {
             [("req_1", Purpose::Reply), ("req_1", Purpose::Resume), ("req_w", Purpose::Reply)]
         {
             let call = if purpose == Purpose::Resume { 2 } else { 1 };
-            store.recorder(NoSecrets).open_call(call_of(request_id, call, purpose)).await.settle(
+            store.recorder(NoSecrets).open_call(call_of(model, request_id, call, purpose)).await.settle(
                 CallSettled {
                     http_status: Some(200),
                     ending: "clean".into(),
@@ -74,7 +79,7 @@ fn recorded() -> Place {
     place
 }
 
-fn call_of(request_id: &str, call: u32, purpose: Purpose) -> CallStarted {
+fn call_of(model: &str, request_id: &str, call: u32, purpose: Purpose) -> CallStarted {
     CallStarted {
         request_id: request_id.into(),
         call,
@@ -83,7 +88,7 @@ fn call_of(request_id: &str, call: u32, purpose: Purpose) -> CallStarted {
         credential: None,
         upstream: "local".into(),
         format: "openai_chat".into(),
-        model: "model-m\u{1b}[2J".into(),
+        model: format!("{model}\u{1b}[2J"),
         streamed: false,
         mode: "on".into(),
         started_ms: 1_700_000_000_000,

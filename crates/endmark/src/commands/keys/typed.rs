@@ -49,5 +49,7 @@ pub(super) fn end(typed: &str, now: u64) -> Result<u64, CommandError> {
 
 /// For how long an old secret goes on, in seconds.
 pub(super) fn overlap(typed: &str) -> Result<u64, CommandError> {
-    if typed == "0" { Ok(0) } else { report::seconds(typed) }
+    // `0m` is no span of time elsewhere; here it ends the old secret at once.
+    let is_none = typed.trim_end_matches(['m', 'h', 'd', 'w']).parse() == Ok(0_u64);
+    if is_none { Ok(0) } else { report::seconds(typed) }
 }

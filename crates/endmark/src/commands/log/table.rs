@@ -3,37 +3,26 @@
 use endmark_console::reports::NotAsked;
 use endmark_store::{FinalStatus, LogRow};
 
-use crate::terminal::{Paint, Painter};
+use crate::table::{Cell, Column, Layout};
+use crate::terminal::Paint;
 
-const HEADINGS: [&str; 8] =
-    ["ID", "TIME (UTC)", "OUTCOME", "CUT", "MODEL", "CALLS", "EXTRA TOKENS", "REQUEST"];
+const COLUMNS: [Column<'static>; 8] = [
+    Column::fixed("ID"),
+    Column::fixed("TIME (UTC)"),
+    Column::text("OUTCOME"),
+    Column::text("CUT"),
+    Column::text("MODEL"),
+    Column::number("CALLS"),
+    Column::number("TOKENS"),
+    Column::text("REQUEST"),
+];
 
 /// The rows under their headings; one sentence where there are none.
-pub(crate) fn text(rows: &[LogRow], painter: Painter) -> String {
+pub(crate) fn text(rows: &[LogRow], layout: Layout) -> String {
     if rows.is_empty() {
         return "No reply was cut yet.\n".to_owned();
     }
-    let cells: Vec<[String; 8]> = rows.iter().map(cells).collect();
-    let width = |column: usize| {
-        let widest = cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        widest.max(HEADINGS[column].chars().count())
-    };
-    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
-    let mut text = line(&HEADINGS.map(str::to_owned), &widths, |_, cell| painter.paint(Paint::Strong, &cell));
-    for (row, cells) in rows.iter().zip(&cells) {
-        let paint = match row.final_status {
-            FinalStatus::Resolved => Paint::Good,
-            FinalStatus::Exhausted => Paint::Bad,
-        };
-        text.push_str(&line(
-            cells,
-            &widths,
-            |column, cell| {
-                if column == 2 { painter.paint(paint, &cell) } else { cell }
-            },
-        ));
-    }
-    text
+    layout.lines(COLUMNS, rows.iter().map(cells)).join("\n") + "\n"
 }
 
 /// Below the table: of which rows nothing was asked, why, and what would change it; each reason once.
@@ -57,26 +46,19 @@ pub(super) fn reasons(rows: &[LogRow], reasons: &[Option<NotAsked>]) -> String {
     told.iter().map(line).collect()
 }
 
-fn cells(row: &LogRow) -> [String; 8] {
-    [
-        row.id.to_string(),
-        row.timestamp.clone(),
-        row.outcome.clone(),
-        row.cut_kind.clone(),
-        row.model.clone(),
-        row.resume_attempts.to_string(),
-        (row.extra_prompt_tokens + row.extra_output_tokens).to_string(),
-        row.request_id.clone(),
-    ]
-}
-
-/// One line, each cell but the last filled up to its column's width before it is painted.
-fn line(cells: &[String; 8], widths: &[usize], paint: impl Fn(usize, String) -> String) -> String {
-    let last = cells.len() - 1;
-    let fill = |column: usize, cell: &String| {
-        if column == last { cell.clone() } else { format!("{cell:<width$}", width = widths[column]) }
+fn cells(row: &LogRow) -> [Cell; 8] {
+    let paint = match row.final_status {
+        FinalStatus::Resolved => Paint::Good,
+        FinalStatus::Exhausted => Paint::Bad,
     };
-    let painted: Vec<String> =
-        cells.iter().enumerate().map(|(column, cell)| paint(column, fill(column, cell))).collect();
-    format!("{}\n", painted.join("  ").trim_end())
+    [
+        row.id.to_string().into(),
+        row.timestamp.as_str().into(),
+        Cell::painted(row.outcome.as_str(), paint),
+        row.cut_kind.as_str().into(),
+        row.model.as_str().into(),
+        row.resume_attempts.to_string().into(),
+        (row.extra_prompt_tokens + row.extra_output_tokens).to_string().into(),
+        row.request_id.as_str().into(),
+    ]
 }

@@ -4,17 +4,35 @@ use std::fmt::Write as _;
 
 use endmark_console::reports::cuts::Report;
 
-use crate::terminal::{Paint, Painter, in_lines};
+use crate::table::{Cell, Column, Layout};
+use crate::terminal::Paint;
 
 /// Days that are shown; `--json` has all.
 const MAX_DAYS: usize = 30;
+
+const CUTS: [Column<'static>; 5] = [
+    Column::number("CUT"),
+    Column::text("KIND"),
+    Column::text("OUTCOME"),
+    Column::text("UPSTREAM"),
+    Column::text("MODEL"),
+];
+
+const DAYS: [Column<'static>; 5] = [
+    Column::fixed("DAY (UTC)"),
+    Column::number("REPLIES"),
+    Column::number("CUT"),
+    Column::text("UPSTREAM"),
+    Column::text("MODEL"),
+];
 
 /// Adds one line; writing to a string cannot fail.
 macro_rules! add {
     ($text:expr, $($format:tt)*) => {{ let _ = writeln!($text, $($format)*); }};
 }
 
-pub(super) fn text(report: &Report<'_>, painter: Painter) -> String {
+pub(super) fn text(report: &Report<'_>, layout: Layout) -> String {
+    let painter = layout.painter;
     let mut text = String::new();
     if report.requests == 0 {
         add!(text, "No request was recorded in the last {}.", report.since);
@@ -46,10 +64,11 @@ pub(super) fn text(report: &Report<'_>, painter: Painter) -> String {
                 cut.kind.to_owned(),
                 cut.outcome.to_owned(),
                 cut.upstream.to_owned(),
-                in_lines(cut.model).replace('\n', " "),
+                cut.model.to_owned(),
             ]
+            .map(Cell::from)
         });
-        table(&mut text, ["CUT", "KIND", "OUTCOME", "UPSTREAM", "MODEL"], rows, painter);
+        add!(text, "{}", layout.lines(CUTS, rows).join("\n"));
     }
     add!(text, "");
     let rows = report.days.iter().take(MAX_DAYS).map(|day| {
@@ -58,10 +77,11 @@ pub(super) fn text(report: &Report<'_>, painter: Painter) -> String {
             day.replies.to_string(),
             day.cut.to_string(),
             day.upstream.to_owned(),
-            in_lines(day.model).replace('\n', " "),
+            day.model.to_owned(),
         ]
+        .map(Cell::from)
     });
-    table(&mut text, ["DAY (UTC)", "REPLIES", "CUT", "UPSTREAM", "MODEL"], rows, painter);
+    add!(text, "{}", layout.lines(DAYS, rows).join("\n"));
     if report.days.len() > MAX_DAYS {
         add!(text, "… {} more lines; `--json` has all", report.days.len() - MAX_DAYS);
     }
@@ -105,25 +125,4 @@ fn share(part: u64, whole: u64) -> String {
     }
     let permille = u128::from(part) * 1_000 / u128::from(whole);
     format!(" ({}.{} %)", permille / 10, permille % 10)
-}
-
-/// Rows under their headings, each cell but the last filled up to its column's width.
-fn table(text: &mut String, headings: [&str; 5], rows: impl Iterator<Item = [String; 5]>, painter: Painter) {
-    let rows: Vec<[String; 5]> = rows.collect();
-    let widths: Vec<usize> = headings
-        .iter()
-        .enumerate()
-        .map(|(column, heading)| {
-            let widest = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-            widest.max(heading.chars().count())
-        })
-        .collect();
-    let line = |cells: &[String; 5]| {
-        let filled = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
-        filled.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    add!(text, "{}", painter.paint(Paint::Strong, &line(&headings.map(str::to_owned))));
-    for row in &rows {
-        add!(text, "{}", line(row));
-    }
 }

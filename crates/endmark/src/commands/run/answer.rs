@@ -12,6 +12,7 @@ use crate::answer::{Answer, to_data};
 use crate::commands::runs::table;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::table::Layout;
 use crate::terminal::{Paint, Painter, in_one_line};
 
 /// What `run` answers.
@@ -96,9 +97,9 @@ pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandErro
 }
 
 /// The answer of several: a table, what is lacking, and the worst exit.
-pub(super) fn of_all(painter: Painter, all: AllOver) -> Result<Answer, CommandError> {
+pub(super) fn of_all(layout: Layout, all: AllOver) -> Result<Answer, CommandError> {
     let runs: Vec<AgentRun> = all.over.iter().map(|over| over.outcome.run.clone()).collect();
-    let mut text = table::lines(&runs, painter, None).join("\n") + "\n";
+    let mut text = table::lines(&runs, layout).join("\n") + "\n";
     for over in &all.over {
         add_findings(&mut text, over);
         if let Some(error) = &over.outcome.not_started {

@@ -56,7 +56,7 @@ pub(in crate::commands) fn take_up(
     let (all, warnings) =
         supervised(&shared, &effective.settings, &store, tasks, arguments.parallel, telling)?;
     let runs = all.over.iter().map(|over| over.outcome.run.clone()).collect();
-    let mut answer = answer::of_all(context.terminal.output, all)?;
+    let mut answer = answer::of_all(context.terminal.tables(), all)?;
     answer.data = crate::commands::runs::data_of(runs)?;
     Ok(answer.with_warnings(configuration_warnings(effective)).with_warnings(warnings))
 }

@@ -11,7 +11,8 @@ use super::table;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
-use crate::terminal::{Paint, Painter, in_one_line};
+use crate::table::Layout;
+use crate::terminal::{self, Paint, Painter, in_one_line};
 
 /// How often one looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(300);
@@ -70,8 +71,8 @@ fn draw(reader: &Reader, limit: u32, until_idle: bool, painter: Painter) -> Resu
     let mut drawn = 0;
     loop {
         let runs = runs(reader, limit)?;
-        let (width, height) = size();
-        let mut lines = table::lines(&runs, painter, Some(width));
+        let (width, height) = terminal::size().unwrap_or(PLAIN_SIZE);
+        let mut lines = table::lines(&runs, Layout { painter, width: Some(width) });
         lines.truncate(height.saturating_sub(1).max(1));
         let mut frame = String::new();
         if drawn > 0 {
@@ -94,13 +95,6 @@ fn draw(reader: &Reader, limit: u32, until_idle: bool, painter: Painter) -> Resu
             return Ok(());
         }
         std::thread::sleep(BETWEEN_LOOKS);
-    }
-}
-
-fn size() -> (usize, usize) {
-    match rustix::termios::tcgetwinsize(io::stdout()) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
-        _ => PLAIN_SIZE,
     }
 }
 

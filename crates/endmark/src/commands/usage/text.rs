@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::terminal::{Paint, Painter, in_lines};
+use crate::table::{Cell, Column, Layout};
+use crate::terminal::Paint;
 use endmark_console::reports::usage::{Row, Total, UsageKey};
 
 /// Rows that are shown; `--json` and `--csv` have all.
@@ -19,28 +20,24 @@ macro_rules! add {
     ($text:expr, $($format:tt)*) => {{ let _ = writeln!($text, $($format)*); }};
 }
 
-pub(super) fn text(by: UsageKey, rows: &[Row], total: &Total, as_of: &str, painter: Painter) -> String {
+pub(super) fn text(by: UsageKey, rows: &[Row], total: &Total, as_of: &str, layout: Layout) -> String {
     let mut text = String::new();
     if rows.is_empty() {
         add!(text, "No call was recorded in this time. Point a client at `endmark serve`.");
         return text;
     }
-    let heads = [by.name().to_uppercase().as_str(), "CALLS", "PROMPT", "CACHED", "COMPLETION", "USD"]
-        .map(str::to_owned);
-    let mut cells = vec![heads];
-    cells.extend(rows.iter().take(MAX_ROWS).map(|row| line(&shown(by, &row.key), &row.total)));
-    cells.push(line("total", total));
-    let widths: Vec<usize> =
-        (0..6).map(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
-    let last = cells.len() - 1;
-    for (number, row) in cells.iter().enumerate() {
-        let mut line = format!("{:<1$}", row[0], widths[0]);
-        for (cell, width) in row.iter().zip(&widths).skip(1) {
-            let _ = write!(line, "  {cell:>width$}");
-        }
-        let is_strong = number == 0 || number == last;
-        add!(text, "{}", if is_strong { painter.paint(Paint::Strong, &line) } else { line });
-    }
+    let heading = by.name().to_uppercase();
+    let columns = [
+        Column::text(&heading),
+        Column::number("CALLS"),
+        Column::number("PROMPT"),
+        Column::number("CACHED"),
+        Column::number("COMPLETION"),
+        Column::number("USD"),
+    ];
+    let lines = rows.iter().take(MAX_ROWS).map(|row| line(&shown(by, &row.key), &row.total).map(Cell::from));
+    let sum = line("total", total).map(|cell| Cell::painted(cell, Paint::Strong));
+    add!(text, "{}", layout.lines(columns, lines.chain([sum])).join("\n"));
     if rows.len() > MAX_ROWS {
         add!(text, "and {} more rows: `--json` and `--csv` have all", rows.len() - MAX_ROWS);
     }
@@ -76,6 +73,6 @@ fn shown(by: UsageKey, key: &str) -> String {
     match by {
         UsageKey::Session | UsageKey::Key if key.len() > HASH_CHARS => key.chars().take(HASH_CHARS).collect(),
         _ if key.is_empty() => "(none)".to_owned(),
-        _ => in_lines(key).replace('\n', " "),
+        _ => key.to_owned(),
     }
 }
