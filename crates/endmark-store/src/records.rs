@@ -2,6 +2,12 @@
 
 use crate::error::StoreError;
 
+/// The reason of a recovery of which the mode `warn` let nothing be asked (PC-7).
+pub const LEFT_BY_WARN: &str = "the mode is `warn`, which only watches and reports";
+
+/// The reason of a recovery of which the client's own limit let nothing be asked (PC-7).
+pub const LEFT_BY_OWN_LIMIT: &str = "the reply reached the limit that the client set itself, which the mode `auto` takes for what the client wants";
+
 /// The handle of a durable intent, from [`Recorder::begin_cut`](crate::Recorder::begin_cut) until it is settled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CutId(pub(crate) i64);

@@ -193,7 +193,7 @@ mod tests {
             rows in proptest::collection::vec(["\\PC{0,40}", "\\PC{0,90}", "[0-9]{1,9}", "\\PC{0,90}"], 0..6),
         ) {
             let rows: Vec<[&str; 4]> =
-                rows.iter().map(|row| [&row[0], &row[1], &row[2], &row[3]].map(|cell| cell.as_str())).collect();
+                rows.iter().map(|row| [&row[0], &row[1], &row[2], &row[3]].map(String::as_str)).collect();
             for line in drawn(Some(width), &rows) {
                 prop_assert!(line.width() <= width, "{line:?} in {width}");
             }

@@ -70,7 +70,7 @@ impl<'a> Row<'a> {
             extra_prompt_tokens: row.extra_prompt_tokens,
             extra_output_tokens: row.extra_output_tokens,
             reason: &row.reason,
-            not_asked: None,
+            not_asked: NotAsked::of(row),
             pieces: None,
         }
     }
@@ -108,20 +108,16 @@ pub struct PieceSeam<'a> {
 
 /// The recovery for programs.
 pub fn explained(recovery: &Recovery) -> Report<'_> {
-    with_calls(recovery, &[])
-}
-
-fn with_calls<'a>(recovery: &'a Recovery, calls: &[UsageRow]) -> Report<'a> {
     let rows = recovery.rows.iter().map(|row| {
         let pieces = recovery.pieces_of(row.id).map(PieceReport::of).collect();
-        Row { pieces: Some(pieces), not_asked: NotAsked::of(row, calls), ..Row::of(row) }
+        Row { pieces: Some(pieces), ..Row::of(row) }
     });
     Report { rows: rows.collect(), calls: None }
 }
 
 /// The same with the upstream calls; of a request of which nothing was cut there are only these.
 pub fn in_full<'a>(recovery: Option<&'a Recovery>, calls: &'a [UsageRow]) -> Report<'a> {
-    let report = recovery.map_or(Report { rows: Vec::new(), calls: None }, |found| with_calls(found, calls));
+    let report = recovery.map_or(Report { rows: Vec::new(), calls: None }, explained);
     Report { calls: Some(calls.iter().map(CallReport::of).collect()), ..report }
 }
 

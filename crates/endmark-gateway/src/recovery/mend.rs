@@ -6,6 +6,7 @@ use endmark_recovery::{
     CutKind, Ending, Evidence, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome, PipelinePolicy,
     PipelineResult, ResumePolicy, Stop, Validate, judge,
 };
+use endmark_store::{LEFT_BY_OWN_LIMIT, LEFT_BY_WARN};
 use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
 
@@ -52,7 +53,10 @@ async fn cut(
     let record = Record::open(case, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
     match action(case.mode, kind, case.sets_limit, by_format) {
         Action::Disclose if kind == CutKind::Window => Ok(disclosed(case, record, suspect, kind, FULL).await),
-        Action::Disclose => Ok(disclosed(case, record, suspect, kind, LEFT).await),
+        Action::Disclose => {
+            let why = if case.mode == Mode::Warn { LEFT_BY_WARN } else { LEFT_BY_OWN_LIMIT };
+            Ok(disclosed(case, record, suspect, kind, why).await)
+        }
         Action::Resume => match suspect.hindrance.or((!flow.is_open()).then_some(CLOSED)) {
             Some(why) => Ok(disclosed(case, record, suspect, kind, why).await),
             None => Box::pin(resumed(case, suspect, account, flow, kind, record)).await,
@@ -162,9 +166,6 @@ fn ended_behind_a_call(suspect: &Suspect) -> (CutKind, String) {
     let reason = format!("{how} right behind a whole call: further calls may be missing");
     (kind, reason)
 }
-
-/// Why a cut part is left as it is: nobody wants more of it.
-const LEFT: &str = "the client's own limit, or the mode, says not to ask for more";
 
 /// There is no room for more.
 const FULL: &str = "the model's context window is full: compact the conversation, then ask again";

@@ -6,9 +6,8 @@ mod table;
 
 pub(crate) use table::text as table;
 
-use endmark_console::reports::NotAsked;
 use endmark_console::reports::recoveries::{self, Report, Row};
-use endmark_store::{FinalStatus, LogFilter, LogRow, Reader, StoreError};
+use endmark_store::{FinalStatus, LogFilter, Reader, StoreError};
 use serde_json::Value;
 
 use crate::answer::{Answer, to_data};
@@ -29,25 +28,11 @@ pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandE
             let filter = LogFilter { final_status: arguments.status.map(status), ..LogFilter::default() };
             let rows =
                 reader.recent(arguments.limit, &filter).map_err(|error| CommandError::of_store(&error))?;
-            let reasons = rows.iter().map(|row| not_asked(&reader, row)).collect::<Result<Vec<_>, _>>();
-            let reasons = reasons.map_err(|error| CommandError::of_store(&error))?;
-            let shown = rows
-                .iter()
-                .zip(&reasons)
-                .map(|(row, not_asked)| Row { not_asked: *not_asked, ..Row::of(row) });
-            let data = to_data(&Report { rows: shown.collect(), calls: None })?;
-            Answer::yes(data, table(&rows, context.terminal.tables()) + &table::reasons(&rows, &reasons))
+            let data = to_data(&Report { rows: rows.iter().map(Row::of).collect(), calls: None })?;
+            Answer::yes(data, table(&rows, context.terminal.tables()) + &table::reasons(&rows))
         }
     };
     Ok(answer.with_warnings(warnings))
-}
-
-/// Why nothing was asked for a reply, where the request itself kept the gateway from it.
-fn not_asked(reader: &Reader, row: &LogRow) -> Result<Option<NotAsked>, StoreError> {
-    if !NotAsked::is_open(row) {
-        return Ok(None);
-    }
-    Ok(NotAsked::of(row, &reader.calls_of(&row.request_id)?))
 }
 
 /// What is known of a recovery or of a request: its cut parts, and the upstream calls that were made for it.
@@ -67,7 +52,7 @@ fn shown(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandE
         }
         None => Ok(Answer::yes(data()?, calls::text(&calls, painter))),
         Some(found) => {
-            let text = [show::text_with_calls(found, &calls, painter), calls::text(&calls, painter)];
+            let text = [show::text(found, painter), calls::text(&calls, painter)];
             Ok(Answer::yes(data()?, text.join(if calls.is_empty() { "" } else { "\n" })))
         }
     }

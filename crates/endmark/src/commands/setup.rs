@@ -14,6 +14,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use endmark_envelope::Warning;
+use endmark_gateway::Mode;
 use endmark_wire::format::WireFormat;
 use serde::Serialize;
 
@@ -65,7 +66,13 @@ struct Task<'a> {
     settings: Vec<Setting>,
     path: Option<PathBuf>,
     painter: Painter,
+    /// Whether every cut reply is resumed already, as far as that is known here.
+    resumes_all: bool,
 }
+
+/// What is said of agents where not every cut reply is resumed.
+const RESUME_ALL: &str = "Where it sends a limit with a request, plain texts end there: to have these whole, too, start Endmark with \
+      `endmark serve --set resume.mode=on`.";
 
 /// Shows, writes or takes back what a client needs.
 pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, CommandError> {
@@ -74,11 +81,12 @@ pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, Comman
         let settings = context.configuration(Vec::new()).map(|effective| effective.settings);
         let address = address::address(arguments, &settings.unwrap_or_default())
             .unwrap_or_else(|_| Address { root: format!("http://{}", Settings::default().listen) });
-        return Task::new(context, arguments, address).undo();
+        return Task::new(context, arguments, address, true).undo();
     }
     let effective = context.configuration(Vec::new())?;
     let address = address::address(arguments, &effective.settings)?;
-    let task = Task::new(context, arguments, address);
+    let resumes_all = effective.settings.resume.mode == Mode::On;
+    let task = Task::new(context, arguments, address, resumes_all);
     let answer = if arguments.write { task.write() } else { task.show() }?;
     // Of a gateway elsewhere the configuration here says nothing.
     let is_here = arguments.url.is_none() && arguments.upstream.is_none();
@@ -104,12 +112,19 @@ fn unserved(task: &Task<'_>, settings: &Settings) -> Option<Warning> {
 }
 
 impl<'a> Task<'a> {
-    fn new(context: &Context, arguments: &'a Setup, address: Address) -> Self {
+    fn new(context: &Context, arguments: &'a Setup, address: Address, resumes_all: bool) -> Self {
         let choice = arguments.client;
         let settings = clients::settings(choice, &address, arguments.model.as_deref());
         let path = arguments.file.clone().or_else(|| clients::file(choice, &context.environment));
         let painter = context.terminal.output;
-        Self { arguments, client: Client::of(choice), address, settings, path, painter }
+        Self { arguments, client: Client::of(choice), address, settings, path, painter, resumes_all }
+    }
+
+    /// What has to be known besides; each a sentence.
+    fn notes(&self) -> impl Iterator<Item = &'static str> {
+        let is_agent = !matches!(self.arguments.client, ClientChoice::Openai | ClientChoice::Anthropic);
+        let resume_all = (is_agent && !self.resumes_all).then_some(RESUME_ALL);
+        self.client.notes.iter().copied().chain(resume_all)
     }
 
     fn keys<'k>(&self, others: &'k [&'static [&'static str]]) -> Keys<'k> {
@@ -139,7 +154,7 @@ impl<'a> Task<'a> {
             }
             _ => format!("# `endmark setup {} --write` puts it there, `--undo` takes it back", self.name()),
         };
-        for line in self.client.notes.iter().map(|note| format!("# {note}")).chain([hint]) {
+        for line in self.notes().map(|note| format!("# {note}")).chain([hint]) {
             let _ = writeln!(text, "{}", self.painter.paint(Paint::Faint, &line));
         }
         let report = Report { snippet: Some(snippet), ..self.report("shown", Vec::new()) };
@@ -172,7 +187,7 @@ impl<'a> Task<'a> {
                     let _ = writeln!(text, "The file as it was is in {backup}.");
                 }
                 let _ = writeln!(text, "`endmark setup {} --undo` takes it back.", self.name());
-                for note in self.client.notes {
+                for note in self.notes() {
                     let _ = writeln!(text, "{note}");
                 }
                 let mut warnings = self.was_elsewhere(&record);
@@ -322,7 +337,7 @@ impl<'a> Task<'a> {
             snippet: None,
             changes: changes.collect(),
             backup: None,
-            notes: self.client.notes.iter().map(|&note| note.to_owned()).collect(),
+            notes: self.notes().map(str::to_owned).collect(),
         }
     }
 

@@ -26,9 +26,9 @@ pub(crate) enum Question {
         limits: Vec<(&'static str, Value)>,
         text: String,
     },
-    /// `findings …` or `guard …` with the files that it names, each with its text.
+    /// Any other command as it is typed, with the files that it names, each with its text.
     Command {
-        command: &'static str,
+        command: String,
         arguments: Vec<String>,
         files: Vec<(String, String)>,
     },
@@ -43,12 +43,13 @@ pub(crate) struct Expected {
 }
 
 impl Question {
-    pub(crate) fn command(&self) -> &'static str {
+    /// The command that is asked many of them at once.
+    pub(crate) fn batch(&self) -> Option<&'static str> {
         match self {
-            Self::Detect { .. } => "detect",
-            Self::Stitch { .. } => "stitch",
-            Self::Cap { .. } => "cap",
-            Self::Command { command, .. } => command,
+            Self::Detect { .. } => Some("detect"),
+            Self::Stitch { .. } => Some("stitch"),
+            Self::Cap { .. } => Some("cap"),
+            Self::Command { .. } => None,
         }
     }
 
@@ -83,7 +84,7 @@ impl Case {
         }
     }
 
-    /// Each line is a JSON Pointer into the envelope's data, and what stands there.
+    /// Each line is a JSON Pointer into the envelope's data, or a field of its error, and what stands there.
     fn check_data(&self, answer: &Value) -> Result<(), String> {
         let expected_exit = self.expected.code.as_deref().unwrap_or("0");
         let exit = answer["error"]["exit_code"].as_u64().unwrap_or(0).to_string();
@@ -92,7 +93,10 @@ impl Case {
         }
         for line in self.expected.text.lines().filter(|line| !line.is_empty()) {
             let (pointer, value) = line.split_once(": ").ok_or_else(|| format!("`{line}` says nothing"))?;
-            let found = match answer["data"].pointer(pointer) {
+            // A word is a field of the error, a pointer leads into the data.
+            let place = if pointer.starts_with('/') { "data" } else { "error" };
+            let pointer = if pointer.starts_with('/') { pointer.to_owned() } else { format!("/{pointer}") };
+            let found = match answer[place].pointer(&pointer) {
                 None => "nothing".to_owned(),
                 Some(Value::String(text)) => text.clone(),
                 Some(Value::Array(items)) if items.iter().all(Value::is_string) => {

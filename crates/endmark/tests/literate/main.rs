@@ -78,7 +78,7 @@ fn every_case_comes_out_as_its_page_says() {
     let mut wrong = Vec::new();
     for command in ["detect", "stitch", "cap"] {
         let asked: Vec<&(String, Case)> =
-            cases.iter().filter(|(_, case)| case.question.command() == command).collect();
+            cases.iter().filter(|(_, case)| case.question.batch() == Some(command)).collect();
         let requests: Vec<Value> = asked.iter().map(|(_, case)| case.question.request()).collect();
         let answers = answers(command, &requests);
         assert_eq!(answers.len(), asked.len());

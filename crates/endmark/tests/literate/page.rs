@@ -56,7 +56,7 @@ fn case(name: &str, lines: &[&str]) -> Result<Case, String> {
             let inside: Vec<&str> = lines.by_ref().take_while(|line| **line != fence).copied().collect();
             blocks.push(Block { words: line[fence.len()..].trim().to_owned(), text: inside.join("\n") });
         } else if asked.is_none()
-            && ["detect ", "stitch ", "cap ", "findings ", "guard "]
+            && ["detect ", "stitch ", "cap ", "findings ", "guard ", "endmark "]
                 .iter()
                 .any(|command| line.starts_with(command))
         {
@@ -64,7 +64,7 @@ fn case(name: &str, lines: &[&str]) -> Result<Case, String> {
         }
     }
     let asked = asked.ok_or(
-        "no line says `detect FORMAT`, `stitch FORMAT, from WHERE`, `cap FORMAT, LIMITS`, `findings …` or `guard …`",
+        "no line says `detect FORMAT`, `stitch FORMAT, from WHERE`, `cap FORMAT, LIMITS`, `findings …`, `guard …` or `endmark …`",
     )?;
     let last = blocks.pop().ok_or("no block says what comes out")?;
     let question = question(asked, &blocks)?;
@@ -73,13 +73,12 @@ fn case(name: &str, lines: &[&str]) -> Result<Case, String> {
 
 fn question(asked: &str, blocks: &[Block]) -> Result<Question, String> {
     let (command, rest) = asked.split_once(' ').ok_or("nothing is asked")?;
-    if let Some(command) = ["findings", "guard"].into_iter().find(|known| *known == command) {
+    if ["findings", "guard", "endmark"].contains(&command) {
+        let typed = asked.strip_prefix("endmark ").unwrap_or(asked);
+        let mut words = typed.split_whitespace().map(str::to_owned);
+        let command = words.next().ok_or("no command is typed")?;
         let files = blocks.iter().map(file).collect::<Result<_, _>>()?;
-        return Ok(Question::Command {
-            command,
-            arguments: rest.split_whitespace().map(str::to_owned).collect(),
-            files,
-        });
+        return Ok(Question::Command { command, arguments: words.collect(), files });
     }
     if command == "cap" {
         return capped(rest, blocks);

@@ -3,21 +3,21 @@
 use std::fmt::Write;
 
 use endmark_console::reports::NotAsked;
-use endmark_store::{FinalStatus, LogRow, Piece, Recovery, UsageRow};
+use endmark_store::{FinalStatus, LogRow, Piece, Recovery};
 
 use crate::terminal::{Paint, Painter, in_lines};
 
 /// How much of a kept text is shown around its ends, in characters.
 const EXCERPT_CHARS: usize = 160;
 
-/// The recovery for people, with the calls of its request, of which it says why nothing more was asked.
-pub(super) fn text_with_calls(recovery: &Recovery, calls: &[UsageRow], painter: Painter) -> String {
+/// The recovery for people.
+pub(super) fn text(recovery: &Recovery, painter: Painter) -> String {
     let mut text = String::new();
     for row in &recovery.rows {
         if !text.is_empty() {
             text.push('\n');
         }
-        heading(&mut text, row, NotAsked::of(row, calls), painter);
+        heading(&mut text, row, painter);
         for piece in recovery.pieces_of(row.id) {
             piece_text(&mut text, piece, painter);
         }
@@ -30,7 +30,7 @@ macro_rules! add {
     ($text:expr, $($format:tt)*) => {{ let _ = writeln!($text, $($format)*); }};
 }
 
-fn heading(text: &mut String, row: &LogRow, not_asked: Option<NotAsked>, painter: Painter) {
+fn heading(text: &mut String, row: &LogRow, painter: Painter) {
     let paint = match row.final_status {
         FinalStatus::Resolved => Paint::Good,
         FinalStatus::Exhausted => Paint::Bad,
@@ -49,8 +49,8 @@ fn heading(text: &mut String, row: &LogRow, not_asked: Option<NotAsked>, painter
     detail("part", &row.slot);
     detail("cut", &cut(row));
     detail("calls", &calls(row));
-    detail("reason", not_asked.map_or(&row.reason, |not_asked| not_asked.because));
-    detail("remedy", not_asked.map_or("", |not_asked| not_asked.remedy));
+    detail("reason", &row.reason);
+    detail("remedy", NotAsked::of(row).map_or("", |not_asked| not_asked.remedy));
 }
 
 fn cut(row: &LogRow) -> String {

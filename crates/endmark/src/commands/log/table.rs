@@ -26,13 +26,13 @@ pub(crate) fn text(rows: &[LogRow], layout: Layout) -> String {
 }
 
 /// Below the table: of which rows nothing was asked, why, and what would change it; each reason once.
-pub(super) fn reasons(rows: &[LogRow], reasons: &[Option<NotAsked>]) -> String {
+pub(super) fn reasons(rows: &[LogRow]) -> String {
     let mut told: Vec<(NotAsked, Vec<String>)> = Vec::new();
-    for (row, reason) in rows.iter().zip(reasons) {
-        let Some(reason) = reason else { continue };
-        match told.iter_mut().find(|(known, _)| known == reason) {
+    for row in rows {
+        let Some(reason) = NotAsked::of(row) else { continue };
+        match told.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, ids)) => ids.push(row.id.to_string()),
-            None => told.push((*reason, vec![row.id.to_string()])),
+            None => told.push((reason, vec![row.id.to_string()])),
         }
     }
     let line = |(reason, ids): &(NotAsked, Vec<String>)| {
