@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::escapes::unescaped;
 use super::location::Location;
-use super::narrow::narrow;
+use super::vocabulary::list_of;
 
 /// What an agent found, field by field (AR-1).
 ///
@@ -57,6 +57,17 @@ pub enum Field {
 impl Field {
     /// Those that a complete finding has (AR-1).
     pub const NEEDED: [Self; 5] = [Self::Severity, Self::Location, Self::Source, Self::Sink, Self::Evidence];
+
+    pub(super) const ALL: [Self; 8] = [
+        Self::Severity,
+        Self::Cwe,
+        Self::Location,
+        Self::Source,
+        Self::Sink,
+        Self::Flow,
+        Self::OriginallyTruncated,
+        Self::Evidence,
+    ];
 
     /// The name in the canonical form.
     pub fn name(self) -> &'static str {
@@ -154,7 +165,6 @@ impl FindingId {
     /// assert_eq!(FindingId::read("f32"), None);
     /// ```
     pub fn read(text: &str) -> Option<Self> {
-        let text = narrow(text);
         let text = text.trim();
         let digits = text.len() - text.trim_end_matches(|character: char| character.is_ascii_digit()).len();
         let (name, number) = text.split_at(text.len() - digits);
@@ -261,12 +271,12 @@ impl Severity {
         let (word, rest) = bare.split_at(end);
         // `Medium-High` and `Low/Medium` say two things, and so neither.
         let says_two = rest.trim_start().starts_with(['-', '/', '–']) && rest.contains(char::is_alphabetic);
-        let known = match narrow(word).to_lowercase().as_str() {
-            "critical" | "crit" => Some(Self::Critical),
-            "high" => Some(Self::High),
-            "medium" | "moderate" | "med" => Some(Self::Medium),
-            "low" => Some(Self::Low),
-            "info" | "informational" | "information" => Some(Self::Info),
+        let known = match list_of("severity", &word.to_lowercase()) {
+            Some("critical") => Some(Self::Critical),
+            Some("high") => Some(Self::High),
+            Some("medium") => Some(Self::Medium),
+            Some("low") => Some(Self::Low),
+            Some("info") => Some(Self::Info),
             _ => None,
         };
         known.filter(|_| !says_two).or_else(|| Some(Self::Other(text.to_owned())))
@@ -305,11 +315,10 @@ impl Cwe {
     /// assert_eq!(Cwe::read("injection of 3 kinds"), []);
     /// ```
     pub fn read(text: &str) -> Vec<Self> {
-        let narrow = narrow(text);
-        let bare = narrow.trim();
+        let bare = text.trim();
         let alone = Some(bare).filter(|bare| digits(bare) == *bare).and_then(|bare| bare.parse().ok());
         let mut found: Vec<Self> = Vec::new();
-        let named = Self::named_in(&narrow).into_iter();
+        let named = Self::named_in(text).into_iter();
         Self::add_new(&mut found, named.chain(alone.filter(|number| *number > 0).map(Self)));
         found
     }

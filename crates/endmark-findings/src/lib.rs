@@ -10,7 +10,6 @@ mod location;
 mod loss;
 mod merge;
 mod named_run;
-mod narrow;
 mod progress;
 mod protocol;
 mod read;
@@ -20,6 +19,7 @@ mod stand_in;
 #[cfg(test)]
 mod tests;
 mod transcript;
+mod vocabulary;
 mod write;
 
 pub use expected::{Basis, Expected};

@@ -1,19 +1,13 @@
 //! Where a finding is: files and lines, in the spellings that models use. (AR-1, AR-5)
 
-use std::borrow::Cow;
 use std::fmt;
 
-use super::narrow::narrow;
 use super::transcript::letters;
-use lines::{bare, in_brackets, in_parentheses, of_compiler, of_fragment, range, range_after_word};
-use link::unlinked;
-use part::{beside, says_more, words_of};
+use lines::{bare, lines_in};
 pub(super) use path::names_file;
-use path::{Which, path_in};
+use path::{file_in, says_more, words_of};
 
 mod lines;
-mod link;
-mod part;
 mod path;
 
 /// Where a finding is, as it was written, and the places that this names.
@@ -64,7 +58,7 @@ impl Location {
             .filter(|inner| !inner.contains('`'))
             .unwrap_or(text)
             .trim();
-        (!text.is_empty()).then(|| Self { text: text.to_owned(), places: places_in_any_width(text) })
+        (!text.is_empty()).then(|| Self { text: text.to_owned(), places: places(text) })
     }
 
     /// Whether it says which lines, at least of one file.
@@ -174,174 +168,63 @@ impl fmt::Display for Place {
     }
 }
 
-/// The places; full-width signs are read as others are where no lines are named without that.
-fn places_in_any_width(text: &str) -> Vec<Place> {
-    let as_written = places(text);
-    match narrow(text) {
-        Cow::Owned(narrow) if as_written.iter().all(|place| place.lines.is_none()) => places(&narrow),
-        _ => as_written,
-    }
-}
-
+/// What the items of a location name, one after the other.
 fn places(text: &str) -> Vec<Place> {
-    let text = unlinked(text);
-    let mut found = Places::default();
-    for part in items(&text).into_iter().flat_map(split_further).take(MOST_PLACES) {
-        found.part(part);
-    }
-    found.named
-}
-
-/// What the parts of a location name, one after the other.
-#[derive(Default)]
-struct Places {
-    named: Vec<Place>,
-    /// Words before the first file are of that one: `login, in src/a.rs`.
-    words_before: String,
-    /// So are lines: `lines 3-9, src/a.rs`.
-    lines_before: Vec<LineRange>,
-}
-
-impl Places {
-    fn part(&mut self, part: &str) {
-        let part =
-            part.trim_matches(|character: char| character.is_whitespace() || "`*\"'".contains(character));
-        match named(part) {
-            // Lines alone, or of a function, are of the file before them.
-            Named::Lines(lines) => match self.named.last_mut() {
+    // `[src/a.rs](src/a.rs#L10)` is a file, and what is said of it.
+    let text = text.replace("](", " (");
+    let mut places: Vec<Place> = Vec::new();
+    let (mut words_before, mut lines_before) = (String::new(), None);
+    for item in items(&text).into_iter().take(MOST_PLACES) {
+        if let Some(lines) = bare(item) {
+            // Lines alone are of the file before them, or of the first one.
+            match places.last_mut() {
                 Some(last) if last.lines.is_none() => (last.lines, last.part) = (Some(lines), None),
                 Some(last) => {
                     let file = last.file.clone();
-                    self.named.push(Place::of_file(file, Some(lines)));
+                    places.push(Place::of_file(file, Some(lines)));
                 }
-                None => self.lines_before.push(lines),
-            },
-            Named::Place(place, behind) => {
-                self.push(place);
-                if let Some(next) = next_place(behind) {
-                    self.part(next);
-                }
+                None => lines_before = Some(lines),
             }
+            continue;
+        }
+        let Some((file, before, behind)) = file_in(item) else {
             // `etc.`, `function get`
-            Named::Words => match self.named.last_mut() {
-                Some(last) => last.add_words(&words_of(part)),
-                None => self.words_before = words_of(part),
-            },
+            match places.last_mut() {
+                Some(last) if last.lines.is_none() && lines_in(item).is_some() => last.lines = lines_in(item),
+                Some(last) => last.add_words(&words_of(item)),
+                None => words_before = words_of(item),
+            }
+            continue;
+        };
+        let lines = lines_in(behind).or_else(|| lines_in(before)).or_else(|| lines_before.take());
+        let mut place = Place::of_file(file, lines);
+        for words in [std::mem::take(&mut words_before), words_of(&format!("{before} {behind}"))] {
+            place.add_words(&words);
         }
+        places.push(place);
     }
-
-    fn push(&mut self, mut place: Place) {
-        let before = std::mem::take(&mut self.lines_before);
-        self.named.extend(before.iter().map(|lines| Place::of_file(place.file.clone(), Some(*lines))));
-        if !before.is_empty() && place.lines.is_none() {
-            return;
-        }
-        let own = place.part.take().unwrap_or_default();
-        place.add_words(&std::mem::take(&mut self.words_before));
-        place.add_words(&own);
-        self.named.push(place);
-    }
+    places
 }
 
-/// What stands behind a place with lines, if it begins with a file that has lines as well: `src/a.rs:3 src/b.rs:9`.
-fn next_place(behind: &str) -> Option<&str> {
-    let next = behind.trim_start_matches(|sign: char| sign.is_whitespace() || "`)]/|+".contains(sign));
-    let Named::Place(place, _) = named(next) else { return None };
-    let is_apart = behind[..behind.len() - next.len()].contains(char::is_whitespace);
-    let begins = next.trim_start_matches('`').trim_start_matches("./").replace('\\', "/");
-    (is_apart && place.lines.is_some() && begins.starts_with(&place.file)).then_some(next)
-}
-
-/// What stands between two places in one item.
-const BETWEEN: [&str; 5] = [" and ", " & ", "→", "->", "=>"];
-
-fn split_further(item: &str) -> Vec<&str> {
-    BETWEEN
-        .iter()
-        .fold(vec![item], |parts, between| parts.into_iter().flat_map(|part| part.split(between)).collect())
-}
-
-/// What stands between commas; those in `a.rs(3,9)` are between a line and its column.
+/// What stands between commas, and between arrows; a comma in `a.rs(3,9)` is between a line and its column.
 fn items(text: &str) -> Vec<&str> {
     let mut items = Vec::new();
     let (mut begins, mut closes) = (0, 0);
-    for (at, sign) in text.char_indices() {
-        if sign == '('
-            && let Some(inner) = in_parentheses(&text[at + 1..])
+    for (at, _) in text.char_indices() {
+        let rest = &text[at..];
+        if let Some(inner) =
+            rest.strip_prefix('(').filter(|inner| inner.starts_with(|sign: char| sign.is_ascii_digit()))
         {
-            closes = at + 1 + inner.len();
-        } else if at >= closes && [',', ';', '、', '，', '；'].contains(&sign) {
+            closes = at + inner.find(')').unwrap_or(0);
+        }
+        let separator = [",", ";", " and ", "->", "→"].into_iter().find(|between| rest.starts_with(between));
+        if let Some(separator) = separator.filter(|_| at >= closes && at >= begins) {
             items.push(&text[begins..at]);
-            begins = at + sign.len_utf8();
+            begins = at + separator.len();
         }
     }
     items.push(&text[begins..]);
     items
-}
-
-/// What a part of a location names.
-enum Named<'a> {
-    /// A place, and what stands behind its lines.
-    Place(Place, &'a str),
-    Lines(LineRange),
-    Words,
-}
-
-fn named(part: &str) -> Named<'_> {
-    if let Some(lines) = bare(part.trim_start_matches([':', '#'])) {
-        return Named::Lines(lines);
-    }
-    let host = host(part);
-    // Lines before which no file is named.
-    let mut alone = range_after_word(part);
-    for (at, sign) in part.char_indices().filter(|(at, _)| *at >= host) {
-        let rest = &part[at + sign.len_utf8()..];
-        let lines = match sign {
-            ':' | '#' | '：' => range(rest.trim_start())
-                .or_else(|| of_fragment(rest))
-                .or_else(|| in_brackets(rest.trim_start().strip_prefix('[')?)),
-            '(' if part[..at].contains(['.', '/', '\\']) => {
-                of_compiler(rest).or_else(|| range_after_word(rest))
-            }
-            '(' => range_after_word(rest),
-            '[' => range_after_word(rest).or_else(|| in_brackets(rest)),
-            _ if sign.is_whitespace() => range_after_word(rest.trim_start_matches(['(', '[', '@', ' ', '-']))
-                .or_else(|| range(rest).filter(|_| rest.starts_with('~'))),
-            _ => None,
-        };
-        let Some((lines, behind)) = lines else { continue };
-        if let Some(file) = path_in(&part[..at], Which::Last) {
-            return Named::Place(Place::of_file(file, Some(lines)), behind);
-        }
-        alone = alone.or(Some((lines, behind)));
-    }
-    let Some(file) = path_in(part, Which::First) else {
-        return alone.map_or(Named::Words, |(lines, _)| Named::Lines(lines));
-    };
-    // `lines 3-9 of src/a.rs`
-    if let Some((lines, behind)) = alone.or_else(|| range(part))
-        && says_nothing_before(behind, &file)
-    {
-        return Named::Place(Place::of_file(file, Some(lines)), "");
-    }
-    let mut place = Place::of_file(file, None);
-    place.add_words(&words_of(&beside(part, &place.file)));
-    Named::Place(place, "")
-}
-
-/// Whether the file is the next that a text names.
-fn says_nothing_before(text: &str, file: &str) -> bool {
-    let text = text.replace('\\', "/");
-    text.starts_with(char::is_whitespace)
-        && text.split_once(file).is_some_and(|(before, _)| words_of(before).is_empty())
-}
-
-/// Where the path of a URL begins, in bytes; 0 where there is none. What stands before it has no lines, but a port.
-fn host(part: &str) -> usize {
-    let Some((scheme, behind)) = part.split_once("://") else { return 0 };
-    let is_scheme = scheme.trim_start_matches(['<', '`']).chars().all(|sign| sign.is_ascii_alphabetic());
-    let host = behind.find('/').unwrap_or(behind.len());
-    if is_scheme { part.len() - behind.len() + host } else { 0 }
 }
 
 #[cfg(test)]

@@ -1,62 +1,49 @@
-//! Reads what agents hand over, in whatever spelling. (AR-1, AR-3)
+//! Reads what agents hand over: the form of AR-1 in lines or in JSON. (AR-1, AR-3)
 //!
-//! A text is read line by line; what a line is, is decided by the line itself and by what is open, so that the cut of a
-//! text never changes what stands before it. Only an open fence of code looks a few lines ahead.
+//! Each line is an event by itself, and what stands before it decides what that means: what comes later changes nothing
+//! before it, so that a cut never does. What is not understood is counted, and not guessed.
 
 mod again;
-mod ahead;
 mod block;
 mod checkpoint;
-mod cleaned;
 mod draft;
 mod evidence;
+mod grammar;
 mod header;
-mod heads;
-mod inside_json;
-mod interleaved;
 mod json;
-mod json_result;
+mod key;
 mod lines;
-mod names;
-mod number;
-mod section;
-mod signs;
-mod speakers;
-mod table;
-mod tags;
+mod sign;
 #[cfg(test)]
 mod tests;
-mod words;
+mod unique;
 
 use std::collections::BTreeMap;
 
+use endmark_text::CodeFence;
+use serde_json::Value;
+
 use super::expected::Numbers;
-use super::finding::{Field, Finding};
-use super::location::Location;
 use super::transcript::{
-    AgentResult, Checkpoint, Cut, FindingState, Position, Remark, RemarkKind, Transcript, letters,
+    AgentResult, Checkpoint, Cut, FindingState, Position, Remark, RemarkKind, Transcript,
 };
 pub(super) use again::{
     reads_as_agent, reads_as_dimension, reads_as_evidence, reads_as_title, reads_as_value,
 };
-use ahead::{Ahead, Run};
 use block::{Block, Closed};
 use checkpoint::Found;
-use cleaned::cleaned;
-use evidence::Fence;
-use json_result::Within;
-use lines::{Line, lines, quote_depth, unquoted};
-use names::Key;
-use words::Marker;
-
-/// Among so many results before it, one that is said twice is looked for.
-const NEAR: usize = 8;
+use grammar::{Event, START, behind_speaker, event};
+use json::{Came, Parsed, Pending};
+use lines::{Line, lines};
 
 /// More remarks of one kind are counted, but not kept: none hides those of another kind.
 const MOST_REMARKS: usize = 200;
 
 /// So much of a line is repeated in a remark, in characters.
 const SHOWN: usize = 60;
+
+/// So deep a string may stand in the text of another one.
+const DEEPEST_STRING: usize = 3;
 
 /// Reads an agent's transcript: its results, its checkpoints, and what had to be ignored (AR-1, AR-3).
 ///
@@ -77,55 +64,19 @@ pub fn read(text: &[u8]) -> Transcript {
     read_within(text, 0)
 }
 
-/// So deep a string may stand in the text of another one.
-const DEEPEST_STRING: usize = 3;
-
 fn read_within(text: &[u8], depth: usize) -> Transcript {
-    let cleaned = cleaned(text);
-    let mut read = cleaned.iter().map(|cleaned| cleaned.placed(read_lines(&cleaned.text, depth)));
-    match (read.next(), read.next()) {
-        (None, _) => read_lines(text, depth),
-        (Some(only), None) => only,
-        (Some(first), Some(second)) => interleaved::joined([first, second].into_iter().chain(read).collect()),
-    }
-}
-
-fn read_lines(text: &[u8], depth: usize) -> Transcript {
-    let lines = lines(text);
-    let end =
-        lines.last().map_or(Position { line: 1, column: 1, byte: 0 }, |last| last.end_of_text(text.len()));
     let mut reader = Reader { depth, ..Reader::default() };
-    for at in 0..lines.len() {
-        if lines[at].byte >= reader.taken_up_to && !reader.json(text, &lines, at) {
-            reader.line(&lines, at);
+    let mut end = Position { line: 1, column: 1, byte: 0 };
+    for line in lines(text) {
+        end = line.end_of_text(text.len());
+        if let Some(broken) = line.broken_at {
+            reader.remarks.add(RemarkKind::NotUtf8, &line.text, line.position(broken));
+        }
+        if !reader.is_json(text, &line) {
+            reader.line(&line);
         }
     }
-    reader.finish(end)
-}
-
-/// Whether what stands under the id of a finding says it again: under its title, or of its place, source and sink.
-fn is_repeated(finding: &Finding, title: &str, run: &Run<'_>) -> bool {
-    let known = |field: Field| match field {
-        Field::Location => finding.location.as_ref().map(Location::as_str),
-        Field::Source => finding.source.as_deref(),
-        Field::Sink => finding.sink.as_deref(),
-        _ => None,
-    };
-    let is_same = |(key, value): &(Key, &str)| match key {
-        Key::Of(field @ (Field::Location | Field::Source | Field::Sink)) => {
-            known(*field).is_some_and(|known| letters(known) == letters(value))
-        }
-        _ => true,
-    };
-    !title.is_empty() && letters(title) == letters(&finding.title) || run.said.iter().all(is_same)
-}
-
-/// Whether an object of JSON begins in a line, or a list of them.
-fn is_object(line: &Line<'_>) -> bool {
-    let text = line.text.trim();
-    text.starts_with('{')
-        || text == "["
-        || text.strip_prefix('[').is_some_and(|text| text.trim_start().starts_with('{'))
+    reader.finish(text, end)
 }
 
 /// What has been read, and what is open.
@@ -135,20 +86,15 @@ struct Reader {
     checkpoints: Vec<Checkpoint>,
     remarks: Remarks,
     open: Option<Block>,
+    /// JSON that is open, in a result or outside of one.
+    json: Option<Pending>,
     /// Code that is open around a result.
-    fence: Option<Fence>,
+    around: Option<CodeFence>,
     /// Beginnings of findings where no result is open.
     strays: Numbers,
-    /// Those among them that stand behind the last result.
+    /// Those behind the last result, each with what it is called: they count if a field follows.
     behind: Numbers,
-    /// How many of those were counted as unread there.
-    unread_behind: u32,
-    /// Up to where the text was taken as JSON, in bytes.
-    taken_up_to: usize,
-    /// Up to where JSON was looked for in vain.
-    tried_up_to: usize,
-    /// Where the next marker is, unless that is passed.
-    marker_at: usize,
+    head_behind: Option<(String, Position)>,
     /// The strings of JSON in which results or checkpoints were.
     strings: Vec<String>,
     /// In how many strings the text stands.
@@ -181,197 +127,71 @@ impl Remarks {
 }
 
 impl Reader {
-    /// Takes the results in JSON that begin in this line.
-    fn json(&mut self, text: &[u8], lines: &[Line<'_>], at: usize) -> bool {
-        let line = &lines[at];
-        let within = match &self.open {
-            None => Within::Nothing,
-            Some(block) if block.is_before_findings() => Within::Header,
-            Some(_) => Within::Findings,
-        };
-        if line.byte < self.tried_up_to
-            || !line.text.trim_start().starts_with(['{', '['])
-            || self.open.as_ref().is_some_and(|block| !block.may_take_json(line))
-        {
-            return false;
+    /// Whether a line is taken as JSON.
+    fn is_json(&mut self, text: &[u8], line: &Line<'_>) -> bool {
+        if self.json.is_none() && self.open.as_ref().is_none_or(Block::takes_json) {
+            self.json = Pending::new(line);
         }
-        let Some(column) = text[line.byte..].iter().position(|byte| matches!(byte, b'{' | b'[')) else {
-            return false;
-        };
-        let whole = text.len();
-        let text = &text[..self.next_marker(text, lines, at)];
-        match json_result::results_at(text, lines, line.byte + column, within, &mut self.remarks) {
-            // What is cut before it tells whether it is evidence, or the next finding, is neither.
-            Err(missed) if within == Within::Findings && missed.ends == whole && is_object(line) => {
-                self.taken_up_to = whole;
-                true
-            }
-            Err(missed) => {
-                self.tried_up_to = missed.ends;
-                if within == Within::Nothing {
-                    missed.strays.into_iter().for_each(|number| self.strays.add(number));
-                }
-                false
-            }
-            Ok(found) => {
-                self.taken_up_to = found.ends;
-                if let Some(block) = &mut self.open {
-                    block.templates += found.templates;
-                }
-                for mut result in found.results {
-                    if let Some(block) = &mut self.open {
-                        block.take(result, &mut self.remarks);
-                    } else {
-                        result.checkpoint = self.checkpoints.last().cloned();
-                        (self.behind, self.unread_behind) = (Numbers::default(), 0);
-                        self.results.push(result);
-                    }
-                }
-                true
+        let Some(pending) = &mut self.json else { return false };
+        match pending.push(text, line) {
+            Came::More => true,
+            came => {
+                let ends = line.ends();
+                let parsed = self.json.take().and_then(|json| json.parsed(text, ends.byte));
+                let is_taken = parsed.is_some_and(|parsed| self.take_json(&parsed, ends));
+                came == Came::End && is_taken
             }
         }
     }
 
-    /// Where the next marker is, or the end of the text: JSON that is cut within quotes would go on into the next result.
-    fn next_marker(&mut self, text: &[u8], lines: &[Line<'_>], at: usize) -> usize {
-        if self.marker_at <= lines[at].byte {
-            let mut behind = lines[at + 1..].iter();
-            let marker =
-                behind.find(|line| words::marker(unquoted(&line.text, quote_depth(&line.text))).is_some());
-            self.marker_at = marker.map_or(text.len(), |line| line.byte);
-        }
-        self.marker_at
-    }
-
-    fn line(&mut self, lines: &[Line<'_>], at: usize) {
-        let line = &lines[at];
-        if let Some(broken) = line.broken_at {
-            self.remarks.add(RemarkKind::NotUtf8, &line.text, line.position(broken));
-        }
-        match self.open.take() {
-            None => self.outside(line, Ahead { lines, at, quotes: quote_depth(&line.text) }),
-            Some(mut block) => match block.line(lines, at, &mut self.remarks) {
-                Closed::Open => self.open = Some(block),
-                Closed::Checkpoint => {
-                    self.checkpoint(line);
-                    self.open = Some(block);
-                }
-                Closed::Ended => self.close(block, true, line.ends()),
-                Closed::Restarted => {
-                    if block.is_empty() {
-                        self.remarks.add(RemarkKind::EmptyResult, "===AGENT_RESULT===", block.begins);
-                    } else {
-                        self.close(block, false, line.begins());
-                    }
-                    self.begin(line);
-                }
-            },
-        }
-    }
-
-    fn outside(&mut self, line: &Line<'_>, ahead: Ahead<'_, '_>) {
-        if self.strings(line) {
-            return;
-        }
-        let text = unquoted(&line.text, quote_depth(&line.text));
-        // `Assistant: ===AGENT_RESULT===`
-        let text = speakers::speaker(text)
-            .map(|speaker| speaker.says)
-            .filter(|says| says.contains("=="))
-            .unwrap_or(text);
-        match words::marker(text) {
-            Some(Marker::Start) => return self.begin(line),
-            Some(Marker::End) => {
-                self.remarks.add(RemarkKind::EndWithoutStart, text, line.begins());
-                return self.end_again();
-            }
-            None => {}
-        }
-        if self.checkpoint(line) {
-            return;
-        }
-        if let Some(fence) = Fence::of(text) {
-            self.fence = match self.fence {
-                Some(open) if open.is_closed_by(fence) => None,
-                Some(open) => Some(open),
-                None => Some(fence),
-            };
-        } else if self.fence.is_none() && self.is_finding_behind(text, ahead) {
-            if let Some(last) = self.results.last_mut() {
-                last.unread = last.unread.saturating_add(1);
-            }
-            self.unread_behind += 1;
-            self.behind.add(heads::loose_head(text).and_then(|head| head.id).and_then(|id| id.number()));
-            self.remarks.add(RemarkKind::UnreadFinding, text, line.begins());
-        } else if text.trim_start().starts_with(['[', '*', '#', '-', '【'])
-            && let Some(id) = heads::head(text).and_then(|head| head.id)
-        {
-            self.strays.add(id.number());
-            self.behind.add(id.number());
-        }
-    }
-
-    /// Whether a finding begins here, behind a result, that the result does not have.
-    fn is_finding_behind(&self, text: &str, ahead: Ahead<'_, '_>) -> bool {
-        let Some(last) = self.results.last() else { return false };
-        if !last.cut.is_whole() {
-            return false;
-        }
-        let Some(head) = heads::loose_head(text) else { return false };
-        let run = ahead.run(false, false);
-        let findings = self.results.iter().flat_map(|result| &result.findings);
-        let is_said = findings
-            .filter(|read| Some(&read.finding.id) == head.id.as_ref())
-            .any(|read| is_repeated(&read.finding, &head.title, &run));
-        run.is_finding() && !is_said
-    }
-
-    /// Takes what stands escaped in the strings of a line of JSON; of another text the results in it are counted as lost.
-    fn strings(&mut self, line: &Line<'_>) -> bool {
-        let text: &str = &line.text;
-        if !inside_json::BEGINNINGS.iter().any(|word| text.contains(word)) {
-            return false;
-        }
-        let strings = if self.depth < DEEPEST_STRING { inside_json::inner(text) } else { Vec::new() };
-        let has_strings = !strings.is_empty();
-        for string in strings {
-            // Streams of agents say the last message twice; the second time may be cut.
-            let is_said = |said: &String| said.starts_with(&string.text);
-            if !string.is_closed && self.strings.iter().any(is_said) {
-                continue;
-            }
-            // A checkpoint that a closed string ends with is as whole as its string.
-            let last = string.text.lines().last().unwrap_or_default();
-            for at in &string.halves {
-                let escape = text.get(*at..*at + 6).unwrap_or_default();
-                self.remarks.add(RemarkKind::HalfCharacter, escape, line.position(*at));
-            }
-            let is_settled = string.is_closed
-                && checkpoint::checkpoint(last, true, line.begins()).is_some()
-                && !string.text.ends_with('\n');
-            let text = if is_settled { format!("{}\n", string.text) } else { string.text.clone() };
-            let read = read_within(text.as_bytes(), self.depth + 1);
-            self.take_within(read, line.position(string.begins), line.position(string.ends));
-            self.strings.push(string.text);
-        }
-        if has_strings {
+    /// Takes what JSON says; not where that is nothing of a result.
+    fn take_json(&mut self, parsed: &Parsed, ends: Position) -> bool {
+        if let Some(block) = &mut self.open {
+            parsed.give(block, &mut self.remarks);
             return true;
         }
-        let is_escaped = text.contains("===AGENT_RESULT===\\n");
-        if is_escaped {
-            self.remarks.add(RemarkKind::InsideJson, text, line.begins());
-            // The instructions, repeated, are no result.
-            let plain = text.replace("\\n", "\n").replace("===AGENT_RESULT===", "\n===AGENT_RESULT===");
-            let read = read_within(plain.as_bytes(), DEEPEST_STRING);
-            if read.results.iter().any(|result| result.begins.is_some()) {
-                self.results.push(AgentResult {
-                    begins: Some(line.begins()),
-                    unread: 1,
-                    ..AgentResult::nothing(line.ends())
-                });
+        if parsed.is_answer() {
+            self.remarks.add(RemarkKind::OwnAnswer, "{", parsed.begins);
+            // What it says of a cut would be lost.
+            let nothing = AgentResult::nothing(ends);
+            self.results.push(AgentResult { begins: Some(parsed.begins), unread: 1, ..nothing });
+        } else if parsed.is_result() {
+            let mut block = Block::new(parsed.begins, None);
+            parsed.give(&mut block, &mut self.remarks);
+            self.close(block, !parsed.is_cut(), ends);
+        } else {
+            let strays = parsed.strays();
+            if strays.is_empty() {
+                // A string that is closed is as whole as its last line.
+                let end = if parsed.problem.is_none() { "\n" } else { "" };
+                return self.strings(&parsed.value, end, parsed.begins, ends);
+            }
+            for number in strays {
+                self.stray(number, "{", parsed.begins);
             }
         }
-        is_escaped
+        true
+    }
+
+    /// Takes the results and checkpoints that stand in strings: the lines of a transcript in JSON Lines.
+    fn strings(&mut self, value: &Value, end: &str, begins: Position, ends: Position) -> bool {
+        let mut any = |item: &Value| self.strings(item, end, begins, ends);
+        match value {
+            Value::Array(items) => items.iter().fold(false, |found, item| any(item) | found),
+            Value::Object(members) => members.values().fold(false, |found, item| any(item) | found),
+            Value::String(text) if self.depth < DEEPEST_STRING => {
+                let has_any =
+                    [START, checkpoint::WORD, "\"findings\""].iter().any(|word| text.contains(word));
+                // Streams of agents say the last message twice; the second time may be cut.
+                if has_any && !self.strings.iter().any(|said| said.starts_with(text.as_str())) {
+                    self.strings.push(text.clone());
+                    let read = read_within(format!("{text}{end}").as_bytes(), self.depth + 1);
+                    self.take_within(read, begins, ends);
+                }
+                has_any
+            }
+            _ => false,
+        }
     }
 
     /// Takes what was read of a string: all of it stands where the string does.
@@ -384,14 +204,91 @@ impl Reader {
         }
         for mut result in read.results.into_iter().filter(|result| result.begins.is_some()) {
             (result.begins, result.ends) = (Some(begins), ends);
-            for finding in &mut result.findings {
-                finding.position = begins;
-            }
+            result.findings.iter_mut().for_each(|read| read.position = begins);
             result.checkpoint = self.checkpoints.last().cloned();
-            if !self.results.iter().rev().take(NEAR).any(|known| known.says_the_same(&result)) {
-                (self.behind, self.unread_behind) = (Numbers::default(), 0);
-                self.results.push(result);
+            self.push(result);
+        }
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        let Some(mut block) = self.open.take() else { return self.outside(line) };
+        match block.line(line, &mut self.remarks) {
+            Closed::Open => self.open = Some(block),
+            Closed::Checkpoint => {
+                self.checkpoint(line);
+                self.open = Some(block);
             }
+            Closed::Ended => self.close(block, true, line.ends()),
+            Closed::Turned => {
+                self.remarks.add(RemarkKind::InnerTurn, &line.text, line.begins());
+                block.cut();
+                self.close(block, false, line.begins());
+                self.outside(line);
+            }
+            Closed::Restarted => {
+                match block.begins.filter(|_| block.is_empty()) {
+                    Some(begins) => self.remarks.add(RemarkKind::EmptyResult, START, begins),
+                    None => self.close(block, false, line.begins()),
+                }
+                self.open = Some(Block::new(line.begins(), None));
+            }
+        }
+    }
+
+    fn outside(&mut self, line: &Line<'_>) {
+        let is_marker = |says: &&str| says.contains(START.trim_matches('='));
+        let text = behind_speaker(&line.text).filter(is_marker).unwrap_or(&line.text);
+        match event(text) {
+            Event::Start => self.open = Some(Block::new(line.begins(), self.around.take())),
+            Event::End => {
+                self.remarks.add(RemarkKind::EndWithoutStart, text, line.begins());
+                self.end_again();
+            }
+            Event::Checkpoint => self.checkpoint(line),
+            Event::Fence(fence) => {
+                let is_closed = self.around.is_some_and(|around| around.is_closed_by(fence));
+                self.around = if is_closed { None } else { self.around.or(Some(fence)) };
+            }
+            Event::Head(id, title) => {
+                // What is discarded at a turn goes on behind it.
+                if let Some(last) = self.results.last_mut().filter(|last| last.cut == Cut::Severe) {
+                    last.discarded += 1;
+                    last.numbers.add(id.number());
+                }
+                self.strays.add(id.number());
+                self.behind.add(id.number());
+                let known = self.results.iter().flat_map(|result| &result.findings);
+                let is_known =
+                    known.filter(|read| read.finding.id == id).any(|read| read.finding.title == title);
+                self.head_behind = (!is_known).then(|| (line.text.to_string(), line.begins()));
+            }
+            Event::Fields(fields) if fields.iter().any(|said| said.key.is_of_finding()) => {
+                if let Some((text, position)) = self.head_behind.take() {
+                    self.unread_behind(&text, position);
+                }
+            }
+            Event::Blank => {}
+            _ if line.text.contains("===AGENT_RESULT===\\n") => {
+                self.remarks.add(RemarkKind::InsideJson, text, line.begins());
+                let nothing = AgentResult::nothing(line.ends());
+                self.push(AgentResult { begins: Some(line.begins()), unread: 1, ..nothing });
+            }
+            _ => self.head_behind = None,
+        }
+    }
+
+    /// A finding that stands in no result.
+    fn stray(&mut self, number: Option<u32>, text: &str, position: Position) {
+        self.strays.add(number);
+        self.behind.add(number);
+        self.unread_behind(text, position);
+    }
+
+    /// Counts a finding behind a result, which the result does not have.
+    fn unread_behind(&mut self, text: &str, position: Position) {
+        if let Some(last) = self.results.last_mut() {
+            last.unread = last.unread.saturating_add(1);
+            self.remarks.add(RemarkKind::UnreadFinding, text, position);
         }
     }
 
@@ -399,63 +296,61 @@ impl Reader {
     /// there, and what stands behind is not known to be one.
     fn end_again(&mut self) {
         let behind = std::mem::take(&mut self.behind);
-        let Some(result) = self.results.last_mut().filter(|result| result.cut.is_whole()) else { return };
-        if behind.count == 0 {
+        let Some(result) = self.results.last_mut().filter(|result| result.cut.is_whole() && behind.count > 0)
+        else {
             return;
-        }
-        let numbers = result.findings.iter().map(|read| read.finding.id.number());
+        };
         let mut ids = behind;
-        for number in numbers {
+        for number in result.findings.iter().map(|read| read.finding.id.number()) {
             ids.add(number);
         }
-        result.unread = result.unread.saturating_sub(std::mem::take(&mut self.unread_behind));
         result.numbers = ids;
         if result.agent_id.is_some() {
             result.cut = Cut::Mild;
-            if let Some(last) = result.findings.last_mut().filter(|last| last.state == FindingState::Complete)
-            {
+            let last = result.findings.last_mut();
+            if let Some(last) = last.filter(|last| last.state == FindingState::Complete) {
                 last.state = FindingState::Truncated;
             }
         } else {
-            result.cut = Cut::Severe;
-            result.discarded = ids.count;
+            (result.cut, result.discarded) = (Cut::Severe, ids.count);
             result.findings.clear();
         }
     }
 
-    fn begin(&mut self, line: &Line<'_>) {
-        self.open = Some(Block::new(line.begins(), quote_depth(&line.text), self.fence.take()));
-    }
-
     /// Takes a line that is a checkpoint.
-    fn checkpoint(&mut self, line: &Line<'_>) -> bool {
-        let position = line.begins();
-        match checkpoint::checkpoint(&line.text, line.is_settled, position) {
-            None => return false,
-            Some(Found::Checkpoint(checkpoint)) => self.checkpoints.push(checkpoint),
+    fn checkpoint(&mut self, line: &Line<'_>) {
+        let (kind, is_settled) = match checkpoint::checkpoint(line) {
+            None => return,
+            Some(Found::Checkpoint(checkpoint)) => return self.checkpoints.push(checkpoint),
             Some(Found::Part(checkpoint)) => {
                 self.checkpoints.push(checkpoint);
-                self.remarks.add(RemarkKind::BrokenCheckpoint, &line.text, position);
+                (RemarkKind::BrokenCheckpoint, true)
             }
-            Some(Found::Template) => self.remarks.add(RemarkKind::Template, &line.text, position),
-            Some(Found::Broken) if !line.is_settled => {}
-            Some(Found::Broken) => self.remarks.add(RemarkKind::BrokenCheckpoint, &line.text, position),
+            Some(Found::Template) => (RemarkKind::Template, true),
+            Some(Found::Broken) => (RemarkKind::BrokenCheckpoint, line.is_settled),
+        };
+        if is_settled {
+            self.remarks.add(kind, &line.text, line.begins());
         }
-        true
     }
 
     fn close(&mut self, block: Block, is_whole: bool, ends: Position) {
         let begins = block.begins;
         match block.finish(is_whole, ends, self.checkpoints.last().cloned(), &mut self.remarks) {
-            Some(result) => {
-                (self.behind, self.unread_behind) = (Numbers::default(), 0);
-                self.results.push(result);
-            }
-            None => self.remarks.add(RemarkKind::Template, "===AGENT_RESULT===", begins),
+            Some(result) => self.push(result),
+            None => begins.into_iter().for_each(|at| self.remarks.add(RemarkKind::Template, START, at)),
         }
     }
 
-    fn finish(mut self, end: Position) -> Transcript {
+    fn push(&mut self, result: AgentResult) {
+        (self.behind, self.head_behind) = (Numbers::default(), None);
+        self.results.push(result);
+    }
+
+    fn finish(mut self, text: &[u8], end: Position) -> Transcript {
+        if let Some(parsed) = self.json.take().and_then(|json| json.parsed(text, text.len())) {
+            self.take_json(&parsed, end);
+        }
         if let Some(block) = self.open.take() {
             self.close(block, false, end);
         }

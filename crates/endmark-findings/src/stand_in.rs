@@ -1,51 +1,7 @@
 //! Values that stand for something that is not said.
 
 use super::finding::Field;
-use super::narrow::narrow;
-
-/// Words for nothing.
-const NOTHING: [&str; 24] = [
-    "n/a",
-    "na",
-    "n.a",
-    "none",
-    "unknown",
-    "unspecified",
-    "undefined",
-    "tbd",
-    "todo",
-    "null",
-    "nil",
-    "not applicable",
-    "not available",
-    "not known",
-    "not specified",
-    "not provided",
-    "to be determined",
-    "see above",
-    "as above",
-    "same as above",
-    "…",
-    "...",
-    "?",
-    "???",
-];
-
-/// What a template names a value by where that is one word.
-const TEMPLATES: [&str; 12] = [
-    "file",
-    "file:line",
-    "file:line-line",
-    "path",
-    "severity",
-    "cwe",
-    "cwe-number",
-    "cwe-…",
-    "location",
-    "source",
-    "sink",
-    "evidence",
-];
+use super::vocabulary::is_one_of;
 
 /// Signs that emphasise, or show code.
 const ORNAMENTS: [char; 5] = ['*', '_', '`', '"', '\''];
@@ -68,14 +24,13 @@ pub(super) fn is_placeholder(text: &str) -> bool {
 
 /// Whether a text is a word for nothing: `N/A`, `unknown`.
 pub(super) fn is_nothing(text: &str) -> bool {
-    NOTHING.iter().any(|word| text.eq_ignore_ascii_case(word))
+    is_one_of("nothing", text)
 }
 
 /// Whether the value of a field says nothing: `N/A`, `unknown`, `<where the data comes from>`. A single word between
 /// angles may be meant, as `<stdin>` is.
 pub(super) fn says_nothing(field: Field, text: &str) -> bool {
-    let text = narrow(text);
-    let text = bare(&text);
+    let text = bare(text);
     let plain = text.trim_matches(['(', ')', '[', ']', '.']).trim();
     // Signs may be code, and say nothing elsewhere.
     if field != Field::Evidence && !text.contains(char::is_alphanumeric) && !text.contains(['<', '{']) {
@@ -90,7 +45,7 @@ pub(super) fn says_nothing(field: Field, text: &str) -> bool {
     let is_of_prose =
         |sign: char| sign.is_alphanumeric() || sign.is_whitespace() || ",.:;'’/()-–>…".contains(sign);
     let is_prose = inner.trim().contains(' ') && inner.chars().all(is_of_prose);
-    is_prose || TEMPLATES.iter().any(|word| inner.trim().eq_ignore_ascii_case(word))
+    is_prose || is_one_of("template", inner.trim())
 }
 
 /// Whether the choice is still open: `Critical | High | Medium | Low`.

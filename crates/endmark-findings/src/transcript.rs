@@ -1,5 +1,6 @@
 //! What an agent handed over, as it was read. (AR-1, AR-3)
 
+use std::collections::HashSet;
 use std::fmt;
 
 use super::expected::{Basis, Expected, Numbers};
@@ -126,6 +127,8 @@ pub enum RemarkKind {
     UnknownField,
     /// A field that is there already; the first one counts.
     RepeatedField,
+    /// Another finding under an id that one has already.
+    RepeatedId,
     /// A severity that is none of the five words; it is kept as it is written.
     UnknownSeverity,
     /// A weakness without a number.
@@ -146,8 +149,6 @@ pub enum RemarkKind {
     NoAgent,
     /// Bytes that are no UTF-8; they are replaced.
     NotUtf8,
-    /// An escape that stands for half of a character; it is replaced.
-    HalfCharacter,
     /// A marker or the beginning of a finding inside of evidence, taken for evidence.
     InsideEvidence,
     /// A checkpoint without a turn, or in which something cannot be read.
@@ -169,6 +170,7 @@ impl RemarkKind {
             Self::IgnoredText => "ignored_text",
             Self::UnknownField => "unknown_field",
             Self::RepeatedField => "repeated_field",
+            Self::RepeatedId => "repeated_id",
             Self::UnknownSeverity => "unknown_severity",
             Self::NoCwe => "no_cwe",
             Self::NoNumber => "no_number",
@@ -179,7 +181,6 @@ impl RemarkKind {
             Self::EmptyResult => "empty_result",
             Self::NoAgent => "no_agent",
             Self::NotUtf8 => "not_utf8",
-            Self::HalfCharacter => "half_character",
             Self::InsideEvidence => "inside_evidence",
             Self::BrokenCheckpoint => "broken_checkpoint",
             Self::BrokenJson => "broken_json",
@@ -194,6 +195,7 @@ impl RemarkKind {
             Self::IgnoredText => "belongs to no field and is ignored",
             Self::UnknownField => "is a field that is not known and is ignored",
             Self::RepeatedField => "is there already; the first one counts",
+            Self::RepeatedId => "is the id of another finding, too: which one is meant cannot be told",
             Self::UnknownSeverity => "is none of Critical, High, Medium, Low, Info",
             Self::NoCwe => "has no number of a weakness, as in CWE-89",
             Self::NoNumber => "is no number",
@@ -206,7 +208,6 @@ impl RemarkKind {
             Self::EmptyResult => "has nothing behind it",
             Self::NoAgent => "begins a result that does not say whose it is: `agent_id` is missing",
             Self::NotUtf8 => "has bytes that are no UTF-8",
-            Self::HalfCharacter => "is half of a character and is replaced by U+FFFD",
             Self::InsideEvidence => "stands inside of evidence and is taken for a part of it",
             Self::BrokenCheckpoint => {
                 "is a checkpoint in which something cannot be read: turn, findings and files_read are numbers"
@@ -339,6 +340,13 @@ impl AgentResult {
         let expected = self.expected().map_or(0, |expected| expected.findings as usize);
         let unseen = expected.saturating_sub(self.kept().count());
         unseen.max(self.count(FindingState::NeedsReaudit) + self.unread as usize)
+    }
+
+    /// Whether two of its findings have one id, or there are more of them than it declares.
+    pub fn contradicts_itself(&self) -> bool {
+        let mut known = HashSet::new();
+        let is_twice = self.ids().any(|id| !known.insert(id));
+        is_twice || self.declared_findings.is_some_and(|declared| self.findings.len() > declared as usize)
     }
 
     /// What the agent has yet to look into after a cut: what its last checkpoint says, else all its dimensions (AR-4).

@@ -10,6 +10,6 @@ mod outcomes;
 mod verdict;
 
 pub use complete::{CompleteError, Completed, Unfinished, UnfinishedKind, complete};
-pub use detect::detect;
+pub use detect::{CodeFence, detect};
 pub use format::{Format, FormatError};
 pub use verdict::{Detection, Hint, InToken, Markup, Open, Truncation, Verdict};

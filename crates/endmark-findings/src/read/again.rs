@@ -1,10 +1,9 @@
 //! Whether a text that is written in the canonical form is read again as it is. (AR-1)
 
 use super::checkpoint::list;
+use super::grammar::{Event, event};
 use super::header::Header;
-use super::heads;
-use super::names::Key;
-use super::words;
+use super::key::Key;
 use crate::escapes::is_control;
 use crate::stand_in::{is_placeholder, says_nothing};
 use crate::{Evidence, Field};
@@ -26,31 +25,27 @@ pub(crate) fn reads_as_dimension(text: &str) -> bool {
 /// What is wrong, behind the id of a finding.
 pub(crate) fn reads_as_title(text: &str) -> bool {
     let line = format!("[F001] {text}");
-    !text.contains(is_control)
-        && !is_placeholder(text)
-        && (text.is_empty() || heads::head(&line).is_some_and(|head| head.title == text))
+    let is_read = || matches!(event(&line), Event::Head(_, title) if title == text);
+    !text.contains(is_control) && !is_placeholder(text) && is_read()
 }
 
 /// The value of a field of a finding.
 pub(crate) fn reads_as_value(name: &str, text: &str) -> bool {
-    let is_said = match Key::named(name) {
-        Some(Key::Of(field)) => !says_nothing(field, text),
-        _ => false,
-    };
+    let is_said = matches!(Key::named(name), Some(Key::Of(field)) if !says_nothing(field, text));
     is_said && !is_placeholder(text) && reads_behind(name, text)
 }
 
 fn reads_behind(name: &str, text: &str) -> bool {
     let line = format!("{name}: {text}");
-    let is_alone = || matches!(words::fields(&line).as_slice(), [field] if *field == line);
-    !text.is_empty()
-        && !text.contains(is_control)
-        && words::said(&line).is_some_and(|said| said.value == text)
-        && is_alone()
+    let is_read = || match event(&line) {
+        Event::Fields(fields) => matches!(fields.as_slice(), [said] if said.value == text),
+        _ => false,
+    };
+    !text.is_empty() && !text.contains(is_control) && is_read()
 }
 
 /// Lines of evidence.
 pub(crate) fn reads_as_evidence(evidence: &Evidence) -> bool {
-    let text = evidence.as_str();
-    !says_nothing(Field::Evidence, text) && evidence.lines().all(|line| !line.contains(is_control))
+    !says_nothing(Field::Evidence, evidence.as_str())
+        && evidence.lines().all(|line| !line.contains(is_control))
 }

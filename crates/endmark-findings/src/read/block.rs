@@ -1,99 +1,68 @@
-//! A result between its markers: header, findings, fields.
+//! A result between its markers: header, findings, fields. (AR-1)
 
-mod beginnings;
-mod breaks;
-mod ending;
-mod last;
-mod sections;
-mod turns;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
-use std::collections::HashSet;
-
-use crate::expected::Numbers;
-use crate::stand_in::is_placeholder;
-use crate::{AgentResult, Cut, Field, FindingId, FindingState, Position, ReadFinding, RemarkKind};
+use endmark_text::CodeFence;
 
 use super::Remarks;
-use super::ahead::{Ahead, Surroundings};
-use super::checkpoint::list;
-use super::draft::{Draft, Taking};
-use super::evidence::{Begins, Fence, Step};
+use super::draft::{Draft, Finished};
+use super::evidence::{Collecting, Step};
+use super::grammar::{Event, START, Said, event, in_json, item, mentioned};
 use super::header::Header;
-use super::heads::{self, Shape};
-use super::lines::{Line, indent, unquoted};
-use super::names::{Key, is_of_remedy};
-use super::section::Section;
-use super::signs::{Named, Paragraph};
-use super::table::{self, Table};
-use super::tags;
-use super::words::{self, Marker, Said, item};
-use last::{Last, Name, is_broken, is_place};
-use turns::{Heard, Turns};
+use super::key::Key;
+use super::lines::Line;
+use super::sign::Sign;
+use crate::expected::Numbers;
+use crate::stand_in::is_placeholder;
+use crate::{AgentResult, Checkpoint, Cut, Field, FindingId, Position, ReadFinding, RemarkKind};
+
+/// Behind so many bytes of a paragraph no finding is looked for.
+const LONGEST_PARAGRAPH: usize = 2_000;
 
 /// A result that has begun.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Block {
-    pub(super) begins: Position,
-    /// How many signs of a quotation stand before each line.
-    quotes: usize,
-    /// Code around the result, which may be closed inside of it.
-    around: Option<Fence>,
+    pub(super) begins: Option<Position>,
+    /// Code that was opened around the result or its findings.
+    around: Option<CodeFence>,
     /// Code that belongs to no field.
-    ignored: Option<Fence>,
-    header: Header,
-    findings: Vec<ReadFinding>,
-    /// The ids of those that are not rows of a table.
-    known: HashSet<FindingId>,
-    /// The ids of which nothing is said but a title: an overview, unless they come again with fields.
-    bare: HashSet<FindingId>,
-    /// The highest number among all.
-    highest: u32,
-    /// Which of them are rows of a table: what is said of them elsewhere is more.
-    of_table: Vec<bool>,
+    ignored: Option<CodeFence>,
+    pub(super) header: Header,
+    pub(super) findings: Vec<ReadFinding>,
+    /// Where among them each id is.
+    known: HashMap<FindingId, usize>,
     ids: Numbers,
-    pub(super) templates: usize,
-    unread: u32,
-    /// How much JSON in it could not be read to its end.
-    broken: u32,
-    json: JsonEnd,
+    templates: usize,
+    pub(super) unread: u32,
     draft: Option<Draft>,
-    table: Option<Table>,
-    /// A table with what the result says of itself has begun: what its columns are about.
-    header_columns: Option<Vec<Option<Key>>>,
-    /// How the first finding begins; the others look alike.
-    shape: Option<Shape>,
-    /// Whether that is known by its id alone.
-    is_shape_sure: bool,
-    /// How bad that is which the finding that is open stands under, and what the next one does.
-    section: Option<Section>,
-    next_section: Option<Section>,
-    /// The field that the next line may go on with, and how far it is indented.
+    /// The field that the next line may go on with.
     last: Option<Last>,
+    /// The fields of a finding that has no beginning: it is counted and not read.
+    nameless: Option<Vec<Key>>,
     /// Whether the line before was ignored, so that one remark does for all of them.
     is_ignoring: bool,
-    /// It is open whose the fields are that come: they are nobody's until a finding begins.
-    is_disowned: bool,
-    /// How far the name that is not known is indented whose text is to come: what stands deeper is said of that.
-    unknown_at: Option<usize>,
-    /// The text that was ignored last, while nothing else has come: it may be the heading of fields.
-    above: Option<(String, Position)>,
-    /// Ids that begin a line which looks otherwise than the findings, and has no fields: a finding, or a word about one.
-    mentioned: Vec<(FindingId, String, Position)>,
-    /// What the paragraph that is ignored has said of a finding.
-    paragraph: Paragraph,
-    /// Texts that speak of a finding, where there are others.
-    spoken_of: Vec<(Named, String, Position)>,
-    turns: Turns,
+    /// Whether something was ignored behind the last field: what follows may be said of something else.
+    is_behind_text: bool,
+    /// Whether what was ignored last names a finding, so that fields behind it are counted with its id.
+    is_behind_mention: bool,
+    /// Findings that are named where nothing is read: they are lost, unless they are told elsewhere.
+    mentioned: Vec<(FindingId, Position)>,
+    /// Texts that say something of a finding, and the paragraph that may come to one.
+    signs: Vec<Sign>,
+    paragraph: Option<String>,
+    /// The same within code that is open, where they are evidence if the code has an end.
+    quoted: Vec<(Option<FindingId>, Position)>,
 }
 
-/// How the JSON has ended that came last in a result.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum JsonEnd {
-    /// There was none, or it was closed, or cut in the middle of a finding.
-    #[default]
-    Closed,
-    /// Behind a finding that was all there: another one may have been to come.
-    Open,
+/// A field that may go on.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    key: Key,
+    indent: usize,
+    /// Nothing has been said yet.
+    is_open: bool,
+    is_behind_blank: bool,
 }
 
 /// What a line did to a result.
@@ -107,43 +76,13 @@ pub(super) enum Closed {
     Ended,
     /// Another start marker came.
     Restarted,
+    /// Another turn of the conversation came: the result is cut here.
+    Turned,
 }
 
 impl Block {
-    pub(super) fn new(begins: Position, quotes: usize, around: Option<Fence>) -> Self {
-        Self {
-            begins,
-            quotes,
-            around,
-            ignored: None,
-            header: Header::default(),
-            findings: Vec::new(),
-            known: HashSet::new(),
-            bare: HashSet::new(),
-            highest: 0,
-            of_table: Vec::new(),
-            ids: Numbers::default(),
-            templates: 0,
-            unread: 0,
-            broken: 0,
-            json: JsonEnd::Closed,
-            draft: None,
-            table: None,
-            header_columns: None,
-            shape: None,
-            is_shape_sure: false,
-            section: None,
-            next_section: None,
-            last: None,
-            is_ignoring: false,
-            is_disowned: false,
-            unknown_at: None,
-            above: None,
-            mentioned: Vec::new(),
-            paragraph: Paragraph::default(),
-            spoken_of: Vec::new(),
-            turns: Turns::default(),
-        }
+    pub(super) fn new(begins: Position, around: Option<CodeFence>) -> Self {
+        Self { begins: Some(begins), around, ..Self::default() }
     }
 
     /// Whether nothing has come behind the start marker.
@@ -154,400 +93,345 @@ impl Block {
             && self.templates == 0
     }
 
-    /// Whether no finding has begun, so that a result in JSON may come.
-    pub(super) fn is_before_findings(&self) -> bool {
-        self.draft.is_none() && self.ignored.is_none()
+    /// Whether JSON may begin: no finding has begun in lines.
+    pub(super) fn takes_json(&self) -> bool {
+        self.draft.is_none() && self.ignored.is_none() && self.nameless.is_none()
     }
 
-    /// Whether JSON in this line may be a finding, and not evidence of the one before.
-    pub(super) fn may_take_json(&self, line: &Line<'_>) -> bool {
-        let text = unquoted(&line.text, self.quotes);
-        match &self.draft {
-            _ if self.ignored.is_some() => false,
-            None => true,
-            Some(draft) => draft.open_evidence().is_none_or(|evidence| evidence.may_end_before(text)),
+    /// Takes the next line.
+    pub(super) fn line(&mut self, line: &Line<'_>, remarks: &mut Remarks) -> Closed {
+        let event = event(&line.text);
+        if self.is_evidence(line, &event, remarks) {
+            return Closed::Open;
         }
-    }
-
-    /// Takes a result that stands in it as JSON.
-    pub(super) fn take(&mut self, result: AgentResult, remarks: &mut Remarks) {
-        self.finish_draft(true, remarks);
-        self.last = None;
-        let header = &mut self.header;
-        header.agent_id = header.agent_id.take().or(result.agent_id);
-        header.dimensions = header.dimensions.take().or(Some(result.dimensions));
-        header.declared = header.declared.or(result.declared_findings);
-        // What is cut in the middle of a finding is that one.
-        let is_in_finding =
-            result.findings.last().is_some_and(|read| read.state == FindingState::NeedsReaudit);
-        self.broken += result.unread;
-        for finding in result.findings {
-            self.push(finding, false);
-        }
-        if result.cut != Cut::Whole && !is_in_finding {
-            self.json = JsonEnd::Open;
-        }
-    }
-
-    fn push(&mut self, finding: ReadFinding, of_table: bool) {
-        self.broken += u32::from(std::mem::take(&mut self.json) == JsonEnd::Open);
-        let number = finding.finding.id.number();
-        self.ids.add(number);
-        self.highest = self.highest.max(number.unwrap_or(0));
-        if !of_table {
-            self.known.insert(finding.finding.id.clone());
-            if finding.finding.is_bare() {
-                self.bare.insert(finding.finding.id.clone());
+        if let Some(fence) = self.ignored {
+            match event {
+                Event::Fence(other) if fence.is_closed_by(other) => self.ignored = None,
+                Event::Head(id, _) => self.quoted.push((Some(id), line.begins())),
+                _ => {}
             }
+            if self.ignored.is_none() {
+                self.quoted.clear();
+            }
+            return Closed::Open;
         }
-        self.findings.push(finding);
-        self.of_table.push(of_table);
-    }
-
-    /// Takes the line at this index.
-    pub(super) fn line(&mut self, lines: &[Line<'_>], at: usize, remarks: &mut Remarks) -> Closed {
-        let line = &lines[at];
-        let text = unquoted(&line.text, self.quotes);
-        let ahead = Ahead { lines, at, quotes: self.quotes };
-        let Heard::Text(text) = self.of_turn(line, text, ahead, remarks) else { return Closed::Open };
-        if let Some(draft) = &mut self.draft
-            && self.ignored.is_none()
-            && draft.taking == Taking::Evidence
-        {
-            let next_number = draft.id.number().and_then(|number| number.checked_add(1));
-            if let Some((evidence, values)) = draft.evidence_and_values() {
-                let surroundings =
-                    Surroundings { ahead, header: &self.header, shape: self.shape, next_number, values };
-                match evidence.step(line, text, &surroundings) {
-                    Step::Taken => {
-                        draft.is_ended_by_blank = false;
-                        self.leave_section(text);
-                        return Closed::Open;
-                    }
-                    Step::TakenForEvidence => {
-                        draft.is_ended_by_blank = false;
-                        remarks.add(RemarkKind::InsideEvidence, text, line.begins());
-                        return Closed::Open;
-                    }
-                    Step::Blank => {
-                        draft.is_ended_by_blank |= line.is_empty();
-                        return Closed::Open;
-                    }
-                    Step::Unknown => return Closed::Open,
-                    Step::NotEvidence => {
-                        draft.taking = Taking::MoreCode;
-                    }
+        let was_ignoring = std::mem::take(&mut self.is_ignoring);
+        match event {
+            Event::Start => return Closed::Restarted,
+            Event::End => return Closed::Ended,
+            Event::Turn => return Closed::Turned,
+            Event::Checkpoint => return Closed::Checkpoint,
+            Event::Blank => {
+                self.last = self.last.map(|last| Last { is_behind_blank: true, ..last });
+                if let Some(draft) = &mut self.draft {
+                    draft.is_ended_by_blank |= line.is_empty();
                 }
             }
-        }
-        self.structure(line, text, ahead, remarks)
-    }
-
-    fn structure(
-        &mut self,
-        line: &Line<'_>,
-        text: &str,
-        ahead: Ahead<'_, '_>,
-        remarks: &mut Remarks,
-    ) -> Closed {
-        if let Some(fence) = self.ignored {
-            let is_closing = Fence::of(text).is_some_and(|other| fence.is_closed_by(other));
-            if is_closing {
-                self.ignored = None;
+            // A number that the text stops in may be another one.
+            Event::Head(_, "") if !line.is_settled && !line.text.contains(']') => {}
+            Event::Head(id, title) => {
+                self.finish_draft(true, remarks);
+                // `<what is wr`
+                let title = if !line.is_settled && title.starts_with('<') { "" } else { title };
+                (self.is_behind_text, self.is_behind_mention) = (false, false);
+                self.draft = Some(Draft::new(id, title, line.begins()));
             }
-            let begins_finding = || {
-                heads::head(text).is_some() && ahead.fields_follow(LINES_BEHIND_FENCE, true) == Begins::Yes
-            };
-            if is_closing || !begins_finding() {
-                return Closed::Open;
+            Event::Fields(fields) => {
+                for said in fields {
+                    self.field(said, line, remarks);
+                }
             }
-            self.ignored = None;
-        }
-        match words::marker(text) {
-            Some(Marker::Start) => return Closed::Restarted,
-            Some(Marker::End) => return Closed::Ended,
-            None => {}
-        }
-        if super::checkpoint::checkpoint(text, true, line.begins()).is_some() {
-            return Closed::Checkpoint;
-        }
-        if text.trim().is_empty() {
-            self.paragraph = Paragraph::default();
-            if let (Some(last), Some(draft)) = (self.last, &mut self.draft)
-                && !line.is_settled
-                && indent(text) > last.name.indent
-            {
-                draft.grows(last.key);
-            }
-            // A name that stands alone has its value behind the blank line, too.
-            self.last = self.last.filter(|last| last.is_open);
-            if let Some(draft) = &mut self.draft {
-                draft.is_ended_by_blank |= line.is_empty();
-            }
-        } else if self.section(line, text, ahead) {
-            (self.last, self.above) = (None, None);
-        } else if let Some((head, is_sure)) = self.head(line, &ahead.heading_of(text), ahead, remarks) {
-            self.begin(head, is_sure, line, remarks);
-        } else if self.table(line, text, remarks) {
-            self.last = None;
-        } else if let Some(fence) = Fence::of(text) {
-            self.fence(fence, line, ahead, remarks);
-        } else {
-            for field in words::fields(text) {
-                self.field(line, text, field, ahead, remarks);
-            }
+            Event::Fence(fence) => self.fence(fence, line, remarks),
+            Event::Rule => self.last = None,
+            Event::Other => self.text(line, RemarkKind::UnknownField, was_ignoring, remarks),
+            Event::Text => self.text(line, RemarkKind::IgnoredText, was_ignoring, remarks),
         }
         Closed::Open
     }
 
-    /// Takes a line of a table with what the result says of itself.
-    fn header_table(&mut self, line: &Line<'_>, text: &str, remarks: &mut Remarks) -> bool {
-        if self.draft.is_some() || !line.is_settled {
-            return false;
-        }
-        if let Some(columns) = self.header_columns.take() {
-            if table::is_rule(text) {
-                self.header_columns = Some(columns);
-                return true;
-            }
-            if let Some(said) = table::header_row(text, &columns) {
-                for (key, value) in said.into_iter().filter(|(_, value)| !value.is_empty()) {
-                    self.set(key, &value, Name::OF_CELL, line, remarks);
-                }
-                self.last = None;
-                return true;
-            }
-        }
-        self.header_columns = table::header_columns(text);
-        self.header_columns.is_some()
-    }
-
-    /// Takes a line of a table with a finding in each row.
-    fn table(&mut self, line: &Line<'_>, text: &str, remarks: &mut Remarks) -> bool {
-        if self.header_table(line, text, remarks) {
-            return true;
-        }
-        if let Some(table) = self.table.as_ref().filter(|_| Table::of(text).is_none()) {
-            if table::is_rule(text) {
-                return true;
-            }
-            if let Some(row) = table.row(text, line.is_settled) {
-                let id = row.id.filter(|id| !id.as_str().is_empty()).unwrap_or_else(|| self.next_id());
-                if !self.has(&id) {
-                    let mut draft = Draft::new(id, &row.title, line.begins());
-                    self.section.clone_from(&self.next_section);
-                    for (key, value) in row.values {
-                        match key {
-                            Key::Of(Field::Evidence) => draft.collect_text(&value),
-                            key => draft.set(key, &value, line.begins()),
-                        }
+    /// Whether the line is evidence.
+    fn is_evidence(&mut self, line: &Line<'_>, event: &Event<'_>, remarks: &mut Remarks) -> bool {
+        let Some(draft) = self.draft.as_mut().filter(|draft| draft.is_in_evidence) else { return false };
+        let Some(evidence) = &mut draft.evidence else { return false };
+        match evidence.step(line, event, self.around) {
+            Step::Taken => {
+                draft.is_ended_by_blank = false;
+                self.mentioned.extend(in_json(&line.text).map(|id| (id, line.begins())));
+                let id = match event {
+                    Event::Turn if evidence.is_flush_code() => {
+                        draft.is_interrupted = true;
+                        remarks.add(RemarkKind::InnerTurn, &line.text, line.begins());
+                        return true;
                     }
-                    self.finished(draft, line.is_settled, true, remarks);
+                    Event::Head(id, _) => Some(id.clone()),
+                    Event::Start | Event::End => None,
+                    _ => return true,
+                };
+                if *event != Event::End && evidence.is_flush_code() {
+                    self.quoted.push((id, line.begins()));
                 }
-                return true;
+                remarks.add(RemarkKind::InsideEvidence, &line.text, line.begins());
             }
-            self.table = None;
+            Step::Blank => draft.is_ended_by_blank |= line.is_empty(),
+            Step::Unknown => {}
+            Step::Ended => draft.is_in_evidence = false,
         }
-        self.table = Table::of(text).filter(|_| line.is_settled);
-        if self.table.is_some() {
-            self.finish_draft(true, remarks);
+        match &draft.evidence {
+            Some(evidence) if evidence.is_doubtful => {
+                self.mentioned.extend(self.quoted.drain(..).filter_map(|(id, at)| Some((id?, at))));
+            }
+            Some(evidence) if !evidence.is_open() => self.quoted.clear(),
+            _ => {}
         }
-        self.table.is_some()
+        draft.is_in_evidence
     }
 
-    /// A fence where there is no evidence: it is around the result, or around what belongs to no field.
-    fn fence(&mut self, fence: Fence, line: &Line<'_>, ahead: Ahead<'_, '_>, remarks: &mut Remarks) {
-        let is_code = fence.has_info || !ahead.goes_on_with_structure();
+    /// A fence where there is no evidence: it is around the findings, or around what belongs to no field.
+    fn fence(&mut self, fence: CodeFence, line: &Line<'_>, remarks: &mut Remarks) {
         if self.around.is_some_and(|around| around.is_closed_by(fence)) {
             self.around = None;
-        } else if let Some(draft) = self.draft.as_mut().filter(|_| is_code) {
-            if draft.taking == Taking::MoreCode {
-                draft.reopen(fence);
-            } else {
-                self.ignored = Some(fence);
-                if !self.is_ignoring {
-                    remarks.add(RemarkKind::IgnoredText, &line.text, line.begins());
-                }
-            }
+        } else if self.draft.as_ref().is_none_or(Draft::is_bare) && self.around.is_none() {
+            self.around = Some(fence);
+        } else {
+            self.ignored = Some(fence);
+            remarks.add(RemarkKind::IgnoredText, &line.text, line.begins());
         }
     }
 
-    fn field(
-        &mut self,
-        line: &Line<'_>,
-        text: &str,
-        field: &str,
-        ahead: Ahead<'_, '_>,
-        remarks: &mut Remarks,
-    ) {
-        self.unknown_at = self.unknown_at.filter(|depth| indent(text) > *depth);
-        let said = words::said(field);
-        let key = said.and_then(|said| said.key).filter(|key| self.is_asked_for(*key));
-        // `Method: by hand`, behind a finding, is none of its fields.
-        let is_close = || self.draft.as_ref().is_some_and(|draft| !draft.is_ended_by_blank);
-        let is_set_apart = || said.is_some_and(|said| said.is_bold) || item(field).is_some();
-        let key = key.filter(|key| *key != Key::Part || is_close() || is_set_apart());
-        if let (Some(said), Some(key)) = (said, key)
-            && self.has_place_for(said, key, line, ahead, remarks)
-        {
-            (self.is_ignoring, self.above) = (false, None);
-            self.paragraph = Paragraph::default();
-            // What was cut in the middle is not there; evidence alone is worth having in part.
-            let of_row = text.trim_start().starts_with('|');
-            let value = if line.is_settled {
-                said.value
-            } else {
-                tags::closed_at_cut(without_cut_signs(said.value, field), field)
-            };
-            let is_of_word = matches!(key, Key::Of(Field::Location | Field::Severity | Field::Cwe));
-            let value = if is_of_word { tags::without_code(value) } else { value };
-            // `a \|` is cut behind a sign of the code, and not at the end of the cell.
-            let value = if line.is_settled || !of_row { value } else { value.trim_end_matches('\\') };
-            let unescaped = of_row.then(|| table::value_of_row(value, key));
-            if line.is_settled || key == Key::Of(Field::Evidence) {
-                self.set(key, unescaped.as_deref().unwrap_or(value), Name::of(text), line, remarks);
-            }
-            return;
-        }
-        let said = said.filter(|_| key.is_none());
-        if let Some(last) = self.last.filter(|last| last.goes_on_in(text, field)) {
-            let inner = item(field);
-            if line.is_settled {
-                self.go_on(last.key, inner.unwrap_or(field).trim(), inner.is_some());
-            } else if let Some(draft) = &mut self.draft {
-                draft.grows(last.key);
-            }
-            return;
-        }
-        self.last = None;
-        self.ignore(line, field, said, remarks);
-    }
-
-    /// Whether a field can be said here: those of the header before the findings, and once behind them.
-    fn is_asked_for(&self, key: Key) -> bool {
-        match (key.is_of_header(), &self.draft) {
-            (true, Some(draft)) => draft.is_ended_by_blank && self.header.lacks().contains(&key),
-            (true, None) | (false, Some(_)) => true,
-            (false, None) => !matches!(key, Key::Lines | Key::LastLine | Key::Part),
-        }
-    }
-
-    fn ignore(&mut self, line: &Line<'_>, text: &str, said: Option<Said<'_>>, remarks: &mut Remarks) {
-        if let Some(draft) = &mut self.draft {
-            // A line that is cut may yet go on with the field before it.
-            if line.is_settled {
-                draft.settle();
-            }
-            // `which runs as:` speaks of the code behind it, `Fix:` of other code.
-            let is_about_code =
-                said.is_none_or(|said| said.value.is_empty() && !said.is_bold && !is_of_remedy(said.name));
-            if !is_about_code {
-                draft.taking = Taking::Fields;
-            }
-        }
-        let is_rule = words::is_rule(text);
-        // The head of a table is no title of what is in it.
-        let is_title = !is_rule && !text.trim_start().starts_with('|');
-        if said.is_none_or(|said| said.key.is_none()) && line.is_settled && is_title {
-            self.above = Some((text.trim().to_owned(), line.begins()));
-        }
-        self.turns.of_header = None;
-        // What stands behind a line that parts is told for itself.
-        let was_ignoring = std::mem::replace(&mut self.is_ignoring, said.is_none() && !is_rule);
-        if self.draft.is_some() && line.is_settled && words::is_label_alone(text) {
-            self.unknown_at = Some(indent(text));
-        }
-        // Of a finding that is open, each label says something else.
-        if self.draft.is_some() && item(text).is_some() && words::is_labelled(text) {
-            self.paragraph = Paragraph::default();
-        }
-        let is_sign = line.is_settled && self.paragraph.takes(text);
-        if is_sign && self.draft.is_none() && self.findings.is_empty() {
-            self.unread += 1;
-            remarks.add(RemarkKind::UnreadFinding, text, line.begins());
-            return;
-        }
-        if let Some(id) = heads::named(text).filter(|id| line.is_settled && !self.has(id)) {
-            self.mentioned.push((id, text.to_owned(), line.begins()));
-        }
-        if is_sign {
-            // What is said of a finding under a name of its own, as an impact, is more of that one.
-            // `a hole in src/b.rs:20` is no name, either.
-            let is_named = said.is_some_and(|said| !is_place(said));
-            let named = if is_named { Named::of(text) } else { self.paragraph.named().clone() };
-            if named.is_precise() || !is_named && named.has_place() {
-                self.spoken_of.push((named, text.to_owned(), line.begins()));
-            }
-        }
-        if !line.is_settled || was_ignoring && said.is_none() || is_rule {
-            return;
-        }
-        let kind = if said.is_some() { RemarkKind::UnknownField } else { RemarkKind::IgnoredText };
-        remarks.add(kind, text, line.begins());
-    }
-
-    fn set(&mut self, key: Key, value: &str, name: Name, line: &Line<'_>, remarks: &mut Remarks) {
-        let is_broken = is_broken(value);
-        self.last = Some(Last { key, name, is_open: value.trim().is_empty(), is_list: false, is_broken });
+    fn field(&mut self, said: Said<'_>, line: &Line<'_>, remarks: &mut Remarks) {
+        let Said { key, value } = said;
         let position = line.begins();
-        let mut repeated = || remarks.add(RemarkKind::RepeatedField, &line.text, position);
+        let last = Last { key, indent: line.indent(), is_open: value.is_empty(), is_behind_blank: false };
         if key.is_of_header() {
-            self.turns.of_header = Some(key);
+            self.last = Some(last);
+            // What is cut in the middle is not there.
+            if !line.is_settled {
+                return;
+            }
             if !self.header.set(key, value) {
-                repeated();
+                remarks.add(RemarkKind::RepeatedField, &line.text, position);
             } else if key == Key::Declared && self.header.declared.is_none() && !is_placeholder(value) {
                 remarks.add(RemarkKind::NoNumber, value, position);
             }
             return;
         }
+        let names = matches!(key, Key::Id | Key::Title);
+        let known = self.draft.as_ref().map(|draft| draft.said(key).map(|known| known == value));
+        match known {
+            // Behind a finding of which all is said, and a text, it is said of another one.
+            Some(None) if self.is_behind_text && self.draft.as_ref().is_some_and(Draft::may_have_ended) => {
+                return self.nameless(key, line, remarks);
+            }
+            // A name behind other fields is that of another one.
+            Some(None | Some(false)) if names && !self.draft.as_ref().is_some_and(Draft::is_bare) => {
+                return self.nameless(key, line, remarks);
+            }
+            Some(None) => {}
+            Some(Some(is_same)) if is_same || !is_telling(key) => {
+                self.last = None;
+                return remarks.add(RemarkKind::RepeatedField, &line.text, position);
+            }
+            Some(Some(_)) | None => return self.nameless(key, line, remarks),
+        }
         let Some(draft) = &mut self.draft else { return };
-        match key {
-            Key::Id => self.last = None,
-            Key::Title if draft.entitle(value.trim_matches(['"', '*', '`', '_'])) => {}
-            key if !draft.is_new(key) => {
-                self.last = None;
-                repeated();
+        if key == Key::Of(Field::Evidence) {
+            self.last = None;
+            draft.evidence = Some(Collecting::new(last.indent, value));
+            draft.is_in_evidence = true;
+        } else if line.is_settled {
+            self.last = Some(last);
+            draft.set(key, value, position);
+        }
+        (draft.is_ended_by_blank, draft.growing) = (false, None);
+        self.is_behind_text = false;
+    }
+
+    /// Counts a finding that has no beginning, by the first of its fields.
+    fn nameless(&mut self, key: Key, line: &Line<'_>, remarks: &mut Remarks) {
+        if !key.is_of_finding() && self.draft.is_none() {
+            return;
+        }
+        self.last = None;
+        let is_same = |known: &Vec<Key>| !(is_telling(key) && known.contains(&key));
+        if self.draft.is_some() || !self.nameless.as_ref().is_some_and(is_same) {
+            self.finish_draft(true, remarks);
+            self.nameless = Some(Vec::new());
+            if !std::mem::take(&mut self.is_behind_mention) {
+                self.unread += 1;
+                remarks.add(RemarkKind::UnreadFinding, &line.text, line.begins());
             }
-            Key::Of(Field::Evidence) => {
-                self.last = None;
-                draft.collect(name.indent, name.is_item, value);
+        }
+        self.nameless.get_or_insert_default().push(key);
+    }
+
+    /// A text: more of the field before it, or nothing that is known.
+    fn text(&mut self, line: &Line<'_>, kind: RemarkKind, was_ignoring: bool, remarks: &mut Remarks) {
+        let more = item(&line.text);
+        let goes_on = |last: &Last| {
+            let is_deeper = line.indent() > last.indent && !last.is_behind_blank;
+            is_deeper || last.is_open && (more.is_some() || !last.is_behind_blank)
+        };
+        if let Some(last) = self.last.as_mut().filter(|last| goes_on(last)) {
+            last.is_open &= more.is_some();
+            let (key, text) = (last.key, more.unwrap_or(line.text.trim()));
+            match &mut self.draft {
+                _ if key.is_of_header() && line.is_settled => self.header.go_on(key, text),
+                Some(draft) if line.is_settled => draft.go_on(key, text, more.is_some()),
+                Some(draft) => draft.growing = Some(key),
+                None => {}
             }
-            key => {
-                draft.set(key, value, position);
-                if is_broken {
-                    draft.grows(key);
-                }
+            return;
+        }
+        if !line.is_settled {
+            return;
+        }
+        self.last = self.last.map(|last| Last { is_open: false, is_behind_blank: true, ..last });
+        (self.is_ignoring, self.is_behind_text) = (true, true);
+        let mentioned = mentioned(&line.text);
+        self.is_behind_mention = mentioned.is_some();
+        // A paragraph is about one finding, and an item of a list about another; what has an id is counted by that.
+        if !was_ignoring || more.is_some() || line.text.starts_with('|') {
+            self.paragraph = Some(String::new());
+        }
+        if let Some(id) = mentioned {
+            self.mentioned.push((id, line.begins()));
+            self.paragraph = None;
+        } else if let Some(paragraph) = self.paragraph.as_mut().filter(|text| text.len() < LONGEST_PARAGRAPH)
+        {
+            paragraph.push_str(&line.text);
+            paragraph.push(' ');
+            if let Some(sign) = Sign::of(paragraph, line.begins()) {
+                self.signs.push(sign);
+                self.paragraph = None;
+            }
+        }
+        if !was_ignoring || kind == RemarkKind::UnknownField {
+            remarks.add(kind, &line.text, line.begins());
+        }
+    }
+
+    /// Ends the finding that is open; `is_ended` says that something has come behind it.
+    fn finish_draft(&mut self, is_ended: bool, remarks: &mut Remarks) {
+        (self.nameless, self.last) = (None, None);
+        if let Some(draft) = self.draft.take() {
+            self.take(draft.finish(is_ended), remarks);
+        }
+    }
+
+    /// Takes what a finding has come to.
+    pub(super) fn take(&mut self, finished: Finished, remarks: &mut Remarks) {
+        let (read, said) = match finished {
+            Finished::Template(position) => {
+                self.templates += 1;
+                return remarks.add(RemarkKind::Template, "[F…]", position);
+            }
+            Finished::Finding(read, said) => (*read, said),
+        };
+        for (kind, text, position) in said {
+            remarks.add(kind, &text, position);
+        }
+        let id = read.finding.id.clone();
+        if let Some(known) = self.known.get(&id).and_then(|at| self.findings.get_mut(*at)) {
+            // An overview names them in front, a summary behind.
+            if known.finding.is_bare() {
+                *known = read;
+                return;
+            }
+            if read.finding.is_bare() || read.finding == known.finding {
+                return;
+            }
+            remarks.add(RemarkKind::RepeatedId, id.as_str(), read.position);
+        }
+        self.ids.add(id.number());
+        self.known.entry(id).or_insert(self.findings.len());
+        self.findings.push(read);
+    }
+
+    /// The id that comes next, for a finding that has none.
+    pub(super) fn next_id(&self) -> FindingId {
+        let next = u32::try_from(self.findings.len() + 1).unwrap_or(u32::MAX);
+        FindingId::numbered(next)
+    }
+
+    /// Cuts it where another turn begins: what came last may not have ended there.
+    pub(super) fn cut(&mut self) {
+        let last = self.last.take();
+        if let Some(last) = last.filter(|last| last.key.is_of_header()) {
+            self.header.forget(last.key);
+        }
+        if let Some(draft) = &mut self.draft {
+            draft.is_ended_by_blank = false;
+            if let Some(last) = last {
+                draft.forget(last.key);
             }
         }
     }
 
-    fn go_on(&mut self, key: Key, more: &str, is_item: bool) {
-        if let Some(last) = &mut self.last {
-            last.is_list |= last.is_open && is_item;
-            (last.is_open, last.is_broken) = (false, is_broken(more));
-        }
-        match (key, &mut self.draft) {
-            (Key::Dimensions, _) => {
-                if let Some(dimensions) = &mut self.header.dimensions {
-                    dimensions.extend(list(more));
-                }
+    /// The result; none if it is a template.
+    pub(super) fn finish(
+        mut self,
+        is_whole: bool,
+        ends: Position,
+        checkpoint: Option<Checkpoint>,
+        remarks: &mut Remarks,
+    ) -> Option<AgentResult> {
+        // A fence that is never closed has swallowed what is quoted in it.
+        for (id, position) in std::mem::take(&mut self.quoted) {
+            match id {
+                Some(id) => self.mentioned.push((id, position)),
+                None => self.unread += 1,
             }
-            (Key::AgentId, _) if self.header.agent_id.is_none() => {
-                self.header.agent_id = Some(more.to_owned());
-            }
-            (Key::AgentId | Key::Declared | Key::Escapes | Key::Title | Key::Id, _) | (_, None) => {}
-            (key, Some(draft)) => draft.go_on(key, more, is_item),
         }
+        self.finish_draft(is_whole, remarks);
+        // Some models keep the brackets of the id that they fill in.
+        let is_open = self.header.agent_id.as_deref().is_some_and(is_placeholder);
+        if self.findings.is_empty() && self.unread == 0 && (self.templates > 0 || is_open) {
+            return None;
+        }
+        for (id, position) in std::mem::take(&mut self.mentioned) {
+            if let Entry::Vacant(entry) = self.known.entry(id) {
+                self.unread += 1;
+                self.ids.add(entry.key().number());
+                remarks.add(RemarkKind::UnreadFinding, entry.key().as_str(), position);
+                entry.insert(usize::MAX);
+            }
+        }
+        for sign in std::mem::take(&mut self.signs) {
+            if !self.findings.iter().any(|read| sign.is_about(&read.finding)) {
+                self.unread += 1;
+                remarks.add(RemarkKind::UnreadFinding, &sign.text, sign.position);
+            }
+        }
+        if self.header.is_escaped {
+            self.header.unescape();
+            self.findings.iter_mut().for_each(|read| read.finding.unescape());
+        }
+        let cut = match (is_whole, &self.header.agent_id) {
+            (true, _) => Cut::Whole,
+            (false, Some(_)) => Cut::Mild,
+            (false, None) => Cut::Severe,
+        };
+        if let Some(begins) = self.begins.filter(|_| is_whole && self.header.agent_id.is_none()) {
+            remarks.add(RemarkKind::NoAgent, START, begins);
+        }
+        let is_severe = cut == Cut::Severe;
+        Some(AgentResult {
+            agent_id: self.header.agent_id,
+            dimensions: self.header.dimensions.unwrap_or_default(),
+            declared_findings: self.header.declared,
+            discarded: if is_severe { self.ids.count } else { 0 },
+            findings: if is_severe { Vec::new() } else { self.findings },
+            unread: self.unread,
+            cut,
+            begins: self.begins,
+            ends,
+            checkpoint,
+            numbers: self.ids,
+        })
     }
 }
 
-/// A value that the text stops in, without the signs that its name or its emphasis has begun with.
-fn without_cut_signs<'a>(value: &'a str, field: &str) -> &'a str {
-    let is_quoted = field.trim_start().starts_with('"');
-    let value = if is_quoted { value.strip_prefix('"').unwrap_or(value) } else { value };
-    let is_begun = value.chars().all(|sign| "*_`~\"".contains(sign));
-    if is_begun { "" } else { value }
+/// Whether a field that is said again, and otherwise, is said of another finding.
+fn is_telling(key: Key) -> bool {
+    matches!(key, Key::Of(Field::Severity | Field::Location))
 }
-
-/// How many lines behind the beginning of a finding are looked at where code is open.
-const LINES_BEHIND_FENCE: usize = 4;

@@ -1,21 +1,13 @@
-//! What a result says of itself: whose it is, what was looked into, how many findings there are.
+//! What a result says of itself: whose it is, what was looked into, how many findings there are. (AR-1)
 
-use crate::escapes;
-use crate::narrow::narrow;
+use super::checkpoint::{list, number};
+use super::key::Key;
+use crate::escapes::{self, unescaped};
 use crate::stand_in::{is_nothing, is_placeholder};
 
-use crate::ReadFinding;
-
-use super::checkpoint::list;
-use super::names::Key;
-use super::number::number;
-
-/// What a result says before its findings, or behind them.
 #[derive(Debug, Default)]
 pub(super) struct Header {
     pub(super) agent_id: Option<String>,
-    /// `<your agent id>`: the agent has left the template as it was.
-    pub(super) is_agent_open: bool,
     pub(super) dimensions: Option<Vec<String>>,
     pub(super) declared: Option<u32>,
     /// Whether signs are written as `\u{1b}`: only our own writer says that.
@@ -23,39 +15,35 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// What has not been said.
-    pub(super) fn lacks(&self) -> Vec<Key> {
-        let known = [
-            (Key::AgentId, self.agent_id.is_some()),
-            (Key::Dimensions, self.dimensions.as_ref().is_some_and(|list| !list.is_empty())),
-            (Key::Declared, self.declared.is_some()),
-        ];
-        known.into_iter().filter(|(_, is_there)| !is_there).map(|(key, _)| key).collect()
-    }
-
     /// Takes a value; not if there is one.
     pub(super) fn set(&mut self, key: Key, value: &str) -> bool {
-        if key == Key::Escapes {
-            return !std::mem::replace(&mut self.is_escaped, value == escapes::FIELD.1);
-        }
-        if !self.lacks().contains(&key) {
-            return false;
-        }
         match key {
-            Key::AgentId => {
+            Key::AgentId if self.agent_id.is_none() => {
                 let value = value.trim_matches(['`', '*', '"']).trim();
-                self.is_agent_open = is_placeholder(value) && value.contains(' ');
-                let is_said = !value.is_empty() && !self.is_agent_open && !is_nothing(value);
+                // `<your agent id>`: the agent has left the template as it was.
+                let is_open = is_placeholder(value) && value.contains(' ');
+                // `auth-2, dimensions: a` is more than a name.
+                let is_name = !value.contains(": ");
+                let is_said = !value.is_empty() && !is_open && !is_nothing(value) && is_name;
                 self.agent_id = is_said.then(|| value.to_owned());
             }
-            Key::Dimensions => self.dimensions = Some(list(value)),
-            _ => {
-                let value = narrow(value);
-                let digits = value.trim_matches(|character: char| !character.is_ascii_digit());
-                self.declared = number(digits).and_then(|(number, rest)| rest.is_empty().then_some(number));
+            Key::Dimensions if self.dimensions.as_ref().is_none_or(Vec::is_empty) => {
+                self.dimensions = Some(list(value));
             }
+            Key::Declared if self.declared.is_none() => self.declared = number(value),
+            Key::Escapes if !self.is_escaped => self.is_escaped = value == escapes::FIELD.1,
+            _ => return false,
         }
         true
+    }
+
+    /// Goes on with what was said last.
+    pub(super) fn go_on(&mut self, key: Key, more: &str) {
+        match key {
+            Key::Dimensions => self.dimensions.get_or_insert_default().extend(list(more)),
+            Key::AgentId if self.agent_id.is_none() => self.agent_id = Some(more.to_owned()),
+            _ => {}
+        }
     }
 
     /// Takes a value back.
@@ -68,16 +56,10 @@ impl Header {
         }
     }
 
-    /// Takes back the escapes in it, and in the findings, where there are any.
-    pub(super) fn unescape(&mut self, findings: &mut [ReadFinding]) {
-        if !self.is_escaped {
-            return;
-        }
+    /// Takes back its escapes.
+    pub(super) fn unescape(&mut self) {
         for text in self.agent_id.iter_mut().chain(self.dimensions.iter_mut().flatten()) {
-            *text = escapes::unescaped(text);
-        }
-        for read in findings {
-            read.finding.unescape();
+            *text = unescaped(text);
         }
     }
 }

@@ -6,6 +6,7 @@ mod foreign_cuts;
 mod lines;
 mod mixed;
 mod other_letters;
+mod unread;
 
 use crate::{AgentResult, Transcript, read};
 

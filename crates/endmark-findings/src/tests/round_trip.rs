@@ -113,7 +113,6 @@ fn only_what_could_not_be_read_is_escaped() {
         ("# x", "a", "[F001] # x\n"),
         ("1. x", "a", "[F001] 1. x\n"),
         ("\u{1b}[31mx", "a", "[F001] \\u{1b}[31mx\n"),
-        ("| x", "a", "[F001] \\u{7c} \\u{78}\n"),
         ("x", "a, and more", "dimensions: \\u{61}\\u{2c} and mor\\u{65}, b\n"),
     ] {
         let text = written(title, dimension);

@@ -7,6 +7,7 @@ mod inline;
 mod row;
 
 pub(super) use blocks::Blocks;
+pub use fence::CodeFence;
 pub(super) use fence::Language;
 
 use serde::{Deserialize, Serialize};

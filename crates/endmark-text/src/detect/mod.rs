@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use auto::AutoMachine;
 use json::{JsonMachine, Values};
+pub use markdown::CodeFence;
 use markdown::MarkdownMachine;
 use marker::MarkerMachine;
 use tags::TagsMachine;

@@ -160,16 +160,7 @@ fn large_and_odd_texts_are_read() {
     }
 }
 
-/// A value that ends with a comma goes on in the next line, which has not come.
-#[test]
-fn a_value_that_goes_on_in_the_next_line_is_not_there_before_that() {
-    let text = "===AGENT_RESULT===\nagent_id: a\n\n[F001] One\nsink: k\nsource: one,\n";
-    let source = |text: &str| read(text.as_bytes()).results[0].findings[0].finding.source.clone();
-    assert_eq!(source(text), None);
-    assert_eq!(source(&format!("{text}two\nflow: x\n")), Some("one, two".into()));
-}
-
-/// Behind the end marker a finding is said again under its title, or of its place, source and sink; else it is another one.
+/// Behind the end marker a finding is said again under its title; else it is another one.
 #[test]
 fn what_is_said_again_behind_the_end_is_no_other_finding() {
     let finding = "[F001] One\nseverity: Low\nlocation: a.c:1\nsource: s\nsink: k\n";
@@ -177,7 +168,6 @@ fn what_is_said_again_behind_the_end_is_no_other_finding() {
         format!("===AGENT_RESULT===\nagent_id: a\n\n{finding}evidence:\n  x();\n===AGENT_RESULT_END===\n\n");
     for (again, unread) in [
         (finding.to_owned(), 0),
-        (finding.replace("One", "In short"), 0),
         (finding.replace("a.c:1", "a.c"), 0),
         (finding.replace("One", "Other").replace("a.c:1", "b.c:1"), 1),
         (finding.replace("F001", "F002"), 1),

@@ -1,43 +1,25 @@
 //! Single lines: what is a marker, a finding, a field, and what only looks like one.
 
-use super::super::heads::head;
-use super::super::words::{Marker, fields, marker, said};
+use super::super::grammar::{Event, event};
+use crate::FindingId;
 
 #[test]
-fn markers_stand_alone_and_are_closed_as_they_were_opened() {
-    for text in [
-        "===AGENT_RESULT===",
-        "== Agent Result ==",
-        "**===AGENT_RESULT===**",
-        "### ===AGENT_RESULT_START===",
-        "===AGENT_RESULT=== (final)",
-        "**===AGENT_RESULT===** [auth-2, second try]",
-        "===AGENT_RESULT=== <!-- begins -->",
-        "===AGENT_RESULT=== auth-2",
-        "===AGENT_RESULT=== — final version",
+fn markers_stand_alone() {
+    for (text, expected) in [
+        ("===AGENT_RESULT===", Event::Start),
+        ("  **===AGENT_RESULT===**", Event::Start),
+        ("===AGENT_RESULT_END===", Event::End),
+        ("===AGENT_RESULT_END==", Event::Text),
+        ("===AGENT_RESULT=== begins it.", Event::Text),
+        ("[CHECKPOINT] turn:10", Event::Checkpoint),
+        ("Human: go on", Event::Turn),
+        ("<|im_start|>assistant", Event::Turn),
+        ("### User", Event::Turn),
+        ("User: nobody", Event::Text),
+        ("* * *", Event::Rule),
+        (" \t", Event::Blank),
     ] {
-        assert_eq!(marker(text), Some(Marker::Start), "{text}");
-    }
-    for text in [
-        "===AGENT_RESULT_END===",
-        "  ===END_AGENT_RESULT===",
-        "`===agent_result_end===`",
-        "===AGENT_RESULT_END=== (2 of 2)",
-    ] {
-        assert_eq!(marker(text), Some(Marker::End), "{text}");
-    }
-    for text in [
-        "===AGENT_RESULT_END==",
-        "AGENT_RESULT",
-        "===AGENT_RESULT=== and more",
-        "===AGENT_RESULT=== begins it.",
-        "===AGENT_RESULT_END===\";",
-        "===AGENT_RESULT_END===) and (so on)",
-        "=AGENT_RESULT=",
-        "======",
-        "",
-    ] {
-        assert_eq!(marker(text), None, "{text}");
+        assert_eq!(event(text), expected, "{text}");
     }
 }
 
@@ -52,86 +34,61 @@ fn a_finding_begins_with_its_id() {
         ("[F3] - `a` is *b*", "F003", "`a` is *b*"),
         ("[F3] **a** is b", "F003", "**a** is b"),
         ("[Finding 4] SQL", "F004", "SQL"),
-        ("［F005］SQL", "", ""),
-        ("［F005］ SQL", "F005", "SQL"),
         ("### Finding #6: SQL", "F006", "SQL"),
         ("**F007 - SQL**", "F007", "SQL"),
         ("F008: SQL", "F008", "SQL"),
-        ("[F001](#f001)", "", ""),
-        ("[F001][0]", "", ""),
-        ("[FOO] bar", "", ""),
-        ("[file1] bar", "", ""),
-        ("[f32] = x;", "", ""),
-        ("[F1] = x;", "", ""),
-        ("[f32] x", "", ""),
-        ("[Findings 1-2]", "", ""),
-        ("[F1] and [F2] are the worst", "", ""),
         ("[F-AUTH-3] SQL", "F-AUTH-3", "SQL"),
-        ("**[F2] SQL** (confirmed)", "F002", "SQL (confirmed)"),
-        ("🔴 [F001] SQL", "F001", "SQL"),
-        ("### ⚠️ [F001] SQL", "F001", "SQL"),
-        ("**1. [F001] SQL**", "F001", "SQL"),
-        ("see [F001]", "", ""),
-        ("F16 is a jet", "", ""),
-        ("## Figure 3: SQL", "", ""),
-        ("[", "", ""),
-        ("[F001", "", ""),
+        ("[SQLI-1] SQL", "SQLI-1", "SQL"),
+        ("3. [F1] SQL", "F001", "SQL"),
     ] {
-        let found = head(text)
-            .map(|head| (head.id.unwrap().to_string(), head.title.into_owned()))
-            .unwrap_or_default();
-        assert_eq!(found, (id.to_owned(), title.to_owned()), "{text}");
+        let id = FindingId::named(id).unwrap();
+        assert_eq!(event(text), Event::Head(id, title), "{text}");
+    }
+    for text in [
+        "[F001](#f001)",
+        "[FOO] bar",
+        "[file1] bar",
+        "[f32] = x;",
+        "[Findings 1-2]",
+        "see [F001]",
+        "F16 is a jet",
+        "[CWE-89] SQL",
+        "## Figure 3",
+        "[",
+        "[F001",
+    ] {
+        assert!(!matches!(event(text), Event::Head(..)), "{text}");
     }
 }
 
 #[test]
-fn a_field_is_a_name_and_a_value() {
-    for (text, name, value) in [
-        ("severity: High", "severity", "High"),
-        ("**Severity:** High", "Severity", "High"),
-        ("**Severity**: High", "Severity", "High"),
-        ("**Severity: High**", "Severity", "High"),
-        ("- *severity*: **High**", "severity", "**High**"),
-        ("* Severity - High", "Severity", "High"),
-        ("Severity = High", "Severity", "High"),
-        ("`sink`: `a` or `b`", "sink", "`a` or `b`"),
-        ("__Sink:__ __init__", "Sink", "__init__"),
-        ("source: a: b", "source", "a: b"),
-        ("\"sink\": \"x\",", "sink", "x"),
-        ("| **Sink** | x |", "Sink", "x"),
-        ("Impact: bad", "Impact", "bad"),
-        ("std::fs::read", "", ""),
-        ("if a == b", "", ""),
-        ("impact = bad", "", ""),
-        ("| a | b | c |", "", ""),
-        ("a well-known sentence; with a colon: here", "", ""),
+fn a_field_is_a_name_that_is_known_and_a_value() {
+    for (text, values) in [
+        ("severity: High", &["High"][..]),
+        ("**Severity:** High", &["High"]),
+        ("**Severity**: High", &["High"]),
+        ("**Severity: High**", &["High"]),
+        ("- *severity*: **High**", &["**High**"]),
+        ("* **Severity** - High", &["High"]),
+        ("`sink`: `a` or `b`", &["`a` or `b`"]),
+        ("__Sink:__ __init__", &["__init__"]),
+        ("source: a: b", &["a: b"]),
+        ("Source (of taint): a", &["a"]),
+        ("**Severity:** High | **CWE:** CWE-89", &["High", "CWE-89"]),
+        ("source: a | place of b", &["a | place of b"]),
     ] {
-        let found = said(text).map(|said| (said.name, said.value)).unwrap_or_default();
-        assert_eq!(found, (name, value), "{text}");
+        let Event::Fields(fields) = event(text) else { panic!("{text}") };
+        let found: Vec<&str> = fields.iter().map(|said| said.value).collect();
+        assert_eq!(found, values, "{text}");
     }
-}
-
-#[test]
-fn a_line_may_have_several_fields() {
     for (text, expected) in [
-        ("**Severity:** High | **CWE:** CWE-89", &["**Severity:** High", "**CWE:** CWE-89"][..]),
-        ("**Source:** a → **Sink:** b", &["**Source:** a", "**Sink:** b"]),
-        (
-            "severity: High | cwe: CWE-89 · location: a.c:1",
-            &["severity: High", "cwe: CWE-89", "location: a.c:1"],
-        ),
-        ("- 📍 **Location**: `a.c`", &["- 📍 **Location**: `a.c`"]),
-        ("source: a | sink: b", &["source: a", "sink: b"]),
-        ("source: a; Sink: b; file: c", &["source: a", "Sink: b", "file: c"]),
-        // A text with signs of all kinds.
-        ("source: a | place: b", &["source: a | place: b"]),
-        ("source: a, sink: b", &["source: a, sink: b"]),
-        ("sink: `a; source: b`", &["sink: `a; source: b`"]),
-        ("flow: source: a; sink: b", &["flow: source: a; sink: b"]),
-        ("**Evidence:** a | **Sink:** b", &["**Evidence:** a | **Sink:** b"]),
-        ("**Source:** the **name** of it", &["**Source:** the **name** of it"]),
-        ("| **Sink** | x |", &["| **Sink** | x |"]),
+        ("Impact: bad", Event::Other),
+        ("**Steps → Result:** in", Event::Other),
+        ("source::read", Event::Text),
+        ("impacts: bad", Event::Text),
+        ("if a == b", Event::Text),
+        ("a well-known sentence; with a colon: here", Event::Text),
     ] {
-        assert_eq!(fields(text), expected, "{text}");
+        assert_eq!(event(text), expected, "{text}");
     }
 }

@@ -38,6 +38,6 @@ fn letters_of_several_bytes_may_stand_anywhere() {
             }
         }
     }
-    assert!(texts > 2_000, "{texts}");
+    assert!(texts > 1_000, "{texts}");
     println!("{texts} texts");
 }

@@ -91,3 +91,42 @@ impl Opening {
         Fence { sign, length, language, start, line_start, empty: true, doubtful: false }
     }
 }
+
+/// A line that opens or closes fenced code, for whoever reads Markdown line by line.
+///
+/// ```
+/// use endmark_text::CodeFence;
+///
+/// let opening = CodeFence::of("  ```rust").unwrap();
+/// assert!(opening.is_closed_by(CodeFence::of("````").unwrap()));
+/// assert!(!opening.is_closed_by(CodeFence::of("~~~").unwrap()) && CodeFence::of("```a``` b").is_none());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeFence {
+    sign: u8,
+    length: usize,
+    is_bare: bool,
+}
+
+impl CodeFence {
+    /// The fence that a line is, however far it is indented: whoever reads knows in which list it stands.
+    pub fn of(line: &str) -> Option<Self> {
+        let line = line.trim();
+        let sign = *line.as_bytes().first().filter(|sign| matches!(sign, b'`' | b'~'))?;
+        let info = line.trim_start_matches(char::from(sign));
+        let length = line.len() - info.len();
+        // A backtick behind backticks makes them code within a line.
+        let is_fence = length >= 3 && !(sign == b'`' && info.contains('`'));
+        is_fence.then_some(Self { sign, length, is_bare: info.is_empty() })
+    }
+
+    /// Whether the two are written alike, so that one line closes what either of them opens.
+    pub fn is_like(self, other: Self) -> bool {
+        self.sign == other.sign && self.length == other.length
+    }
+
+    /// Whether the other one closes what this one has opened.
+    pub fn is_closed_by(self, other: Self) -> bool {
+        other.is_bare && other.sign == self.sign && other.length >= self.length
+    }
+}

@@ -152,9 +152,11 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
     Ok(answer.with_warnings(warnings(&remarks, remarks_omitted)).with_pages(pages))
 }
 
-/// Whether a result lacks findings, or parts of them, although it may have its end marker.
+/// Whether a result lacks findings or parts of them, or contradicts itself, although it may have its end marker.
 fn is_short(result: &AgentResult) -> bool {
-    result.lost() > 0 || result.count(FindingState::Complete) < result.findings.len()
+    result.lost() > 0
+        || result.count(FindingState::Complete) < result.findings.len()
+        || result.contradicts_itself()
 }
 
 impl<'a> ResultReport<'a> {
@@ -257,6 +259,9 @@ fn write_result(text: &mut String, origin: &str, result: &AgentResult, painter: 
     }
     if result.discarded > 0 {
         let _ = writeln!(text, "  {} findings discarded", result.discarded);
+    }
+    if result.contradicts_itself() {
+        text.push_str("  two findings have one id, or there are more than the agent declares\n");
     }
     let lost = result.lost();
     if let Some(expected) = result.expected().filter(|_| lost > 0) {

@@ -1,0 +1,244 @@
+//! What a line says by itself, whatever stands around it. (AR-1)
+
+use endmark_text::CodeFence;
+
+use super::checkpoint;
+use super::key::Key;
+use crate::FindingId;
+use crate::vocabulary::{folded, is_one_of, list_of};
+
+/// What a line says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Event<'a> {
+    Blank,
+    /// The start marker.
+    Start,
+    /// The end marker.
+    End,
+    Checkpoint,
+    /// Another turn of a conversation begins, or ends.
+    Turn,
+    /// A finding begins: its id and its title.
+    Head(FindingId, &'a str),
+    /// One field, or several with `|` between.
+    Fields(Vec<Said<'a>>),
+    /// A field that no finding has, or another label.
+    Other,
+    /// A line that parts: `---`.
+    Rule,
+    Fence(CodeFence),
+    Text,
+}
+
+/// A name that is known, and what is said under it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Said<'a> {
+    pub(super) key: Key,
+    pub(super) value: &'a str,
+}
+
+/// The marker before a result.
+pub(super) const START: &str = "===AGENT_RESULT===";
+/// The marker behind it.
+const END: &str = "===AGENT_RESULT_END===";
+
+/// Signs that emphasise, or show code.
+const EMPHASIS: [char; 3] = ['*', '_', '`'];
+
+/// A longer name is none, in bytes.
+const LONGEST_NAME: usize = 40;
+
+/// What a line says.
+pub(super) fn event(text: &str) -> Event<'_> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Event::Blank;
+    }
+    if let Some(fence) = CodeFence::of(text) {
+        return Event::Fence(fence);
+    }
+    match text.trim_matches(EMPHASIS) {
+        START => return Event::Start,
+        END => return Event::End,
+        _ if checkpoint::is_checkpoint(text) => return Event::Checkpoint,
+        _ if is_turn(text) => return Event::Turn,
+        _ => {}
+    }
+    if text.len() >= 3 && text.chars().all(|sign| "-*_ ".contains(sign)) {
+        return Event::Rule;
+    }
+    let (inner, is_heading) = without_lead(text);
+    if let Some((id, title)) = head(inner, is_heading) {
+        return Event::Head(id, title);
+    }
+    // `# x` may be a comment in code.
+    fields(inner, is_heading && text.starts_with("##"))
+}
+
+/// The text that stands behind a speaker in a line: `Assistant: ===AGENT_RESULT===`.
+pub(super) fn behind_speaker(text: &str) -> Option<&str> {
+    let (speaker, behind) = text.trim_start_matches(['#', ' ', '*']).split_once(':')?;
+    let list = list_of("speaker", &speaker.trim().to_lowercase());
+    (list == Some("turn")).then(|| behind.trim_matches(['*', ' ']))
+}
+
+/// Whether somebody speaks from here on: `Human: go on`, `### User`, `<|im_start|>assistant`.
+fn is_turn(text: &str) -> bool {
+    let is_token = text.strip_prefix("<|").is_some_and(|inner| inner.contains("|>"));
+    let is_heading = || {
+        let words = text.trim_start_matches('#');
+        words.len() < text.len() && is_one_of("speaker", words.trim())
+    };
+    is_token || behind_speaker(text).is_some() || is_heading()
+}
+
+/// A line without the signs of headings and lists before it, and whether it is a heading.
+fn without_lead(text: &str) -> (&str, bool) {
+    let (mut rest, mut is_heading) = (text, false);
+    // `- ### 1. x`: more than a few are no list.
+    for _ in 0..3 {
+        let hashes = rest.trim_start_matches('#');
+        let digits = rest.trim_start_matches(|sign: char| sign.is_ascii_digit());
+        let behind = match rest.len() - hashes.len() {
+            1..=6 => hashes,
+            _ if (1..=3).contains(&(rest.len() - digits.len())) => {
+                digits.strip_prefix(['.', ')']).unwrap_or(rest)
+            }
+            _ => rest.strip_prefix(['-', '*', '+', '•']).unwrap_or(rest),
+        };
+        let inner = behind.trim_start();
+        // `*emphasis*` and `-1` are no items.
+        if inner.len() == behind.len() {
+            break;
+        }
+        is_heading |= rest.starts_with('#');
+        rest = inner;
+    }
+    (rest, is_heading)
+}
+
+/// Whether a line is an item of a list.
+pub(super) fn item(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let (inner, is_heading) = without_lead(text);
+    (!is_heading && inner.len() < text.len()).then_some(inner)
+}
+
+/// The id and the title of a finding: `[F001] SQL`; without brackets in a heading, in bold, or with a colon.
+fn head(text: &str, is_heading: bool) -> Option<(FindingId, &str)> {
+    let inner = text.trim_start_matches(EMPHASIS);
+    let opened = &text[..text.len() - inner.len()];
+    let (id, behind) = if let Some(inner) = inner.strip_prefix('[') {
+        let (name, behind) = inner.split_once(']')?;
+        (FindingId::read(name).or_else(|| other_id(name))?, behind)
+    } else {
+        let (id, behind) = numbered(inner)?;
+        // `F1: x` may be code.
+        let is_named = behind.starts_with(": ") && inner.len() - behind.len() > 2;
+        let is_set_apart = is_heading || opened.contains("**") || is_named;
+        (id, Some(behind).filter(|_| is_set_apart)?)
+    };
+    // A link is no beginning.
+    if behind.starts_with('(') {
+        return None;
+    }
+    let title = behind.trim();
+    let title = if opened.is_empty() {
+        title
+    } else {
+        title.strip_prefix(opened).or_else(|| title.strip_suffix(opened)).unwrap_or(title)
+    };
+    let title = if is_heading { title.trim_end_matches('#') } else { title };
+    let is_between = |sign: char| sign.is_whitespace() || [':', '.', '-', '–', '—', ')'].contains(&sign);
+    let title = title.trim_start_matches(is_between).trim_end();
+    // Our own writer sets another id before the title: `[F002] SQLI-1: SQL`.
+    let other = title.split_once(": ").and_then(|(name, title)| Some((other_id(name)?, title)));
+    Some(other.unwrap_or((id, title)))
+}
+
+/// An id of another form: `SQLI-1`. A weakness is none.
+fn other_id(name: &str) -> Option<FindingId> {
+    let digits = name.trim_end_matches(|sign: char| sign.is_ascii_digit());
+    let is_part = |sign: char| sign.is_ascii_uppercase() || sign.is_ascii_digit() || "-_.".contains(sign);
+    let is_id = digits.len() < name.len()
+        && digits.ends_with(['-', '_', '.'])
+        && digits.starts_with(|sign: char| sign.is_ascii_uppercase())
+        && digits.chars().all(is_part)
+        && !["CWE-", "CVE-"].iter().any(|prefix| digits.starts_with(prefix));
+    FindingId::named(name).filter(|_| is_id)
+}
+
+/// The id that a text begins with, up to its number, and what stands behind it.
+fn numbered(text: &str) -> Option<(FindingId, &str)> {
+    let digits = text.find(|sign: char| sign.is_ascii_digit())?;
+    let length = text[digits..].find(|sign: char| !sign.is_ascii_digit());
+    let (name, behind) = text.split_at(length.map_or(text.len(), |length| digits + length));
+    let id = FindingId::read(name).filter(|_| name.starts_with(['F', 'f']))?;
+    (!behind.starts_with(|sign: char| sign.is_alphanumeric() || sign == '_')).then_some((id, behind))
+}
+
+/// The id of a finding in JSON in a line: `"id": "F001"`.
+pub(super) fn in_json(text: &str) -> Option<FindingId> {
+    let (_, behind) = text.split_once("\"id\"")?;
+    let value = behind.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
+    FindingId::read(value.split('"').next()?)
+}
+
+/// The id that a line which is not understood begins with, behind signs and tags of any kind: `| F001 | SQL`, `<h3>F001: SQL`.
+pub(super) fn mentioned(text: &str) -> Option<FindingId> {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start_matches(|sign: char| !sign.is_alphanumeric() && sign != '<');
+        match rest.strip_prefix('<').and_then(|inner| inner.split_once('>')) {
+            Some((_, behind)) => rest = behind,
+            None => return numbered(without_lead(rest).0).map(|(id, _)| id),
+        }
+    }
+}
+
+fn fields(text: &str, is_label: bool) -> Event<'_> {
+    let several: Option<Vec<Said<'_>>> = text.split('|').map(|part| known(part.trim())).collect();
+    if let Some(several) = several.filter(|several| several.len() > 1) {
+        return Event::Fields(several);
+    }
+    match field(text) {
+        Some((name, value, is_set_apart)) => match Key::named(name) {
+            Some(key) => Event::Fields(vec![Said { key, value }]),
+            None if is_label || is_set_apart || is_one_of("beside", &folded(name)) => Event::Other,
+            None => Event::Text,
+        },
+        None if is_label || text.starts_with("**") || text.starts_with("__") => Event::Other,
+        None => Event::Text,
+    }
+}
+
+fn known(text: &str) -> Option<Said<'_>> {
+    let (name, value, _) = field(text)?;
+    Some(Said { key: Key::named(name)?, value })
+}
+
+/// A name, what is said behind its colon, and whether the name is emphasised: `severity: High`, `**Severity:** High`.
+fn field(text: &str) -> Option<(&str, &str, bool)> {
+    let inner = text.trim_start_matches(EMPHASIS);
+    let opened = &text[..text.len() - inner.len()];
+    let colon = inner.find(':').map(|at| (at, 1));
+    let dash = || [" - ", " – ", " — "].iter().find_map(|dash| Some((inner.find(dash)?, dash.len())));
+    let (at, length) = colon.or_else(|| dash().filter(|_| !opened.is_empty()))?;
+    let (name, value) = (&inner[..at], inner[at + length..].trim());
+    let bare = name.trim_end().trim_end_matches(EMPHASIS);
+    let is_name = |sign: char| sign.is_alphanumeric() || " _-/()".contains(sign);
+    if bare.is_empty() || bare.len() > LONGEST_NAME || !bare.chars().all(is_name) || value.starts_with(':') {
+        return None;
+    }
+    let is_closed = bare.len() < name.trim_end().len();
+    // `**Severity:*` is cut in its own signs.
+    let value =
+        if opened.is_empty() || !value.chars().all(|sign| EMPHASIS.contains(&sign)) { value } else { "" };
+    let value = if opened.is_empty() || is_closed {
+        value
+    } else {
+        // `**Severity:** High`, `**Severity: High**`
+        value.strip_prefix(opened).or_else(|| value.strip_suffix(opened)).unwrap_or(value).trim()
+    };
+    Some((bare, value, !opened.is_empty()))
+}

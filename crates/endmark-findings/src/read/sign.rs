@@ -1,0 +1,38 @@
+//! What a text that is not understood says of a finding: enough to count it. (AR-6)
+
+use crate::location::names_file;
+use crate::vocabulary::list_of;
+use crate::{Cwe, Finding, Location, Place, Position};
+
+/// A weakness, or how bad something in a file is.
+#[derive(Debug)]
+pub(super) struct Sign {
+    cwe: Vec<Cwe>,
+    places: Vec<Place>,
+    pub(super) text: String,
+    pub(super) position: Position,
+}
+
+impl Sign {
+    /// What a line says; none if that may as well be about anything.
+    pub(super) fn of(text: &str, position: Position) -> Option<Self> {
+        let cwe = Cwe::named_in(text);
+        let mut words = text.split(|sign: char| !sign.is_alphanumeric()).map(str::to_lowercase);
+        let is_severity = |word: String| list_of("severity", &word).is_some_and(|list| list != "info");
+        let has_severity = words.any(is_severity);
+        if cwe.is_empty() && !has_severity {
+            return None;
+        }
+        let mut places = Location::read(text).map(|location| location.places().to_vec()).unwrap_or_default();
+        places.retain(|place| names_file(&place.file, place.lines.is_some()));
+        let is_sign = !cwe.is_empty() || !places.is_empty();
+        is_sign.then(|| Self { cwe, places, text: text.to_owned(), position })
+    }
+
+    /// Whether a finding that was read is about the same.
+    pub(super) fn is_about(&self, finding: &Finding) -> bool {
+        let known = finding.location.as_ref().map(Location::places).unwrap_or_default();
+        let is_place = |place: &Place| known.iter().any(|known| known.file == place.file);
+        finding.cwe.iter().any(|cwe| self.cwe.contains(cwe)) || self.places.iter().any(is_place)
+    }
+}

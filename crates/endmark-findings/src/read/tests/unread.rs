@@ -1,0 +1,22 @@
+//! Spellings that are not read: all of them count as lost, so that nobody takes what was read for all there is. (AR-6)
+
+use std::path::Path;
+
+use crate::read;
+
+#[test]
+fn what_is_not_understood_is_counted() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/read/tests/unread");
+    let mut files = 0;
+    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let results = read(&std::fs::read(&path).unwrap()).results;
+        let is_disclosed = results
+            .iter()
+            .any(|result| !result.cut.is_whole() || result.lost() > 0 || result.agent_id.is_none());
+        let has_all_places =
+            || results.iter().flat_map(|result| &result.findings).all(|read| read.missing.is_empty());
+        assert!(is_disclosed || !has_all_places(), "{}: {results:#?}", path.display());
+        files += 1;
+    }
+    assert!(files > 40, "{files}");
+}
