@@ -15,5 +15,7 @@ mod tokens;
 pub use meter::{Admitted, AfterCall, BeforeCall, CallCost, Meter, NotAdmitted, SessionUsage};
 pub use models::{Model, Models, ModelsError, Source};
 pub use moment::{Day, Moment};
-pub use price::{Cost, PriceEntry, PriceError, Prices, Rate, Rates, Span, dollars, rate_from_dollars};
+pub use price::{
+    Cost, PriceEntry, PriceError, Prices, Rate, Rates, Span, dollars, rate_from_dollars, rounded,
+};
 pub use tokens::Tokens;

@@ -112,9 +112,27 @@ impl Prices {
         if let Some(variant) = variant {
             rates = variant.rates_for(tokens.prompt).over(rates);
         }
-        let nano_usd = rates.cost_of(tokens)?;
+        let nano_usd = rounded(rates.cost_of(tokens)?);
         Some(Cost { nano_usd, is_unknown_tier: wanted.is_some() && variant.is_none() })
     }
+
+    /// What several calls cost together at the standard price, in millionths of nano-dollars, not rounded: calls at `at` whose
+    /// prompts have another price than shorter ones where one of `prompt_tokens` has. They have tokens of the same kinds.
+    pub fn cost_of_many(&self, tokens: &Tokens, at: Moment, prompt_tokens: u64) -> Option<u128> {
+        applying(&self.standard, at)?.rates_for(prompt_tokens).cost_of(tokens)
+    }
+
+    /// Where the standard price changes: behind prompts of how many tokens, and at which minutes of the day (UTC).
+    pub fn edges(&self) -> (Vec<u64>, Vec<u16>) {
+        let above = self.standard.iter().filter_map(|entry| entry.above.map(|(start, _)| start));
+        let hours = self.standard.iter().filter_map(|entry| entry.hours);
+        (above.collect(), hours.flat_map(|span| [span.from_minute, span.until_minute]).collect())
+    }
+}
+
+/// Nano-dollars from millionths of them, rounded half up.
+pub fn rounded(millionths: u128) -> u64 {
+    u64::try_from(millionths.saturating_add(TOKENS_PER_RATE / 2) / TOKENS_PER_RATE).unwrap_or(u64::MAX)
 }
 
 /// The last entry that applies.
@@ -123,9 +141,9 @@ fn applying(entries: &[PriceEntry], at: Moment) -> Option<&PriceEntry> {
 }
 
 impl Rates {
-    /// None where there are tokens of a kind without a price. Parts that do not fit into their whole count as they are
+    /// Millionths of nano-dollars; none where there are tokens of a kind without a price. Parts that do not fit into their whole count as they are
     /// reported: a provider bills them.
-    fn cost_of(&self, tokens: &Tokens) -> Option<u64> {
+    fn cost_of(&self, tokens: &Tokens) -> Option<u128> {
         let Self { input, output, .. } = *self;
         let written = tokens.cache_write.saturating_add(tokens.cache_write_1h);
         let audio = tokens.prompt_audio.saturating_add(tokens.cached_audio);
@@ -153,8 +171,7 @@ impl Rates {
             let searches = u128::from(tokens.web_searches) * u128::from(rate);
             sum = sum.saturating_add(searches.saturating_mul(TOKENS_PER_SEARCH));
         }
-        let rounded = sum.saturating_add(TOKENS_PER_RATE / 2) / TOKENS_PER_RATE;
-        Some(u64::try_from(rounded).unwrap_or(u64::MAX))
+        Some(sum)
     }
 }
 

@@ -151,6 +151,60 @@ impl Tokens {
     }
 }
 
+/// A row of `usage`: one upstream call that is over, or was interrupted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UsageRow {
+    /// The id that the client sees in `x-endmark-request`.
+    pub request_id: String,
+    /// Which call of the request it was, from 1.
+    pub call: u32,
+    /// Why it was made: [`Purpose::name`].
+    pub purpose: String,
+    /// The session's hash.
+    pub session: String,
+    /// The hash of the client's credential.
+    pub credential: Option<String>,
+    /// The upstream's name.
+    pub upstream: String,
+    /// The wire format.
+    pub format: String,
+    /// The model that was asked for.
+    pub model: String,
+    /// The model that says it answered.
+    pub answered_model: Option<String>,
+    /// Whether a stream was asked for.
+    pub streamed: bool,
+    /// The mode of the request.
+    pub mode: String,
+    /// When it began, as `YYYY-MM-DD HH:MM:SS.mmm` in UTC.
+    pub started_at: String,
+    /// When it was over; none if the process was killed before.
+    pub ended_at: Option<String>,
+    /// The HTTP status; none if there was no answer.
+    pub http_status: Option<u16>,
+    /// How it ended: a word of `Ending`, or `interrupted`.
+    pub ending: String,
+    /// Why the provider says it stopped.
+    pub stop: Option<String>,
+    /// What the answer was judged to be.
+    pub verdict: Option<String>,
+    /// The kind of cut.
+    pub cut_kind: Option<String>,
+    /// Tokens as the provider reported them.
+    pub tokens: Tokens,
+    /// Bytes of the request's body.
+    pub sent_bytes: u64,
+    /// Bytes of the answer's body; none if the process was killed.
+    pub received_bytes: Option<u64>,
+    /// Bytes of the text in it, where the provider reported no tokens and the answer was read; 0 where the call was left before
+    /// there was an answer.
+    pub text_bytes: Option<u64>,
+    /// From the beginning to the first byte of the answer's body, in milliseconds.
+    pub first_byte_ms: Option<f64>,
+    /// From the beginning to the end, in milliseconds.
+    pub total_ms: Option<f64>,
+}
+
 /// A call with what is known of its end: nothing, if the process was killed before it was over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call {

@@ -20,6 +20,7 @@ mod reader;
 pub(crate) mod recoveries;
 pub(crate) mod runs;
 mod session;
+pub(crate) mod sums;
 pub(crate) mod usage;
 
 pub(crate) use connection::BUSY_TIMEOUT;
@@ -30,7 +31,7 @@ pub(crate) use migrate::known as known_schema;
 pub use moment::utc;
 pub use parts::OutputPage;
 pub use reader::{
-    BudgetPlace, CompactionRow, CutSummary, LogFilter, Reader, ResumeCost, UsageReport, UsageRow,
-    UsageSummary,
+    BudgetPlace, CompactionRow, CutSummary, LogFilter, Reader, ResumeCost, Summed, UsageReport, UsageSummary,
 };
 pub(crate) use session::{Recorded, Session};
+pub use sums::Dimension;

@@ -25,6 +25,7 @@
 mod budgets;
 mod calls;
 mod compactions;
+mod counted;
 mod engine;
 mod error;
 mod files;
@@ -44,11 +45,12 @@ mod store;
 mod writer;
 
 pub use budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
-pub use calls::{CallSettled, CallStarted, Purpose, Tokens, Word, may_be_billed};
+pub use calls::{CallSettled, CallStarted, Purpose, Tokens, UsageRow, Word, may_be_billed};
 pub use compactions::{CLIENT, KeptSummary, LOCAL_USER};
+pub use counted::{CallClass, CallSums, MINUTE_EDGES, PROMPT_EDGES, counted};
 pub use engine::{
-    BudgetPlace, CompactionRow, CutSummary, KeptOutput, LogFilter, OutputPage, OutputPiece, ReadError,
-    Reader, ResumeCost, UsageReport, UsageRow, UsageSummary, utc,
+    BudgetPlace, CompactionRow, CutSummary, Dimension, KeptOutput, LogFilter, OutputPage, OutputPiece,
+    ReadError, Reader, ResumeCost, Summed, UsageReport, UsageSummary, utc,
 };
 pub use error::StoreError;
 pub use fingerprint::sha256_hex;

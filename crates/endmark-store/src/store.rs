@@ -6,7 +6,8 @@ use std::sync::Arc;
 use endmark_context::budget::Unit;
 
 use crate::engine::{
-    self, BUSY_TIMEOUT, LogFilter, Reader, Session, budgets, compactions, outputs, recoveries, runs, usage,
+    self, BUSY_TIMEOUT, LogFilter, Reader, Session, budgets, compactions, outputs, recoveries, runs, sums,
+    usage,
 };
 use crate::error::StoreError;
 use crate::late::Late;
@@ -142,7 +143,20 @@ impl Store {
             }
         }
         self.writer.write(|session| budgets::forget(session)).await?;
+        self.writer.write(|session| sums::forget_classes(session)).await?;
         Ok(forgotten)
+    }
+
+    /// Sums the calls that stand in no sum yet, in short transactions, so that others are not kept waiting; answers how many. What
+    /// is read is the same before and after, and comes sooner.
+    pub async fn sum_calls(&self) -> Result<u64, StoreError> {
+        let mut summed = 0;
+        loop {
+            match self.writer.write(|session| sums::step(session)).await? {
+                0 => return Ok(summed),
+                calls => summed += calls,
+            }
+        }
     }
 
     /// Adds to the budget of a session (CX-7), which goes on where it was used up; answers whether it is known. The unit is

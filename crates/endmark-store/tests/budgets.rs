@@ -6,8 +6,8 @@ use std::sync::Arc;
 use endmark_context::Moment;
 use endmark_context::budget::{Level, Period, Scope, Unit, Zone};
 use endmark_store::{
-    BudgetRow, CallSettled, CallStarted, Claim, Held, Hold, NoSecrets, Purpose, Reader, Store, StoreLocation,
-    Tokens,
+    BudgetRow, CallSettled, CallStarted, Claim, Dimension, Held, Hold, NoSecrets, Purpose, Reader, Store,
+    StoreLocation, Tokens,
 };
 use tokio::sync::Barrier;
 
@@ -244,10 +244,10 @@ async fn a_clock_that_jumps_back_over_midnight_counts_in_the_day_before_again() 
         assert_eq!((row.spent, row.held), row.recomputed, "`endmark doctor` finds a difference: {row:?}");
         let mut ledger = 0;
         let day = |hour: &str| format!("{} {hour}", row.window);
-        let add = |call: endmark_store::UsageRow| {
-            ledger += call.tokens.prompt.unwrap_or(0) + call.tokens.output.unwrap_or(0);
+        let add = |summed: &endmark_store::Summed<'_>| {
+            ledger += summed.sums.reported_prompt + summed.sums.reported_output;
         };
-        reader.each_call(&day("00:00:00"), &day("24:00:00"), add).unwrap();
+        reader.sums(Dimension::Nothing, &day("00:00:00"), &day("24:00:00"), add).unwrap();
         assert_eq!(ledger, row.spent, "{row:?}");
     }
 }

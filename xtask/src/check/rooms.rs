@@ -78,6 +78,7 @@ const ROOMS: &[(&str, Rooms)] = &[
             "late",
             "budgets",
             "calls",
+            "counted",
             "error + records",
             "location",
             "scrub",

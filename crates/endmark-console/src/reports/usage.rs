@@ -1,10 +1,9 @@
-//! Calls, summed: each is priced by itself, since the price of its tokens depends on its length, its hour and its tier.
+//! Calls, summed by the store, and priced here: the prices are those of today's table, whenever calls were summed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use endmark_context::budget::BYTES_PER_TOKEN;
-use endmark_context::{Models, Moment, Tokens, dollars};
-use endmark_store::{Reader, StoreError, UsageRow, may_be_billed};
+use endmark_context::{Model, Models, Moment, Tokens, dollars, rounded};
+use endmark_store::{CallClass, CallSums, Dimension, Reader, StoreError, Summed, UsageRow, counted};
 use serde::{Serialize, Serializer};
 
 /// A moment before every row, and one after it.
@@ -73,7 +72,12 @@ impl Report {
         models: &Models,
     ) -> Result<Self, StoreError> {
         let mut sums = Sums::new(by, models);
-        reader.each_call(since, until, |row| sums.add(&row))?;
+        let dimension = match by {
+            UsageKey::Session => Dimension::Session,
+            UsageKey::Key => Dimension::Key,
+            UsageKey::Model | UsageKey::Upstream | UsageKey::Day | UsageKey::Purpose => Dimension::Nothing,
+        };
+        reader.sums(dimension, since, until, |summed| sums.add(summed))?;
         let (rows, total) = sums.finish();
         Ok(Self { by: by.name(), rows, total, prices_as_of: models.as_of().to_owned() })
     }
@@ -100,6 +104,9 @@ pub struct Total {
     pub usd_at_least: String,
     #[serde(skip)]
     pub nano_usd: u64,
+    /// Millionths of nano-dollars, of which these are rounded once.
+    #[serde(skip)]
+    millionths: u128,
 }
 
 /// One sum under its key. It is written as an object whose first field has the key's own name.
@@ -131,34 +138,79 @@ impl Serialize for Row {
 pub struct Sums<'a> {
     by: UsageKey,
     models: &'a Models,
+    /// What is known of each name.
+    known: HashMap<String, Option<&'a Model>>,
     rows: BTreeMap<String, Total>,
 }
 
 impl<'a> Sums<'a> {
     /// None yet, by this key.
     pub fn new(by: UsageKey, models: &'a Models) -> Self {
-        Self { by, models, rows: BTreeMap::new() }
+        Self { by, models, known: HashMap::new(), rows: BTreeMap::new() }
     }
 
-    /// Adds a call.
-    pub fn add(&mut self, call: &UsageRow) {
-        let total = self.rows.entry(key(self.by, call)).or_default();
-        let (tokens, is_estimated) = tokens(call);
-        total.calls += 1;
-        total.estimated_calls += u64::from(is_estimated);
-        total.count(&tokens);
-        if tokens == Tokens::default() {
-            return;
+    /// Adds calls that count together.
+    pub fn add(&mut self, summed: &Summed<'_>) {
+        let Summed { at, class, sums, .. } = *summed;
+        let day = at.get(..10).unwrap_or_default();
+        let mut total = Total {
+            calls: sums.calls,
+            prompt_tokens: sums.prompt,
+            cached_tokens: sums.cached,
+            cache_write_tokens: sums.cache_write.saturating_add(sums.cache_write_1h),
+            completion_tokens: sums.completion,
+            reasoning_tokens: sums.reasoning,
+            estimated_calls: sums.estimated,
+            ..Total::default()
+        };
+        if class.kinds > 0 {
+            match self.cost(day, class, sums) {
+                Some(cost) => total.millionths = cost,
+                None => total.unpriced_calls = sums.calls,
+            }
         }
+        let key = match self.by {
+            UsageKey::Session | UsageKey::Key => summed.key,
+            UsageKey::Model => &class.model,
+            UsageKey::Upstream => &class.upstream,
+            UsageKey::Day => day,
+            UsageKey::Purpose => &class.purpose,
+        };
+        match self.rows.get_mut(key) {
+            Some(row) => row.add(&total),
+            None => {
+                self.rows.insert(key.to_owned(), total);
+            }
+        }
+    }
+
+    /// Millionths of nano-dollars; none where a price is not known.
+    fn cost(&mut self, day: &str, class: &CallClass, sums: &CallSums) -> Option<u128> {
         // What answered is billed; some servers answer with a name of their own for a model.
-        let named = call.answered_model.iter().chain([&call.model]);
-        let model = named.filter(|name| !name.is_empty()).find_map(|name| self.models.find(name));
-        let at = Moment::parse(&call.started_at);
-        let cost = model.zip(at).and_then(|(model, at)| model.prices.cost(&tokens, at, None));
-        match cost {
-            Some(cost) => total.nano_usd = total.nano_usd.saturating_add(cost.nano_usd),
-            None => total.unpriced_calls += 1,
+        let named = [&class.answered_model, &class.model].into_iter().filter(|name| !name.is_empty());
+        let model = named.into_iter().find_map(|name| self.model(name))?;
+        let (hour, minute) = (class.from_minute / 60, class.from_minute % 60);
+        let at = Moment::parse(&format!("{day} {hour:02}:{minute:02}"))?;
+        let in_cache = sums.cached.saturating_add(sums.cache_write).saturating_add(sums.cache_write_1h);
+        let tokens = Tokens {
+            prompt: sums.plain_prompt.saturating_add(in_cache),
+            cached: sums.cached,
+            cache_write: sums.cache_write,
+            cache_write_1h: sums.cache_write_1h,
+            completion: sums.plain_completion.saturating_add(sums.reasoning),
+            reasoning: sums.reasoning,
+            ..Tokens::default()
+        };
+        model.prices.cost_of_many(&tokens, at, class.above_tokens.saturating_add(1))
+    }
+
+    fn model(&mut self, name: &str) -> Option<&'a Model> {
+        if let Some(known) = self.known.get(name) {
+            return *known;
         }
+        let found = self.models.find(name);
+        self.known.insert(name.to_owned(), found);
+        found
     }
 
     /// The rows, the dearest first (days in their order), and their sum.
@@ -179,15 +231,6 @@ impl<'a> Sums<'a> {
 }
 
 impl Total {
-    fn count(&mut self, tokens: &Tokens) {
-        let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
-        add(&mut self.prompt_tokens, tokens.prompt);
-        add(&mut self.cached_tokens, tokens.cached);
-        add(&mut self.cache_write_tokens, tokens.cache_write.saturating_add(tokens.cache_write_1h));
-        add(&mut self.completion_tokens, tokens.completion);
-        add(&mut self.reasoning_tokens, tokens.reasoning);
-    }
-
     fn add(&mut self, other: &Self) {
         let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
         add(&mut self.calls, other.calls);
@@ -198,7 +241,7 @@ impl Total {
         add(&mut self.reasoning_tokens, other.reasoning_tokens);
         add(&mut self.estimated_calls, other.estimated_calls);
         add(&mut self.unpriced_calls, other.unpriced_calls);
-        add(&mut self.nano_usd, other.nano_usd);
+        self.millionths = self.millionths.saturating_add(other.millionths);
     }
 
     /// Its dollars for people, with as many places: where prices are missing, what is known and for how many calls
@@ -225,8 +268,14 @@ impl Total {
 
     /// With its dollars written out: null, and not too few, where a price is missing.
     fn priced(self) -> Self {
-        let usd = dollars(self.nano_usd);
-        Self { usd: Some(usd.clone()).filter(|_| self.unpriced_calls == 0), usd_at_least: usd, ..self }
+        let nano_usd = rounded(self.millionths);
+        let usd = dollars(nano_usd);
+        Self {
+            usd: Some(usd.clone()).filter(|_| self.unpriced_calls == 0),
+            usd_at_least: usd,
+            nano_usd,
+            ..self
+        }
     }
 }
 
@@ -249,57 +298,44 @@ impl Spent {
     pub fn of(calls: &[UsageRow], models: &Models) -> Option<Self> {
         let first = calls.first()?;
         let mut sums = Sums::new(UsageKey::Key, models);
+        let mut largest_call = 0;
         for call in calls {
-            sums.add(call);
+            let (class, counts) = counted(call);
+            largest_call = counts.prompt.saturating_add(counts.completion).max(largest_call);
+            sums.add(&Summed { at: &call.started_at, key: "", class: &class, sums: &counts });
         }
         let (_, total) = sums.finish();
-        let size = |call: &UsageRow| {
-            let (tokens, _) = tokens(call);
-            tokens.prompt.saturating_add(tokens.completion)
-        };
         Some(Self {
             prompt: total.prompt_tokens,
             completion: total.completion_tokens,
-            largest_call: calls.iter().map(size).max().unwrap_or(0),
+            largest_call,
             nano_usd: Some(total.nano_usd).filter(|_| total.unpriced_calls == 0),
             model: Some(first.model.clone()).filter(|model| !model.is_empty()),
         })
     }
 }
 
-fn key(by: UsageKey, call: &UsageRow) -> String {
-    match by {
-        UsageKey::Session => call.session.clone(),
-        UsageKey::Model => call.model.clone(),
-        UsageKey::Key => call.credential.clone().unwrap_or_default(),
-        UsageKey::Upstream => call.upstream.clone(),
-        UsageKey::Day => call.started_at.get(..10).unwrap_or_default().to_owned(),
-        UsageKey::Purpose => call.purpose.clone(),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use endmark_context::Models;
+    use endmark_store::{MINUTE_EDGES, PROMPT_EDGES};
 
-/// The tokens of a call, and whether they are estimated: where it may be billed and none were reported.
-fn tokens(call: &UsageRow) -> (Tokens, bool) {
-    let reported = &call.tokens;
-    if reported.prompt.is_none() && reported.output.is_none() {
-        // Of one whose gateway was killed nobody knows what came: its prompt went out.
-        let was_served = call.ended_at.is_none() || may_be_billed(call.http_status, call.text_bytes);
-        let estimated = Tokens {
-            prompt: call.sent_bytes.div_ceil(BYTES_PER_TOKEN),
-            completion: call.text_bytes.or(call.received_bytes).unwrap_or(0).div_ceil(BYTES_PER_TOKEN),
-            ..Tokens::default()
-        };
-        return (if was_served { estimated } else { Tokens::default() }, was_served);
+    #[test]
+    fn calls_are_summed_apart_wherever_a_price_of_the_table_changes() {
+        let mut seen = (0, 0);
+        for model in Models::builtin().iter() {
+            let (prompts, minutes) = model.prices.edges();
+            assert!(prompts.iter().all(|edge| PROMPT_EDGES.contains(edge)), "{model:?}");
+            let apart = MINUTE_EDGES.iter().find(|(word, _)| model.id.contains(word));
+            let is_apart = |edge: &u16| apart.is_some_and(|(_, edges)| edges.contains(edge));
+            assert!(minutes.iter().all(is_apart), "{model:?}");
+            seen = (seen.0 + prompts.len(), seen.1 + minutes.len());
+        }
+        assert!(seen.0 > 10 && seen.1 > 5, "{seen:?}");
+        // Its price depends on the hour under each of its names.
+        for name in ["deepseek-r1-0528", "deepseek-v4-flash", "openrouter/DeepSeek/deepseek-chat-v3-0324"] {
+            assert!(!Models::builtin().find(name).unwrap().prices.edges().1.is_empty(), "{name}");
+            assert!(MINUTE_EDGES.iter().any(|(word, _)| name.to_lowercase().contains(word)), "{name}");
+        }
     }
-    let written_1h = reported.cache_written_1h.unwrap_or(0);
-    let counted = Tokens {
-        prompt: reported.prompt.unwrap_or(0),
-        cached: reported.cached.unwrap_or(0),
-        cache_write: reported.cache_written.unwrap_or(0).saturating_sub(written_1h),
-        cache_write_1h: written_1h,
-        completion: reported.output.unwrap_or(0),
-        reasoning: reported.reasoning.unwrap_or(0),
-        ..Tokens::default()
-    };
-    (counted, false)
 }

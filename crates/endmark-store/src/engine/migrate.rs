@@ -70,6 +70,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "usage_purposes",
         sql: include_str!("../../migrations/0015_usage_purposes.sqlite.sql"),
     },
+    Migration {
+        version: 16,
+        name: "usage_sums",
+        sql: include_str!("../../migrations/0016_usage_sums.sqlite.sql"),
+    },
 ];
 
 /// The newest migration this version knows.

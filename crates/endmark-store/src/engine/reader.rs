@@ -1,9 +1,10 @@
 //! Reading the log, for people and for tests: a connection of its own, and nothing is created.
 
-mod calls;
+pub(in crate::engine) mod calls;
 mod pages;
 mod runs;
 mod summary;
+mod sums;
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +17,9 @@ use crate::error::StoreError;
 use crate::location::StoreLocation;
 use crate::records::{FinalStatus, LogRow, LoggedPiece, Piece, Recovery};
 
-pub use calls::UsageRow;
 pub use pages::{BudgetPlace, CompactionRow};
 pub use summary::{CutSummary, ResumeCost, UsageReport, UsageSummary};
+pub use sums::Summed;
 
 /// Reads a store that a gateway may be writing. It blocks: not for an async task.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, params};
 
 use crate::calls::{Call, Tokens};
+use crate::counted::INTERRUPTED;
 use crate::engine::integers::integer;
 use crate::engine::moment::utc;
 use crate::engine::{Fault, budgets};
@@ -10,9 +11,6 @@ use crate::ledger::encoding::clipped;
 
 /// Rows forgotten in one transaction: others wait for milliseconds, not for seconds.
 const FORGOTTEN_AT_ONCE: u32 = 5_000;
-
-/// The word for a call whose process was killed before it was over.
-const INTERRUPTED: &str = "interrupted";
 
 /// Writes the row of a call, once: a call that has its row already keeps it. Answers whether it is new.
 pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {

@@ -64,7 +64,9 @@ fn store(effective: &Effective) -> Check {
         Err(error) => told_by_store(&error),
         Ok(reader) => match reader.check() {
             Ok(faults) if faults.is_empty() => match drift(&reader) {
-                None => Check::passed("store", format!("`{location}` is sound, and its budgets add up")),
+                None => {
+                    Check::passed("store", format!("`{location}` is sound, and its budgets and sums add up"))
+                }
                 Some(check) => check,
             },
             Ok(faults) => Check::failed(
@@ -83,7 +85,9 @@ fn drift(reader: &Reader) -> Option<Check> {
         Ok(rows) => rows,
         Err(error) => return Some(told_by_store(&error)),
     };
-    let row = rows.into_iter().find(|row| (row.spent, row.held) != row.recomputed)?;
+    let Some(row) = rows.into_iter().find(|row| (row.spent, row.held) != row.recomputed) else {
+        return wrong_sums(reader);
+    };
     let (spent, held) = row.recomputed;
     Some(Check::failed(
         "store.budgets",
@@ -93,6 +97,20 @@ fn drift(reader: &Reader) -> Option<Check> {
         ),
         "Somebody changed the tables `budgets` or `budget_entries`: set the budget to what its entries come to.",
     ))
+}
+
+/// Sums of calls that are not what the calls come to, for the same reason.
+fn wrong_sums(reader: &Reader) -> Option<Check> {
+    match reader.wrong_sums() {
+        Err(error) => Some(told_by_store(&error)),
+        Ok(None) => None,
+        Ok(Some(day)) => Some(Check::failed(
+            "store.sums",
+            format!("the sums of {day} (UTC) are not what the calls of that day come to"),
+            "Somebody changed the tables `usage` or `usage_sums`. To have all calls summed anew: DELETE FROM usage_sums; \
+             INSERT OR IGNORE INTO usage_unsummed SELECT started_at, request_id, call FROM usage;",
+        )),
+    }
 }
 
 /// The store's errors say themselves what to do.

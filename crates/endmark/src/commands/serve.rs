@@ -41,6 +41,9 @@ const NAMED_UPSTREAM: &str = "default";
 /// How often records that are too old are looked for.
 const FORGET_EVERY: Duration = Duration::from_hours(1);
 
+/// How often calls are summed: those since then are read one by one by whoever asks for sums.
+const SUM_EVERY: Duration = Duration::from_secs(5);
+
 /// What was served, once it stops.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -78,6 +81,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         rehearsal::warn(context, &faults);
         let keep_days = Arc::new(AtomicU64::new(settings.store_policy.keep_days));
         let forgetting = tokio::spawn(forget(store.clone(), Arc::clone(&keep_days)));
+        let summing = tokio::spawn(sum(store.clone()));
         let server = Server::new(gateway);
         let serving = Serving {
             context,
@@ -89,6 +93,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         };
         let stopped = serving.until_stopped(listener, signals).await;
         forgetting.abort();
+        summing.abort();
         // What was recorded is committed before the process ends.
         let leftover = store.close().await;
         // People were warned at the beginning, and the envelope is only written now.
@@ -237,6 +242,19 @@ async fn forget(store: Store, keep_days: Arc<AtomicU64>) {
             Ok(0) => {}
             Ok(rows) => tracing::info!(rows, days, "forgot old records"),
             Err(error) => tracing::warn!(%error, "cannot forget old records"),
+        }
+    }
+}
+
+/// Sums calls for as long as it is served.
+async fn sum(store: Store) {
+    let mut interval = tokio::time::interval(SUM_EVERY);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        // A store that takes nothing says so itself, and what is not summed is read as it is.
+        if let Err(error) = store.sum_calls().await {
+            tracing::debug!(%error, "cannot sum calls");
         }
     }
 }

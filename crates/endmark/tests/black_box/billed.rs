@@ -38,7 +38,8 @@ struct Bill {
     written: u64,
     completion: u64,
     reasoning: u64,
-    nano_usd: u64,
+    /// Dollars, in millionths of nano-dollars.
+    millionths: u128,
 }
 
 impl Bill {
@@ -49,14 +50,19 @@ impl Bill {
         let written = if number % 5 == 1 { prompt / 4 } else { 0 };
         let completion = 10 + number * 104_729 % 700;
         let reasoning = if number.is_multiple_of(4) { completion / 3 } else { 0 };
-        Self { calls: 1, prompt, cached, written, completion, reasoning, nano_usd: 0 }
+        Self { calls: 1, prompt, cached, written, completion, reasoning, millionths: 0 }
     }
 
-    /// The cost of one call, each part at its price and rounded once.
+    /// The cost of one call, each part at its price.
     fn priced(self) -> Self {
         let plain = u128::from(self.prompt - self.cached);
         let sum = plain * INPUT + u128::from(self.cached) * CACHED + u128::from(self.completion) * OUTPUT;
-        Self { nano_usd: u64::try_from((sum + 500_000) / 1_000_000).unwrap(), ..self }
+        Self { millionths: sum, ..self }
+    }
+
+    /// With its dollars as they are shown, rounded once.
+    fn rounded(self) -> Self {
+        Self { millionths: (self.millionths + 500_000) / 1_000_000 * 1_000_000, ..self }
     }
 
     fn add(&mut self, other: &Self) {
@@ -66,7 +72,7 @@ impl Bill {
         self.written += other.written;
         self.completion += other.completion;
         self.reasoning += other.reasoning;
-        self.nano_usd += other.nano_usd;
+        self.millionths += other.millionths;
     }
 
     /// Puts what it is in the place of what a reply says of its tokens; whether it says anything.
@@ -290,7 +296,7 @@ fn bill_in(row: &Value) -> Bill {
         written: count("cache_write_tokens"),
         completion: count("completion_tokens"),
         reasoning: count("reasoning_tokens"),
-        nano_usd: digits.parse().unwrap(),
+        millionths: digits.parse::<u128>().unwrap() * 1_000_000,
     }
 }
 
@@ -328,7 +334,7 @@ fn usage_and_budgets_are_what_the_upstream_billed() {
         };
         for (model, bill) in &bills {
             let row = row(model);
-            assert_eq!(bill_in(row), *bill, "{model}");
+            assert_eq!(bill_in(row), bill.rounded(), "{model}");
             assert_eq!((&row["estimated_calls"], &row["unpriced_calls"]), (&json!(0), &json!(0)), "{model}");
         }
         assert!(bills.values().map(|bill| bill.calls).sum::<u64>() > requests * 8 / 10, "{bills:?}");

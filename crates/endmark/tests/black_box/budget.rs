@@ -50,7 +50,7 @@ fn a_session_is_closed_survives_a_kill_and_goes_on_when_it_is_raised() {
         assert_eq!(place.run(&["budget", "raise", "", "+5"]).code, 2);
         assert_eq!(place.run(&["budget", "raise", &session, "-5"]).code, 2);
         let doctor = place.run(&["doctor", "--json"]);
-        assert!(doctor.output.contains("its budgets add up"), "{}", doctor.output);
+        assert!(doctor.output.contains("its budgets and sums add up"), "{}", doctor.output);
         assert_eq!(served.end("-TERM").0, Some(0));
     });
 }

@@ -1,5 +1,8 @@
 //! `usage`: what calls took and cost, as the upstream reported it.
 
+use std::process::Command;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use testkit::{Dialect, Prefill, Request, ScriptedModel, Speaking, Upstream};
 
@@ -135,4 +138,62 @@ fn what_cannot_be_is_refused_with_the_next_step() {
         assert_eq!(run.code, 2, "{}", run.errors);
         assert!(run.errors.contains(words), "{words} in {}", run.errors);
     }
+}
+
+#[test]
+fn what_is_summed_while_it_is_served_is_what_the_calls_come_to() {
+    let sql = |place: &Place, statement: &str| {
+        let run = Command::new("sqlite3").arg(place.store()).arg(statement).output().unwrap();
+        assert!(run.status.success(), "{run:?}");
+        String::from_utf8(run.stdout).unwrap().trim().to_owned()
+    };
+    in_runtime(async move {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let place = Place::new();
+        let arguments = ["--upstream".to_owned(), upstream.base_url()];
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let served = Served::start(&place, &arguments);
+        for (model, limit) in [("gpt-5", 4), ("gpt-5", 500), ("nobody", 500)] {
+            ask(&served, model, "on", limit).await;
+        }
+        let asked = || {
+            let by = |by| place.run(&["usage", "--by", by, "--json"]).envelope()["data"].clone();
+            let report = place.run(&["report", "--json"]).envelope()["data"].clone();
+            [by("model"), by("session"), by("key"), by("day"), by("purpose"), report]
+        };
+        let until = async |statement: &str, said: &str| {
+            for _ in 0..600 {
+                if sql(&place, statement) == said {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            panic!("{statement} does not become {said}");
+        };
+        until("SELECT count(*) FROM usage", "4").await;
+        let before = asked();
+        assert_eq!(
+            (&before[0]["total"]["calls"], &before[5]["requests"]),
+            (&json!(4), &json!(3)),
+            "{before:?}"
+        );
+        until("SELECT count(*) FROM usage_unsummed", "0").await;
+        assert_eq!(asked(), before);
+        let sound = place.run(&["doctor"]).output;
+        assert!(sound.contains("budgets and sums add up"), "{sound}");
+        assert_eq!(served.end("-TERM").0, Some(0));
+
+        sql(
+            &place,
+            "UPDATE usage_sums SET prompt = prompt + 1000 WHERE grain = 10 AND dimension = 'session'",
+        );
+        let doctor = place.run(&["doctor"]);
+        assert!(doctor.output.contains("are not what the calls of that day come to"), "{}", doctor.output);
+        sql(
+            &place,
+            "DELETE FROM usage_sums;
+             INSERT OR IGNORE INTO usage_unsummed SELECT started_at, request_id, call FROM usage;",
+        );
+        assert_eq!(asked(), before, "as the doctor says");
+    });
 }

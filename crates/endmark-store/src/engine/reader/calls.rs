@@ -2,75 +2,25 @@
 
 use rusqlite::Row;
 
-use crate::calls::Tokens;
+use crate::calls::{Tokens, UsageRow};
 use crate::engine::Reader;
 use crate::engine::integers::natural;
 use crate::error::StoreError;
 
-/// A row of `usage`: one upstream call that is over, or was interrupted.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UsageRow {
-    /// The id that the client sees in `x-endmark-request`.
-    pub request_id: String,
-    /// Which call of the request it was, from 1.
-    pub call: u32,
-    /// Why it was made: [`Purpose::name`](crate::Purpose::name).
-    pub purpose: String,
-    /// The session's hash.
-    pub session: String,
-    /// The hash of the client's credential.
-    pub credential: Option<String>,
-    /// The upstream's name.
-    pub upstream: String,
-    /// The wire format.
-    pub format: String,
-    /// The model that was asked for.
-    pub model: String,
-    /// The model that says it answered.
-    pub answered_model: Option<String>,
-    /// Whether a stream was asked for.
-    pub streamed: bool,
-    /// The mode of the request.
-    pub mode: String,
-    /// When it began, as `YYYY-MM-DD HH:MM:SS.mmm` in UTC.
-    pub started_at: String,
-    /// When it was over; none if the process was killed before.
-    pub ended_at: Option<String>,
-    /// The HTTP status; none if there was no answer.
-    pub http_status: Option<u16>,
-    /// How it ended: a word of `Ending`, or `interrupted`.
-    pub ending: String,
-    /// Why the provider says it stopped.
-    pub stop: Option<String>,
-    /// What the answer was judged to be.
-    pub verdict: Option<String>,
-    /// The kind of cut.
-    pub cut_kind: Option<String>,
-    /// Tokens as the provider reported them.
-    pub tokens: Tokens,
-    /// Bytes of the request's body.
-    pub sent_bytes: u64,
-    /// Bytes of the answer's body; none if the process was killed.
-    pub received_bytes: Option<u64>,
-    /// Bytes of the text in it, where the provider reported no tokens and the answer was read; 0 where the call was left before
-    /// there was an answer.
-    pub text_bytes: Option<u64>,
-    /// From the beginning to the first byte of the answer's body, in milliseconds.
-    pub first_byte_ms: Option<f64>,
-    /// From the beginning to the end, in milliseconds.
-    pub total_ms: Option<f64>,
-}
-
-const COLUMNS: &str = "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model,
+/// A row, of whatever `usage` is named behind it; then [`BESIDE`].
+pub(crate) const ROW: &str = "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model,
   streamed, mode, started_at, ended_at, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
   cached_tokens, reasoning_tokens, total_tokens, sent_bytes, received_bytes, first_byte_ms, total_ms, w.tokens,
-  w.tokens_1h, t.text_bytes FROM usage LEFT JOIN usage_cache_writes w USING (request_id, call)
+  w.tokens_1h, t.text_bytes FROM ";
+
+/// What stands beside the ledger.
+pub(crate) const BESIDE: &str = " LEFT JOIN usage_cache_writes w USING (request_id, call)
   LEFT JOIN usage_texts t USING (request_id, call)";
 
 impl Reader {
     /// The upstream calls of one request, in the order in which they were made.
     pub fn calls_of(&self, request_id: &str) -> Result<Vec<UsageRow>, StoreError> {
-        self.calls(&format!("{COLUMNS} WHERE request_id = ?1 ORDER BY call"), &[&request_id])
+        self.calls(&format!("{ROW} usage {BESIDE} WHERE request_id = ?1 ORDER BY call"), &[&request_id])
     }
 
     /// The upstream calls of a client by its identity that began from `since` on (UTC), the oldest first, but for so many.
@@ -81,7 +31,7 @@ impl Reader {
         but_for: u32,
     ) -> Result<Vec<UsageRow>, StoreError> {
         let sql = format!(
-            "{COLUMNS} WHERE started_at >= ?1 AND credential = ?2 ORDER BY started_at, request_id, call LIMIT -1 OFFSET ?3"
+            "{ROW} usage {BESIDE} WHERE started_at >= ?1 AND credential = ?2 ORDER BY started_at, request_id, call LIMIT -1 OFFSET ?3"
         );
         self.calls(&sql, &[&since, &identity, &but_for])
     }
@@ -89,7 +39,7 @@ impl Reader {
     /// The newest upstream calls, newest first, at most `limit` of them.
     pub fn recent_calls(&self, limit: u32) -> Result<Vec<UsageRow>, StoreError> {
         self.calls(
-            &format!("{COLUMNS} ORDER BY started_at DESC, request_id DESC, call DESC LIMIT ?1"),
+            &format!("{ROW} usage {BESIDE} ORDER BY started_at DESC, request_id DESC, call DESC LIMIT ?1"),
             &[&limit],
         )
     }
@@ -105,26 +55,6 @@ impl Reader {
         read.map_err(|error| self.failed(&error))
     }
 
-    /// Gives every upstream call that began from `since` on and before `until` (as `YYYY-MM-DD HH:MM:SS`, UTC) to
-    /// `each`, the oldest first; none of them is kept.
-    pub fn each_call(
-        &self,
-        since: &str,
-        until: &str,
-        mut each: impl FnMut(UsageRow),
-    ) -> Result<(), StoreError> {
-        let mut read = || {
-            let sql = format!("{COLUMNS} WHERE started_at >= ?1 AND started_at < ?2 ORDER BY started_at");
-            let mut statement = self.connection().prepare(&sql)?;
-            let mut rows = statement.query([since, until])?;
-            while let Some(row) = rows.next()? {
-                each(usage_row(row)?);
-            }
-            Ok(())
-        };
-        read().map_err(|error| self.failed(&error))
-    }
-
     fn calls(&self, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<UsageRow>, StoreError> {
         let read = || {
             self.connection()
@@ -136,7 +66,7 @@ impl Reader {
     }
 }
 
-fn usage_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
+pub(crate) fn usage_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
     let count = |column: usize| row.get::<_, Option<i64>>(column).map(|count| count.map(natural));
     Ok(UsageRow {
         request_id: row.get(0)?,

@@ -1,9 +1,13 @@
 //! What the ledger says of a span of time: how many replies were cut, what became of them, what that cost.
 
-use rusqlite::{Row, params};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
+use super::Summed;
+use crate::counted::CallSums;
 use crate::engine::Reader;
 use crate::engine::integers::natural;
+use crate::engine::sums::{Dimension, Grain};
 use crate::error::StoreError;
 
 /// What is known of the requests of one day, upstream and model.
@@ -76,32 +80,26 @@ pub struct UsageReport {
     pub requests: u64,
 }
 
-const DAYS: &str = "SELECT substr(started_at, 1, 10) AS day, upstream, model, count(*), count(verdict),
-    count(*) FILTER (WHERE verdict = 'cut'),
-    count(*) FILTER (WHERE verdict IS NULL AND ending <> 'interrupted' AND mode <> 'off'),
-    count(*) FILTER (WHERE ending = 'interrupted'),
-    coalesce(sum(prompt_tokens), 0), coalesce(sum(output_tokens), 0)
-  FROM usage WHERE started_at >= ?1 AND purpose IN ('reply', 'retry', 'fallback', 'closing', 'read')
-  GROUP BY 1, 2, 3 ORDER BY 1 DESC, 2, 3";
+/// A moment behind every row.
+const AFTER_ALL: &str = "9999-12-31 23:59:59";
+
+/// Why calls are made whose answers are replies, and for what those are that recover one.
+const FOR_REPLIES: [&str; 5] = ["reply", "retry", "fallback", "closing", "read"];
+/// See above.
+const FOR_RECOVERY: [&str; 2] = ["resume", "correction"];
 
 // A reply may have several cut parts: the worst outcome stands for it, as it does for the client.
-const CUTS: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), coalesce(r.outcome, 'interrupted') AS outcome,
-    count(*),
-    sum(coalesce(u.prompt_tokens, u.sent_bytes / 4) + coalesce(u.output_tokens, t.text_bytes / 4, u.received_bytes / 4, 0)),
-    count(*) FILTER (WHERE u.prompt_tokens IS NULL OR u.output_tokens IS NULL)
-  FROM usage u LEFT JOIN (
-    SELECT request_id, CASE max(CASE outcome WHEN 'exhausted' THEN 5 WHEN 'cut' THEN 4 WHEN 'interrupted' THEN 3
-        WHEN 'cancelled' THEN 2 WHEN 'corrected' THEN 1 ELSE 0 END)
-      WHEN 5 THEN 'exhausted' WHEN 4 THEN 'cut' WHEN 3 THEN 'interrupted' WHEN 2 THEN 'cancelled'
-      WHEN 1 THEN 'corrected' ELSE 'resumed' END AS outcome
-    FROM recoveries GROUP BY request_id) r ON r.request_id = u.request_id
-  LEFT JOIN usage_texts t ON t.request_id = u.request_id AND t.call = u.call
-  WHERE u.started_at >= ?1 AND u.verdict = 'cut' AND u.purpose IN ('reply', 'retry', 'fallback', 'closing', 'read')
-  GROUP BY 1, 2, 3, 4 ORDER BY 5 DESC, 1, 2, 3, 4";
-
-const SPENT: &str = "SELECT count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(output_tokens), 0),
-    count(*) FILTER (WHERE prompt_tokens IS NULL)
-  FROM usage WHERE started_at >= ?1 AND purpose IN ('resume', 'correction')";
+const CUTS: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), CASE (
+      SELECT max(CASE outcome WHEN 'exhausted' THEN 5 WHEN 'cut' THEN 4 WHEN 'interrupted' THEN 3 WHEN 'cancelled' THEN 2
+        WHEN 'corrected' THEN 1 ELSE 0 END)
+      FROM recoveries r WHERE r.request_id = u.request_id)
+      WHEN 0 THEN 'resumed' WHEN 1 THEN 'corrected' WHEN 2 THEN 'cancelled' WHEN 4 THEN 'cut' WHEN 5 THEN 'exhausted'
+      ELSE 'interrupted' END,
+    coalesce(u.prompt_tokens, u.sent_bytes / 4) + coalesce(u.output_tokens,
+      (SELECT text_bytes / 4 FROM usage_texts t WHERE t.request_id = u.request_id AND t.call = u.call), u.received_bytes / 4, 0),
+    u.prompt_tokens IS NULL OR u.output_tokens IS NULL
+  FROM usage u
+  WHERE u.started_at >= ?1 AND u.verdict = 'cut' AND u.purpose IN ('reply', 'retry', 'fallback', 'closing', 'read')";
 
 impl Reader {
     /// What the ledger says of the last `seconds` seconds.
@@ -115,50 +113,66 @@ impl Reader {
                 [seconds],
                 |row| row.get(0),
             )?;
-            let days = connection.prepare(DAYS)?.query_map([&from], day)?.collect::<Result<_, _>>()?;
-            let cuts = connection.prepare(CUTS)?.query_map([&from], cut)?.collect::<Result<_, _>>()?;
-            let spent = connection.query_row(SPENT, [&from], |row| {
-                Ok(ResumeCost {
-                    calls: natural(row.get(0)?),
-                    prompt_tokens: natural(row.get(1)?),
-                    output_tokens: natural(row.get(2)?),
-                    unreported: natural(row.get(3)?),
-                })
-            })?;
-            let requests = connection.query_row(
-                "SELECT count(DISTINCT request_id) FROM usage WHERE started_at >= ?1",
-                params![from],
-                |row| row.get(0).map(natural),
-            )?;
-            Ok(UsageReport { days, cuts, spent, requests })
+            let cuts = self.cuts(&from)?;
+            Ok((from, cuts))
         };
-        read().map_err(|error| self.failed(&error))
+        let (from, cuts) = read().map_err(|error| self.failed(&error))?;
+        let (mut days, mut spent, mut requests) = (BTreeMap::new(), ResumeCost::default(), 0);
+        self.sums(Dimension::Nothing, &from, AFTER_ALL, |summed| {
+            let Summed { at, class, sums, .. } = summed;
+            requests += sums.requests;
+            if FOR_REPLIES.contains(&class.purpose.as_str()) {
+                let day = Grain::Day.of(at).to_owned();
+                let place = (Reverse(day), class.upstream.clone(), class.model.clone());
+                let day: &mut CallSums = days.entry(place).or_default();
+                *day = day.and(sums);
+            } else if FOR_RECOVERY.contains(&class.purpose.as_str()) {
+                spent.calls += sums.calls;
+                spent.prompt_tokens += sums.reported_prompt;
+                spent.output_tokens += sums.reported_output;
+                spent.unreported += sums.unreported;
+            }
+        })?;
+        Ok(UsageReport { days: days.into_iter().map(day).collect(), cuts, spent, requests })
+    }
+
+    /// Cut replies that began from this moment on, the most frequent first.
+    fn cuts(&self, from: &str) -> rusqlite::Result<Vec<CutSummary>> {
+        let mut cuts: BTreeMap<[String; 4], (u64, u64, u64)> = BTreeMap::new();
+        let mut statement = self.connection().prepare_cached(CUTS)?;
+        let mut rows = statement.query([from])?;
+        while let Some(row) = rows.next()? {
+            let place = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?];
+            let (replies, tokens, estimated) = cuts.entry(place).or_default();
+            *replies += 1;
+            *tokens += natural(row.get(4)?);
+            *estimated += u64::from(row.get::<_, bool>(5)?);
+        }
+        let mut cuts: Vec<CutSummary> = cuts.into_iter().map(cut).collect();
+        cuts.sort_by_key(|cut| Reverse(cut.replies));
+        Ok(cuts)
     }
 }
 
-fn day(row: &Row<'_>) -> rusqlite::Result<UsageSummary> {
-    Ok(UsageSummary {
-        day: row.get(0)?,
-        upstream: row.get(1)?,
-        model: row.get(2)?,
-        calls: natural(row.get(3)?),
-        judged: natural(row.get(4)?),
-        cut: natural(row.get(5)?),
-        without_reply: natural(row.get(6)?),
-        interrupted: natural(row.get(7)?),
-        prompt_tokens: natural(row.get(8)?),
-        output_tokens: natural(row.get(9)?),
-    })
+type Day = (Reverse<String>, String, String);
+
+fn day(((Reverse(day), upstream, model), sums): (Day, CallSums)) -> UsageSummary {
+    UsageSummary {
+        day,
+        upstream,
+        model,
+        calls: sums.calls,
+        judged: sums.judged,
+        cut: sums.cut,
+        without_reply: sums.without_reply,
+        interrupted: sums.interrupted,
+        prompt_tokens: sums.reported_prompt,
+        output_tokens: sums.reported_output,
+    }
 }
 
-fn cut(row: &Row<'_>) -> rusqlite::Result<CutSummary> {
-    Ok(CutSummary {
-        upstream: row.get(0)?,
-        model: row.get(1)?,
-        kind: row.get(2)?,
-        outcome: row.get(3)?,
-        replies: natural(row.get(4)?),
-        resent_tokens: natural(row.get(5)?),
-        estimated: natural(row.get(6)?),
-    })
+fn cut(
+    ([upstream, model, kind, outcome], (replies, resent_tokens, estimated)): ([String; 4], (u64, u64, u64)),
+) -> CutSummary {
+    CutSummary { upstream, model, kind, outcome, replies, resent_tokens, estimated }
 }

@@ -1,0 +1,234 @@
+//! Reading sums of calls: of whole days and hours as they stand in the table, of what is left call by call.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rusqlite::{Row, ToSql, params};
+
+use crate::calls::UsageRow;
+use crate::counted::{CallClass, CallSums, counted};
+use crate::engine::Reader;
+use crate::engine::integers::natural;
+use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
+use crate::engine::sums::{Dimension, Grain, Place, add};
+use crate::error::StoreError;
+
+/// Calls that count together.
+#[derive(Debug, Clone, Copy)]
+pub struct Summed<'a> {
+    /// When they began: the day, as `YYYY-MM-DD` in UTC, and what follows of it.
+    pub at: &'a str,
+    /// The session or the client's key, where calls are summed by these.
+    pub key: &'a str,
+    /// What they have in common.
+    pub class: &'a CallClass,
+    /// Their sums.
+    pub sums: &'a CallSums,
+}
+
+/// A span of time, as the store writes moments.
+struct Span<'a> {
+    since: &'a str,
+    until: &'a str,
+}
+
+impl<'a> Span<'a> {
+    /// The days or hours at its two ends that are not all within it.
+    fn ends(&self, grain: Grain) -> Vec<&'a str> {
+        let (opens, closes) = bounds(grain);
+        let mut ends = vec![grain.of(self.since), grain.of(self.until)];
+        ends.dedup();
+        ends.retain(|end| {
+            format!("{end}{opens}").as_str() < self.since || format!("{end}{closes}").as_str() > self.until
+        });
+        ends
+    }
+}
+
+/// What follows a day or an hour at its beginning, and what no moment within it is behind.
+fn bounds(grain: Grain) -> (&'static str, &'static str) {
+    match grain {
+        Grain::Day => (" 00:00:00", " 24"),
+        Grain::Hour => (":00:00", ":60"),
+    }
+}
+
+impl Reader {
+    /// Gives the sums of all calls that began from `since` on and before `until` (as `YYYY-MM-DD HH:MM:SS`, UTC) to `each`, in
+    /// no order and in as many parts as it takes.
+    pub fn sums(
+        &self,
+        by: Dimension,
+        since: &str,
+        until: &str,
+        mut each: impl FnMut(&Summed<'_>),
+    ) -> Result<(), StoreError> {
+        let mut read = || -> rusqlite::Result<()> {
+            // All at one moment: calls move from one part to the other.
+            let moment = self.connection().unchecked_transaction()?;
+            let span = Span { since, until };
+            let classes = self.classes()?;
+            let days = (Grain::Day.of(since), Grain::Day.of(until));
+            self.whole_periods(Grain::Day, by, &span, days, &classes, &mut each)?;
+            for day in span.ends(Grain::Day) {
+                self.whole_periods(Grain::Hour, by, &span, (day, &format!("{day} 24")), &classes, &mut each)?;
+            }
+            let hours = span.ends(Grain::Hour);
+            let mut each_call = |call: &UsageRow| {
+                let (class, sums) = counted(call);
+                each(&Summed { at: &call.started_at, key: by.key(call), class: &class, sums: &sums });
+            };
+            for hour in &hours {
+                let (from, to) = (since.max(hour).to_owned(), format!("{hour}:60"));
+                let sql = format!("{ROW} usage {BESIDE} WHERE started_at >= ?1 AND started_at < ?2");
+                self.each_row(&sql, &[&from, &to.as_str().min(until)], &mut each_call)?;
+            }
+            let sql = format!(
+                "{ROW} (SELECT usage.* FROM usage_unsummed n CROSS JOIN usage
+                   ON usage.request_id = n.request_id AND usage.call = n.call
+                   WHERE n.started_at >= ?1 AND n.started_at < ?2) {BESIDE}"
+            );
+            self.each_row(&sql, &[&since, &until], &mut |call| {
+                if !hours.iter().any(|hour| call.started_at.starts_with(hour)) {
+                    each_call(call);
+                }
+            })?;
+            moment.finish()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
+    /// The days or hours between these two that are all within the span.
+    fn whole_periods(
+        &self,
+        grain: Grain,
+        by: Dimension,
+        span: &Span<'_>,
+        (first, last): (&str, &str),
+        classes: &HashMap<i64, CallClass>,
+        each: &mut impl FnMut(&Summed<'_>),
+    ) -> rusqlite::Result<()> {
+        let sql = format!(
+            "SELECT period, key, class, {} FROM usage_sums WHERE grain = ?1 AND dimension = ?2 AND period >= ?3 AND period <= ?4
+               AND period || ?5 >= ?6 AND period || ?7 <= ?8",
+            CallSums::COLUMNS.join(", ")
+        );
+        let (opens, closes) = bounds(grain);
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        let mut rows = statement.query(params![
+            grain.characters(),
+            by.name(),
+            first,
+            last,
+            opens,
+            span.since,
+            closes,
+            span.until
+        ])?;
+        while let Some(row) = rows.next()? {
+            // A class of which there is a sum is there.
+            let Some(class) = classes.get(&row.get(2)?) else { continue };
+            let text = |column| row.get_ref(column).and_then(|text| Ok(text.as_str()?));
+            each(&Summed { at: text(0)?, key: text(1)?, class, sums: &counts(row, 3)? });
+        }
+        Ok(())
+    }
+
+    fn each_row(
+        &self,
+        sql: &str,
+        values: &[&dyn ToSql],
+        each: &mut impl FnMut(&UsageRow),
+    ) -> rusqlite::Result<()> {
+        let mut statement = self.connection().prepare_cached(sql)?;
+        let mut rows = statement.query(values)?;
+        while let Some(row) = rows.next()? {
+            each(&usage_row(row)?);
+        }
+        Ok(())
+    }
+
+    fn classes(&self) -> rusqlite::Result<HashMap<i64, CallClass>> {
+        self.connection()
+            .prepare_cached(
+                "SELECT id, upstream, purpose, model, answered_model, kinds, above_tokens, from_minute FROM usage_classes",
+            )?
+            .query_map([], |row| {
+                let class = CallClass {
+                    upstream: row.get(1)?,
+                    purpose: row.get(2)?,
+                    model: row.get(3)?,
+                    answered_model: row.get(4)?,
+                    kinds: row.get(5)?,
+                    above_tokens: natural(row.get(6)?),
+                    from_minute: row.get(7)?,
+                };
+                Ok((row.get(0)?, class))
+            })?
+            .collect()
+    }
+
+    /// Sums all calls once more; answers the first day on which the table says something else.
+    pub fn wrong_sums(&self) -> Result<Option<String>, StoreError> {
+        let read = || -> rusqlite::Result<Option<String>> {
+            let _moment = self.connection().unchecked_transaction()?;
+            let classes = self.classes()?;
+            let days: Vec<String> = self
+                .connection()
+                .prepare(
+                    "SELECT DISTINCT substr(started_at, 1, 10) FROM usage
+                     UNION SELECT DISTINCT substr(period, 1, 10) FROM usage_sums ORDER BY 1",
+                )?
+                .query_map([], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            for day in days {
+                if self.sums_as_written(&day, &classes)? != self.sums_anew(&day)? {
+                    return Ok(Some(day));
+                }
+            }
+            Ok(None)
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
+    fn sums_as_written(
+        &self,
+        day: &str,
+        classes: &HashMap<i64, CallClass>,
+    ) -> rusqlite::Result<BTreeMap<Place, CallSums>> {
+        let mut written = BTreeMap::new();
+        let sql = format!(
+            "SELECT period, key, class, {} FROM usage_sums WHERE grain = ?1 AND dimension = ?2 AND period >= ?3 AND period < ?4",
+            CallSums::COLUMNS.join(", ")
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        for (grain, by) in Grain::ALL.into_iter().flat_map(|grain| Dimension::ALL.map(|by| (grain, by))) {
+            let mut rows =
+                statement.query(params![grain.characters(), by.name(), day, format!("{day} 24")])?;
+            while let Some(row) = rows.next()? {
+                let Some(class) = classes.get(&row.get(2)?).cloned() else { continue };
+                let place =
+                    Place { grain, dimension: by.name(), period: row.get(0)?, key: row.get(1)?, class };
+                written.insert(place, counts(row, 3)?);
+            }
+        }
+        Ok(written)
+    }
+
+    fn sums_anew(&self, day: &str) -> rusqlite::Result<BTreeMap<Place, CallSums>> {
+        let mut sums = HashMap::new();
+        let sql = format!(
+            "{ROW} usage {BESIDE} WHERE started_at >= ?1 AND started_at < ?2 AND NOT EXISTS (SELECT 1 FROM usage_unsummed n
+               WHERE n.started_at = usage.started_at AND n.request_id = usage.request_id AND n.call = usage.call)"
+        );
+        self.each_row(&sql, &[&day, &format!("{day} 24")], &mut |call| add(&mut sums, call))?;
+        Ok(sums.into_iter().collect())
+    }
+}
+
+fn counts(row: &Row<'_>, first: usize) -> rusqlite::Result<CallSums> {
+    let mut counts = [0; CallSums::COLUMNS.len()];
+    for (column, count) in counts.iter_mut().enumerate() {
+        *count = natural(row.get(first + column)?);
+    }
+    Ok(CallSums::of_counts(counts))
+}

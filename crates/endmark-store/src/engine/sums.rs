@@ -1,0 +1,184 @@
+//! The statements that sum calls by day and hour.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
+
+use crate::calls::UsageRow;
+use crate::counted::{CallClass, CallSums, counted};
+use crate::engine::Fault;
+use crate::engine::integers::integer;
+use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
+
+/// Calls summed in one transaction: others wait for milliseconds.
+const SUMMED_AT_ONCE: u32 = 1_000;
+
+/// Of how much time calls are summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Grain {
+    Day,
+    Hour,
+}
+
+impl Grain {
+    pub(crate) const ALL: [Self; 2] = [Self::Day, Self::Hour];
+
+    /// The characters of a moment that name it.
+    pub(crate) fn characters(self) -> u8 {
+        match self {
+            Self::Day => 10,
+            Self::Hour => 13,
+        }
+    }
+
+    /// The day or the hour of a moment.
+    pub(crate) fn of(self, moment: &str) -> &str {
+        moment.get(..self.characters().into()).unwrap_or(moment)
+    }
+}
+
+/// By what else than their class calls are summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Dimension {
+    /// By nothing.
+    Nothing,
+    /// By their session's hash.
+    Session,
+    /// By the hash of the client's credential; empty where it sent none.
+    Key,
+}
+
+impl Dimension {
+    pub(crate) const ALL: [Self; 3] = [Self::Nothing, Self::Session, Self::Key];
+
+    /// The literal in the table.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Nothing => "",
+            Self::Session => "session",
+            Self::Key => "key",
+        }
+    }
+
+    /// What a call has in it.
+    pub(crate) fn key(self, call: &UsageRow) -> &str {
+        match self {
+            Self::Nothing => "",
+            Self::Session => &call.session,
+            Self::Key => call.credential.as_deref().unwrap_or_default(),
+        }
+    }
+}
+
+/// The place of a sum in the table.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) grain: Grain,
+    pub(crate) dimension: &'static str,
+    /// A day or an hour.
+    pub(crate) period: String,
+    pub(crate) key: String,
+    pub(crate) class: CallClass,
+}
+
+/// Adds a call to the sums that it stands in.
+pub(crate) fn add(sums: &mut HashMap<Place, CallSums>, call: &UsageRow) {
+    let (class, counts) = counted(call);
+    for grain in Grain::ALL {
+        for dimension in Dimension::ALL {
+            let place = Place {
+                grain,
+                dimension: dimension.name(),
+                period: grain.of(&call.started_at).to_owned(),
+                key: dimension.key(call).to_owned(),
+                class: class.clone(),
+            };
+            let sum = sums.entry(place).or_default();
+            *sum = sum.and(&counts);
+        }
+    }
+}
+
+/// Sums the oldest calls that stand in no sum yet; answers how many, 0 where none is left.
+pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
+    let oldest = format!(
+        "{ROW} (SELECT usage.* FROM usage_unsummed n CROSS JOIN usage
+           ON usage.request_id = n.request_id AND usage.call = n.call LIMIT ?1) {BESIDE}"
+    );
+    let calls: Vec<UsageRow> = connection
+        .prepare_cached(&oldest)?
+        .query_map([SUMMED_AT_ONCE], usage_row)?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut sums = HashMap::new();
+    for call in &calls {
+        add(&mut sums, call);
+        connection
+            .prepare_cached(
+                "DELETE FROM usage_unsummed WHERE started_at = ?1 AND request_id = ?2 AND call = ?3",
+            )?
+            .execute(params![call.started_at, call.request_id, call.call])?;
+    }
+    let mut classes = HashMap::new();
+    for (place, counts) in &sums {
+        let class = if let Some(class) = classes.get(&place.class) {
+            *class
+        } else {
+            let class = class_number(connection, &place.class)?;
+            classes.insert(&place.class, class);
+            class
+        };
+        write(connection, place, class, counts)?;
+    }
+    Ok(calls.len() as u64)
+}
+
+fn class_number(connection: &Connection, class: &CallClass) -> rusqlite::Result<i64> {
+    let CallClass { upstream, purpose, model, answered_model, kinds, above_tokens, from_minute } = class;
+    let values =
+        params![upstream, purpose, model, answered_model, kinds, integer(*above_tokens), from_minute];
+    let known = connection
+        .prepare_cached(
+            "SELECT id FROM usage_classes WHERE upstream = ?1 AND purpose = ?2 AND model = ?3 AND answered_model = ?4
+               AND kinds = ?5 AND above_tokens = ?6 AND from_minute = ?7",
+        )?
+        .query_row(values, |row| row.get(0))
+        .optional()?;
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    connection
+        .prepare_cached(
+            "INSERT INTO usage_classes (upstream, purpose, model, answered_model, kinds, above_tokens, from_minute)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?
+        .execute(values)?;
+    Ok(connection.last_insert_rowid())
+}
+
+fn write(connection: &Connection, place: &Place, class: i64, counts: &CallSums) -> rusqlite::Result<()> {
+    let columns = CallSums::COLUMNS.join(", ");
+    let grown: Vec<String> =
+        CallSums::COLUMNS.iter().map(|column| format!("{column} = {column} + excluded.{column}")).collect();
+    let marks = ", ?".repeat(CallSums::COLUMNS.len());
+    let sql = format!(
+        "INSERT INTO usage_sums (grain, dimension, period, key, class, {columns}) VALUES (?, ?, ?, ?, ?{marks})
+         ON CONFLICT DO UPDATE SET {}",
+        grown.join(", ")
+    );
+    let counts = counts.counts().map(integer);
+    let mut values: Vec<&dyn rusqlite::ToSql> = Vec::with_capacity(5 + counts.len());
+    let grain = place.grain.characters();
+    values.extend([&grain as &dyn rusqlite::ToSql, &place.dimension, &place.period, &place.key, &class]);
+    values.extend(counts.iter().map(|count| count as &dyn rusqlite::ToSql));
+    connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
+    Ok(())
+}
+
+/// Takes out classes that no sum is left of.
+pub(crate) fn forget_classes(connection: &Connection) -> Result<(), Fault> {
+    connection.execute("DELETE FROM usage_classes WHERE id NOT IN (SELECT class FROM usage_sums)", [])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
