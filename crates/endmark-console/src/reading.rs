@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use endmark_runs::{AgentRun, RunEventReport};
-use endmark_store::{BudgetPlace, FinalStatus, LogFilter, LogRow, Recovery, Store, UsageReport, UsageRow};
+use endmark_store::{BudgetPlace, FinalStatus, LogFilter, LogRow, Recovery, Store, UsageRow};
 use endmark_wire::percent_decoded;
 
 use crate::answer::Failure;
 use crate::console::Console;
 use crate::query::Query;
+use crate::reports::cuts::Found;
 use crate::reports::span::{self, MomentError};
 use crate::reports::usage::{EVER, Report, UsageKey};
 use crate::reports::{budgets, compactions};
@@ -82,13 +83,14 @@ fn by(typed: Option<&str>) -> Result<UsageKey, Failure> {
 }
 
 /// What the ledger says of a span of time.
-pub(crate) async fn report(store: &Store, since: &str) -> Result<UsageReport, Failure> {
+pub(crate) async fn report(console: &Console, store: &Store, since: &str) -> Result<Found, Failure> {
     let seconds = span::seconds(since).ok_or_else(|| {
         Failure::BadRequest(format!(
             "`{since}` is no span of time: write a number with m, h, d or w behind it, as in `7d`"
         ))
     })?;
-    Ok(store.read(move |reader| reader.usage_since(seconds)).await?)
+    let models = Arc::clone(&console.models);
+    Ok(store.read(move |reader| Found::read(reader, seconds, &models)).await?)
 }
 
 /// Recoveries, the newest first.

@@ -50,7 +50,7 @@ pub use compactions::{CLIENT, KeptSummary, LOCAL_USER};
 pub use counted::{CallClass, CallSums, MINUTE_EDGES, PROMPT_EDGES, counted};
 pub use engine::{
     BudgetPlace, CompactionRow, CutSummary, Dimension, KeptOutput, LogFilter, OutputPage, OutputPiece,
-    ReadError, Reader, ResumeCost, Summed, UsageReport, UsageSummary, utc,
+    ReadError, Reader, Summed, UsageReport, UsageSummary, utc,
 };
 pub use error::StoreError;
 pub use fingerprint::sha256_hex;

@@ -28,6 +28,6 @@ pub(super) async fn report(
 ) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(query, &["since"])?;
     let since = query.owned("since").unwrap_or_else(|| "7d".to_owned());
-    let read = reading::report(store, &since).await?;
+    let read = reading::report(console, store, &since).await?;
     json_of(&cuts::Report::of(&read, &since, console.continuation_tokens))
 }

@@ -29,7 +29,7 @@ const NEAR_PERCENT: u64 = 80;
 pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Failure> {
     let store = &visit.store;
     Query::parse(visit.head.uri.query(), &[])?;
-    let read = reading::report(store, SINCE).await?;
+    let read = reading::report(console, store, SINCE).await?;
     let report = Report::of(&read, SINCE, console.continuation_tokens);
     if report.requests == 0 {
         return Ok(layout::page(console, PLACE, "Overview", &first_run(visit)));
@@ -64,6 +64,7 @@ pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Fai
                 li { b id="interrupted" { (report.interrupted) } "calls interrupted" }
                 li { b id="usd" { (sums.total.dollars_in_words(9)) } "US dollars" }
                 li { b id="spent" { (report.spent.prompt_tokens + report.spent.output_tokens) } "tokens for recovery" }
+                li { b id="spent-usd" { (report.spent.dollars) } "US dollars for recovery" }
             }
             h2 { "Cut replies by kind" }
             @if report.cuts.is_empty() { p { "No reply was cut." } } @else { (cuts(&report)) }

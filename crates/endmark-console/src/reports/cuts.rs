@@ -1,11 +1,17 @@
 //! Cuts: how many replies were cut, of which kind, what became of them, and what resuming costs (PC-9).
 
-use endmark_store::{CutSummary, UsageReport, UsageSummary};
+use endmark_context::Models;
+use endmark_store::{CutSummary, Reader, StoreError, UsageReport, UsageSummary};
 use serde::Serialize;
+
+use super::usage::{Sums, Total, UsageKey};
 
 /// How the estimate is made, in the words that programs and people get.
 const METHOD: &str = "one continuation for each reply that was left cut: its prompt and what came of the reply are \
 sent again, and at most [resume] continuation_tokens come back; where no tokens were reported, four bytes count as one";
+
+/// Places of the dollars that people read: continuations mostly cost less than a cent.
+const DOLLAR_PLACES: usize = 6;
 
 /// What the ledger says of a span of time.
 #[derive(Debug, Serialize)]
@@ -60,9 +66,9 @@ pub struct DayReport<'a> {
     pub output_tokens: u64,
 }
 
-/// What recovery took.
+/// What recovery took: of calls whose tokens were not reported, what their bytes come to.
 #[expect(missing_docs, reason = "they have the names of what they report")]
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spent {
     pub calls: u64,
@@ -70,6 +76,53 @@ pub struct Spent {
     pub output_tokens: u64,
     /// Calls of which the upstream reported no tokens.
     pub calls_unreported: u64,
+    /// Calls of models whose price is not known.
+    pub unpriced_calls: u64,
+    /// Dollars with nine places; null where a price is missing.
+    pub usd: Option<String>,
+    /// Dollars of the calls whose price is known.
+    pub usd_at_least: String,
+    /// The same for people.
+    #[serde(skip)]
+    pub dollars: String,
+}
+
+/// What the store has for a report.
+#[derive(Debug)]
+pub struct Found {
+    read: UsageReport,
+    spent: Spent,
+}
+
+impl Found {
+    /// Reads the last `seconds` seconds, priced by this table.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read.
+    pub fn read(reader: &Reader, seconds: u64, models: &Models) -> Result<Self, StoreError> {
+        let (mut sums, mut calls_unreported) = (Sums::new(UsageKey::Purpose, models), 0);
+        let read = reader.usage_since(seconds, |summed| {
+            calls_unreported += summed.sums.unreported;
+            sums.add(summed);
+        })?;
+        let (_, total) = sums.finish();
+        Ok(Self { read, spent: Spent::of(total, calls_unreported) })
+    }
+}
+
+impl Spent {
+    fn of(total: Total, calls_unreported: u64) -> Self {
+        Self {
+            dollars: total.dollars_in_words(DOLLAR_PLACES),
+            calls: total.calls,
+            prompt_tokens: total.prompt_tokens,
+            output_tokens: total.completion_tokens,
+            calls_unreported,
+            unpriced_calls: total.unpriced_calls,
+            usd: total.usd,
+            usd_at_least: total.usd_at_least,
+        }
+    }
 }
 
 /// What recovery would take.
@@ -89,7 +142,8 @@ pub struct Estimate {
 
 impl<'a> Report<'a> {
     /// The report of what was read.
-    pub fn of(read: &'a UsageReport, since: &'a str, continuation_tokens: u64) -> Self {
+    pub fn of(found: &'a Found, since: &'a str, continuation_tokens: u64) -> Self {
+        let read = &found.read;
         let sum = |of: fn(&UsageSummary) -> u64| read.days.iter().map(of).sum();
         let left: Vec<&CutSummary> = read.cuts.iter().filter(|cut| cut.outcome == "cut").collect();
         let replies = left.iter().map(|cut| cut.replies).sum::<u64>();
@@ -125,12 +179,7 @@ impl<'a> Report<'a> {
                     output_tokens: day.output_tokens,
                 })
                 .collect(),
-            spent: Spent {
-                calls: read.spent.calls,
-                prompt_tokens: read.spent.prompt_tokens,
-                output_tokens: read.spent.output_tokens,
-                calls_unreported: read.spent.unreported,
-            },
+            spent: found.spent.clone(),
             would_cost: Estimate {
                 replies,
                 prompt_tokens: left.iter().map(|cut| cut.resent_tokens).sum(),

@@ -18,7 +18,7 @@ use crate::location::StoreLocation;
 use crate::records::{FinalStatus, LogRow, LoggedPiece, Piece, Recovery};
 
 pub use pages::{BudgetPlace, CompactionRow};
-pub use summary::{CutSummary, ResumeCost, UsageReport, UsageSummary};
+pub use summary::{CutSummary, UsageReport, UsageSummary};
 pub use sums::Summed;
 
 /// Reads a store that a gateway may be writing. It blocks: not for an async task.

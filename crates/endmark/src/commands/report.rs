@@ -2,12 +2,13 @@
 
 mod text;
 
-use endmark_console::reports::cuts::Report;
+use endmark_console::reports::cuts::{Found, Report};
 use endmark_console::reports::span;
 use endmark_store::Reader;
 
 use crate::answer::{Answer, to_data};
 use crate::arguments::Report as Arguments;
+use crate::config::models;
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 
@@ -17,8 +18,8 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     let effective = context.configuration(arguments.store.overrides())?;
     let failed = |error| CommandError::of_store(&error);
     let reader = Reader::open(&effective.settings.store).map_err(failed)?;
-    let read = reader.usage_since(seconds).map_err(failed)?;
-    let report = Report::of(&read, &arguments.since, effective.settings.resume.continuation_tokens);
+    let found = Found::read(&reader, seconds, &models(&effective.settings)).map_err(failed)?;
+    let report = Report::of(&found, &arguments.since, effective.settings.resume.continuation_tokens);
     let text = text::text(&report, context.terminal.tables());
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
 }

@@ -28,7 +28,7 @@ fn without_a_store_the_next_step_is_said_and_an_empty_one_says_how_to_fill_it() 
 fn what_was_watched_and_what_was_resumed_are_told_apart() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
-        let place = Place::new();
+        let place = Place::new().with_file("endmark.toml", "[prices.m]\ninput = 1\noutput = 2\n");
         let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
         for (mode, limit) in [("warn", 3), ("warn", 4), ("on", 5), ("on", 500)] {
             let body = json!({"model": "m", "max_tokens": limit, "messages": [{"role": "user", "content": "Count."}]});
@@ -50,11 +50,18 @@ fn what_was_watched_and_what_was_resumed_are_told_apart() {
             data["would_cost"]["prompt_tokens"].as_u64() > Some(7),
             "prompt and reply are sent again: {data}"
         );
-        assert!(
-            data["spent"]["calls"].as_u64() >= Some(1) && data["spent"]["output_tokens"].as_u64() > Some(0)
+        let spent = &data["spent"];
+        let count = |name: &str| spent[name].as_u64().unwrap();
+        assert!(count("calls") >= 1 && count("output_tokens") > 0, "{spent}");
+        let usd = format!("0.{:09}", 1_000 * count("prompt_tokens") + 2_000 * count("output_tokens"));
+        assert_eq!(
+            (&spent["usd"], &spent["usd_at_least"], count("unpriced_calls")),
+            (&json!(usd), &json!(usd), 0)
         );
         let text = place.run(&["report"]).output;
+        let in_dollars = format!("In US dollars: {}.", &usd[..8]);
         for words in [
+            &in_dollars,
             "4 replies looked at",
             "3 were cut (75.0 %)",
             "Spent on recovery",
@@ -91,7 +98,16 @@ fn what_was_cut_and_resumed_is_counted_in_every_format() {
             };
             assert_eq!((of("cut"), of("resumed")), (2, 2), "{dialect:?}: {data}");
             assert_eq!(data["would_cost"]["replies"], 2, "{dialect:?}: {data}");
-            assert!(data["spent"]["output_tokens"].as_u64() > Some(0), "{dialect:?}: {data}");
+            let spent = &data["spent"];
+            assert!(spent["output_tokens"].as_u64() > Some(0), "{dialect:?}: {data}");
+            // Nobody knows what the scripted model costs.
+            assert_eq!(
+                (&spent["unpriced_calls"], &spent["usd"]),
+                (&spent["calls"], &json!(null)),
+                "{dialect:?}"
+            );
+            let text = place.run(&["report"]).output;
+            assert!(text.contains("In US dollars: no price."), "{text}");
         }
     });
 }

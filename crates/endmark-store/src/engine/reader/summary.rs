@@ -54,19 +54,6 @@ pub struct CutSummary {
     pub estimated: u64,
 }
 
-/// What continuations and corrections took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ResumeCost {
-    /// Calls made.
-    pub calls: u64,
-    /// Tokens of their prompts, as far as they were reported.
-    pub prompt_tokens: u64,
-    /// Tokens of their answers.
-    pub output_tokens: u64,
-    /// Calls that reported no tokens.
-    pub unreported: u64,
-}
-
 /// Everything a report says.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UsageReport {
@@ -74,8 +61,6 @@ pub struct UsageReport {
     pub days: Vec<UsageSummary>,
     /// By upstream, model, kind and outcome.
     pub cuts: Vec<CutSummary>,
-    /// What was really spent on recovery.
-    pub spent: ResumeCost,
     /// Requests in all.
     pub requests: u64,
 }
@@ -102,8 +87,12 @@ const CUTS: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), CASE (
   WHERE u.started_at >= ?1 AND u.verdict = 'cut' AND u.purpose IN ('reply', 'retry', 'fallback', 'closing', 'read')";
 
 impl Reader {
-    /// What the ledger says of the last `seconds` seconds.
-    pub fn usage_since(&self, seconds: u64) -> Result<UsageReport, StoreError> {
+    /// What the ledger says of the last `seconds` seconds; the sums of the calls that recovered replies go to `of_recovery`.
+    pub fn usage_since(
+        &self,
+        seconds: u64,
+        mut of_recovery: impl FnMut(&Summed<'_>),
+    ) -> Result<UsageReport, StoreError> {
         let read = || {
             let connection = self.connection();
             // The furthest SQLite's calendar goes back is the year 0.
@@ -117,7 +106,7 @@ impl Reader {
             Ok((from, cuts))
         };
         let (from, cuts) = read().map_err(|error| self.failed(&error))?;
-        let (mut days, mut spent, mut requests) = (BTreeMap::new(), ResumeCost::default(), 0);
+        let (mut days, mut requests) = (BTreeMap::new(), 0);
         self.sums(Dimension::Nothing, &from, AFTER_ALL, |summed| {
             let Summed { at, class, sums, .. } = summed;
             requests += sums.requests;
@@ -127,13 +116,10 @@ impl Reader {
                 let day: &mut CallSums = days.entry(place).or_default();
                 *day = day.and(sums);
             } else if FOR_RECOVERY.contains(&class.purpose.as_str()) {
-                spent.calls += sums.calls;
-                spent.prompt_tokens += sums.reported_prompt;
-                spent.output_tokens += sums.reported_output;
-                spent.unreported += sums.unreported;
+                of_recovery(summed);
             }
         })?;
-        Ok(UsageReport { days: days.into_iter().map(day).collect(), cuts, spent, requests })
+        Ok(UsageReport { days: days.into_iter().map(day).collect(), cuts, requests })
     }
 
     /// Cut replies that began from this moment on, the most frequent first.

@@ -95,14 +95,15 @@ fn costs(text: &mut String, report: &Report<'_>) {
     if spent.calls > 0 {
         let unreported = match spent.calls_unreported {
             0 => String::new(),
-            calls => format!("; {calls} of them reported no tokens"),
+            calls => format!("; {calls} of them reported no tokens and are estimated"),
         };
         add!(
             text,
-            "Spent on recovery: {} prompt and {} output tokens in {} calls{unreported}.",
+            "Spent on recovery: {} prompt and {} output tokens in {} calls{unreported}. In US dollars: {}.",
             spent.prompt_tokens,
             spent.output_tokens,
-            spent.calls
+            spent.calls,
+            spent.dollars
         );
     } else {
         add!(text, "Nothing was spent on recovery.");
