@@ -25,10 +25,17 @@ def program() -> Path:
 class Gateway:
     """`endmark serve` with a configuration and a store in `folder`, on a free port."""
 
-    def __init__(self, folder: Path, upstreams: dict[str, dict[str, str]], resume: dict[str, object]):
+    def __init__(
+        self,
+        folder: Path,
+        upstreams: dict[str, dict[str, str]],
+        resume: dict[str, object],
+        prices: dict[str, dict[str, float]] | None = None,
+    ):
         self.folder = folder
         self.upstreams = upstreams
         self.resume = resume
+        self.prices = prices or {}
         self.program = program()
         self.port = free_port()
         self.log = folder / "endmark.log"
@@ -61,6 +68,7 @@ class Gateway:
 
     def write_configuration(self) -> None:
         tables = {f"upstreams.{name}": settings for name, settings in self.upstreams.items()}
+        tables |= {f"prices.{json.dumps(model)}": prices for model, prices in self.prices.items()}
         lines = [f'listen = "127.0.0.1:{self.port}"', f'store = "sqlite:{self.folder / "endmark.db"}"']
         for table, settings in {**tables, "resume": self.resume}.items():
             lines += ["", f"[{table}]"]

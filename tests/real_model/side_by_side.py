@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Callable
 
 from columns import CUT, SEAM, side_by_side
@@ -18,6 +19,8 @@ from gateway import Gateway
 from model_server import DEFAULT_FOLDER, MODEL_NAME, ModelServer, SetUpError, install
 
 PIECES_BEFORE_CRASH = 30
+# Dollars per million tokens. The model is free; this is what small hosted ones cost.
+PRICES = {"input": 0.10, "output": 0.40}
 
 
 @dataclass
@@ -112,11 +115,32 @@ def show_ledger(gateway: Gateway, pairs: list[Pair]) -> None:
     print("\n■ What Endmark wrote down\n\n$ endmark log")
     print(gateway.command("log").stdout.rstrip())
     rows = {row["request_id"]: row for row in json.loads(gateway.command("log", "--json").stdout)["data"]["rows"]}
-    print("\n■ What it cost: the tokens of the calls that Endmark made more (endmark log --json)\n")
+    print("\n■ What the rest cost: the tokens of the calls that Endmark made more (endmark log --json)\n")
     print(f"{'generated':>9} {'read':>6}")
     for pair in pairs:
         row = rows.get(pair.through.request, {})
         print(f"{row.get('extra_output_tokens', '?'):>9} {row.get('extra_prompt_tokens', '?'):>6}  {pair.title}")
+
+
+def show_bill(gateway: Gateway, pairs: list[Pair]) -> None:
+    """Tokens and dollars without Endmark, as the replies report them, and with it, as `endmark usage` sums them."""
+    counted = [pair.direct.usage for pair in pairs if pair.direct.usage]
+    prompt = sum(usage["prompt_tokens"] for usage in counted)
+    completion = sum(usage["completion_tokens"] for usage in counted)
+    dollars = (prompt * Decimal(str(PRICES["input"])) + completion * Decimal(str(PRICES["output"]))) / 1_000_000
+    usage = json.loads(gateway.command("usage", "--json").stdout)["data"]["total"]
+    uncounted = len(pairs) - len(counted)
+    cut = f"{len(pairs)} cut replies" + (f", without {uncounted} that broke off uncounted" if uncounted else "")
+    whole = f"{sum(pair.problem is None for pair in pairs)} whole replies, in {usage['calls']} calls"
+    if usage["estimated_calls"]:
+        whole += f", {usage['estimated_calls']} of them estimated"
+    print(f"\n■ All of it, at ${PRICES['input']:.2f} and ${PRICES['output']:.2f} per million tokens (endmark usage --json)\n")
+    print(f"{'':<17} {'read':>6} {'generated':>9} {'US dollars':>11}")
+    print(f"{'without Endmark':<17} {prompt:>6} {completion:>9} {dollars:>11.9f}  {cut}")
+    print(
+        f"{'with Endmark':<17} {usage['prompt_tokens']:>6} {usage['completion_tokens']:>9} {usage['usd_at_least']:>11}  {whole}",
+        flush=True,
+    )
 
 
 def show_how_to_go_on(server: ModelServer, gateway: Gateway) -> None:
@@ -147,10 +171,12 @@ def main() -> int:
         server = running.enter_context(ModelServer(install(), DEFAULT_FOLDER))
         upstream = {"format": "openai", "base_url": server.base_url}
         folder = DEFAULT_FOLDER / "quickstart"
-        gateway = running.enter_context(Gateway(folder, {"local": upstream}, {"mode": "auto"}))
+        prices = {MODEL_NAME: PRICES}
+        gateway = running.enter_context(Gateway(folder, {"local": upstream}, {"mode": "auto"}, prices))
         say(f"the model answers at {server.base_url}, Endmark at {gateway.base_url()}")
         pairs = perform(Stage(server, gateway))
         show_ledger(gateway, pairs)
+        show_bill(gateway, pairs)
         whole = sum(pair.problem is None for pair in pairs)
         print()
         say(f"{whole} of {len(pairs)} cut replies are whole through Endmark")
