@@ -3,7 +3,7 @@
 //! A later round is to bring what an earlier one lost: what it brings is taken off that, and what it loses itself is the
 //! same findings again, not more of them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use super::expected::Basis;
@@ -344,98 +344,22 @@ fn unresolved(results: &[(&AgentResult, New)]) -> usize {
 /// What is new in each result among the members of one group: findings of one weakness at one place, in the order of
 /// their results. What an agent has handed over in an earlier round is not.
 pub(super) fn count_new(group: &[&Member], new: &mut [New]) {
-    let mut known = KnownOfGroup::default();
-    let mut at = 0;
-    while let Some(first) = group.get(at) {
-        let round: Vec<&Member> =
-            group[at..].iter().take_while(|member| member.result == first.result).copied().collect();
-        at += round.len();
-        let Some(new) = new.get_mut(first.result) else { continue };
-        known.round += 1;
-        let said: Vec<Known<'_>> = round.into_iter().map(Known::of).collect();
-        let left: Vec<Known<'_>> = said.into_iter().filter(|said| !known.takes_same(said)).collect();
-        for said in &left {
-            if known.takes_of_agent(said) {
-                new.doubtful += 1;
-            } else {
-                new.certain += 1;
-            }
+    let mut known: Vec<Known<'_>> = Vec::new();
+    for round in group.chunk_by(|one, other| one.result == other.result) {
+        let Some(new) = round.first().and_then(|first| new.get_mut(first.result)) else { continue };
+        // What was known before is taken once in a round.
+        let mut left = vec![true; known.len()];
+        let mut take = |fits: &dyn Fn(&Known<'_>) -> bool| {
+            let found = known.iter().zip(&mut left).find(|(known, is_left)| **is_left && fits(known));
+            found.is_some_and(|(_, is_left)| std::mem::take(is_left))
+        };
+        let said = round.iter().map(|member| Known::of(member));
+        let others: Vec<Known<'_>> = said.filter(|said| !take(&|known| known.is_same(said))).collect();
+        for said in &others {
+            let is_of_agent = take(&|known| known.agent == said.agent);
+            *(if is_of_agent { &mut new.doubtful } else { &mut new.certain }) += 1;
         }
-        for said in left {
-            known.add(said);
-        }
-    }
-}
-
-/// What a group has said in earlier rounds, each of it taken once in a round.
-#[derive(Default)]
-struct KnownOfGroup<'a> {
-    /// Counted from 1.
-    round: usize,
-    /// The last round that has taken each.
-    taken: Vec<usize>,
-    by_title: HashMap<(Option<&'a str>, String), Queue>,
-    by_flow: HashMap<(Option<&'a str>, String, String), Queue>,
-    by_agent: HashMap<Option<&'a str>, Queue>,
-}
-
-/// Places of what is known, in order.
-#[derive(Default)]
-struct Queue {
-    places: Vec<usize>,
-    /// All before this one have been taken in that round.
-    next: usize,
-    round: usize,
-}
-
-impl Queue {
-    /// The first that this round has not taken.
-    fn first(&mut self, taken: &[usize], round: usize) -> Option<usize> {
-        if self.round != round {
-            (self.round, self.next) = (round, 0);
-        }
-        while self.places.get(self.next).is_some_and(|place| taken[*place] == round) {
-            self.next += 1;
-        }
-        self.places.get(self.next).copied()
-    }
-}
-
-impl<'a> KnownOfGroup<'a> {
-    fn add(&mut self, said: Known<'a>) {
-        let place = self.taken.len();
-        self.taken.push(0);
-        let Known { agent, title, source, sink } = said;
-        if !title.is_empty() {
-            self.by_title.entry((agent, title)).or_default().places.push(place);
-        }
-        self.by_flow.entry((agent, source, sink)).or_default().places.push(place);
-        self.by_agent.entry(agent).or_default().places.push(place);
-    }
-
-    /// Takes the first that is one finding with this: in other words perhaps, but under the same title, or from the same
-    /// source to the same sink.
-    fn takes_same(&mut self, said: &Known<'a>) -> bool {
-        let title = (said.agent, said.title.clone());
-        let flow = (said.agent, said.source.clone(), said.sink.clone());
-        let queues = [self.by_title.get_mut(&title), self.by_flow.get_mut(&flow)];
-        let first =
-            queues.into_iter().flatten().filter_map(|queue| queue.first(&self.taken, self.round)).min();
-        self.take(first)
-    }
-
-    /// Takes the first of the same agent.
-    fn takes_of_agent(&mut self, said: &Known<'a>) -> bool {
-        let queue = self.by_agent.get_mut(&said.agent);
-        let first = queue.and_then(|queue| queue.first(&self.taken, self.round));
-        self.take(first)
-    }
-
-    fn take(&mut self, place: Option<usize>) -> bool {
-        if let Some(place) = place {
-            self.taken[place] = self.round;
-        }
-        place.is_some()
+        known.extend(others);
     }
 }
 
@@ -458,64 +382,12 @@ impl<'a> Known<'a> {
             sink: of(&finding.sink),
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::Finding;
-
-    /// The same, each finding compared with all that are known.
-    fn simply(group: &[&Member], new: &mut [New]) {
-        let mut known: Vec<Known<'_>> = Vec::new();
-        for (result, new) in new.iter_mut().enumerate() {
-            let mut taken = vec![false; known.len()];
-            let mut take = |known: &[Known<'_>], fits: &dyn Fn(&Known<'_>) -> bool| {
-                let found = (0..known.len()).find(|at| !taken[*at] && fits(&known[*at]));
-                found.map(|at| taken[at] = true).is_some()
-            };
-            let said = group.iter().filter(|member| member.result == result).map(|member| Known::of(member));
-            let is_same = |one: &Known<'_>, other: &Known<'_>| {
-                let is_title = !one.title.is_empty() && one.title == other.title;
-                let is_flow = one.source == other.source && one.sink == other.sink;
-                one.agent == other.agent && (is_title || is_flow)
-            };
-            let left: Vec<_> = said.filter(|said| !take(&known, &|earlier| is_same(earlier, said))).collect();
-            for said in &left {
-                let is_of_agent = take(&known, &|earlier| earlier.agent == said.agent);
-                *(if is_of_agent { &mut new.doubtful } else { &mut new.certain }) += 1;
-            }
-            known.extend(left);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_new_is_the_same_as_comparing_all_with_all(
-            results in prop::collection::vec(
-                prop::collection::vec(("[ab]?", prop::option::of("[ab]"), prop::option::of("[ab]")), 0..5),
-                0..5,
-            ),
-            agents in prop::collection::vec(prop::option::of("[xy]"), 5),
-        ) {
-            let members = results.iter().enumerate().flat_map(|(result, findings)| {
-                let agent = agents[result].clone();
-                findings.iter().cloned().map(move |(title, source, sink)| Member {
-                    agent: agent.clone(),
-                    result,
-                    finding: Finding { title, source, sink, ..Finding::default() },
-                    state: FindingState::Complete,
-                })
-            });
-            let members: Vec<Member> = members.collect();
-            let group: Vec<&Member> = members.iter().collect();
-            let mut found = vec![New::default(); results.len()];
-            let mut expected = found.clone();
-            count_new(&group, &mut found);
-            simply(&group, &mut expected);
-            prop_assert_eq!(found, expected);
-        }
+    /// Whether both are one finding: in other words perhaps, but under the same title, or from the same source to the same
+    /// sink.
+    fn is_same(&self, other: &Self) -> bool {
+        let is_title = !self.title.is_empty() && self.title == other.title;
+        let is_flow = self.source == other.source && self.sink == other.sink;
+        self.agent == other.agent && (is_title || is_flow)
     }
 }

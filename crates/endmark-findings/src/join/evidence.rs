@@ -1,13 +1,13 @@
 //! The evidence of joined findings, none of it twice. (AR-5)
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Bound;
 
 /// A piece of evidence, and whether it was cut in the middle.
 pub(super) type Piece<'a> = (&'a str, bool);
 
 /// The pieces in order, without those that are there before, whose lines stand in another one, or that were cut off as the
-/// beginning of another one. Runs in time linear in their lines, but for sorting them.
+/// beginning of another one.
 pub(super) fn distinct<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Vec<&'a str> {
     let mut known = HashSet::new();
     let pieces: Vec<Piece<'a>> = pieces.into_iter().filter(|(text, _)| known.insert(*text)).collect();
@@ -42,76 +42,16 @@ impl<'a> Beginnings<'a> {
     }
 }
 
+/// More pieces than these are not looked for in each other: they may be there twice, and none is lost.
+const MOST_PIECES: usize = 512;
+
 /// Whether the lines of each text stand one behind the other in another text; no two of the texts are alike.
-///
-/// The texts are put into a tree, a line a step, and each place of it is linked with the longest other one that the way to it
-/// ends with (Aho and Corasick): what ends at such a place stands in what goes on from here.
 fn within_others(texts: &[&str]) -> Vec<bool> {
-    let mut tree = Tree::default();
-    let ends: Vec<usize> = texts.iter().map(|text| tree.insert(text)).collect();
-    let mut is_end = vec![false; tree.steps.len()];
-    for end in &ends {
-        is_end[*end] = true;
-    }
-    let mut by_depth: Vec<usize> = (1..tree.steps.len()).collect();
-    by_depth.sort_by_key(|at| tree.steps[*at].depth);
-    let mut links = vec![0; tree.steps.len()];
-    // The longest text that the way to each place ends with, besides the way itself; 0 where there is none.
-    let mut nearest = vec![0; tree.steps.len()];
-    let mut is_within = vec![false; tree.steps.len()];
-    for at in by_depth {
-        let Step { from, line, depth } = tree.steps[at];
-        if depth > 1 {
-            let mut link = links[from];
-            while link != 0 && !tree.next.contains_key(&(link, line)) {
-                link = links[link];
-            }
-            links[at] = tree.next.get(&(link, line)).copied().unwrap_or_default();
-        }
-        nearest[at] = if is_end[links[at]] { links[at] } else { nearest[links[at]] };
-        is_within[nearest[at]] = true;
-        // What goes on behind its end is the beginning of another one.
-        is_within[from] = true;
-    }
-    ends.into_iter().map(|end| is_within[end]).collect()
-}
-
-/// Texts with the same first lines are one way as far as they are alike; its root is 0.
-struct Tree<'a> {
-    lines: HashMap<&'a str, usize>,
-    steps: Vec<Step>,
-    next: HashMap<(usize, usize), usize>,
-}
-
-/// How a place of the tree is come to.
-#[derive(Clone, Copy, Default)]
-struct Step {
-    from: usize,
-    line: usize,
-    depth: usize,
-}
-
-impl Default for Tree<'_> {
-    fn default() -> Self {
-        Self { lines: HashMap::new(), steps: vec![Step::default()], next: HashMap::new() }
-    }
-}
-
-impl<'a> Tree<'a> {
-    /// Answers where the text ends.
-    fn insert(&mut self, text: &'a str) -> usize {
-        let mut at = 0;
-        for (line, depth) in text.split('\n').zip(1..) {
-            let number = self.lines.len();
-            let line = *self.lines.entry(line).or_insert(number);
-            let steps = &mut self.steps;
-            at = *self.next.entry((at, line)).or_insert_with(|| {
-                steps.push(Step { from: at, line, depth });
-                steps.len() - 1
-            });
-        }
-        at
-    }
+    let lines: Vec<String> = texts.iter().take(MOST_PIECES).map(|text| format!("\n{text}\n")).collect();
+    let is_within =
+        |own: &String| lines.iter().any(|other| other.len() > own.len() && other.contains(own.as_str()));
+    let within = lines.iter().map(is_within);
+    within.chain(std::iter::repeat(false)).take(texts.len()).collect()
 }
 
 #[cfg(test)]
