@@ -79,6 +79,13 @@ fn read_within(text: &[u8], depth: usize) -> Transcript {
     reader.finish(text, end)
 }
 
+/// Whether a line may be JSON that tells of findings: most lines of a transcript in JSON Lines do not.
+fn may_tell(text: &str) -> bool {
+    let text = text.trim();
+    let is_object = text.starts_with('{') && text.ends_with('}');
+    !is_object || ["indings", "AGENT_RESULT", "CHECKPOINT", "everity"].iter().any(|word| text.contains(word))
+}
+
 /// What has been read, and what is open.
 #[derive(Default)]
 struct Reader {
@@ -129,7 +136,7 @@ impl Remarks {
 impl Reader {
     /// Whether a line is taken as JSON.
     fn is_json(&mut self, text: &[u8], line: &Line<'_>) -> bool {
-        if self.json.is_none() && self.open.as_ref().is_none_or(Block::takes_json) {
+        if self.json.is_none() && self.open.as_ref().map_or_else(|| may_tell(&line.text), Block::takes_json) {
             self.json = Pending::new(line);
         }
         let Some(pending) = &mut self.json else { return false };

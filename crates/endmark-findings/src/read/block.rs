@@ -291,7 +291,9 @@ impl Block {
         self.is_behind_mention = mentioned.is_some();
         // A paragraph is about one finding, and an item of a list about another; what has an id is counted by that.
         if !was_ignoring || more.is_some() || line.text.starts_with('|') {
-            self.paragraph = Some(String::new());
+            // What a finding says besides, as under `Impact`, is said of itself.
+            let is_of_finding = kind == RemarkKind::UnknownField && self.draft.is_some();
+            self.paragraph = Some(String::new()).filter(|_| !is_of_finding);
         }
         if let Some(id) = mentioned {
             self.mentioned.push((id, line.begins()));
