@@ -26,7 +26,7 @@ use crate::ledger::{Call, Calls, Ended, Listener};
 use crate::recovery::{Case, Schema, Sender, StorePatience};
 use crate::request_body::Encoded;
 use crate::settings::Mode;
-use crate::shaping::{Condensed, Subject, Summariser, compact_refused};
+use crate::shaping::{Condensed, READ_TOOL, Subject, Summariser, compact_refused};
 use crate::upstream::{Destination, of_changed_body};
 
 /// One request for a reply, from the moment on at which its calls are counted.
@@ -143,9 +143,10 @@ impl Exchange {
         }
     }
 
-    /// Whether the model is offered the tool that reads what was left out of results.
+    /// Whether the request was made to offer the model the tool that reads what was left out of results: no call of it is
+    /// the client's.
     pub(crate) fn offers_reading(&self) -> bool {
-        self.changed.offers_reading && !self.is_closing
+        self.changed.offers_reading
     }
 
     /// Lets an answer pass as it comes, `ending` so as far as Endmark is concerned: its call is over when it ends.
@@ -183,6 +184,7 @@ impl Exchange {
             turn_number: self.turn_number,
             mode: self.mode,
             sets_limit: self.sets_limit(),
+            withdrawn: self.offers_reading().then_some(READ_TOOL.name),
             request: &self.request,
             destination: &self.destination,
             fallback: self.fallback.as_ref(),

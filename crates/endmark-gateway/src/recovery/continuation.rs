@@ -20,7 +20,6 @@ use super::suspect::HALVED;
 use crate::body::AnyBody;
 use crate::ledger::{Call, CallEnd};
 use crate::reply::{Flow, Heard};
-use crate::settings::Limits;
 use crate::upstream::{ReadError, is_event_stream, read_whole, typed};
 
 /// What a further call gave.
@@ -111,8 +110,7 @@ async fn whole(
         let why = "it has no choice in it".to_owned();
         return Err(CallFailure::Unusable { why, usage, ending: Ending::Clean });
     };
-    if !choice.can_go_on() {
-        let why = unmendable(choice, limits);
+    if let Some(why) = hindrance(case, choice) {
         return Err(CallFailure::Unusable { why, usage, ending: Ending::Clean });
     }
     let continuation = continuation(choice, Ending::Clean, usage, reply.id.as_deref(), expected);
@@ -208,7 +206,7 @@ async fn streamed(
                 break 'reading Ending::OverCap;
             }
             // One that cannot be joined is read to its end all the same: that tells what it cost.
-            if choice.can_go_on() {
+            if hindrance(case, choice).is_none() {
                 passing.pass(expected.part_so_far(choice), flow).await?;
             }
         }
@@ -218,13 +216,10 @@ async fn streamed(
     call.read(Some(all.choices()));
     call.settle(CallEnd::read(ending, all.choices(), all.usage(), all.model()));
     match all.choices().first() {
-        Some(choice) if choice.can_go_on() => {
-            Ok(continuation(choice, ending, all.usage().cloned(), all.id(), expected))
-        }
-        Some(choice) => {
-            let why = unmendable(choice, limits);
-            Err(CallFailure::Unusable { why, usage: all.usage().cloned(), ending })
-        }
+        Some(choice) => match hindrance(case, choice) {
+            None => Ok(continuation(choice, ending, all.usage().cloned(), all.id(), expected)),
+            Some(why) => Err(CallFailure::Unusable { why, usage: all.usage().cloned(), ending }),
+        },
         None => Err(CallFailure::AnswerLost(format!(
             "the continuation's stream ended {} with nothing in it",
             ending.name()
@@ -232,14 +227,19 @@ async fn streamed(
     }
 }
 
-/// Why a choice cannot be joined with anything.
-fn unmendable(choice: &Choice, limits: &Limits) -> String {
-    if choice.received > limits.reply_bytes {
+/// Why a choice cannot be joined with anything, where it cannot.
+fn hindrance(case: &Case<'_>, choice: &Choice) -> Option<String> {
+    let is_withdrawn = |call: &ToolCall| Some(call.name.as_str()) == case.withdrawn;
+    if choice.can_go_on() {
+        let call = choice.tool_calls.iter().find(|call| is_withdrawn(call))?;
+        return Some(format!("it calls {}, which is not offered any more", call.name));
+    }
+    Some(if choice.received > case.settings.limits.reply_bytes {
         "it is over [limits] reply_bytes".to_owned()
     } else if !choice.is_exact() {
         HALVED.to_owned()
     } else {
         "it has more in it than text and calls of functions, as a tool that the provider runs itself"
             .to_owned()
-    }
+    })
 }

@@ -88,6 +88,12 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
         return refused::refused(exchange, answer).await.map(Delivered::Passed);
     }
     if answer.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        if exchange.offers_reading() {
+            exchange.calls.watch.end(Ended::Failed);
+            return Err(Refusal::Reading(
+                "answers in a coding that cannot be searched for calls of endmark_read",
+            ));
+        }
         // It was asked for plain bytes; what cannot be read can still be passed.
         tracing::warn!(request = exchange.id, "the upstream compressed its answer: it passes unread");
         return Ok(Delivered::Passed(answer.map(|body| exchange.pass_unread(body, Ending::Clean))));

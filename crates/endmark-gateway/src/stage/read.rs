@@ -17,7 +17,7 @@ use crate::ledger::{CallEnd, Ended};
 use crate::rescue::Refusal;
 use crate::shaping::{READ_TOOL, read};
 use crate::stage::deliver::{Delivered, deliver};
-use crate::stage::observe::whole::{Observed, Seen, whole as observe};
+use crate::stage::observe::whole::{Seen, whole as observe};
 
 /// So often a model may read before it gives its reply; every time costs a call with the whole conversation.
 pub(crate) const MOST_ROUNDS: u32 = 4;
@@ -45,12 +45,13 @@ pub(crate) async fn whole(exchange: Box<Exchange>, answer: Response<AnyBody>) ->
             Seen::Read(replied) => replied,
             Seen::Unread(answer) => return Ok(Seen::Unread(answer)),
         };
-        let Some(turn) = wants_to_read(&replied) else {
+        if !calls_it(&replied.response.reply().choices) {
             // Who asks for the rest of this reply offers nothing that would have to be answered.
             replied.exchange.request = replied.exchange.request.withdrawing(&READ_TOOL);
             return Ok(Seen::Read(replied));
-        };
-        let exchange = answered(replied.exchange, &turn).await?;
+        }
+        let turn = replied.response.turn();
+        let exchange = answered(replied.exchange, turn.as_ref()).await?;
         observed = match deliver(exchange).await? {
             Delivered::Passed(answer) => return Ok(Seen::Unread(answer)),
             Delivered::Whole(exchange, answer) => observe(exchange, answer).await?,
@@ -61,11 +62,6 @@ pub(crate) async fn whole(exchange: Box<Exchange>, answer: Response<AnyBody>) ->
             }
         };
     }
-}
-
-/// What the model said, where it calls the tool that reads.
-fn wants_to_read(observed: &Observed) -> Option<Turn> {
-    if calls_it(&observed.response.reply().choices) { observed.response.turn() } else { None }
 }
 
 fn calls_it(choices: &[Choice]) -> bool {
@@ -95,21 +91,17 @@ pub(crate) async fn stream(
         let (head, body) = answer.into_parts();
         let spoken = spoken(&exchange, body).await?;
         let received = spoken.reader.received();
-        let turn = if calls_it(received.choices()) {
-            exchange.request.turn_in(&spoken.events, received)
-        } else {
-            None
-        };
-        let Some(turn) = turn else {
+        if !calls_it(received.choices()) {
             exchange.request = exchange.request.withdrawing(&READ_TOOL);
             return Ok(Begun::Stream(exchange, Response::from_parts(head, full(spoken.bytes))));
-        };
+        }
+        let turn = exchange.request.turn_in(&spoken.events, received);
         if let Some(call) = exchange.call.take() {
             call.read(Some(received.choices()));
             let (choices, usage) = (received.choices(), received.usage());
             call.settle(CallEnd::read(spoken.ending, choices, usage, received.model()));
         }
-        exchange = answered(exchange, &turn).await?;
+        exchange = answered(exchange, turn.as_ref()).await?;
         (exchange, answer) = match deliver(exchange).await? {
             Delivered::Passed(answer) => return Ok(Begun::Passed(answer)),
             Delivered::Streamed(exchange, answer) => (exchange, answer),
@@ -172,15 +164,20 @@ async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
 }
 
 /// The exchange whose request goes on from the answers to these calls.
-async fn answered(mut exchange: Box<Exchange>, turn: &Turn) -> Result<Box<Exchange>, Refusal> {
+async fn answered(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Result<Box<Exchange>, Refusal> {
     let watch = std::sync::Arc::clone(&exchange.calls.watch);
     let refuse = |why| {
         watch.end(Ended::Failed);
         Refusal::Reading(why)
     };
+    if exchange.is_closing {
+        return Err(refuse("calls endmark_read where no tool is offered any more"));
+    }
     if exchange.rounds_of_reading >= MOST_ROUNDS {
         return Err(refuse("calls endmark_read again and again"));
     }
+    let cannot_go_on = || refuse("calls endmark_read in a conversation that cannot go on");
+    let turn = turn.ok_or_else(cannot_go_on)?;
     if turn.calls().iter().any(|call| !call.can_be_answered) {
         return Err(refuse("calls endmark_read together with a tool whose result is no text"));
     }
@@ -199,7 +196,7 @@ async fn answered(mut exchange: Box<Exchange>, turn: &Turn) -> Result<Box<Exchan
         answers.push(answer);
     }
     let next = exchange.request.going_on(turn, &answers);
-    let next = next.ok_or_else(|| refuse("calls endmark_read in a conversation that cannot go on"))?;
+    let next = next.ok_or_else(cannot_go_on)?;
     exchange.request = if is_last { next.withdrawing(&READ_TOOL) } else { next };
     // What it would be condensed from does not have what was read.
     (exchange.may_condense, exchange.uncondensed) = (false, None);

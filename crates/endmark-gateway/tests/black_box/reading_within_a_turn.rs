@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use endmark_context::budget::{Period, Rule, Scope, Unit};
 use endmark_gateway::{BudgetSettings, Settings};
+use endmark_store::FinalStatus;
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Received, Reply, Request, Respond};
 
@@ -304,4 +305,63 @@ async fn a_call_to_read_is_held_in_the_budget() {
     let reply = ask(&endmark, Wire::Chat, body, false).await;
     assert_eq!((reply.status, endmark.calls()), (402, 1), "{}", reply.text());
     assert!(!reply.text().contains("endmark_read"), "{}", reply.text());
+}
+
+#[tokio::test]
+async fn a_reply_that_is_too_large_to_be_searched_for_calls_is_refused() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let endmark = Endmark::start_with(
+            move |received: &Received| {
+                let arguments = searching(received);
+                let long = "All of it. ".repeat(4_000);
+                wire.answer(&[Said::Text(&long), Said::Call("endmark_read", &arguments)], End::Calls, stream)
+            },
+            |settings| {
+                offers(settings);
+                settings.limits.reply_bytes = 20_000;
+            },
+        )
+        .await;
+        let reply = ask(&endmark, wire, conversation(wire, &log(), stream).to_string(), stream).await;
+        assert_eq!(reply.status, 502, "{wire:?}: {}", reply.text());
+        assert!(reply.text().contains("endmark_reads_on"), "{wire:?}: {}", reply.text());
+        assert!(!reply.text().contains("\"grep"), "{wire:?}: {}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn a_call_in_the_rest_of_a_reply_never_reaches_the_client() {
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let of = format!("{wire:?}, stream: {stream}");
+        let endmark = Endmark::start_with(
+            move |received: &Received| {
+                let begun = [Said::Text("Request 250 was served ")];
+                if is_offered(received) {
+                    return if stream {
+                        Answer::sse(wire.frames(&begun, None))
+                    } else {
+                        wire.answer(&begun, End::Limit, false)
+                    };
+                }
+                let said =
+                    [Said::Text("as usual, I think."), Said::Call("endmark_read", "{\"handle\":\"h\"}")];
+                wire.answer(&said, End::Calls, received.json()["stream"] == true || stream)
+            },
+            |settings| {
+                offers(settings);
+                settings.resume.mode = endmark_gateway::Mode::On;
+            },
+        )
+        .await;
+        let reply = ask(&endmark, wire, conversation(wire, &log(), stream).to_string(), stream).await;
+        assert!(endmark.calls() > 1, "{of}");
+        let text = reply.text();
+        assert!(text.contains("Request 250 was served "), "{of}: {text}");
+        let heard = wire.hear(&reply);
+        assert!(!text.contains("handle") && heard.calls.is_empty(), "{of}: {text}");
+        // It is not said to be whole.
+        let cuts = endmark.log(1).await;
+        assert!(cuts.iter().all(|cut| cut.final_status == FinalStatus::Exhausted), "{of}: {cuts:?}");
+        assert!(heard.stop.is_none_or(|stop| wire.word(End::Limit) == stop), "{of}: {text}");
+    }
 }

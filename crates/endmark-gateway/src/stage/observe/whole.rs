@@ -74,8 +74,8 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
     };
     let reply = response.reply();
     if !holding.grow(reply.entry_bytes()) {
-        tracing::warn!(request = exchange.id, "a reply passes unread: [limits] held_bytes is reached");
         settle(call, CallEnd::unread(Ending::OverCap));
+        passes(&exchange, "[limits] held_bytes is reached")?;
         exchange.calls.watch.end(Ended::Unread);
         return Ok(Seen::Unread(Response::from_parts(head, full(body))));
     }
@@ -85,6 +85,18 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
     }
     settle(call, ended(reply, &parts));
     Ok(Seen::Read(Box::new(Observed { exchange, head, body, response, parts, _holding: holding })))
+}
+
+/// Lets a reply pass unread, which is too large to be read.
+///
+/// # Errors
+/// [`Refusal::Reading`] where it may call a tool that its client does not know.
+fn passes(exchange: &Exchange, why: &'static str) -> Result<(), Refusal> {
+    if exchange.offers_reading() {
+        return Err(Refusal::Reading("says more than can be held to look for calls of endmark_read"));
+    }
+    tracing::warn!(request = exchange.id, why, "a reply passes unread");
+    Ok(())
 }
 
 /// The body of a reply, as far as it is kept.
@@ -113,7 +125,10 @@ async fn read(exchange: &mut Exchange, body: AnyBody) -> Result<Received, Refusa
             return Err(Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error });
         }
     };
-    tracing::warn!(request = exchange.id, why, "a reply passes unread");
+    if let Err(refusal) = passes(exchange, why) {
+        settle(exchange.call.take(), CallEnd::unread(Ending::OverCap));
+        return Err(refusal);
+    }
     Ok(Received::Unread(exchange.pass_unread(preceded(beginning, rest), Ending::OverCap)))
 }
 
