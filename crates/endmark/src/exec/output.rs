@@ -97,6 +97,11 @@ fn behind(value: &Value, why: &str) -> Option<Cut> {
     Some(Cut { pointer: pointer.to_owned(), original: None, message: why.to_owned() })
 }
 
+/// Whether text of an output stays marked as cut when all of it was read.
+pub(crate) fn marks_text(data: &Data, unended: Option<&str>) -> bool {
+    data.is_text && (unended.is_some() || data.cuts.iter().any(|cut| cut.original.is_none()))
+}
+
 /// Tells what was cut in the data: by the rules of the manifest, and by what is known of the capture (EN-3).
 pub(crate) fn disclose(data: &mut Data, rules: &FieldRules) {
     let mut warnings = rules.disclose(&mut data.value);
@@ -108,7 +113,12 @@ pub(crate) fn disclose(data: &mut Data, rules: &FieldRules) {
         let found = warnings.iter().position(|found| found.field.as_ref() == Some(&path));
         // What is known for certain takes the place of what was found by its looks.
         let found = found.map(|index| warnings.remove(index));
-        warnings.push(cut.mark(&mut data.value, path, found));
+        let warning = cut.mark(&mut data.value, path, found);
+        // What was capped has its warning, which tells of both.
+        match data.warnings.iter_mut().find(|known| is_known(&warning, known)) {
+            Some(known) => known.message = format!("{}; {}", known.message, warning.message),
+            None => warnings.push(warning),
+        }
     }
     data.warnings.extend(warnings);
 }

@@ -2,7 +2,8 @@
 
 use std::io::{Cursor, Read};
 
-use endmark_envelope::{FieldPath, Warning};
+use endmark_context::cap::LEAST_LIMIT;
+use endmark_envelope::{FieldPath, TRUNCATION_MARKER, Warning};
 use endmark_process::Ran;
 use endmark_store::Handle;
 
@@ -12,11 +13,14 @@ use crate::commands::cap::{Asked, Keeper, capped_and_kept, for_hook};
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use crate::exec::manifest::OutputKind;
-use crate::exec::output::{Data, within};
+use crate::exec::output::{Data, marks_text, within};
 use crate::input::Input;
 
 /// The code of a warning that an output is not capped although that was asked for.
 const NOT_CAPPED: &str = "NOT_CAPPED";
+
+/// What can be done about it: nothing else fails here than the copy of what does not fit into memory.
+const TO_DO: &str = "set TMPDIR to a folder with room for all of it, or pipe the command into `endmark cap`";
 
 /// What `--cap` asks for.
 pub(super) struct Capping {
@@ -53,7 +57,7 @@ impl Capping {
         match self.capped(data.clone(), ran, kind) {
             Ok(data) => data,
             Err(error) => {
-                let message = format!("the output is neither capped nor kept: {error}");
+                let message = format!("the output is neither capped nor kept: {error}; {TO_DO}");
                 data.warnings.push(Warning::notice(NOT_CAPPED, message));
                 data
             }
@@ -69,8 +73,12 @@ impl Capping {
             None => return Err(CommandError::Bug("there is no copy of the output".to_owned())),
         };
         let output = Input::new("the output".into(), source);
-        let (printed, handle) =
-            capped_and_kept(output, self.asked.clone(), FieldPath::data(), &mut self.keeper)?;
+        let mut asked = self.asked.clone();
+        if marks_text(&data, unended(ran)) {
+            // The mark behind it is within the limit, in any unit.
+            asked.limits.most = asked.limits.most.saturating_sub(TRUNCATION_MARKER.len()).max(LEAST_LIMIT);
+        }
+        let (printed, handle) = capped_and_kept(output, asked, FieldPath::data(), &mut self.keeper)?;
         if !printed.is_cut {
             return Ok(data);
         }

@@ -7,7 +7,7 @@ use endmark_text::detect::detect;
 use endmark_text::{CompleteError, Completed, Format, UnfinishedKind, Verdict, complete};
 use serde_json::Value;
 
-use super::lost::lost;
+use super::lost::{lost, with_infinite_as_text};
 use super::{Cut, Data, Fault, NO_OUTPUT, text};
 use endmark_process::Captured;
 
@@ -32,6 +32,12 @@ impl Shape {
     }
 
     fn parse(self, text: &str) -> Result<Value, serde_json::Error> {
+        self.parse_as_it_is(text).or_else(|error| {
+            with_infinite_as_text(text).map_or(Err(error), |text| self.parse_as_it_is(&text))
+        })
+    }
+
+    fn parse_as_it_is(self, text: &str) -> Result<Value, serde_json::Error> {
         match self {
             Self::One => serde_json::from_str(text),
             Self::Many => {

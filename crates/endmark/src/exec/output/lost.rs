@@ -1,10 +1,15 @@
-//! What of a JSON text its values cannot say: digits beyond 64 bits or beyond those of a floating-point number, and names that come twice in one object. (EN-2)
+//! What of a JSON text its values cannot say: digits beyond 64 bits or beyond those of a floating-point number, numbers that are
+//! larger than any, and names that come twice in one object. (EN-2)
+
+use std::ops::Range;
 
 use endmark_envelope::{FieldPath, Warning};
 use serde_json::Value;
 
 /// The code of a warning about numbers with more digits than are kept.
 const NUMBER_ROUNDED: &str = "NUMBER_ROUNDED";
+/// The code of a warning about numbers that are given as texts.
+const NUMBER_AS_TEXT: &str = "NUMBER_AS_TEXT";
 /// The code of a warning about names of which only the last value is kept.
 const DUPLICATE_NAMES: &str = "DUPLICATE_NAMES";
 /// How many digits tell every two floating-point numbers of 64 bits apart.
@@ -23,6 +28,15 @@ pub(super) fn lost(json: &str, value: &Value) -> Vec<Warning> {
         };
         of_data(NUMBER_ROUNDED, format!("{who} more digits than are kept; the first begins with {shown}"))
     });
+    let as_text = found.infinite.first().map(|first| {
+        let who = match found.infinite.len() {
+            1 => "one number is".to_owned(),
+            count => format!("{count} numbers are"),
+        };
+        let shown = &json[first.start..first.end.min(first.start + SHOWN_DIGITS)];
+        let message = format!("{who} larger than a floating-point number can be, and given as text; the first begins with {shown}");
+        Warning { field: Some(FieldPath::data()), ..Warning::notice(NUMBER_AS_TEXT, message) }
+    });
     let duplicates = found.names.saturating_sub(members(value));
     let duplicates = (duplicates > 0).then(|| {
         let who = match duplicates {
@@ -34,7 +48,24 @@ pub(super) fn lost(json: &str, value: &Value) -> Vec<Warning> {
             format!("{who} a name that comes again in the same object; the last one counts"),
         )
     });
-    rounded.into_iter().chain(duplicates).collect()
+    rounded.into_iter().chain(as_text).chain(duplicates).collect()
+}
+
+/// The same JSON text with texts for the numbers that are larger than any value can be, as databases write infinity; none
+/// where it has no such number.
+pub(super) fn with_infinite_as_text(json: &str) -> Option<String> {
+    let infinite = Tokens::of(json).infinite;
+    let mut text = String::with_capacity(json.len() + 2 * infinite.len());
+    let mut behind = 0;
+    for number in &infinite {
+        text.push_str(&json[behind..number.start]);
+        text.push('"');
+        text.push_str(&json[number.clone()]);
+        text.push('"');
+        behind = number.end;
+    }
+    text.push_str(&json[behind..]);
+    (!infinite.is_empty()).then_some(text)
 }
 
 /// A warning about something that is somewhere in the data.
@@ -59,12 +90,14 @@ fn members(value: &Value) -> u64 {
     count
 }
 
-/// What is counted in a JSON text, which was read before, so that it is known to be in order.
+/// What is counted in a JSON text; of one that is not in order it says nothing.
 #[derive(Debug, Default)]
 struct Tokens<'a> {
     /// Numbers of which not every digit is kept.
     large: u64,
     first_large: Option<&'a str>,
+    /// Where numbers stand that are larger than any value.
+    infinite: Vec<Range<usize>>,
     /// Names of members.
     names: u64,
 }
@@ -81,18 +114,20 @@ impl<'a> Tokens<'a> {
             } else {
                 // The sign is one byte.
                 let begin = at - usize::from(before.ends_with('-'));
-                rest = found.number(&rest[begin..]);
+                rest = found.number(&rest[begin..], json.len() - rest.len() + begin);
             }
         }
         found
     }
 
-    /// Looks at the number that the text begins with, and answers what follows it.
-    fn number(&mut self, text: &'a str) -> &'a str {
+    /// Looks at the number that the text begins with, which stands at this place, and answers what follows it.
+    fn number(&mut self, text: &'a str, place: usize) -> &'a str {
         let is_part = |character: char| character.is_ascii_digit() || "+-.eE".contains(character);
         let end = text.find(|character| !is_part(character)).unwrap_or(text.len());
         let (number, after) = text.split_at(end);
-        if is_rounded(number) {
+        if number.parse().is_ok_and(f64::is_infinite) {
+            self.infinite.push(place..place + end);
+        } else if is_rounded(number) {
             self.first_large = self.first_large.or(Some(number));
             self.large += 1;
         }

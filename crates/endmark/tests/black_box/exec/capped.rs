@@ -104,3 +104,33 @@ fn a_failure_stays_one_and_what_is_small_passes_as_it_is() {
     assert_eq!((&answer["ok"], &warning(&answer, "data.text")["handle"]), (&json!(true), &Value::Null));
     assert!(answer["warnings"].to_string().contains("NOT_KEPT"), "{answer}");
 }
+
+#[test]
+fn what_was_stopped_is_within_the_limit_and_has_one_warning() {
+    let place = place();
+    for (limit, most) in [("--max-chars", "2000"), ("--max-bytes", "2000"), ("--max-tokens", "500")] {
+        let answer = capped(&place, &[limit, most], &["sh", "-c", "seq 90000; kill -9 $$"]);
+        let text = answer["data"]["text"].as_str().unwrap();
+        assert!(text.ends_with("90000\n…[truncated]"), "{text}");
+        let counted = place.run_with_input(&["cap", "--no-store", limit, most], text);
+        assert_eq!(counted.output, text, "{limit}");
+        assert_eq!(answer["warnings"].as_array().unwrap().len(), 1, "{}", answer["warnings"]);
+        let cut = warning(&answer, "data.text");
+        assert!(cut["message"].as_str().unwrap().contains("made to end"), "{cut}");
+        assert!(cut["handle"].is_string() && cut["original_bytes"] == 528_894, "{cut}");
+    }
+}
+
+#[test]
+fn an_output_without_a_copy_is_not_capped_and_says_what_to_do() {
+    let place = place().with_variable("TMPDIR", "/nowhere");
+    let answer = checked(&place.run(&["exec", "--cap", "--max-chars", "2000", "--", "sh", "-c", LOG]));
+    let warnings = answer["warnings"].as_array().unwrap();
+    let found = warnings.iter().find(|warning| warning["code"] == "NOT_CAPPED").unwrap();
+    let message = found["message"].as_str().unwrap();
+    assert!(message.contains("set TMPDIR to a folder") && message.contains("endmark cap"), "{message}");
+    assert!(answer["data"]["text"].as_str().unwrap().starts_with("1 all is well here\n"));
+    // What fits into memory needs none.
+    let small = capped(&place, &["--max-chars", "2000"], &["seq", "9000"]);
+    assert!(!small["warnings"].to_string().contains("NOT_CAPPED"), "{small}");
+}

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{documented, error, exec_known, exec_with, place, warning};
+use super::{documented, error, exec, exec_known, exec_with, place, place_with, warning};
 use crate::run::Place;
 
 fn git(place: &Place, arguments: &[&str]) {
@@ -189,4 +189,20 @@ fn a_command_that_nobody_knows_has_the_defaults() {
     assert_eq!(exec_known(&place, &["printf", "{\"a\": 1}"], "")["data"], json!({"a": 1}));
     // What is for `git log` is for no other command of git.
     assert_ne!(error(&exec_known(&place, &["git", "no-such-command"], "")).0, "wrong_command");
+}
+
+#[test]
+fn what_a_database_writes_for_infinity_is_data_all_the_same() {
+    let place = place_with("[output]\nkind = \"json\"\n");
+    let rows = r#"[{"id":1,"x":1e999},{"id":2,"x":-1E+400,"y":0.5}]"#;
+    for answer in [exec_known(&place, &["printf", "%s", rows], ""), exec(&place, &["printf", "%s", rows])] {
+        let expected = json!([{"id": 1, "x": "1e999"}, {"id": 2, "x": "-1E+400", "y": 0.5}]);
+        assert_eq!((&answer["ok"], &answer["data"]), (&json!(true), &expected));
+        let warning = warning(&answer, "data");
+        assert_eq!(
+            (&warning["code"], &answer["meta"]["truncated"]),
+            (&json!("NUMBER_AS_TEXT"), &json!(false))
+        );
+        assert!(warning["message"].as_str().unwrap().starts_with("2 numbers are"), "{warning}");
+    }
 }
