@@ -8,8 +8,10 @@ mod class;
 mod normal;
 mod runs;
 mod stream;
+mod tally;
 mod vocabulary;
 
+use tally::Tally;
 use vocabulary::Vocabulary;
 
 /// A generation of Claude's tokenizer.
@@ -49,14 +51,18 @@ impl Generation {
 
 /// Tokens of a text as a single message has them, without the message's frame.
 pub(super) fn tokens(text: &str, generation: Generation) -> u64 {
-    let vocabulary = generation.vocabulary();
     let normal = normal::normalised(text, generation.folds_quotes());
     let body = normal.trim_end_matches('\n');
     // What frames a message begins with two newlines, into which those at its end can reach.
     let newlines = normal.len() - body.len();
-    let tail = if newlines == 0 { 0 } else { vocabulary.tokens(&"\n".repeat(newlines + 2)) - 1 };
-    let stream = stream::marked(body, generation, text.starts_with(' '));
-    vocabulary.tokens(&stream) + tail
+    let tail = if newlines == 0 { 0 } else { of_newlines(newlines + 2, generation) - 1 };
+    stream::tokens(body, generation, text.starts_with(' ')) + tail
+}
+
+fn of_newlines(count: usize, generation: Generation) -> u64 {
+    let mut tally = Tally::new(generation.vocabulary());
+    tally.add(&"\n".repeat(count));
+    tally.tokens()
 }
 
 #[cfg(test)]

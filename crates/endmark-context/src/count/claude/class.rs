@@ -44,6 +44,11 @@ pub(super) enum Class {
     StrayMark,
 }
 
+/// Whether a character that stands in a text is one of ours.
+pub(super) fn is_taken(c: char) -> bool {
+    MARKS.contains(&c)
+}
+
 /// A character of the text in the place of one of ours.
 pub(super) fn escaped(c: char) -> char {
     let place = MARKS.iter().position(|mark| *mark == c);

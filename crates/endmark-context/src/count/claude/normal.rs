@@ -1,16 +1,20 @@
 //! What of a text the tokenizer does not see.
 
+use std::borrow::Cow;
+
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Thai SARA AM in two characters, which is read as the one.
 const THAI_AM_IN_TWO: &str = "\u{e4d}\u{e32}";
+const THAI_NIKHAHIT: char = '\u{e4d}';
 const THAI_AM: &str = "\u{e33}";
 
 /// The text in Unicode's composed form, without control and private characters, with one kind of space.
-pub(super) fn normalised(text: &str, folds_quotes: bool) -> String {
-    let composed: String = text.nfc().filter(|c| !is_dropped_control(*c)).collect();
-    let composed =
-        if composed.contains(THAI_AM_IN_TWO) { composed.replace(THAI_AM_IN_TWO, THAI_AM) } else { composed };
+pub(super) fn normalised(text: &str, folds_quotes: bool) -> Cow<'_, str> {
+    // Most texts are mostly this.
+    if text.bytes().all(|byte| matches!(byte, b'\t' | b'\n' | b' '..=b'~')) {
+        return Cow::Borrowed(text);
+    }
     let read = |c: char| match c {
         '\u{e000}'..='\u{f8ff}' => None,
         '\0'
@@ -25,7 +29,12 @@ pub(super) fn normalised(text: &str, folds_quotes: bool) -> String {
         '\u{201c}' | '\u{201d}' if folds_quotes => Some('"'),
         other => Some(other),
     };
-    composed.chars().filter_map(read).collect()
+    let composed = text.nfc().filter(|c| !is_dropped_control(*c));
+    // What is dropped may stand between the two.
+    if !text.contains(THAI_NIKHAHIT) {
+        return composed.filter_map(read).collect();
+    }
+    composed.collect::<String>().replace(THAI_AM_IN_TWO, THAI_AM).chars().filter_map(read).collect()
 }
 
 /// All controls but tab, newline and the null character, which is a space.

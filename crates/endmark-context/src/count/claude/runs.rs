@@ -13,47 +13,63 @@ enum Kind {
     Letter,
 }
 
-/// The longest runs of one class, in their order.
-pub(super) fn runs(text: &str) -> Vec<Run<'_>> {
-    let mut runs = Vec::new();
-    let (mut from, mut current) = (0, None);
-    for (at, c) in text.char_indices() {
-        let own = class(c);
-        let is_stray = own == Class::Word && is_stray(c);
-        let next = match current {
-            Some(Class::Word) => own,
-            _ if is_stray => Class::StrayMark,
-            _ => own,
-        };
-        if let Some(before) = current.filter(|before| *before != next) {
-            push(&mut runs, before, &text[from..at]);
-            from = at;
-        }
-        current = Some(next);
-    }
-    if let Some(last) = current {
-        push(&mut runs, last, &text[from..]);
-    }
-    runs
+/// The longest runs of one class, in their order; hard ones in their parts.
+pub(super) struct Runs<'a> {
+    text: &'a str,
+    /// The class of the run that ended last.
+    last: Option<Class>,
+    /// What is left of a hard run.
+    hard: &'a str,
 }
 
-/// Adds a run; a hard one in its parts.
-fn push<'a>(runs: &mut Vec<Run<'a>>, class: Class, run: &'a str) {
-    if class != Class::Hard {
-        runs.push((class, run));
-        return;
+impl<'a> Runs<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Self { text, last: None, hard: "" }
     }
-    let (mut from, mut current) = (0, None);
-    for (at, c) in run.char_indices() {
-        let kind = kind(c);
+
+    /// The next part of a hard run.
+    fn part(&mut self) -> Option<Run<'a>> {
+        let own = kind(self.hard.chars().next()?);
         // A selector rides what it selects a variation of.
-        if current.is_some_and(|before| before != kind && !is_selector(c)) {
-            runs.push((class, &run[from..at]));
-            (from, current) = (at, Some(kind));
-        }
-        current = current.or(Some(kind));
+        let end = self.hard.char_indices().find(|(at, c)| *at > 0 && kind(*c) != own && !is_selector(*c));
+        let (part, rest) = self.hard.split_at(end.map_or(self.hard.len(), |(at, _)| at));
+        self.hard = rest;
+        Some((Class::Hard, part))
     }
-    runs.push((class, &run[from..]));
+}
+
+impl<'a> Iterator for Runs<'a> {
+    type Item = Run<'a>;
+
+    fn next(&mut self) -> Option<Run<'a>> {
+        if let Some(part) = self.part() {
+            return Some(part);
+        }
+        let mut current = self.last;
+        let mut own = None;
+        let mut end = self.text.len();
+        for (at, c) in self.text.char_indices() {
+            let next = class_behind(current, c);
+            if own.is_some_and(|own| own != next) {
+                end = at;
+                break;
+            }
+            (own, current) = (Some(next), Some(next));
+        }
+        let (run, rest) = self.text.split_at(end);
+        (self.text, self.last) = (rest, own);
+        if own? == Class::Hard {
+            self.hard = run;
+            return self.part();
+        }
+        Some((own?, run))
+    }
+}
+
+/// The class of a character behind one of another.
+fn class_behind(before: Option<Class>, c: char) -> Class {
+    let own = class(c);
+    if own == Class::Word && before != Some(Class::Word) && is_stray(c) { Class::StrayMark } else { own }
 }
 
 fn kind(c: char) -> Kind {

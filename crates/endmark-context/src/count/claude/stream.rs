@@ -1,51 +1,74 @@
-//! The stream that is tiled: runs with their word boundaries and capitals as characters of their own.
+//! The stream that is tiled: runs with their word boundaries and capitals as characters of their own. It is counted while it
+//! is written, and never there as a whole.
+
+use std::borrow::Cow;
 
 use super::Generation;
 use super::class::{
     BEGIN, CAPITAL, CAPITALS, Class, END, escaped, is_border_digit, is_caseless_letter, is_its_own_lower,
-    is_like_punctuation, is_lower, is_of_digits, is_selector, is_upper, lower,
+    is_like_punctuation, is_lower, is_of_digits, is_selector, is_taken, is_upper, lower,
 };
-use super::runs::{Run, runs};
+use super::runs::{Run, Runs};
+use super::tally::Tally;
 
 /// What an apostrophe binds to the word before it.
 const CONTRACTIONS: [&str; 7] = ["s", "t", "d", "m", "ll", "re", "ve"];
 
-/// The stream of a normalised text without newlines at its end. `begins_with_space` says whether the text did so before it
-/// was normalised.
-pub(super) fn marked(text: &str, generation: Generation, begins_with_space: bool) -> String {
+/// Bytes of the stream that are written before they are counted.
+const COUNTED_AT_ONCE: usize = 4 << 10;
+
+/// Counts the stream of a normalised text without newlines at its end. `begins_with_space` says whether the text did so before
+/// it was normalised.
+pub(super) fn tokens(text: &str, generation: Generation, begins_with_space: bool) -> u64 {
     let frames = generation.frame_ends_in_boundary();
-    let text: String = text.chars().map(escaped).collect();
+    let text =
+        if text.contains(is_taken) { text.chars().map(escaped).collect() } else { Cow::Borrowed(text) };
     // A boundary stands for one space.
     let is_absorbed = frames && begins_with_space && text.starts_with(' ') && !text.starts_with("  ");
     let text = if is_absorbed { &text[1..] } else { &*text };
-    let runs = runs(text);
-    let mut stream =
-        Stream { runs: &runs, frames, least_capitals: generation.least_capitals(), out: String::new() };
+    let mut runs = Runs::new(text);
+    let mut stream = Stream {
+        before: [None; 2],
+        own: runs.next(),
+        next: runs.next(),
+        frames,
+        least_capitals: generation.least_capitals(),
+        out: String::new(),
+        ends: [0; 2],
+        tally: Tally::new(generation.vocabulary()),
+    };
     if frames && !stream.first_has_boundary() {
-        stream.out.push(if stream.opens_word(0) { ' ' } else { BEGIN });
+        stream.out.push(if stream.opens_word() { ' ' } else { BEGIN });
     }
-    for at in 0..runs.len() {
-        stream.write(at);
+    while let Some(own) = stream.own {
+        stream.write(own);
+        stream.count_settled();
+        stream.before = [stream.before[1], stream.own];
+        (stream.own, stream.next) = (stream.next, runs.next());
     }
-    stream.out
+    stream.tally.add(&stream.out);
+    stream.tally.tokens()
 }
 
 struct Stream<'a> {
-    runs: &'a [Run<'a>],
+    /// The two runs before the one that is written.
+    before: [Option<Run<'a>>; 2],
+    own: Option<Run<'a>>,
+    next: Option<Run<'a>>,
     frames: bool,
     least_capitals: Option<usize>,
+    /// What is written and not counted yet.
     out: String,
+    /// Where the last two words end in it.
+    ends: [usize; 2],
+    tally: Tally,
 }
 
 impl Stream<'_> {
-    fn run(&self, at: usize) -> Option<Run<'_>> {
-        self.runs.get(at).copied()
-    }
-
     /// Whether the boundary at the end of the frame is the first run's own.
     fn first_has_boundary(&self) -> bool {
-        let Some((class, body)) = self.run(0) else { return false };
-        if self.opens_word(0) {
+        let Some((class, body)) = self.own else { return false };
+        if self.opens_word() {
             return false;
         }
         match class {
@@ -57,19 +80,18 @@ impl Stream<'_> {
         }
     }
 
-    /// Whether a run is an apostrophe that opens the word behind it.
-    fn opens_word(&self, at: usize) -> bool {
-        self.run(at).is_some_and(|(_, body)| body == "'")
-            && self.run(at + 1).is_some_and(|(class, _)| matches!(class, Class::Word | Class::StrayMark))
+    /// Whether it is an apostrophe that opens the word behind it.
+    fn opens_word(&self) -> bool {
+        self.own.is_some_and(|(_, body)| body == "'")
+            && self.next.is_some_and(|(class, _)| matches!(class, Class::Word | Class::StrayMark))
     }
 
     /// Whether a word is what an apostrophe binds to the word before it.
-    fn is_contraction(&self, at: usize) -> bool {
-        let Some((_, body)) = self.run(at).filter(|_| at > 0) else { return false };
-        if !CONTRACTIONS.contains(&body) || self.run(at - 1) != Some((Class::Punctuation, "'")) {
+    fn is_contraction(&self, word: &str) -> bool {
+        let [before, apostrophe] = self.before;
+        if !CONTRACTIONS.contains(&word) || apostrophe != Some((Class::Punctuation, "'")) {
             return false;
         }
-        let before = at.checked_sub(2).and_then(|before| self.run(before));
         before.is_none_or(|(class, body)| {
             let ends_in_border_digit = || {
                 matches!(class, Class::Digit | Class::Hard)
@@ -80,41 +102,35 @@ impl Stream<'_> {
         })
     }
 
-    /// Whether a run begins behind a space, or at the frame's boundary.
-    fn is_behind_space(&self, at: usize) -> bool {
-        match at.checked_sub(1) {
-            None => self.frames,
-            Some(before) => {
-                self.run(before).is_some_and(|(class, body)| class == Class::Space && body.ends_with(' '))
-            }
-        }
+    /// Whether it begins behind a space, or at the frame's boundary.
+    fn is_behind_space(&self) -> bool {
+        self.before[1].map_or(self.frames, |(class, body)| class == Class::Space && body.ends_with(' '))
     }
 
-    /// Whether a run ends before a single space.
-    fn is_before_space(&self, at: usize) -> bool {
-        self.run(at + 1).is_some_and(|(class, body)| {
+    /// Whether it ends before a single space.
+    fn is_before_space(&self) -> bool {
+        self.next.is_some_and(|(class, body)| {
             class == Class::Space && body.starts_with(' ') && !body.starts_with("  ")
         })
     }
 
     /// Writes a run with its boundaries.
-    fn write(&mut self, at: usize) {
-        let Some(&(class, body)) = self.runs.get(at) else { return };
+    fn write(&mut self, (class, body): Run<'_>) {
         match class {
             Class::Word => {
-                let is_fused = at > 0 && self.run(at - 1).is_some_and(|(class, _)| class == Class::StrayMark);
+                let is_fused = self.before[1].is_some_and(|(class, _)| class == Class::StrayMark);
                 let (mark, word) =
                     if is_fused { (None, body.to_owned()) } else { cased(body, self.least_capitals) };
-                let begins = !is_fused && !self.is_contraction(at);
+                let begins = !is_fused && !self.is_contraction(body);
                 self.open(mark, begins);
                 self.out.push_str(&word);
-                self.out.push(END);
+                self.close();
             }
             Class::StrayMark => {
                 self.open(None, true);
                 self.out.push_str(body);
-                if self.run(at + 1).is_none_or(|(class, _)| class != Class::Word) {
-                    self.out.push(END);
+                if self.next.is_none_or(|(class, _)| class != Class::Word) {
+                    self.close();
                 }
             }
             Class::Punctuation | Class::Hard
@@ -122,24 +138,41 @@ impl Stream<'_> {
             {
                 let is_punctuation = class == Class::Punctuation;
                 let begins =
-                    self.is_behind_space(at) && !self.opens_word(at) && (is_punctuation || takes_begin(body));
-                let ends = self.is_before_space(at) && (is_punctuation || takes_end(body));
+                    self.is_behind_space() && !self.opens_word() && (is_punctuation || takes_begin(body));
+                let ends = self.is_before_space() && (is_punctuation || takes_end(body));
                 self.bordered(body, begins, ends);
             }
             Class::Digit | Class::Hard if is_of_digits(body) => {
-                let begins = body.chars().next().is_some_and(is_border_digit) && self.is_behind_space(at);
-                let ends = body.chars().next_back().is_some_and(is_border_digit) && self.is_before_space(at);
+                let begins = body.chars().next().is_some_and(is_border_digit) && self.is_behind_space();
+                let ends = body.chars().next_back().is_some_and(is_border_digit) && self.is_before_space();
                 self.bordered(body, begins, ends);
             }
             Class::Digit | Class::Punctuation | Class::Hard | Class::Space => self.out.push_str(body),
         }
     }
 
+    /// Writes the end of a word.
+    fn close(&mut self) {
+        self.out.push(END);
+        self.ends = [self.ends[1], self.out.len()];
+    }
+
+    /// Counts what is written up to the last word but one: a beginning can still change what stands behind that.
+    fn count_settled(&mut self) {
+        let [settled, last] = self.ends;
+        if settled < COUNTED_AT_ONCE {
+            return;
+        }
+        self.tally.add(&self.out[..settled]);
+        self.out.drain(..settled);
+        self.ends = [0, last - settled];
+    }
+
     fn bordered(&mut self, body: &str, begins: bool, ends: bool) {
         self.open(None, begins);
         self.out.push_str(body);
         if ends {
-            self.out.push(END);
+            self.close();
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Vocabulary {
     root: [u32; ROOT_LETTERS],
     /// Beginnings of characters in UTF-8 that are one token.
     byte_prefixes: HashSet<Vec<u8>>,
+    /// More letters than any piece has; a power of two.
+    ring: usize,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -46,9 +48,10 @@ impl Vocabulary {
         let mut sections = file.split("\n\n").skip(1);
         let pieces = sections.next().unwrap_or_default().lines().map(unescaped);
         let mut children: Vec<HashMap<char, u32>> = vec![HashMap::new()];
-        let mut is_piece = vec![false];
+        let (mut is_piece, mut ring) = (vec![false], 2);
         for piece in pieces {
             let mut node = 0;
+            ring = ring.max((piece.chars().count() + 1).next_power_of_two());
             for c in piece.chars() {
                 let next = u32::try_from(children.len()).unwrap_or(u32::MAX);
                 let found = children.get_mut(node).map_or(0, |of| *of.entry(c).or_insert(next));
@@ -81,7 +84,7 @@ impl Vocabulary {
             digits.filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
         };
         let byte_prefixes = sections.next().unwrap_or_default().lines().map(bytes).collect();
-        Self { nodes, edges, root, byte_prefixes }
+        Self { nodes, edges, root, byte_prefixes, ring }
     }
 
     /// The node that a letter leads to; 0 where none does, since nothing leads back to the root.
@@ -101,28 +104,32 @@ impl Vocabulary {
         self.nodes.get(node as usize).is_some_and(|node| node.is_piece)
     }
 
-    /// The fewest tokens that make up a stream.
-    pub(super) fn tokens(&self, stream: &str) -> u64 {
-        let letters: Vec<char> = stream.chars().collect();
-        let mut fewest = vec![u64::MAX; letters.len() + 1];
-        fewest[0] = 0;
-        for from in 0..letters.len() {
-            let so_far = fewest[from];
-            let alone = self.step(0, letters[from]);
-            let cost = if self.is_piece(alone) { 1 } else { self.alone(letters[from]) };
-            fewest[from + 1] = fewest[from + 1].min(so_far + cost);
-            let mut node = alone;
-            for (at, c) in letters.iter().enumerate().skip(from + 1) {
+    /// Room for the numbers that are known ahead of a place: as far as the longest piece reaches.
+    pub(super) fn ring(&self) -> Vec<u64> {
+        vec![u64::MAX; self.ring]
+    }
+
+    /// The fewest tokens that make up a stretch of a stream. `fewest` is a [`ring`](Self::ring), and left as it was.
+    pub(super) fn tokens(&self, stretch: &str, fewest: &mut [u64]) -> u64 {
+        let last = fewest.len() - 1;
+        let mut so_far = 0;
+        for (at, (from, c)) in stretch.char_indices().enumerate() {
+            let mut reach = |to: usize, tokens: u64| fewest[to & last] = fewest[to & last].min(tokens);
+            let mut node = self.step(0, c);
+            reach(at + 1, so_far + if self.is_piece(node) { 1 } else { self.alone(c) });
+            let behind = stretch.get(from + c.len_utf8()..).unwrap_or_default();
+            for (to, c) in behind.chars().enumerate() {
                 if node == 0 {
                     break;
                 }
-                node = self.step(node, *c);
+                node = self.step(node, c);
                 if self.is_piece(node) {
-                    fewest[at + 1] = fewest[at + 1].min(so_far + 1);
+                    reach(at + 2 + to, so_far + 1);
                 }
             }
+            so_far = std::mem::replace(&mut fewest[(at + 1) & last], u64::MAX);
         }
-        fewest.last().copied().unwrap_or(0)
+        so_far
     }
 
     /// Tokens of a character that is no piece: one of our own marks is one, others are the fewest pieces of their bytes.
@@ -163,4 +170,23 @@ fn unescaped(line: &str) -> String {
         });
     }
     piece
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::class::{BEGIN, CAPITAL, CAPITALS, END};
+    use super::*;
+
+    /// What a stream is counted in stretches by.
+    #[test]
+    fn no_piece_goes_on_behind_a_word_or_holds_a_beginning_that_it_does_not_begin_with() {
+        for file in [THREE, FOUR_SEVEN] {
+            for piece in file.split("\n\n").nth(1).unwrap().lines().map(unescaped) {
+                let word = piece.strip_suffix(END).unwrap_or(&piece);
+                let word = word.strip_prefix([CAPITAL, CAPITALS]).unwrap_or(word);
+                let word = word.strip_prefix(BEGIN).unwrap_or(word);
+                assert!(!word.contains([END, BEGIN, CAPITAL, CAPITALS]), "{piece:?}");
+            }
+        }
+    }
 }

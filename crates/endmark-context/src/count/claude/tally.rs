@@ -1,0 +1,56 @@
+//! The tokens of a stream, counted while it is written.
+
+use std::collections::HashMap;
+
+use super::class::{BEGIN, CAPITAL, CAPITALS, END};
+use super::vocabulary::Vocabulary;
+
+/// Stretches that are remembered: a text has few words, each of them often.
+const MAX_KNOWN: usize = 1 << 15;
+/// The longest of them, in bytes.
+const MAX_KNOWN_BYTES: usize = 48;
+
+/// A count that grows with its stream. No piece of a vocabulary goes on behind the end of a word, and what holds the beginning
+/// of one begins with it: the fewest pieces of the stretches in between are those of the whole stream.
+pub(super) struct Tally {
+    vocabulary: &'static Vocabulary,
+    known: HashMap<Box<str>, u64>,
+    /// Room for the numbers of one stretch.
+    fewest: Vec<u64>,
+    tokens: u64,
+}
+
+impl Tally {
+    pub(super) fn new(vocabulary: &'static Vocabulary) -> Self {
+        Self { vocabulary, known: HashMap::new(), fewest: vocabulary.ring(), tokens: 0 }
+    }
+
+    /// Adds a part of the stream, which ends with a word or is the last.
+    pub(super) fn add(&mut self, stream: &str) {
+        for part in stream.split_inclusive(END) {
+            let word = part.find([BEGIN, CAPITAL, CAPITALS]).unwrap_or(0);
+            let (before, word) = part.split_at(word);
+            self.tokens += self.of(before) + self.of(word);
+        }
+    }
+
+    /// The tokens of all that was added.
+    pub(super) fn tokens(self) -> u64 {
+        self.tokens
+    }
+
+    fn of(&mut self, stretch: &str) -> u64 {
+        if stretch.len() > MAX_KNOWN_BYTES {
+            return self.vocabulary.tokens(stretch, &mut self.fewest);
+        }
+        if let Some(tokens) = self.known.get(stretch) {
+            return *tokens;
+        }
+        let tokens = self.vocabulary.tokens(stretch, &mut self.fewest);
+        if self.known.len() >= MAX_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(stretch.into(), tokens);
+        tokens
+    }
+}
