@@ -3,9 +3,12 @@
 use super::LineRange;
 use crate::vocabulary::list_of;
 
+/// Behind so many signs no lines are looked for.
+const MOST_SIGNS: usize = 256;
+
 /// The first lines that a text names behind a sign or a word for them: `:41-58`, `#L41-L58`, ` (line 41)`, ` lines 41 to 58`.
 pub(super) fn lines_in(text: &str) -> Option<LineRange> {
-    let signs = text.char_indices().filter(|(_, sign)| !sign.is_alphanumeric());
+    let signs = text.char_indices().filter(|(_, sign)| !sign.is_alphanumeric()).take(MOST_SIGNS);
     let behind =
         signs.map(|(at, sign)| (sign, text[at + sign.len_utf8()..].trim_start_matches([' ', '[', '('])));
     let named = behind.chain([(' ', text)]).find_map(|(sign, rest)| {
@@ -33,14 +36,17 @@ fn range(text: &str) -> Option<(LineRange, &str)> {
     Some((LineRange::new(start, start)?, rest))
 }
 
-/// What stands behind the word for lines.
+/// What stands behind the word for lines, or two of them: `around line 12`.
 fn without_word(text: &str) -> Option<&str> {
+    let behind = without_one_word(text)?;
+    Some(without_one_word(behind).unwrap_or(behind))
+}
+
+fn without_one_word(text: &str) -> Option<&str> {
     let letters = text.find(|sign: char| !sign.is_alphabetic())?;
     let (word, rest) = text.split_at(letters);
     list_of("around", &word.to_lowercase()).filter(|list| *list == "lines")?;
-    let rest = rest.trim_start_matches(['.', ':', ' ', '#', '~', '-']);
-    // `around line 12`
-    Some(without_word(rest).unwrap_or(rest))
+    Some(rest.trim_start_matches(['.', ':', ' ', '#', '~', '-']))
 }
 
 /// A number that may have the `L` of a link to a line, and its column behind it: `L12C5`.

@@ -34,17 +34,19 @@ pub(super) fn file_in(text: &str) -> Option<(String, &str, &str)> {
     (!file.is_empty()).then(|| (file.to_owned(), &text[..begins], behind))
 }
 
-/// How much of a word is the path of a file: what is said of the file stands behind it, as in `a.rs:41` and `a.rs#login`.
+/// How much of a word is the path of a file: what is said of the file stands behind it, as in `a.rs:41` and `a.rs#login`, or
+/// around it: `login(X.java:120)`.
 fn file_length(word: &str) -> Option<usize> {
+    let call =
+        word.split_once('(').filter(|(before, _)| !before.is_empty() && !before.ends_with(['/', '\\']));
+    let inner = call.and_then(|(before, inner)| Some(before.len() + 1 + length_of_file(inner)?));
+    inner.or_else(|| length_of_file(word))
+}
+
+fn length_of_file(word: &str) -> Option<usize> {
     let begins = word.rfind(['/', '\\']).map_or(0, |at| at + 1);
     let name = &word[begins..];
     let first = name.chars().next().map_or(0, char::len_utf8);
-    // `login(X.java:120)`
-    if let Some((before, inner)) = name.split_once('(').filter(|(before, _)| !before.is_empty())
-        && let Some(length) = file_length(inner)
-    {
-        return Some(begins + before.len() + 1 + length);
-    }
     let length = name[first..].find([':', '#', '?', '(', '[', '`', '"', '\'', ']', '>']);
     let name = &name[..length.map_or(name.len(), |length| first + length)];
     let name = name.trim_end_matches(['.', '*', ')']);

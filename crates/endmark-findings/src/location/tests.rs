@@ -120,3 +120,11 @@ fn words_beside_lines_are_told_from_lines() {
         assert_eq!(Location::read(text).unwrap().says_more_than_places(), expected, "{text}");
     }
 }
+
+/// Whatever repeats, it is read in time that grows with the text, and on a small stack.
+#[test]
+fn odd_texts_are_read() {
+    for text in ["line ", "a(", "(", "a.rs:1 ", "](", "in ", "/", "(1,", "a.rs(b.rs("] {
+        assert!(Location::read(&text.repeat(20_000)).is_some());
+    }
+}

@@ -4,6 +4,9 @@ use crate::location::names_file;
 use crate::vocabulary::list_of;
 use crate::{Cwe, Finding, Location, Place, Position};
 
+/// More of a text is not looked at, in characters.
+const LONGEST: usize = 2_000;
+
 /// A weakness, or how bad something in a file is.
 #[derive(Debug)]
 pub(super) struct Sign {
@@ -16,6 +19,7 @@ pub(super) struct Sign {
 impl Sign {
     /// What a line says; none if that may as well be about anything.
     pub(super) fn of(text: &str, position: Position) -> Option<Self> {
+        let text = text.char_indices().nth(LONGEST).map_or(text, |(at, _)| &text[..at]);
         let cwe = Cwe::named_in(text);
         let mut words = text.split(|sign: char| !sign.is_alphanumeric()).map(str::to_lowercase);
         let is_severity = |word: String| list_of("severity", &word).is_some_and(|list| list != "info");
