@@ -135,8 +135,12 @@ fn is_symbol_letter(c: char) -> bool {
 /// The class of a character by itself.
 pub(super) fn class(c: char) -> Class {
     // Most texts are mostly this.
-    if c.is_ascii_alphabetic() {
-        return Class::Word;
+    match c {
+        'a'..='z' | 'A'..='Z' => return Class::Word,
+        ' ' | '\t' | '\n' => return Class::Space,
+        '0'..='9' => return Class::Digit,
+        _ if c.is_ascii_punctuation() => return Class::Punctuation,
+        _ => {}
     }
     let category = category(c);
     let is_decimal = category == Category::DecimalNumber;
@@ -144,13 +148,13 @@ pub(super) fn class(c: char) -> Class {
         matches!(category, Category::SpaceSeparator | Category::LineSeparator | Category::ParagraphSeparator);
     if is_new_cased(c) {
         Class::Word
-    } else if is_space || matches!(c, '\t' | '\n') {
+    } else if is_space {
         Class::Space
     } else if is_symbol_letter(c) {
         Class::Word
-    } else if is_decimal && (c.is_ascii() || matches!(c, '\u{660}'..='\u{669}' | '\u{6f0}'..='\u{6f9}')) {
+    } else if is_decimal && matches!(c, '\u{660}'..='\u{669}' | '\u{6f0}'..='\u{6f9}') {
         Class::Digit
-    } else if (c.is_ascii() && is_punctuation_or_symbol(category)) || PUNCTUATION_LIKE.contains(&c) {
+    } else if PUNCTUATION_LIKE.contains(&c) {
         Class::Punctuation
     } else if is_selector(c) {
         Class::Hard
@@ -171,7 +175,7 @@ pub(super) fn is_separator(c: char) -> bool {
 /// A mark that, with nothing before it to combine with, opens a word.
 pub(super) fn is_stray(c: char) -> bool {
     let is_syriac_vowel = matches!(c, '\u{711}' | '\u{730}'..='\u{73f}');
-    !is_syriac_vowel && canonical_combining_class(c) != 0 && !is_separator(c)
+    !c.is_ascii() && !is_syriac_vowel && canonical_combining_class(c) != 0 && !is_separator(c)
 }
 
 /// Whether a hard character takes borders as punctuation does.

@@ -9,12 +9,28 @@ const THAI_AM_IN_TWO: &str = "\u{e4d}\u{e32}";
 const THAI_NIKHAHIT: char = '\u{e4d}';
 const THAI_AM: &str = "\u{e33}";
 
-/// The text in Unicode's composed form, without control and private characters, with one kind of space.
+/// The text in Unicode's composed form, without control and private characters, with one kind of space. No character reaches
+/// over a newline, and most lines are as they should be.
 pub(super) fn normalised(text: &str, folds_quotes: bool) -> Cow<'_, str> {
-    // Most texts are mostly this.
-    if text.bytes().all(|byte| matches!(byte, b'\t' | b'\n' | b' '..=b'~')) {
+    if is_normal(text) {
         return Cow::Borrowed(text);
     }
+    let mut normal = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        if is_normal(line) {
+            normal.push_str(line);
+        } else {
+            normalise(line, folds_quotes, &mut normal);
+        }
+    }
+    Cow::Owned(normal)
+}
+
+fn is_normal(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'\t' | b'\n' | b' '..=b'~'))
+}
+
+fn normalise(line: &str, folds_quotes: bool, into: &mut String) {
     let read = |c: char| match c {
         '\u{e000}'..='\u{f8ff}' => None,
         '\0'
@@ -29,12 +45,14 @@ pub(super) fn normalised(text: &str, folds_quotes: bool) -> Cow<'_, str> {
         '\u{201c}' | '\u{201d}' if folds_quotes => Some('"'),
         other => Some(other),
     };
-    let composed = text.nfc().filter(|c| !is_dropped_control(*c));
+    let composed = line.nfc().filter(|c| !is_dropped_control(*c));
     // What is dropped may stand between the two.
-    if !text.contains(THAI_NIKHAHIT) {
-        return composed.filter_map(read).collect();
+    if line.contains(THAI_NIKHAHIT) {
+        let composed = composed.collect::<String>().replace(THAI_AM_IN_TWO, THAI_AM);
+        into.extend(composed.chars().filter_map(read));
+    } else {
+        into.extend(composed.filter_map(read));
     }
-    composed.collect::<String>().replace(THAI_AM_IN_TWO, THAI_AM).chars().filter_map(read).collect()
 }
 
 /// All controls but tab, newline and the null character, which is a space.

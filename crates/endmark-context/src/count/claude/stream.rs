@@ -228,12 +228,12 @@ fn cased(word: &str, least_capitals: Option<usize>) -> (Option<char>, String) {
         cased.peek().is_some() && cased.all(is_upper)
     };
     if least_capitals.is_some_and(|least| word.chars().count() >= least)
-        && !word.chars().any(is_caseless_letter)
         && is_upper_alone()
+        && !word.chars().any(is_caseless_letter)
     {
         return (Some(CAPITALS), lowered(word).replace('ς', "σ"));
     }
-    if is_its_own_lower(first) || !is_upper(first) || rest.chars().any(is_upper) {
+    if !is_upper(first) || is_its_own_lower(first) || rest.chars().any(is_upper) {
         return as_it_is();
     }
     (Some(CAPITAL), lowered(word))
