@@ -83,8 +83,7 @@ impl Capper {
             let (all, looked_at) = (std::mem::take(beginning), BEGINNING_BYTES);
             // More may come, so that the last line may be half a one.
             let format = format::of(&all[..looked_at], false, self.asked);
-            self.stage = self.stage_of(format);
-            return self.read(&all);
+            return self.begin(format, all);
         }
         self.read(bytes)
     }
@@ -105,6 +104,19 @@ impl Capper {
             Format::Csv(delimiter) => table(table::Kind::Csv(delimiter)),
             Format::Json => Stage::Document(Vec::new()),
             Format::Binary(what) => Stage::Binary(what),
+        }
+    }
+
+    /// Reads what came until it was known what the value is.
+    fn begin(&mut self, format: Format, all: Vec<u8>) -> Result<(), CapError> {
+        self.stage = self.stage_of(format);
+        match &mut self.stage {
+            Stage::Document(document) => {
+                // Without a copy: it may be the whole document.
+                *document = all;
+                self.read(&[])
+            }
+            _ => self.read(&all),
         }
     }
 
@@ -134,8 +146,7 @@ impl Capper {
     pub fn finish(mut self) -> Result<Capped, CapError> {
         if let Stage::Beginning(beginning) = &mut self.stage {
             let all = std::mem::take(beginning);
-            self.stage = self.stage_of(format::of(&all, true, self.asked));
-            self.read(&all)?;
+            self.begin(format::of(&all, true, self.asked), all)?;
         }
         match std::mem::replace(&mut self.stage, Stage::Binary("")) {
             Stage::Text(format, text) => {

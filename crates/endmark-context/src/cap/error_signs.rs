@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, Input, MatchKind};
+use memchr::memmem::Finder;
 
 /// Levels and words by which logs, compilers, test runners and package managers report that something failed. They
 /// count as whole words, in any case.
@@ -43,15 +44,30 @@ const NONE_BEFORE: [&str; 3] = ["0", "no", "without"];
 /// What stands behind it: `errors: 0`, `"error": null`, `failed=false`.
 const NONE_BEHIND: [&str; 6] = ["0", "null", "none", "false", "nil", "\"\""];
 
+/// Looks for the words in lower case: many at once, as it cannot where letters may be of either case. Where several begin, the
+/// longest counts: what follows a shorter one is a letter of it, so that the shorter is no word there.
 static SEARCH: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(WORDS).ok());
+    LazyLock::new(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(WORDS).ok());
+/// What stands before the status in an access log, of a fault of the server.
+static BEFORE_FAULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\" 5"));
 
 /// Whether a line, or a text of a row, reports an error.
 pub(super) fn reports_error(text: &str) -> bool {
     // The list of words is a constant that a test compiles.
     let Some(search) = SEARCH.as_ref() else { return false };
-    is_fault_status(text)
-        || search.find_overlapping_iter(text).any(|found| is_word(text, found.start(), found.end()))
+    if is_fault_status(text) {
+        return true;
+    }
+    let lower = text.to_ascii_lowercase();
+    let mut at = 0;
+    while let Some(found) = search.find(Input::new(&lower).range(at..)) {
+        if is_word(text, found.start(), found.end()) {
+            return true;
+        }
+        // Another word may begin within one that is none.
+        at = found.start() + 1;
+    }
+    false
 }
 
 /// Whether the key of a value that is there says that it reports an error: `error`, `errors`, `lastError`.
@@ -96,8 +112,8 @@ fn is_denied(before: &str, behind: &str) -> bool {
 
 /// The line of an access log whose status is of a fault of the server: `"GET / HTTP/1.1" 503 0`.
 fn is_fault_status(text: &str) -> bool {
-    text.split_once("\" 5").is_some_and(|(_, rest)| {
-        let rest = rest.as_bytes();
+    BEFORE_FAULT.find(text.as_bytes()).is_some_and(|at| {
+        let rest = &text.as_bytes()[at + BEFORE_FAULT.needle().len()..];
         rest.len() >= 3 && rest[..2].iter().all(u8::is_ascii_digit) && rest[2] == b' '
     })
 }
@@ -146,7 +162,24 @@ pub(super) fn hash(mut sum: u64, bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_word_is_found_wherever_it_stands_among_others(parts in prop::collection::vec(prop::sample::select(vec![
+            "error", "Error", "ERR", "s", "or", " ", ": ", "_", "é", "seve", "severe", "crit", "ical", "no ", "0",
+            "null", "out of memory", "Permission", " denied", "uncaught", "Exception", "panic", "ked",
+        ]), 0..7)) {
+            let text = parts.concat();
+            let lower = text.to_ascii_lowercase();
+            let is_any = WORDS.iter().any(|word| {
+                lower.match_indices(word).any(|(at, _)| is_word(&text, at, at + word.len()))
+            });
+            prop_assert_eq!(reports_error(&text), is_any, "{}", text);
+        }
+    }
 
     #[test]
     fn errors_are_told_from_lines_that_only_name_them() {

@@ -35,6 +35,11 @@ pub(crate) struct Tape {
     open: Vec<u32>,
 }
 
+/// How many bytes of a text a node has at least, in most texts: the nodes of a large one are not copied while they grow.
+const BYTES_OF_A_NODE: usize = 12;
+/// A larger text may have few nodes, as one long string.
+const MOST_RESERVED_NODES: usize = 1 << 20;
+
 /// What may come next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expected {
@@ -54,6 +59,7 @@ impl Tape {
         // Places are kept in four bytes.
         u32::try_from(text.len()).ok()?;
         let bytes = text.as_bytes();
+        self.nodes.reserve((bytes.len() / BYTES_OF_A_NODE).min(MOST_RESERVED_NODES));
         let mut at = if text.starts_with('\u{FEFF}') { '\u{FEFF}'.len_utf8() } else { 0 };
         let mut expected = Expected::Value;
         loop {
