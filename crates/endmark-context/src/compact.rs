@@ -130,8 +130,9 @@ fn machine<'m>(
 pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count) -> Option<String> {
     let policy = Policy { trigger_tokens: 0, budget_tokens: room_tokens, ..Policy::window(count) };
     let machine = machine(conversation, &policy, None).ok()?;
+    let found = machine.anchors();
     let mut ledger = Ledger::default();
-    for (turn, anchors) in machine.anchors().iter().enumerate() {
+    for (turn, anchors) in found.iter().enumerate() {
         ledger.absorb(anchors, turn, count);
     }
     let draft = Draft {
@@ -163,10 +164,10 @@ fn condensed_before(fixed: &Fixed, sizes: &Sizes) -> u64 {
 }
 
 /// What is known of a conversation, however much of it stays.
-struct Material {
+struct Material<'m> {
     relevance: Relevance,
     /// The anchors of each turn.
-    found: Vec<Vec<Anchor>>,
+    found: Vec<Vec<Anchor<'m>>>,
     /// What the anchors of all turns before each cost.
     anchors_before: Vec<u64>,
 }
@@ -225,7 +226,7 @@ impl Machine<'_> {
         })
     }
 
-    fn material(&self) -> Material {
+    fn material(&self) -> Material<'_> {
         let count = self.policy.count;
         let found = self.anchors();
         let (mut all, mut anchors_before) = (Ledger::default(), Vec::with_capacity(found.len()));
@@ -233,11 +234,12 @@ impl Machine<'_> {
             anchors_before.push(all.tokens());
             all.absorb(anchors, turn, count);
         }
+        drop(all);
         Material { relevance: Relevance::of(self.conversation), found, anchors_before }
     }
 
     /// A compaction that leaves so many turns at most, and so many before them that belong to them.
-    fn attempt(&self, keep: usize, most_back: usize, material: &Material) -> (Plan, Compacted) {
+    fn attempt(&self, keep: usize, most_back: usize, material: &Material<'_>) -> (Plan, Compacted) {
         let count = self.policy.count;
         let Material { relevance, found, anchors_before } = material;
         let planner = Planner {
@@ -299,7 +301,7 @@ impl Machine<'_> {
     }
 
     /// The anchors of each turn; those of a summary of ours are the ledger that it has.
-    fn anchors(&self) -> Vec<Vec<Anchor>> {
+    fn anchors(&self) -> Vec<Vec<Anchor<'_>>> {
         let of = |turn: usize| {
             let own = self.fixed.summaries.iter().find(|(own, _)| *own == turn);
             own.map_or_else(

@@ -5,6 +5,7 @@ mod shape;
 mod text;
 mod tree;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use crate::conversation::{Content, Conversation, Pairs, Place, Role, Turn};
@@ -38,12 +39,20 @@ pub enum AnchorKind {
 
 /// One thing to be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Anchor {
+pub(crate) struct Anchor<'a> {
     pub(crate) kind: AnchorKind,
     /// What it belongs to: the field it stood in, the call it is about; empty where nothing says it.
-    pub(crate) key: String,
-    pub(crate) value: String,
+    pub(crate) key: Cow<'a, str>,
+    pub(crate) value: Cow<'a, str>,
     pub(crate) place: Source,
+}
+
+impl Anchor<'_> {
+    /// The same, apart from the text in which it was found.
+    pub(crate) fn into_owned(self) -> Anchor<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Anchor { kind: self.kind, key: owned(self.key), value: owned(self.value), place: self.place }
+    }
 }
 
 /// Where an anchor was found.
@@ -71,7 +80,11 @@ pub(crate) fn argument_names(conversation: &Conversation<'_>) -> HashSet<String>
 }
 
 /// The anchors of a turn, in their order.
-pub(crate) fn of_turn(conversation: &Conversation<'_>, pairs: &Pairs, position: usize) -> Vec<Anchor> {
+pub(crate) fn of_turn<'c>(
+    conversation: &'c Conversation<'_>,
+    pairs: &Pairs,
+    position: usize,
+) -> Vec<Anchor<'c>> {
     let mut anchors = Vec::new();
     let Some(turn) = conversation.turns.get(position) else { return anchors };
     for (part, standing) in turn.parts.iter().enumerate() {
@@ -87,7 +100,7 @@ pub(crate) fn of_turn(conversation: &Conversation<'_>, pairs: &Pairs, position: 
             Content::Result(result) => of_result(&result.text, result.is_error, &mut anchors),
             Content::Media(media) => anchors.extend(media.name.as_ref().map(|name| Anchor {
                 kind: AnchorKind::File,
-                key: String::new(),
+                key: Cow::default(),
                 value: clipped(name, text::MAX_VALUE_CHARS),
                 place: Source::User,
             })),
@@ -107,7 +120,7 @@ pub(crate) fn exact_words(text: &str, visible: &mut HashSet<String>) {
 }
 
 /// The anchors of a result's text.
-pub(crate) fn of_result(text: &str, is_error: bool, anchors: &mut Vec<Anchor>) {
+pub(crate) fn of_result<'a>(text: &'a str, is_error: bool, anchors: &mut Vec<Anchor<'a>>) {
     if !tree::anchors(text, Source::Result, anchors) {
         text::of_output(text, is_error, anchors);
     } else if is_error {

@@ -2,7 +2,10 @@
 //!
 //! Compacting again begins with the ledger that was written last, so that no summary is made of a summary.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
 
 use super::anchors::{Anchor, AnchorKind, Shape, Source, is_strange, shape_of};
 use super::policy::Count;
@@ -28,19 +31,19 @@ const HALF_LIFE_TURNS: f64 = 24.0;
 
 /// Anchors of turns, merged.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ledger {
-    entries: Vec<Entry>,
-    by_value: HashMap<(Group, String), usize>,
+pub(super) struct Ledger<'l> {
+    entries: Vec<Entry<'l>>,
+    by_value: HashMap<(Group, Cow<'l, str>), usize, RandomState>,
     /// What all entries cost.
     tokens: u64,
 }
 
 /// An anchor, and what speaks for it.
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct Entry<'l> {
     pub(super) kind: AnchorKind,
-    pub(super) key: String,
-    pub(super) value: String,
+    pub(super) key: Cow<'l, str>,
+    pub(super) value: Cow<'l, str>,
     /// The newest turn in which it stood.
     last: usize,
     in_arguments: u32,
@@ -67,9 +70,9 @@ fn group(kind: AnchorKind) -> Group {
     }
 }
 
-impl Ledger {
+impl<'l> Ledger<'l> {
     /// Takes in the anchors of a turn.
-    pub(super) fn absorb(&mut self, anchors: &[Anchor], turn: usize, count: Count) {
+    pub(super) fn absorb(&mut self, anchors: &'l [Anchor<'_>], turn: usize, count: Count) {
         let plans = anchors.iter().any(is_of_plan);
         if plans {
             // A plan is written down anew as a whole.
@@ -82,14 +85,14 @@ impl Ledger {
         }
     }
 
-    fn add(&mut self, anchor: &Anchor, turn: usize, count: Count) {
-        let text = if anchor.kind == AnchorKind::Command { &anchor.key } else { &anchor.value };
-        let text = text.replace('"', "'");
+    fn add(&mut self, anchor: &'l Anchor<'_>, turn: usize, count: Count) {
+        let text: &str = if anchor.kind == AnchorKind::Command { &anchor.key } else { &anchor.value };
+        let text = if text.contains('"') { Cow::Owned(text.replace('"', "'")) } else { Cow::Borrowed(text) };
         let name = (group(anchor.kind), text);
         let position = self.by_value.get(&name).copied().unwrap_or_else(|| {
             let (key, value) = match anchor.kind {
-                AnchorKind::Command => (name.1.clone(), anchor.value.clone()),
-                _ => (anchor.key.clone(), name.1.clone()),
+                AnchorKind::Command => (name.1.clone(), Cow::Borrowed(anchor.value.as_ref())),
+                _ => (Cow::Borrowed(anchor.key.as_ref()), name.1.clone()),
             };
             let tokens = count(&name.1) + 1;
             self.tokens += tokens;
@@ -113,8 +116,8 @@ impl Ledger {
         let entry = &mut self.entries[position];
         (entry.last, entry.is_gone) = (entry.last.max(turn), false);
         match anchor.kind {
-            AnchorKind::Command => entry.value.clone_from(&anchor.value),
-            _ if entry.key.is_empty() => entry.key.clone_from(&anchor.key),
+            AnchorKind::Command => entry.value = Cow::Borrowed(&anchor.value),
+            _ if entry.key.is_empty() => entry.key = Cow::Borrowed(&anchor.key),
             _ => {}
         }
         match anchor.place {
@@ -134,7 +137,7 @@ impl Ledger {
     /// Leaves out what can be read elsewhere.
     pub(super) fn forget(&mut self, visible: &HashSet<String>) {
         for entry in self.entries.iter_mut().filter(|entry| group(entry.kind) == Group::Value) {
-            if !entry.is_gone && visible.contains(&entry.value) {
+            if !entry.is_gone && visible.contains(entry.value.as_ref()) {
                 entry.is_gone = true;
                 self.tokens = self.tokens.saturating_sub(entry.tokens);
             }
@@ -142,12 +145,12 @@ impl Ledger {
     }
 
     /// All entries.
-    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<'l>> {
         self.entries.iter().filter(|entry| !entry.is_gone)
     }
 
     /// The entries that are worth most for their tokens, within this room; in the order in which they came.
-    pub(super) fn bounded(&self, room: u64, relevance: &Relevance, count: Count) -> Vec<&Entry> {
+    pub(super) fn bounded(&self, room: u64, relevance: &Relevance, count: Count) -> Vec<&Entry<'l>> {
         let mut worth: Vec<(f64, usize)> = Vec::new();
         for (position, entry) in self.entries.iter().enumerate().filter(|(_, entry)| !entry.is_gone) {
             worth.push((entry.worth(relevance) / as_float(entry.tokens + 1).sqrt(), position));
@@ -160,7 +163,7 @@ impl Ledger {
         for (_, position) in worth {
             let entry = &self.entries[position];
             let label = match group(entry.kind) {
-                Group::Value if keys.contains(entry.key.as_str()) => 0,
+                Group::Value if keys.contains(entry.key.as_ref()) => 0,
                 Group::Value => count(&entry.key) + 2,
                 Group::Line(kind) if sections.contains(&kind) => 2,
                 Group::Line(AnchorKind::Command) => 8 + count(&entry.value),
@@ -176,7 +179,7 @@ impl Ledger {
                 left_for_said -= cost;
             }
             match group(entry.kind) {
-                Group::Value => keys.insert(&entry.key),
+                Group::Value => keys.insert(entry.key.as_ref()),
                 Group::Line(kind) => sections.insert(kind),
             };
             chosen.push(position);
@@ -186,7 +189,7 @@ impl Ledger {
     }
 }
 
-fn is_of_plan(anchor: &Anchor) -> bool {
+fn is_of_plan(anchor: &Anchor<'_>) -> bool {
     anchor.kind == AnchorKind::Todo && anchor.place == Source::Argument
 }
 
@@ -195,7 +198,7 @@ fn as_float(number: u64) -> f64 {
     number as f64
 }
 
-impl Entry {
+impl Entry<'_> {
     /// How likely it is to be needed, in no unit.
     fn worth(&self, relevance: &Relevance) -> f64 {
         let base = match self.kind {
@@ -246,56 +249,59 @@ impl Entry {
 mod tests {
     use super::*;
 
-    fn anchor(kind: AnchorKind, key: &str, value: &str, place: Source) -> Anchor {
-        Anchor { kind, key: key.to_owned(), value: value.to_owned(), place }
+    fn anchor<'a>(kind: AnchorKind, key: &'a str, value: &'a str, place: Source) -> Anchor<'a> {
+        Anchor { kind, key: key.into(), value: value.into(), place }
     }
 
     fn count(text: &str) -> u64 {
         text.len() as u64 / 3 + 1
     }
 
-    fn kept(ledger: &Ledger, room: u64) -> Vec<String> {
+    fn absorbed<'a>(turns: &'a [impl AsRef<[Anchor<'a>]>]) -> Ledger<'a> {
+        let mut ledger = Ledger::default();
+        for (turn, anchors) in turns.iter().enumerate() {
+            ledger.absorb(anchors.as_ref(), turn, count);
+        }
+        ledger
+    }
+
+    fn kept(ledger: &Ledger<'_>, room: u64) -> Vec<String> {
         let relevance = Relevance::default();
-        ledger.bounded(room, &relevance, count).iter().map(|entry| entry.value.clone()).collect()
+        ledger.bounded(room, &relevance, count).iter().map(|entry| entry.value.to_string()).collect()
     }
 
     #[test]
     fn calls_and_values_are_merged_and_the_newest_end_counts() {
-        let mut ledger = Ledger::default();
         let call = |end| anchor(AnchorKind::Command, "run(make)", end, Source::Argument);
         let value = |key| anchor(AnchorKind::Identifier, key, "a-1", Source::Result);
-        ledger.absorb(&[call("exit 2"), value("")], 0, count);
-        ledger.absorb(&[call("exit 0"), value("order")], 1, count);
+        let turns = [[call("exit 2"), value("")], [call("exit 0"), value("order")]];
+        let ledger = absorbed(&turns);
         let entries: Vec<(&str, &str)> =
-            ledger.entries().map(|entry| (entry.key.as_str(), entry.value.as_str())).collect();
+            ledger.entries().map(|entry| (entry.key.as_ref(), entry.value.as_ref())).collect();
         assert_eq!(entries, [("run(make)", "exit 0"), ("order", "a-1")]);
     }
 
     #[test]
     fn a_plan_that_is_written_anew_replaces_the_one_before() {
-        let mut ledger = Ledger::default();
         let step = |text| anchor(AnchorKind::Todo, "", text, Source::Argument);
-        ledger.absorb(&[step("one"), step("two")], 0, count);
-        ledger.absorb(&[step("two")], 1, count);
-        assert_eq!(kept(&ledger, 100), ["two"]);
+        let turns = [vec![step("one"), step("two")], vec![step("two")]];
+        assert_eq!(kept(&absorbed(&turns), 100), ["two"]);
     }
 
     #[test]
     fn what_was_asked_with_outlasts_what_was_only_seen() {
-        let mut ledger = Ledger::default();
-        let seen: Vec<Anchor> = (0..50)
-            .map(|number| anchor(AnchorKind::Number, "count", &format!("{number}00"), Source::Result))
-            .collect();
-        ledger.absorb(&seen, 0, count);
-        ledger.absorb(&[anchor(AnchorKind::Identifier, "order", "zx-9931", Source::Argument)], 1, count);
-        let kept = kept(&ledger, 12);
+        let numbers: Vec<String> = (0..50).map(|number| format!("{number}00")).collect();
+        let seen = |number| anchor(AnchorKind::Number, "count", number, Source::Result);
+        let asked = anchor(AnchorKind::Identifier, "order", "zx-9931", Source::Argument);
+        let turns = [numbers.iter().map(|number| seen(number)).collect(), vec![asked]];
+        let kept = kept(&absorbed(&turns), 12);
         assert!(kept.contains(&"zx-9931".to_owned()) && kept.len() < 5, "{kept:?}");
     }
 
     #[test]
     fn what_can_be_read_elsewhere_takes_no_room() {
-        let mut ledger = Ledger::default();
-        ledger.absorb(&[anchor(AnchorKind::File, "", "src/a.rs", Source::Argument)], 0, count);
+        let turns = [[anchor(AnchorKind::File, "", "src/a.rs", Source::Argument)]];
+        let mut ledger = absorbed(&turns);
         ledger.forget(&HashSet::from(["src/a.rs".to_owned()]));
         assert_eq!((kept(&ledger, 100).len(), ledger.tokens()), (0, 0));
     }

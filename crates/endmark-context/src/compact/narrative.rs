@@ -77,7 +77,7 @@ pub(super) fn lines(
 }
 
 /// The anchor that a line of a summary written before stands for.
-pub(super) fn read(line: &str) -> Option<Anchor> {
+pub(super) fn read(line: &str) -> Option<Anchor<'_>> {
     for style in [SENTENCES, BULLETS] {
         if let Some(said) = line.strip_prefix(style.user) {
             return Some(anchor(AnchorKind::Said, "", said));
@@ -89,6 +89,6 @@ pub(super) fn read(line: &str) -> Option<Anchor> {
     None
 }
 
-fn anchor(kind: AnchorKind, key: &str, value: &str) -> Anchor {
-    Anchor { kind, key: key.to_owned(), value: value.to_owned(), place: Source::Ledger }
+fn anchor<'a>(kind: AnchorKind, key: &'a str, value: &'a str) -> Anchor<'a> {
+    Anchor { kind, key: key.into(), value: value.into(), place: Source::Ledger }
 }

@@ -94,7 +94,10 @@ fn name(content: &Content<'_>) -> &'static str {
 }
 
 /// How many anchors there are and are kept, by kind.
-pub(super) fn anchors(ledger: &Ledger, kept: &BTreeMap<AnchorKind, u64>) -> BTreeMap<AnchorKind, (u64, u64)> {
+pub(super) fn anchors(
+    ledger: &Ledger<'_>,
+    kept: &BTreeMap<AnchorKind, u64>,
+) -> BTreeMap<AnchorKind, (u64, u64)> {
     let mut all: BTreeMap<AnchorKind, (u64, u64)> = BTreeMap::new();
     for entry in ledger.entries() {
         all.entry(entry.kind).or_default().0 += 1;

@@ -1,5 +1,6 @@
 //! The message that stands for what was condensed: written, and read again when its conversation has grown (CX-4).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
@@ -39,7 +40,7 @@ pub(super) struct Summary {
     /// What happened.
     pub(super) lines: Vec<String>,
     /// What was kept of it.
-    pub(super) anchors: Vec<Anchor>,
+    pub(super) anchors: Vec<Anchor<'static>>,
 }
 
 /// Reads a summary of our own; none where a text is something else.
@@ -56,7 +57,7 @@ pub(super) fn read(text: &str) -> Option<Summary> {
             section = line;
         } else if section == HAPPENED {
             if line != LEFT_OUT {
-                summary.anchors.extend(narrative::read(line));
+                summary.anchors.extend(narrative::read(line).map(Anchor::into_owned));
                 summary.lines.push(line.to_owned());
             }
         } else if section == VALUES {
@@ -68,16 +69,16 @@ pub(super) fn read(text: &str) -> Option<Summary> {
     Some(summary)
 }
 
-fn item(kind: AnchorKind, line: &str) -> Option<Anchor> {
+fn item(kind: AnchorKind, line: &str) -> Option<Anchor<'static>> {
     let line = line.strip_prefix(ITEM)?;
     let (key, value) = match kind {
         AnchorKind::Command => line.split_once(ARROW)?,
         _ => ("", line),
     };
-    Some(Anchor { kind, key: key.to_owned(), value: value.to_owned(), place: Source::Ledger })
+    Some(Anchor { kind, key: key.into(), value: value.into(), place: Source::Ledger }.into_owned())
 }
 
-fn values_in(line: &str) -> Vec<Anchor> {
+fn values_in(line: &str) -> Vec<Anchor<'static>> {
     let Some((key, values)) = line.split_once(": ") else { return Vec::new() };
     let key = if key == NAMELESS { "" } else { key };
     let anchor = |value: &str| {
@@ -87,7 +88,7 @@ fn values_in(line: &str) -> Vec<Anchor> {
             Shape::Number => AnchorKind::Number,
             Shape::Identifier | Shape::Date | Shape::Word => AnchorKind::Identifier,
         };
-        Anchor { kind, key: key.to_owned(), value: value.to_owned(), place: Source::Ledger }
+        Anchor { kind, key: key.into(), value: value.into(), place: Source::Ledger }.into_owned()
     };
     // Every second piece stood in quotation marks.
     let pieces = values.split('"').enumerate();
@@ -99,11 +100,11 @@ fn values_in(line: &str) -> Vec<Anchor> {
 }
 
 /// A value among others, in quotation marks where it would be several without.
-fn value(entry: &Entry) -> String {
+fn value(entry: &Entry<'_>) -> String {
     if entry.value.contains(char::is_whitespace) {
         format!("\"{}\"", entry.value)
     } else {
-        entry.value.clone()
+        entry.value.to_string()
     }
 }
 
@@ -113,7 +114,7 @@ pub(super) struct Draft<'d> {
     pub(super) messages: u64,
     pub(super) tokens: u64,
     pub(super) lines: &'d [String],
-    pub(super) ledger: &'d Ledger,
+    pub(super) ledger: &'d Ledger<'d>,
     pub(super) relevance: &'d Relevance,
 }
 
@@ -181,7 +182,7 @@ impl Draft<'_> {
 }
 
 /// What the lines say already.
-fn told_anchors(lines: &[String]) -> HashSet<(AnchorKind, String)> {
+fn told_anchors(lines: &[String]) -> HashSet<(AnchorKind, Cow<'_, str>)> {
     let anchors = lines.iter().filter_map(|line| narrative::read(line));
     anchors
         .map(|anchor| {
@@ -190,11 +191,11 @@ fn told_anchors(lines: &[String]) -> HashSet<(AnchorKind, String)> {
         .collect()
 }
 
-fn write_entries(text: &mut String, entries: &[&Entry], is_told: &HashSet<(AnchorKind, String)>) {
+fn write_entries(text: &mut String, entries: &[&Entry<'_>], is_told: &HashSet<(AnchorKind, Cow<'_, str>)>) {
     for (kind, title) in SECTIONS {
-        let is_new = |entry: &&&Entry| {
+        let is_new = |entry: &&&Entry<'_>| {
             let said = if kind == AnchorKind::Command { &entry.key } else { &entry.value };
-            entry.kind == kind && !is_told.contains(&(kind, said.clone()))
+            entry.kind == kind && !is_told.contains(&(kind, Cow::Borrowed(said)))
         };
         let mut of_kind = entries.iter().filter(is_new).peekable();
         if of_kind.peek().is_some() {
@@ -214,7 +215,7 @@ fn write_entries(text: &mut String, entries: &[&Entry], is_told: &HashSet<(Ancho
 }
 
 /// Values, a line for each key, in the order in which the keys came.
-pub(super) fn value_lines<'e>(entries: impl Iterator<Item = &'e Entry>) -> String {
+pub(super) fn value_lines<'e>(entries: impl Iterator<Item = &'e Entry<'e>>) -> String {
     let mut order: Vec<&str> = Vec::new();
     let mut by_key: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for entry in entries.filter(|entry| SECTIONS.iter().all(|(kind, _)| *kind != entry.kind)) {
@@ -237,8 +238,8 @@ pub(super) fn value_lines<'e>(entries: impl Iterator<Item = &'e Entry>) -> Strin
 mod tests {
     use super::*;
 
-    fn anchor(kind: AnchorKind, key: &str, value: &str) -> Anchor {
-        Anchor { kind, key: key.to_owned(), value: value.to_owned(), place: Source::Ledger }
+    fn anchor<'a>(kind: AnchorKind, key: &'a str, value: &'a str) -> Anchor<'a> {
+        Anchor { kind, key: key.into(), value: value.into(), place: Source::Ledger }
     }
 
     #[test]

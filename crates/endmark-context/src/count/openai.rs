@@ -7,6 +7,8 @@
 //! A table that is ready to use, as tokenizer packages ship it, is 15 to 32 MB in the program; this one is read from 0.8 to
 //! 1.7 MB at its first use.
 
+mod ascii;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io::Read as _;
@@ -14,26 +16,33 @@ use std::sync::OnceLock;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use foldhash::fast::FixedState;
 use regex::Regex;
 
 const O200K: &[u8] = include_bytes!("../../data/o200k_base.tiktoken.gz");
 const CL100K: &[u8] = include_bytes!("../../data/cl100k_base.tiktoken.gz");
 
-/// The published patterns, without their look-ahead: what it does is done in [`Vocabulary::pieces`].
+/// The published patterns, without their look-ahead: what it does is done in [`Vocabulary::pieces`]. They are only asked for
+/// what stands at the beginning.
 const O200K_PATTERN: &str = concat!(
-    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"^(?:[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
-    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+",
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+)",
 );
 const CL100K_PATTERN: &str = concat!(
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}",
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+",
+    r"^(?:(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}",
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+)",
 );
+
+/// Tokens and their ranks. None comes from outside, so that nobody can choose them to collide.
+type Ranks = HashMap<Box<[u8]>, u32, FixedState>;
 
 /// A published vocabulary, ready to count.
 pub(super) struct Vocabulary {
     /// Tokens in the order in which they are merged.
-    ranks: HashMap<Box<[u8]>, u32>,
+    ranks: Ranks,
+    /// What finds the end of most pieces without the pattern.
+    shortcut: fn(&[u8]) -> Option<usize>,
     /// None only if the pattern could not be compiled: then the whole text is one piece.
     pattern: Option<Regex>,
 }
@@ -42,17 +51,17 @@ impl Vocabulary {
     /// `o200k_base`.
     pub(super) fn of_o200k() -> &'static Self {
         static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
-        VOCABULARY.get_or_init(|| Self::read(O200K, O200K_PATTERN))
+        VOCABULARY.get_or_init(|| Self::read(O200K, O200K_PATTERN, ascii::first_piece))
     }
 
     /// `cl100k_base`.
     pub(super) fn of_cl100k() -> &'static Self {
         static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
-        VOCABULARY.get_or_init(|| Self::read(CL100K, CL100K_PATTERN))
+        VOCABULARY.get_or_init(|| Self::read(CL100K, CL100K_PATTERN, |_| None))
     }
 
     /// Reads the published form: a token in base64 and its rank on each line.
-    fn read(compressed: &[u8], pattern: &str) -> Self {
+    fn read(compressed: &[u8], pattern: &str, shortcut: fn(&[u8]) -> Option<usize>) -> Self {
         let mut file = String::new();
         // It is a part of the program; the tests count its tokens.
         let _ = flate2::read::GzDecoder::new(compressed).read_to_string(&mut file);
@@ -60,7 +69,9 @@ impl Vocabulary {
             let (token, rank) = line.split_once(' ')?;
             Some((BASE64_STANDARD.decode(token).ok()?.into_boxed_slice(), rank.parse().ok()?))
         };
-        Self { ranks: file.lines().filter_map(token).collect(), pattern: Regex::new(pattern).ok() }
+        let mut ranks = Ranks::with_capacity_and_hasher(file.lines().count(), FixedState::default());
+        ranks.extend(file.lines().filter_map(token));
+        Self { ranks, shortcut, pattern: Regex::new(pattern).ok() }
     }
 
     /// Tokens of a text.
@@ -75,6 +86,11 @@ impl Vocabulary {
         std::iter::from_fn(move || {
             if rest.is_empty() {
                 return None;
+            }
+            if let Some(end) = (self.shortcut)(rest.as_bytes()) {
+                let (piece, behind) = rest.split_at(end);
+                rest = behind;
+                return Some(piece);
             }
             let found = self.pattern.as_ref().and_then(|pattern| pattern.find(rest));
             let mut end = found.map_or(rest.len(), |found| found.end());
@@ -118,7 +134,7 @@ impl<'a> Parts<'a> {
 
     /// How many are left when no two neighbours make up a token. A pair that has changed since it was noted is passed over
     /// when its turn comes, so that a piece of n bytes takes n log n steps, whatever it holds.
-    fn merged(mut self, ranks: &HashMap<Box<[u8]>, u32>) -> u64 {
+    fn merged(mut self, ranks: &Ranks) -> u64 {
         let mut pairs: BinaryHeap<Reverse<(u32, usize, usize)>> =
             (0..self.piece.len()).filter_map(|at| self.pair(at, ranks)).collect();
         let mut count = self.piece.len() as u64;
@@ -144,7 +160,7 @@ impl<'a> Parts<'a> {
     }
 
     /// The token that the part at this place and the next make up: its rank, and where it begins and ends.
-    fn pair(&self, at: usize, ranks: &HashMap<Box<[u8]>, u32>) -> Option<Reverse<(u32, usize, usize)>> {
+    fn pair(&self, at: usize, ranks: &Ranks) -> Option<Reverse<(u32, usize, usize)>> {
         let end = *self.ends.get(*self.ends.get(at)?)?;
         let rank = *ranks.get(self.piece.get(at..end)?)?;
         Some(Reverse((rank, at, end)))

@@ -20,12 +20,21 @@ const EXIT_NAMES: [&str; 5] = ["exit_code", "exitCode", "exit_status", "returnco
 const EXIT_WORDS: [&str; 4] = ["exit code", "exit status", "exited with", "return code"];
 
 /// The arguments' values, and the call itself with how it ended.
-pub(super) fn anchors(call: &Call<'_>, result: Option<&ToolResult<'_>>, anchors: &mut Vec<Anchor>) {
+pub(super) fn anchors<'a>(
+    call: &'a Call<'_>,
+    result: Option<&ToolResult<'_>>,
+    anchors: &mut Vec<Anchor<'a>>,
+) {
     if !tree::anchors(&call.arguments, Source::Argument, anchors) {
         super::text::exact(&call.arguments, Source::Argument, anchors);
     }
     let place = if is_program(call) { Source::Argument } else { Source::Result };
-    anchors.push(Anchor { kind: AnchorKind::Command, key: described(call), value: outcome(result), place });
+    anchors.push(Anchor {
+        kind: AnchorKind::Command,
+        key: described(call).into(),
+        value: outcome(result).into(),
+        place,
+    });
 }
 
 /// Whether a call runs a program: its text is a command, by the name of its argument or by its shape.
@@ -90,7 +99,7 @@ pub(crate) fn outcome(result: Option<&ToolResult<'_>>) -> String {
         Some(_) => "ok".to_owned(),
         None => match (result.text.lines().count(), error_line_in(&result.text)) {
             (_, Some(line)) => line,
-            (0 | 1, None) => clipped(&result.text, MAX_OUTCOME_CHARS / 2),
+            (0 | 1, None) => clipped(&result.text, MAX_OUTCOME_CHARS / 2).into_owned(),
             (lines, None) => format!("{lines} lines"),
         },
     }
@@ -110,12 +119,12 @@ fn exit_code(text: &str) -> Option<i64> {
 
 fn error_line_in(text: &str) -> Option<String> {
     let line = text.lines().find(|line| is_error_line(line))?;
-    Some(clipped(line, MAX_OUTCOME_CHARS))
+    Some(clipped(line, MAX_OUTCOME_CHARS).into_owned())
 }
 
 fn error_line(text: &str) -> Option<String> {
     error_line_in(text).or_else(|| {
         let first = text.lines().find(|line| !line.trim().is_empty())?;
-        Some(clipped(first, MAX_OUTCOME_CHARS))
+        Some(clipped(first, MAX_OUTCOME_CHARS).into_owned())
     })
 }

@@ -37,6 +37,12 @@ pub(crate) fn shape_of(word: &str) -> Shape {
     if word.len() > MAX_WORD_BYTES || letters + digits == 0 {
         return Shape::Word;
     }
+    // Most words are letters alone, and say at a glance what they are.
+    if digits + joints + others == 0 {
+        // Codes are often capitals alone.
+        let is_code = letters >= 5 && word.bytes().all(|byte| byte.is_ascii_uppercase());
+        return if is_code || is_joined(word) { Shape::Identifier } else { Shape::Word };
+    }
     if word.split_once("://").is_some_and(|(scheme, rest)| is_plain(scheme) && !rest.is_empty()) {
         return Shape::Url;
     }
@@ -55,10 +61,6 @@ pub(crate) fn shape_of(word: &str) -> Shape {
         return Shape::Number;
     }
     if others == 0 && letters > 0 && (digits > 0 || is_joined(word) || is_address(word)) {
-        return Shape::Identifier;
-    }
-    // Codes are often capitals alone.
-    if others + joints + digits == 0 && letters >= 5 && word.bytes().all(|byte| byte.is_ascii_uppercase()) {
         return Shape::Identifier;
     }
     // Digits in groups, as of cards, telephones and accounts.
@@ -132,8 +134,16 @@ const LEAST_STRANGE_BYTES: usize = 6;
 
 /// The words of a text, without the punctuation around them.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
-    let around = |character: char| !character.is_alphanumeric() && !"/~_$€£¥#@-+%".contains(character);
-    text.split(|character: char| character.is_whitespace() || "\"'`()[]{}<>|,;*".contains(character))
+    let stays =
+        |sign: char| matches!(sign, '/' | '~' | '_' | '$' | '€' | '£' | '¥' | '#' | '@' | '-' | '+' | '%');
+    let around = move |character: char| !character.is_alphanumeric() && !stays(character);
+    let parts = |sign: char| {
+        matches!(
+            sign,
+            '"' | '\'' | '`' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | '|' | ',' | ';' | '*'
+        )
+    };
+    text.split(move |character: char| character.is_whitespace() || parts(character))
         .map(move |word| word.trim_matches(around).trim_end_matches(['-', '/', '+']))
         .filter(|word| !word.is_empty())
 }

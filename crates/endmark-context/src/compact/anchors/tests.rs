@@ -1,9 +1,9 @@
 use super::*;
 use crate::conversation::{Call, ToolResult};
 
-fn found(anchors: &[Anchor], kind: AnchorKind) -> Vec<(&str, &str)> {
+fn found<'a>(anchors: &'a [Anchor<'_>], kind: AnchorKind) -> Vec<(&'a str, &'a str)> {
     let of_kind = anchors.iter().filter(|anchor| anchor.kind == kind);
-    of_kind.map(|anchor| (anchor.key.as_str(), anchor.value.as_str())).collect()
+    of_kind.map(|anchor| (anchor.key.as_ref(), anchor.value.as_ref())).collect()
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Anchors in text: the user's lines, what the model says, and what tools print.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
@@ -59,13 +60,28 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// A text in one line, cut visibly behind so many characters.
-pub(crate) fn clipped(text: &str, most: usize) -> String {
+pub(crate) fn clipped(text: &str, most: usize) -> Cow<'_, str> {
+    // No more bytes than that are no more characters, either.
+    if text.len() <= most && is_one_line(text) {
+        return Cow::Borrowed(text);
+    }
     let mut line = one_line(text.get(..floor(text, most * 8)).unwrap_or(text));
     if let Some((at, _)) = line.char_indices().nth(most) {
         line.truncate(at);
         line.push('…');
     }
-    line
+    Cow::Owned(line)
+}
+
+/// Whether a text is what [`one_line`] would make of it, and more than nothing.
+fn is_one_line(text: &str) -> bool {
+    let mut before = ' ';
+    let is_inside = text.chars().all(|character| {
+        let is_single = !character.is_whitespace() || (character == ' ' && before != ' ');
+        before = character;
+        is_single
+    });
+    is_inside && before != ' '
 }
 
 fn floor(text: &str, at: usize) -> usize {
@@ -73,23 +89,23 @@ fn floor(text: &str, at: usize) -> usize {
 }
 
 /// Each line of the user's, and what in it is said exactly.
-pub(super) fn of_user(text: &str, anchors: &mut Vec<Anchor>) {
+pub(super) fn of_user<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if !todo(line, anchors) {
             let value = clipped(line, MAX_SAID_CHARS);
-            anchors.push(Anchor { kind: AnchorKind::Said, key: String::new(), value, place: Source::User });
+            anchors.push(Anchor { kind: AnchorKind::Said, key: Cow::default(), value, place: Source::User });
         }
         exact(line, Source::User, anchors);
     }
 }
 
 /// What the model decided and left to do, and what it said exactly.
-pub(super) fn of_assistant(text: &str, anchors: &mut Vec<Anchor>) {
+pub(super) fn of_assistant<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if !todo(line, anchors) && is_decision(line) {
             let value = clipped(line, MAX_VALUE_CHARS);
             let place = Source::Assistant;
-            anchors.push(Anchor { kind: AnchorKind::Decision, key: String::new(), value, place });
+            anchors.push(Anchor { kind: AnchorKind::Decision, key: Cow::default(), value, place });
         }
         exact(line, Source::Assistant, anchors);
     }
@@ -101,16 +117,16 @@ fn is_decision(line: &str) -> bool {
     DECISION_BEGINNINGS.iter().any(|beginning| begins.starts_with(beginning))
 }
 
-fn todo(line: &str, anchors: &mut Vec<Anchor>) -> bool {
+fn todo<'a>(line: &'a str, anchors: &mut Vec<Anchor<'a>>) -> bool {
     let step = OPEN_STEPS.iter().find_map(|open| line.strip_prefix(open));
     let Some(step) = step.map(str::trim).filter(|step| !step.is_empty()) else { return false };
     let value = clipped(step, MAX_VALUE_CHARS);
-    anchors.push(Anchor { kind: AnchorKind::Todo, key: String::new(), value, place: Source::Assistant });
+    anchors.push(Anchor { kind: AnchorKind::Todo, key: Cow::default(), value, place: Source::Assistant });
     true
 }
 
 /// What a tool printed: lines that report errors, and what is said exactly.
-pub(super) fn of_output(text: &str, is_error: bool, anchors: &mut Vec<Anchor>) {
+pub(super) fn of_output<'a>(text: &'a str, is_error: bool, anchors: &mut Vec<Anchor<'a>>) {
     let mut errors = 0;
     for line in text.lines() {
         if errors < MAX_ERRORS && is_error_line(line) {
@@ -125,15 +141,15 @@ pub(super) fn of_output(text: &str, is_error: bool, anchors: &mut Vec<Anchor>) {
 }
 
 /// The first line of a result that says of itself that it is an error.
-pub(super) fn error_in(text: &str, anchors: &mut Vec<Anchor>) {
+pub(super) fn error_in<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     if let Some(line) = text.lines().find(|line| !line.trim().is_empty()) {
         push_error(line, anchors);
     }
 }
 
-fn push_error(line: &str, anchors: &mut Vec<Anchor>) {
+fn push_error<'a>(line: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     let value = clipped(line, MAX_VALUE_CHARS);
-    anchors.push(Anchor { kind: AnchorKind::Error, key: String::new(), value, place: Source::Result });
+    anchors.push(Anchor { kind: AnchorKind::Error, key: Cow::default(), value, place: Source::Result });
 }
 
 /// Whether a line reports an error: one of the words begins a word of it.
@@ -146,7 +162,7 @@ pub(super) fn is_error_line(line: &str) -> bool {
 }
 
 /// The words of a line that are said exactly or not at all.
-pub(super) fn exact(line: &str, place: Source, anchors: &mut Vec<Anchor>) {
+pub(super) fn exact<'a>(line: &'a str, place: Source, anchors: &mut Vec<Anchor<'a>>) {
     for word in words(line) {
         let kind = match shape_of(word) {
             Shape::Url => AnchorKind::Url,
@@ -157,6 +173,6 @@ pub(super) fn exact(line: &str, place: Source, anchors: &mut Vec<Anchor>) {
             Shape::Word if is_strange(word, 5) => AnchorKind::Identifier,
             Shape::Number | Shape::Word => continue,
         };
-        anchors.push(Anchor { kind, key: String::new(), value: word.to_owned(), place });
+        anchors.push(Anchor { kind, key: Cow::default(), value: Cow::Borrowed(word), place });
     }
 }

@@ -1,5 +1,6 @@
 //! Anchors in JSON: every value under the name of its field.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use serde_json::Value;
@@ -47,18 +48,18 @@ pub(super) fn parsed(text: &str) -> Option<Value> {
 }
 
 /// The anchors of a text that is JSON; false where it is none.
-pub(super) fn anchors(text: &str, place: Source, anchors: &mut Vec<Anchor>) -> bool {
+pub(super) fn anchors(text: &str, place: Source, anchors: &mut Vec<Anchor<'_>>) -> bool {
     let Some(value) = parsed(text) else { return false };
     Walk { place, anchors }.value("", &value);
     true
 }
 
-struct Walk<'w> {
+struct Walk<'w, 'a> {
     place: Source,
-    anchors: &'w mut Vec<Anchor>,
+    anchors: &'w mut Vec<Anchor<'a>>,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     fn value(&mut self, name: &str, value: &Value) {
         match value {
             Value::Object(fields) => {
@@ -86,7 +87,11 @@ impl Walk<'_> {
     fn text(&mut self, name: &str, text: &str) {
         let is_long = text.chars().nth(MAX_STRING_CHARS).is_some() || text.contains('\n');
         if is_long {
-            text.lines().for_each(|line| exact(line, self.place, self.anchors));
+            let mut found = Vec::new();
+            text.lines().for_each(|line| exact(line, self.place, &mut found));
+            for anchor in found {
+                self.anchors.push(anchor.into_owned());
+            }
             return;
         }
         let kind = match shape_of(text) {
@@ -102,8 +107,10 @@ impl Walk<'_> {
     fn push(&mut self, kind: AnchorKind, name: &str, value: &str) {
         let value = clipped(value, MAX_VALUE_CHARS);
         if !value.is_empty() {
-            let key = clipped(name, MAX_STRING_CHARS).replace(": ", ":");
-            self.anchors.push(Anchor { kind, key, value, place: self.place });
+            let name = clipped(name, MAX_STRING_CHARS);
+            let key = if name.contains(": ") { name.replace(": ", ":") } else { name.into_owned() };
+            let value = Cow::Owned(value.into_owned());
+            self.anchors.push(Anchor { kind, key: Cow::Owned(key), value, place: self.place });
         }
     }
 }
