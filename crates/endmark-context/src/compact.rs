@@ -33,7 +33,8 @@ pub use policy::{
 };
 pub use receipt::{NotMade, Receipt};
 use relevance::Relevance;
-use sizes::{Sizes, TURN_TOKENS};
+use sizes::TURN_TOKENS;
+pub use sizes::{Sizes, sizes_of};
 use summary::Draft;
 pub use told::{NotTold, Told, question};
 
@@ -83,16 +84,18 @@ pub struct Compacted {
 /// assert!(compacted.receipt.tokens_after < 2_000 && compacted.receipt.tokens_before > 4_000);
 /// ```
 pub fn compact(conversation: &Conversation<'_>, policy: &Policy) -> Compacted {
-    compacted(conversation, policy, None)
+    compact_with(conversation, policy, &Sizes::of(conversation, policy.count), None)
 }
 
-/// The same, with what happened in a model's words; its anchors are those of [`compact`].
-pub fn compact_told(conversation: &Conversation<'_>, policy: &Policy, told: &Told) -> Compacted {
-    compacted(conversation, policy, Some(told))
-}
-
-fn compacted(conversation: &Conversation<'_>, policy: &Policy, told: Option<&Told>) -> Compacted {
-    match machine(conversation, policy, told) {
+/// The same, where the sizes of the conversation are known, and maybe what happened in a model's words; the anchors are
+/// those of [`compact`].
+pub fn compact_with(
+    conversation: &Conversation<'_>,
+    policy: &Policy,
+    sizes: &Sizes,
+    told: Option<&Told>,
+) -> Compacted {
+    match machine(conversation, policy, sizes, told) {
         Ok(machine) => machine.run(),
         Err(history) => Compacted::nothing(history, NotMade::BelowTrigger),
     }
@@ -102,16 +105,16 @@ fn compacted(conversation: &Conversation<'_>, policy: &Policy, told: Option<&Tol
 fn machine<'m>(
     conversation: &'m Conversation<'m>,
     policy: &'m Policy,
+    sizes: &'m Sizes,
     told: Option<&'m Told>,
 ) -> Result<Machine<'m>, u64> {
-    let sizes = Sizes::of(conversation, policy.count);
     let pairs = Pairs::of(conversation);
     let fixed = Fixed::of(conversation, &pairs);
     let history = sizes.from(fixed.head);
     let whole = history + policy.fixed_tokens + (0..fixed.head).map(|turn| sizes.turn(turn)).sum::<u64>();
     let measured = if policy.mode == Mode::Emergency { whole } else { history };
     let budget = match policy.keep_share {
-        Some(share) => share_of(history + condensed_before(&fixed, &sizes), share),
+        Some(share) => share_of(history + condensed_before(&fixed, sizes), share),
         None => policy.budget_tokens,
     };
     let is_due = match policy.keep_share {
@@ -129,7 +132,8 @@ fn machine<'m>(
 /// conversation itself and is to have them afterwards. None where there are none.
 pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count) -> Option<String> {
     let policy = Policy { trigger_tokens: 0, budget_tokens: room_tokens, ..Policy::window(count) };
-    let machine = machine(conversation, &policy, None).ok()?;
+    let sizes = Sizes::of(conversation, count);
+    let machine = machine(conversation, &policy, &sizes, None).ok()?;
     let found = machine.anchors();
     let mut ledger = Ledger::default();
     for (turn, anchors) in found.iter().enumerate() {
@@ -175,7 +179,7 @@ struct Material<'m> {
 struct Machine<'m> {
     conversation: &'m Conversation<'m>,
     policy: &'m Policy,
-    sizes: Sizes,
+    sizes: &'m Sizes,
     pairs: Pairs,
     fixed: Fixed,
     history: u64,
@@ -219,7 +223,8 @@ impl Machine<'_> {
         }
         let Ok(changes) = Changes::of(self.conversation, &compacted.edits) else { return true };
         let after = changes.applied(self.conversation);
-        machine(&after, self.policy, None).map_or(true, |machine| {
+        let sizes = Sizes::of(&after, self.policy.count);
+        machine(&after, self.policy, &sizes, None).map_or(true, |machine| {
             let most = self.policy.keep_turns.max(1);
             let (_, again) = machine.attempt(most, most.max(LEAST_BACK_TURNS), &machine.material());
             again.edits.is_empty()
@@ -245,7 +250,7 @@ impl Machine<'_> {
         let planner = Planner {
             conversation: self.conversation,
             fixed: &self.fixed,
-            sizes: &self.sizes,
+            sizes: self.sizes,
             anchors_before,
             budget: self.budget,
         };
@@ -269,7 +274,7 @@ impl Machine<'_> {
             + self.fixed.summaries.iter().map(|(_, summary)| summary.messages).sum::<u64>();
         // What the kept turns have now is taken from what all had: so the next time knows what that was.
         let kept = self.tokens_after(&edits, &stays);
-        let before = self.history + condensed_before(&self.fixed, &self.sizes);
+        let before = self.history + condensed_before(&self.fixed, self.sizes);
         let draft = Draft {
             messages,
             tokens: before.saturating_sub(kept),

@@ -1,7 +1,9 @@
 //! How many tokens turns and parts have, as an estimate.
 
+use std::sync::Arc;
+
 use super::policy::Count;
-use crate::conversation::{Content, Conversation, Part, Place};
+use crate::conversation::{Content, Conversation, Part, Place, Turn};
 
 /// What a message costs beside its parts.
 pub(super) const TURN_TOKENS: u64 = 4;
@@ -9,16 +11,24 @@ pub(super) const TURN_TOKENS: u64 = 4;
 /// take less.
 pub(super) const MEDIA_TOKENS: u64 = 1_600;
 
-/// Tokens of every part and turn.
+/// Tokens of every part and turn of a conversation.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Sizes {
-    parts: Vec<Vec<u64>>,
+pub struct Sizes {
+    parts: Vec<Arc<[u64]>>,
 }
 
 impl Sizes {
-    pub(super) fn of(conversation: &Conversation<'_>, count: Count) -> Self {
-        let turn = |parts: &Vec<Part<'_>>| parts.iter().map(|part| part_tokens(part, count)).collect();
-        Self { parts: conversation.turns.iter().map(|it| turn(&it.parts)).collect() }
+    /// Counts all of it.
+    pub fn of(conversation: &Conversation<'_>, count: Count) -> Self {
+        Self::known(conversation, |_, turn| sizes_of(turn, count))
+    }
+
+    /// Takes what is known of each turn, by its position: what [`sizes_of`] gave for it once.
+    pub fn known(
+        conversation: &Conversation<'_>,
+        mut sizes: impl FnMut(usize, &Turn<'_>) -> Arc<[u64]>,
+    ) -> Self {
+        Self { parts: conversation.turns.iter().enumerate().map(|(at, turn)| sizes(at, turn)).collect() }
     }
 
     pub(super) fn part(&self, place: Place) -> u64 {
@@ -33,6 +43,11 @@ impl Sizes {
     pub(super) fn from(&self, turn: usize) -> u64 {
         (turn..self.parts.len()).map(|turn| self.turn(turn)).sum()
     }
+}
+
+/// Tokens of each part of a turn. They depend on nothing but the turn.
+pub fn sizes_of(turn: &Turn<'_>, count: Count) -> Arc<[u64]> {
+    turn.parts.iter().map(|part| part_tokens(part, count)).collect()
 }
 
 /// What is sealed, the provider's own or unknown counts nothing: its bytes say nothing of its tokens.

@@ -157,7 +157,7 @@ fn short(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compact::{Policy, compact, compact_told};
+    use crate::compact::{Policy, Sizes, compact, compact_with};
     use crate::conversation::Turn;
 
     fn count(text: &str) -> u64 {
@@ -194,7 +194,8 @@ mod tests {
         let answer =
             "- The orders were sorted by customer, one number after another.\nValues:\n\n* Nothing failed.";
         let told = Told::of(answer, true, &question, count).unwrap();
-        let compacted = compact_told(&conversation, &policy(), &told);
+        let sizes = Sizes::of(&conversation, count);
+        let compacted = compact_with(&conversation, &policy(), &sizes, Some(&told));
         assert_eq!(compacted.folded, plain.folded);
         let text = compacted.edits.iter().find_map(|edit| match edit {
             crate::conversation::Edit::Replace {

@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use endmark_context::compact::{Mode, Policy, Told, compact as compacted, compact_told, question};
+use endmark_context::compact::{Mode, Policy, Told, compact_with, question};
 use endmark_context::count::Family;
 use endmark_store::{Handle, KeptSummary, StoreError, sha256_hex};
 use endmark_wire::conversation::Dialogue;
@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::summariser::Summariser;
-use super::tokens::counter;
+use super::tokens::{Counted, counter};
 use super::{Subject, worked};
 
 /// Where a request names no limit, and the model's window holds its reply, too: so much of it is left for that.
@@ -53,6 +53,7 @@ pub(super) struct Memory {
     least_bytes: OnceCell<AtomicU64>,
     /// When the store did not say it: so that not every request waits for a store that hangs.
     asked_in_vain: Mutex<Option<Instant>>,
+    counted: Arc<Counted>,
 }
 
 /// What a client is told of its conversation's summary.
@@ -181,9 +182,10 @@ async fn condensed(subject: &Subject<'_>, request: &Request, policies: Vec<Polic
     };
     let (own, from) = (before.clone(), before.clone());
     let room = subject.summariser_of(request);
-    let tried = policies.clone();
-    let made =
-        worked(request, move |request| anew(request, from.as_ref(), &tried, &Narrator::Own(room))).await?;
+    let (tried, counted) = (policies.clone(), Arc::clone(&subject.shaping.summaries.counted));
+    let own_words =
+        move |request: &Request| anew(request, from.as_ref(), &tried, &counted, &Narrator::Own(room));
+    let made = worked(request, own_words).await?;
     let Some(mut made) = made else {
         let before = own?;
         let summary = Summary::of(&before);
@@ -245,9 +247,10 @@ async fn told(
     let (summariser, count) = (subject.summariser?, policies.first()?.count);
     match summariser.told(request, question, count).await {
         Ok(told) => {
-            let before = before.cloned();
+            let (before, counted) = (before.cloned(), Arc::clone(&subject.shaping.summaries.counted));
+            let narrator = Narrator::Told(told);
             let again =
-                move |request: &Request| anew(request, before.as_ref(), &policies, &Narrator::Told(told));
+                move |request: &Request| anew(request, before.as_ref(), &policies, &counted, &narrator);
             worked(request, again).await?
         }
         Err(error) => {
@@ -324,25 +327,30 @@ fn anew(
     request: &Request,
     before: Option<&KeptSummary>,
     policies: &[Policy],
+    counted: &Counted,
     narrator: &Narrator,
 ) -> Option<Made> {
     let all = Dialogue::read(request.format(), request.body()).ok()?.items().count();
     let shorter = before.and_then(|before| with(request, before));
     let base = shorter.as_ref().unwrap_or(request);
     let dialogue = Dialogue::read(base.format(), base.body()).ok()?;
+    let family = Family::of(&request.view().model);
+    let sizes = counted.sizes(&dialogue, base.format().name(), family, policies.first()?.count);
     policies.iter().find_map(|policy| {
         let is_brake = policy.mode == Mode::Emergency;
-        let fixed_tokens = if is_brake { dialogue.around().map(policy.count).iter().sum() } else { 0 };
+        let around = || dialogue.around().map(|text| counted.tokens(text, family, policy.count));
+        let fixed_tokens = if is_brake { around().iter().sum() } else { 0 };
         let budget_tokens = if is_brake {
             policy.budget_tokens.saturating_sub(fixed_tokens).max(1)
         } else {
             policy.budget_tokens
         };
         let policy = Policy { fixed_tokens, budget_tokens, ..*policy };
-        let (compacted, is_told) = match narrator {
-            Narrator::Own(_) => (compacted(dialogue.conversation(), &policy), false),
-            Narrator::Told(told) => (compact_told(dialogue.conversation(), &policy, told), true),
+        let told = match narrator {
+            Narrator::Own(_) => None,
+            Narrator::Told(told) => Some(told),
         };
+        let compacted = compact_with(dialogue.conversation(), &policy, &sizes, told);
         if compacted.edits.is_empty() {
             return None;
         }
@@ -364,7 +372,7 @@ fn anew(
                 Narrator::Own(Some(room)) => question(dialogue.conversation(), &compacted, *room),
                 Narrator::Own(None) | Narrator::Told(_) => None,
             },
-            is_told,
+            is_told: told.is_some(),
         })
     })
 }
@@ -446,3 +454,6 @@ impl Memory {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,16 @@
-//! How many tokens a text has for a model, about.
+//! How many tokens a text has for a model, about; a message that comes in every request of its conversation is counted once.
 
-use endmark_context::compact::Count;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use endmark_context::compact::{Count, Sizes, sizes_of};
 use endmark_context::count::Family;
+use endmark_wire::conversation::Dialogue;
+use ring::digest::{Context, SHA256};
+
+/// So many messages and sizes are remembered in each of two generations, together at most some 20 MB: when the newer is full,
+/// the older is forgotten.
+const MOST_REMEMBERED: usize = 1 << 16;
 
 /// What counts the tokens of a text as this model has them.
 pub(super) fn counter(model: &str) -> Count {
@@ -13,5 +22,102 @@ pub(super) fn counter(model: &str) -> Count {
         Family::Claude48 => |text| Family::Claude48.tokens(text),
         Family::Gemini => |text| Family::Gemini.tokens(text),
         Family::Other => |text| Family::Other.tokens(text),
+    }
+}
+
+/// What was counted before, by the hash of its bytes and of who reads them.
+#[derive(Default)]
+pub(super) struct Counted(Mutex<Remembered>);
+
+#[derive(Default)]
+struct Remembered {
+    newer: HashMap<[u8; 32], Arc<[u64]>>,
+    older: HashMap<[u8; 32], Arc<[u64]>>,
+    /// How much of its room the newer generation takes.
+    taken: usize,
+}
+
+impl Counted {
+    /// The sizes of a conversation in this format; only messages that are new are counted.
+    pub(super) fn sizes(&self, dialogue: &Dialogue<'_>, format: &str, family: Family, count: Count) -> Sizes {
+        Sizes::known(dialogue.conversation(), |position, turn| {
+            // What marks it for a cache moves, and changes no size.
+            let item = dialogue.unmarked_item(position).unwrap_or_default();
+            self.known([format, family.name(), &item], || sizes_of(turn, count))
+        })
+    }
+
+    /// Tokens of a text.
+    pub(super) fn tokens(&self, text: &str, family: Family, count: Count) -> u64 {
+        self.known(["", family.name(), text], || [count(text)].into()).iter().sum()
+    }
+
+    fn known(&self, name: [&str; 3], count: impl FnOnce() -> Arc<[u64]>) -> Arc<[u64]> {
+        let mut context = Context::new(&SHA256);
+        for part in name {
+            context.update(&part.len().to_le_bytes());
+            context.update(part.as_bytes());
+        }
+        let mut key = [0; 32];
+        key.copy_from_slice(context.finish().as_ref());
+        if let Some(sizes) = self.lock().get(&key) {
+            return sizes;
+        }
+        let sizes = count();
+        self.lock().remember(key, Arc::clone(&sizes));
+        sizes
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
+        // It is whole after every operation, so a panic elsewhere cannot have spoilt it.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Remembered {
+    fn get(&mut self, key: &[u8; 32]) -> Option<Arc<[u64]>> {
+        if let Some(sizes) = self.newer.get(key) {
+            return Some(Arc::clone(sizes));
+        }
+        let sizes = Arc::clone(self.older.get(key)?);
+        self.remember(*key, Arc::clone(&sizes));
+        Some(sizes)
+    }
+
+    fn remember(&mut self, key: [u8; 32], sizes: Arc<[u64]>) {
+        if self.taken >= MOST_REMEMBERED {
+            self.older = std::mem::take(&mut self.newer);
+            self.taken = 0;
+        }
+        self.taken += 1 + sizes.len();
+        self.newer.insert(key, sizes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_again_and_again_is_remembered_and_the_rest_is_forgotten() {
+        let counted = Counted::default();
+        let counts = |text: &str| {
+            let mut is_counted = false;
+            counted.known(["", "", text], || {
+                is_counted = true;
+                [1].into()
+            });
+            is_counted
+        };
+        assert!(counts("often") && counts("once"));
+        for number in 0..MOST_REMEMBERED {
+            counts(&number.to_string());
+            if number % 1_000 == 0 {
+                assert!(!counts("often"), "{number}");
+            }
+        }
+        assert!(counts("once"));
+        let remembered = counted.lock();
+        assert!(remembered.newer.len() + remembered.older.len() <= MOST_REMEMBERED + 2);
     }
 }

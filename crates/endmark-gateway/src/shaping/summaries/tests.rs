@@ -1,0 +1,48 @@
+use std::cell::Cell;
+
+use endmark_wire::format::find;
+
+use super::*;
+
+thread_local! {
+    static COUNTED: Cell<usize> = const { Cell::new(0) };
+}
+
+fn count(text: &str) -> u64 {
+    COUNTED.with(|counted| counted.set(counted.get() + 1));
+    text.len() as u64 / 4
+}
+
+/// A request of so many rounds, and its newest message marked for the provider's cache.
+fn request(rounds: usize) -> Request {
+    let said = |role: &str, text: &str, mark: &str| {
+        format!(r#"{{"role":"{role}","content":[{{"type":"text","text":"{text}"{mark}}}]}}"#)
+    };
+    let mut turns: Vec<String> = (0..rounds)
+        .flat_map(|round| [("user", "asks"), ("assistant", "says")].map(|(role, verb)| (round, role, verb)))
+        .map(|(round, role, verb)| said(role, &format!("The {role} {verb} {round}"), ""))
+        .collect();
+    turns.push(said("user", &format!("Go on with {rounds}"), r#","cache_control":{"type":"ephemeral"}"#));
+    let body = format!(r#"{{"model":"m","max_tokens":9,"messages":[{}]}}"#, turns.join(","));
+    let found = find("/v1/messages", None).unwrap();
+    Request::parse(found.format, body.as_bytes(), &found.address).unwrap()
+}
+
+/// How often something is counted for a request, by a window and a brake that are far away.
+fn counts(counted: &Counted, request: &Request) -> usize {
+    COUNTED.with(|counted| counted.set(0));
+    let policies = [Policy::window(count), Policy::emergency(count)];
+    assert!(anew(request, None, &policies, counted, &Narrator::Own(None)).is_none());
+    COUNTED.with(Cell::get)
+}
+
+#[test]
+fn each_request_of_a_growing_conversation_counts_only_what_is_new() {
+    let counted = Counted::default();
+    let first = request(30);
+    // All messages, and what stands before and behind them.
+    assert_eq!(counts(&counted, &first), 61 + 2);
+    assert_eq!(counts(&counted, &first), 0);
+    // What was the newest is another message now, and three have come.
+    assert_eq!(counts(&counted, &request(31)), 3);
+}
