@@ -31,11 +31,12 @@ class Gateway:
         upstreams: dict[str, dict[str, str]],
         resume: dict[str, object],
         prices: dict[str, dict[str, float]] | None = None,
+        window: dict[str, object] | None = None,
     ):
         self.folder = folder
         self.upstreams = upstreams
-        self.resume = resume
         self.prices = prices or {}
+        self.tables = {"resume": resume, **({"compact.window": window} if window else {})}
         self.program = program()
         self.port = free_port()
         self.log = folder / "endmark.log"
@@ -70,7 +71,7 @@ class Gateway:
         tables = {f"upstreams.{name}": settings for name, settings in self.upstreams.items()}
         tables |= {f"prices.{json.dumps(model)}": prices for model, prices in self.prices.items()}
         lines = [f'listen = "127.0.0.1:{self.port}"', f'store = "sqlite:{self.folder / "endmark.db"}"']
-        for table, settings in {**tables, "resume": self.resume}.items():
+        for table, settings in {**tables, **self.tables}.items():
             lines += ["", f"[{table}]"]
             # A JSON string or number is also a TOML one.
             lines += [f"{key} = {json.dumps(value)}" for key, value in settings.items()]

@@ -41,8 +41,9 @@ pub use told::{NotTold, Told, question};
 /// After a compaction by trigger the history has at most so much of it, in parts of ten, as far as the summary is
 /// concerned: the next one is to be some turns away.
 const AFTER_TENTHS: u64 = 6;
-/// A summary of the window has this much room in any case, if the budget leaves it.
+/// A summary of the window has this much room in any case, if the budget leaves it, and at most this part of the budget.
 const LEAST_SUMMARY_TOKENS: u64 = 1_500;
+const LEAST_SUMMARY_ONE_IN: u64 = 4;
 /// A summary has this much room even where the budget leaves none: without it what was condensed would be lost.
 const LEAST_ROOM_TOKENS: u64 = 64;
 /// No summary is longer.
@@ -386,7 +387,8 @@ impl Machine<'_> {
             return room;
         }
         let aim = (self.policy.trigger_tokens.min(self.budget) * AFTER_TENTHS / 10).saturating_sub(kept);
-        room.min(aim.max(LEAST_SUMMARY_TOKENS)).min(MOST_SUMMARY_TOKENS)
+        let least = LEAST_SUMMARY_TOKENS.min(self.budget / LEAST_SUMMARY_ONE_IN);
+        room.min(aim.max(least)).min(MOST_SUMMARY_TOKENS)
     }
 
     /// The tokens of the history without its summary after these edits.
