@@ -8,6 +8,7 @@ mod tree;
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use super::repair::is_absent;
 use crate::conversation::{Content, Conversation, Pairs, Place, Role, Turn};
 
 pub(crate) use call::{described, outcome};
@@ -97,6 +98,7 @@ pub(crate) fn of_turn<'c>(
                     result.and_then(|at| conversation.turns.get(at.turn)?.parts.get(at.part)?.result());
                 call::anchors(call, result, &mut anchors);
             }
+            Content::Result(result) if is_absent(&result.text) => {}
             Content::Result(result) => of_result(&result.text, result.is_error, &mut anchors),
             Content::Media(media) => anchors.extend(media.name.as_ref().map(|name| Anchor {
                 kind: AnchorKind::File,

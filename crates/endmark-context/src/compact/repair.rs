@@ -6,6 +6,13 @@ use crate::conversation::{Content, Conversation, Edit, Message, NewResult, Pairs
 
 /// What is said in the place of a result that never came.
 const ABSENT: &str = "No result was recorded for this call.";
+/// Formats write it as an error, with so many bytes around it at most.
+const AROUND_BYTES: usize = 40;
+
+/// Whether a result was put there by us: it says no more than that there is none, in whatever words of its format.
+pub(super) fn is_absent(text: &str) -> bool {
+    text.len() <= ABSENT.len() + AROUND_BYTES && text.contains(ABSENT)
+}
 
 /// The edits that it takes. `stays` says of each turn whether it does.
 pub(super) fn edits(conversation: &Conversation<'_>, pairs: &Pairs, stays: &[bool]) -> Vec<Edit> {

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::text::{clipped, is_error_line};
 use super::{Anchor, AnchorKind, Source, tree};
+use crate::compact::repair::is_absent;
 use crate::conversation::{Call, ToolResult};
 
 /// The longest description of a call's arguments, in characters.
@@ -77,7 +78,9 @@ pub(crate) fn described(call: &Call<'_>) -> String {
 
 /// How a call ended, in a few words.
 pub(crate) fn outcome(result: Option<&ToolResult<'_>>) -> String {
-    let Some(result) = result else { return "no result".to_owned() };
+    let Some(result) = result.filter(|result| !is_absent(&result.text)) else {
+        return "no result".to_owned();
+    };
     let tree = tree::parsed(&result.text);
     let code = match &tree {
         Some(Value::Object(fields)) => EXIT_NAMES.iter().find_map(|name| fields.get(*name)?.as_i64()),
