@@ -5,11 +5,13 @@
 
 The conversation is made up: an agent with a tool, whose results are logs, JSON and compilers' output, about four characters to
 a token. Endmark is the release build, run as a command on a file, reading and writing included; the time of a run on a small
-file is taken off. Peers run where Python finds them (`pip install langchain headroom-ai`): LangChain's `trim_messages` and
-`ClearToolUsesEdit`, both with the counters they have for a start, and headroom's `compress`. ADK's compaction asks a model.
+file is taken off. Peers run where Python finds them (`pip install langchain headroom-ai google-adk`): LangChain's `trim_messages`
+and `ClearToolUsesEdit`, both with the counters they have for a start, headroom's `compress`, and ADK's `ContextFilterPlugin`, which
+keeps the newest ten rounds and counts nothing; ADK's compaction proper asks a model.
 """
 
 import argparse
+import asyncio
 import json
 import random
 import resource
@@ -80,7 +82,28 @@ def peers() -> dict:
         pass
     else:
         found["headroom compress"] = lambda messages: lambda: compress(messages, model="gpt-4o")
+    try:
+        from google.adk.models.llm_request import LlmRequest
+        from google.adk.plugins.context_filter_plugin import ContextFilterPlugin
+        from google.genai import types
+    except ImportError:
+        pass
+    else:
+        def filtered(messages):
+            contents = [types.Content(role="model" if message["role"] == "assistant" else "user", parts=adk_parts(types, message)) for message in messages]
+            plugin = ContextFilterPlugin(num_invocations_to_keep=10)
+            return lambda: asyncio.run(plugin.before_model_callback(callback_context=None, llm_request=LlmRequest(contents=contents)))
+        found["ADK ContextFilterPlugin"] = filtered
     return found
+
+
+def adk_parts(types, message: dict) -> list:
+    if message["role"] == "tool":
+        answer = types.FunctionResponse(id=message["tool_call_id"], name="get_order", response={"output": message["content"]})
+        return [types.Part(function_response=answer)]
+    calls = [(call["id"], call["function"]) for call in message.get("tool_calls", [])]
+    made = [types.FunctionCall(id=name, name=call["name"], args=json.loads(call["arguments"])) for name, call in calls]
+    return [types.Part(text=message["content"]), *(types.Part(function_call=call) for call in made)]
 
 
 def seconds(run) -> float:
