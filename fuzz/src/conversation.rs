@@ -9,9 +9,11 @@ use crate::input::Numbers;
 
 /// Edits made at once.
 const MOST_EDITS: usize = 6;
+/// Items that a beginning is replaced by.
+const MOST_ITEMS: usize = 4;
 
-/// Spans are apart from each other and inside each other as they should be, nothing changes without an edit, and what is
-/// read after edits is what they come to as data.
+/// Spans are apart from each other and inside each other as they should be, nothing changes without an edit, a beginning that
+/// is replaced leaves all else as it was written, and what is read after edits is what they come to as data.
 pub fn check(bytes: &[u8]) {
     let mut numbers = Numbers::of(bytes);
     for format in FORMATS {
@@ -19,6 +21,12 @@ pub fn check(bytes: &[u8]) {
         let conversation = dialogue.conversation();
         spans(conversation, bytes);
         assert_eq!(dialogue.edited(&[]).unwrap(), bytes);
+        let items: Vec<&str> = dialogue.items().collect();
+        let (turns, new) = beginning(&items, &mut numbers);
+        let shorter = dialogue.with_beginning(turns, &new);
+        let again = Dialogue::read(format, &shorter).unwrap();
+        assert_eq!(again.around(), dialogue.around());
+        assert!(again.items().eq(new.iter().chain(items.iter().skip(turns)).copied()), "{turns} by {new:?}");
         let edits: Vec<Edit> =
             (0..numbers.below(MOST_EDITS)).filter_map(|_| edit(conversation, &mut numbers)).collect();
         let Ok(edited) = dialogue.edited(&edits) else { continue };
@@ -28,6 +36,13 @@ pub fn check(bytes: &[u8]) {
         let applied = Changes::of(conversation, &edits).unwrap().applied(conversation);
         assert_eq!(said(&applied), said(again.conversation()), "{edits:?}");
     }
+}
+
+/// How many items go, more than there are at times, and those that come in their place: some of the others.
+fn beginning<'i>(items: &[&'i str], numbers: &mut Numbers) -> (usize, Vec<&'i str>) {
+    let count = if items.is_empty() { 0 } else { numbers.below(MOST_ITEMS) };
+    let new = (0..count).map(|_| *numbers.pick(items)).collect();
+    (numbers.below(items.len() + 2), new)
 }
 
 fn spans(conversation: &Conversation<'_>, bytes: &[u8]) {
