@@ -196,6 +196,17 @@ def numbers(watched: Watched, place: Place) -> None:
         assert cells == [row["model"], *[str(row[name]) for name in names], row["usd"] or "no price"], cells
 
 
+def session(watched: Watched, place: Place) -> None:
+    """A session is found in the list of usage, and what it used is what the command says."""
+    row = place.command("usage", "--by", "session")["rows"][0]
+    watched.open("/endmark/usage?by=session")
+    watched.page.locator("tbody tr a").first.click()
+    watched.page.wait_for_url(f"**/endmark/sessions/{row['session']}")
+    total = [cell.text_content() for cell in watched.page.query_selector_all("tfoot td")]
+    names = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "estimated_calls")
+    assert total[:-1] == [str(row[name]) for name in names], (total, row)
+
+
 def reader(watched: Watched, place: Place, axe: str) -> None:
     """A kept output: found by its handle, paged and searched, and shown as it is."""
     lines = [f"line {number} {HOSTILE if number == 4_000 else ''}" for number in range(1, 7_001)]
@@ -314,6 +325,7 @@ def browse(place: Place, closed: Place, pictures: Path | None) -> None:
         place.supervise(f"exit 0 # {HOSTILE.replace(chr(39), '')}")
         run_id = place.command("runs")["runs"][0]["id"]
         numbers(first, place)
+        session(first, place)
         pages = {
             "overview": "/endmark/",
             "recoveries": "/endmark/recoveries",
@@ -321,6 +333,7 @@ def browse(place: Place, closed: Place, pictures: Path | None) -> None:
             "recovery-hostile": "/endmark/recoveries/3",
             "usage": "/endmark/usage?by=day",
             "sessions": "/endmark/usage?by=session",
+            "session": f"/endmark/sessions/{place.command('usage', '--by', 'session')['rows'][0]['session']}",
             "budgets": "/endmark/budgets",
             "keys": "/endmark/keys",
             "compactions": "/endmark/compactions",

@@ -28,13 +28,14 @@ pub(crate) async fn respond(console: &Console, visit: &Visit) -> Result<Response
         ("recoveries", "") => lists::recoveries(store, query).await,
         ("recoveries", id) => lists::recovery(store, query, id).await,
         ("compactions", "") => lists::compactions(store, query).await,
+        ("sessions", id) if !id.is_empty() => lists::session(console, store, query, id).await,
         ("budgets", "") => lists::budgets(console, store, query).await,
         ("runs", "") => lists::runs(store, query).await,
         ("runs", "events") => events::follow(console, visit).await,
         ("runs", id) => lists::run(store, query, id).await,
         _ => Err(Failure::NotFound(format!(
             "{path} is not a page of Endmark: below {BELOW} there are usage, report, recoveries, recoveries/ID, \
-             compactions, budgets, runs, runs/ID, runs/events and outputs/HANDLE"
+             sessions/ID, compactions, budgets, runs, runs/ID, runs/events and outputs/HANDLE"
         ))),
     }
 }

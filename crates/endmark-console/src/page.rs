@@ -10,6 +10,7 @@ mod output;
 mod overview;
 mod recoveries;
 mod runs;
+mod session;
 mod usage;
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
@@ -56,6 +57,7 @@ async fn shown(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>
             ("recoveries", "") => recoveries::list(console, store, query).await?,
             ("recoveries", id) => recoveries::one(console, store, query, id).await?,
             ("usage", "") => usage::page(console, store, query).await?,
+            ("sessions", id) if !id.is_empty() => session::page(console, store, query, id).await?,
             ("budgets", "") => budgets::page(console, store, query).await?,
             ("keys", "") => keys::page(console, store, query).await?,
             ("compactions", "") => output::compactions(console, store, query).await?,

@@ -12,7 +12,7 @@ use crate::query::Query;
 use crate::reports::cuts::Found;
 use crate::reports::span::{self, MomentError};
 use crate::reports::usage::{EVER, Report, UsageKey};
-use crate::reports::{budgets, compactions};
+use crate::reports::{budgets, compactions, session};
 
 /// The parameters of each.
 pub(crate) const USAGE: [&str; 3] = ["by", "since", "until"];
@@ -144,6 +144,14 @@ pub(crate) async fn compactions(
     let rows = store.read(move |reader| reader.compactions(before, limit + 1)).await?;
     let (rows, next) = cut(rows, limit, |row| row.id.to_string());
     Ok((rows.into_iter().map(compactions::Row::from).collect(), next))
+}
+
+/// All that is known of a session.
+pub(crate) async fn session(console: &Console, store: &Store, id: &str) -> Result<session::Report, Failure> {
+    let (id, models) = (percent_decoded(id), Arc::clone(&console.models));
+    let asked = id.clone();
+    let found = store.read(move |reader| session::Report::read(reader, &asked, &models)).await?;
+    found.ok_or_else(|| Failure::NotFound(format!("nothing is recorded of a session `{id}`")))
 }
 
 /// Budgets by window, the newest first.

@@ -134,6 +134,7 @@ impl Exchange {
             store: &self.gateway.store,
             id: &self.id,
             credential: self.calls.credential(),
+            session: self.calls.session(),
             upstream: self.upstream_name(),
             summariser: Some(Summariser {
                 client: &self.gateway.client,

@@ -36,6 +36,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) id: &'a str,
     /// The hash of the client's credential, if it sent one.
     pub(crate) credential: Option<&'a str>,
+    /// The session's hash.
+    pub(crate) session: &'a str,
     /// The upstream that the request is for.
     pub(crate) upstream: &'a str,
     /// The model that may be asked what happened in a part that is condensed.

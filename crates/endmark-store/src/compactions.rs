@@ -2,11 +2,22 @@
 
 mod kept;
 
+use std::collections::BTreeMap;
+
 /// What the owners of what is kept for clients of a gateway begin with; the hash of a client's credential follows.
 pub const CLIENT: &str = "client:";
 
 /// Whose outputs those of the command line are: the store's file is the local user's alone.
 pub const LOCAL_USER: &str = "local";
+
+/// What a conversation was condensed for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CondensedIn {
+    /// The session's hash.
+    pub session: String,
+    /// How much no longer stands in full, by kind.
+    pub dropped: BTreeMap<String, u64>,
+}
 
 /// What stands for the beginning of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]

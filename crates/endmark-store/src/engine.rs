@@ -31,7 +31,8 @@ pub(crate) use migrate::known as known_schema;
 pub use moment::utc;
 pub use parts::OutputPage;
 pub use reader::{
-    BudgetPlace, CompactionRow, CutSummary, LogFilter, Reader, Summed, UsageReport, UsageSummary,
+    BudgetPlace, CompactionRow, CutSummary, LogFilter, Reader, SessionOutput, Summed, UsageReport,
+    UsageSummary,
 };
 pub(crate) use session::{Recorded, Session};
 pub use sums::Dimension;

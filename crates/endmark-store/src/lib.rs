@@ -46,11 +46,11 @@ mod writer;
 
 pub use budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
 pub use calls::{CallSettled, CallStarted, Purpose, Tokens, UsageRow, Word, may_be_billed};
-pub use compactions::{CLIENT, KeptSummary, LOCAL_USER};
+pub use compactions::{CLIENT, CondensedIn, KeptSummary, LOCAL_USER};
 pub use counted::{CallClass, CallSums, MINUTE_EDGES, PROMPT_EDGES, counted};
 pub use engine::{
     BudgetPlace, CompactionRow, CutSummary, Dimension, KeptOutput, LogFilter, OutputPage, OutputPiece,
-    ReadError, Reader, Summed, UsageReport, UsageSummary, utc,
+    ReadError, Reader, SessionOutput, Summed, UsageReport, UsageSummary, utc,
 };
 pub use error::StoreError;
 pub use fingerprint::sha256_hex;

@@ -247,7 +247,7 @@ async fn a_clock_that_jumps_back_over_midnight_counts_in_the_day_before_again() 
         let add = |summed: &endmark_store::Summed<'_>| {
             ledger += summed.sums.reported_prompt + summed.sums.reported_output;
         };
-        reader.sums(Dimension::Nothing, &day("00:00:00"), &day("24:00:00"), add).unwrap();
+        reader.sums((Dimension::Nothing, None), &day("00:00:00"), &day("24:00:00"), add).unwrap();
         assert_eq!(ledger, row.spent, "{row:?}");
     }
 }

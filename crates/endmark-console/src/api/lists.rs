@@ -40,6 +40,17 @@ pub(super) async fn recovery(
     json_of(&recoveries::in_full(found.as_ref(), &calls))
 }
 
+/// `sessions/ID`, a session's hash as `endmark usage --by session` has it.
+pub(super) async fn session(
+    console: &Console,
+    store: &Store,
+    query: Option<&str>,
+    id: &str,
+) -> Result<Response<ConsoleBody>, Failure> {
+    Query::parse(query, &[])?;
+    json_of(&reading::session(console, store, id).await?)
+}
+
 /// `compactions?before=&limit=`.
 pub(super) async fn compactions(
     store: &Store,

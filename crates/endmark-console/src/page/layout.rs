@@ -85,6 +85,14 @@ pub(super) fn hash(hash: &str) -> Markup {
     html! { bdi.hash title=(hash) { (short) } }
 }
 
+/// A session's hash, with the way to its page.
+pub(super) fn session(session: &str) -> Markup {
+    if session.is_empty() {
+        return hash(session);
+    }
+    html! { a href={ "/endmark/sessions/" (encoded(session)) } { (hash(session)) } }
+}
+
 /// A word with its meaning as a colour; the word says it alone.
 pub(super) fn word(word: &str) -> Markup {
     let class = match word {

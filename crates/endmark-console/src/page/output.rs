@@ -11,6 +11,7 @@ use crate::answer::Failure;
 use crate::console::Console;
 use crate::query::Query;
 use crate::reading;
+use crate::reports::compactions;
 
 /// The address of the list of compactions.
 const PLACE: &str = "/endmark/compactions";
@@ -28,23 +29,7 @@ pub(super) async fn compactions(
     let (rows, next) = reading::compactions(store, &query, ROWS).await?;
     let content = html! {
         p { "What the beginnings of conversations were condensed to, so that they fit into their model's window." }
-        @if rows.is_empty() { p { "No conversation was condensed." } }
-        @else { div.wide tabindex="0" { table {
-            thead { tr {
-                th scope="col" { "Time" } th scope="col" { "Mode" } th.number scope="col" { "Turns" }
-                th.number scope="col" { "Tokens before" } th.number scope="col" { "Tokens after" }
-                th scope="col" { "Client" } th scope="col" { "The whole request" }
-            } }
-            tbody { @for row in &rows { tr {
-                td { (moment(&row.created_at)) } td { (row.mode) } (number(row.turns))
-                (number(row.tokens_before)) (number(row.tokens_after))
-                td { (hash(&row.client)) }
-                td { @match &row.handle {
-                    Some(handle) => a href={ "/endmark/outputs/" (encoded(handle)) } { bdi.hash { (handle) } },
-                    None => span.faint { "not kept" },
-                } }
-            } } }
-        } } }
+        @if rows.is_empty() { p { "No conversation was condensed." } } @else { (table(&rows)) }
         (further(PLACE, &[], "before", next.as_deref()))
         h2 { "Read a kept output" }
         p { "A marker in a shortened result names the handle of its full value." }
@@ -54,6 +39,41 @@ pub(super) async fn compactions(
         }
     };
     Ok(layout::page(console, PLACE, "Compactions", &content))
+}
+
+/// Compactions as a table.
+pub(super) fn table(rows: &[compactions::Row]) -> Markup {
+    html! {
+        div.wide tabindex="0" { table {
+            thead { tr {
+                th scope="col" { "Time" } th scope="col" { "Mode" } th.number scope="col" { "Turns" }
+                th.number scope="col" { "Tokens before" } th.number scope="col" { "Tokens after" }
+                th scope="col" { "No longer in full" } th scope="col" { "Client" } th scope="col" { "Session" }
+                th scope="col" { "The whole request" }
+            } }
+            tbody { @for row in rows { tr {
+                td { (moment(&row.created_at)) } td { (row.mode) } (number(row.turns))
+                (number(row.tokens_before)) (number(row.tokens_after))
+                td { (dropped(row)) }
+                td { (hash(&row.client)) }
+                td { (layout::session(row.session.as_deref().unwrap_or_default())) }
+                td { @match &row.handle {
+                    Some(handle) => (link(handle)),
+                    None => span.faint { "not kept" },
+                } }
+            } } }
+        } }
+    }
+}
+
+/// The way to a kept output.
+pub(super) fn link(handle: &str) -> Markup {
+    html! { a href={ "/endmark/outputs/" (encoded(handle)) } { bdi.hash { (handle) } } }
+}
+
+fn dropped(row: &compactions::Row) -> String {
+    let counts: Vec<String> = row.dropped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    if counts.is_empty() { "unknown".to_owned() } else { counts.join(", ") }
 }
 
 /// What a page of the reader shows.

@@ -63,7 +63,8 @@ pub(super) fn table(report: &Report, by: UsageKey) -> Markup {
 fn line(row: &Row) -> Markup {
     html! { tr {
         @match row.by {
-            UsageKey::Session | UsageKey::Key => td { (hash(&row.key)) },
+            UsageKey::Session => td { (layout::session(&row.key)) },
+            UsageKey::Key => td { (hash(&row.key)) },
             UsageKey::Day => td data-value=(row.key) { (row.key) },
             _ => td { bdi { (row.key) } },
         }

@@ -1,5 +1,7 @@
 //! Compactions: what the beginnings of conversations were condensed to (CX-1, CX-2).
 
+use std::collections::BTreeMap;
+
 use endmark_store::CompactionRow;
 use serde::Serialize;
 
@@ -33,6 +35,10 @@ pub struct Row {
     pub handle: Option<String>,
     /// When, in UTC.
     pub created_at: String,
+    /// The hash of the session in which it was made; null where that is not known.
+    pub session: Option<String>,
+    /// How much no longer stands in full, by kind: turns, calls, results.
+    pub dropped: BTreeMap<String, u64>,
 }
 
 impl From<CompactionRow> for Row {
@@ -47,6 +53,8 @@ impl From<CompactionRow> for Row {
             bytes: row.bytes,
             handle: row.handle,
             created_at: row.created_at,
+            session: Some(row.session).filter(|session| !session.is_empty()),
+            dropped: row.dropped,
         }
     }
 }

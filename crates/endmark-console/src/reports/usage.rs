@@ -71,13 +71,31 @@ impl Report {
         until: &str,
         models: &Models,
     ) -> Result<Self, StoreError> {
-        let mut sums = Sums::new(by, models);
         let dimension = match by {
             UsageKey::Session => Dimension::Session,
             UsageKey::Key => Dimension::Key,
             UsageKey::Model | UsageKey::Upstream | UsageKey::Day | UsageKey::Purpose => Dimension::Nothing,
         };
-        reader.sums(dimension, since, until, |summed| sums.add(summed))?;
+        Self::sum(reader, by, (dimension, None), (since, until), models)
+    }
+
+    /// Sums all calls of a session, by model.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read.
+    pub fn of_session(reader: &Reader, session: &str, models: &Models) -> Result<Self, StoreError> {
+        Self::sum(reader, UsageKey::Model, (Dimension::Session, Some(session)), EVER, models)
+    }
+
+    fn sum(
+        reader: &Reader,
+        by: UsageKey,
+        of: (Dimension, Option<&str>),
+        (since, until): (&str, &str),
+        models: &Models,
+    ) -> Result<Self, StoreError> {
+        let mut sums = Sums::new(by, models);
+        reader.sums(of, since, until, |summed| sums.add(summed))?;
         let (rows, total) = sums.finish();
         Ok(Self { by: by.name(), rows, total, prices_as_of: models.as_of().to_owned() })
     }

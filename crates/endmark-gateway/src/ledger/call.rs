@@ -98,6 +98,11 @@ impl Calls {
         self.credential.as_deref()
     }
 
+    /// The hash of the session that they belong to.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
+    }
+
     /// Calls made so far.
     pub(crate) fn made(&self) -> u32 {
         self.made.load(Ordering::Relaxed)

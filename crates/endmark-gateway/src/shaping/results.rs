@@ -193,6 +193,7 @@ async fn kept_under(
     }
     subject.patient(subject.keep(handle, text.as_bytes(), format)).await?;
     subject.patient(subject.store.name_output(handle, &owner, name)).await?;
+    subject.patient(subject.store.note_output_session(handle, subject.session)).await?;
     Ok(handle.clone())
 }
 

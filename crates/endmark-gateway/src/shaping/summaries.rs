@@ -2,14 +2,14 @@
 //! stands for, so that every later request has it byte for byte, also after a restart.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use endmark_context::compact::{Mode, Policy, Told, compact_with, question};
 use endmark_context::count::Family;
-use endmark_store::{Handle, KeptSummary, StoreError, sha256_hex};
+use endmark_store::{CondensedIn, Handle, KeptSummary, StoreError, sha256_hex};
 use endmark_wire::conversation::Dialogue;
 use endmark_wire::request::Request;
 use tokio::sync::OnceCell;
@@ -217,7 +217,12 @@ async fn condensed(subject: &Subject<'_>, request: &Request, policies: Vec<Polic
             }
         }
     }
-    let keeping = subject.store.keep_summary(&owner, subject.settings.keep_days, kept.clone());
+    let keeping = subject.store.keep_summary(
+        &owner,
+        subject.settings.keep_days,
+        kept.clone(),
+        CondensedIn { session: subject.session.to_owned(), dropped: made.dropped },
+    );
     if let Some(least) = subject.shaping.summaries.least_bytes.get() {
         least.fetch_min(kept.bytes, Ordering::Relaxed);
     }
@@ -316,6 +321,8 @@ struct Made {
     mode: &'static str,
     tokens_before: u64,
     tokens_after: u64,
+    /// How much no longer stands in full, by kind.
+    dropped: BTreeMap<String, u64>,
     /// What a model is asked, where one is to be.
     question: Option<String>,
     /// Whether a model told what happened.
@@ -368,6 +375,12 @@ fn anew(
             mode: if is_brake { "emergency" } else { "window" },
             tokens_before: compacted.receipt.tokens_before,
             tokens_after: compacted.receipt.tokens_after,
+            dropped: compacted
+                .receipt
+                .dropped
+                .iter()
+                .map(|(kind, count)| ((*kind).to_owned(), *count))
+                .collect(),
             question: match narrator {
                 Narrator::Own(Some(room)) => question(dialogue.conversation(), &compacted, *room),
                 Narrator::Own(None) | Narrator::Told(_) => None,

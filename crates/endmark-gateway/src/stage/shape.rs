@@ -99,6 +99,7 @@ impl Identified {
             store: &gateway.store,
             id: &self.id,
             credential: self.credential.as_deref(),
+            session: &self.session,
             upstream: &self.admitted.destination.upstream.name,
             summariser: calls.map(|calls| Summariser {
                 client: &gateway.client,

@@ -1,7 +1,7 @@
 //! Summaries of conversations in the store, and the outputs that have a name.
 
-use super::KeptSummary;
-use crate::engine::compactions;
+use super::{CondensedIn, KeptSummary};
+use crate::engine::{Session, compactions};
 use crate::error::StoreError;
 use crate::outputs::Handle;
 use crate::store::Store;
@@ -19,9 +19,12 @@ impl Store {
         owner: &str,
         keep_days: u32,
         summary: KeptSummary,
+        condensed_in: CondensedIn,
     ) -> Result<(), StoreError> {
         let owner = owner.to_owned();
-        self.writer.write(move |session| compactions::keep(session, &owner, keep_days, &summary)).await
+        let keep =
+            move |session: &Session| compactions::keep(session, &owner, keep_days, &summary, &condensed_in);
+        self.writer.write(keep).await
     }
 
     /// The bytes of the smallest request that was condensed, if one was: no smaller one has to be looked up.
@@ -34,6 +37,12 @@ impl Store {
         let (owner, name) = (owner.to_owned(), name.to_owned());
         let handle = self.writer.write(move |session| compactions::named(session, &owner, &name)).await?;
         Ok(handle.as_deref().and_then(Handle::parse))
+    }
+
+    /// Notes the session in which an output was shortened first.
+    pub async fn note_output_session(&self, handle: &Handle, of: &str) -> Result<(), StoreError> {
+        let (handle, of) = (handle.clone(), of.to_owned());
+        self.writer.write(move |session| compactions::note_session(session, handle.as_str(), &of)).await
     }
 
     /// Gives a kept output a name, by which its owner finds it again.
@@ -68,8 +77,8 @@ mod tests {
         let location = StoreLocation::sqlite(folder.path().join("s.db"));
         let store = Store::open(&location).unwrap();
         assert_eq!(store.least_summarised_bytes().await.unwrap(), None);
-        store.keep_summary("client:a", 30, summary(12)).await.unwrap();
-        store.keep_summary("client:a", 30, summary(20)).await.unwrap();
+        store.keep_summary("client:a", 30, summary(12), CondensedIn::default()).await.unwrap();
+        store.keep_summary("client:a", 30, summary(20), CondensedIn::default()).await.unwrap();
         store.close().await;
         let store = Store::open(&location).unwrap();
         let mut found = store.summaries("client:a", "first").await.unwrap();

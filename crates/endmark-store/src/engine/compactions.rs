@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::integers::integer;
 use super::outputs::{SECONDS_A_DAY, now};
-use crate::compactions::KeptSummary;
+use crate::compactions::{CondensedIn, KeptSummary};
 use crate::engine::Fault;
 
 /// Stands between items: no JSON has it in it.
@@ -51,6 +51,7 @@ pub(crate) fn keep(
     owner: &str,
     keep_days: u32,
     kept: &KeptSummary,
+    condensed_in: &CondensedIn,
 ) -> Result<(), Fault> {
     connection
         .prepare_cached(
@@ -71,6 +72,29 @@ pub(crate) fn keep(
             keep_days,
             now()
         ])?;
+    let dropped: Vec<String> =
+        condensed_in.dropped.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO compaction_sessions (owner, first_sha256, turns, sha256, session, dropped)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            owner,
+            kept.first_sha256,
+            integer(kept.turns),
+            kept.sha256,
+            condensed_in.session,
+            dropped.join("\n")
+        ])?;
+    Ok(())
+}
+
+/// Notes the session in which an output was shortened first.
+pub(crate) fn note_session(connection: &Connection, handle: &str, session: &str) -> Result<(), Fault> {
+    connection
+        .prepare_cached("INSERT OR IGNORE INTO session_outputs (handle, session) VALUES (?1, ?2)")?
+        .execute([handle, session])?;
     Ok(())
 }
 

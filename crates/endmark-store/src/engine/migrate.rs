@@ -75,6 +75,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "usage_sums",
         sql: include_str!("../../migrations/0016_usage_sums.sqlite.sql"),
     },
+    Migration {
+        version: 17,
+        name: "sessions",
+        sql: include_str!("../../migrations/0017_sessions.sqlite.sql"),
+    },
 ];
 
 /// The newest migration this version knows.

@@ -17,7 +17,7 @@ use crate::error::StoreError;
 use crate::location::StoreLocation;
 use crate::records::{FinalStatus, LogRow, LoggedPiece, Piece, Recovery};
 
-pub use pages::{BudgetPlace, CompactionRow};
+pub use pages::{BudgetPlace, CompactionRow, SessionOutput};
 pub use summary::{CutSummary, UsageReport, UsageSummary};
 pub use sums::Summed;
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use endmark_store::{Reader, StoreLocation};
 use serde_json::Value;
 use testkit::{Prefill, ScriptedModel, Upstream};
 
@@ -58,6 +59,13 @@ fn calls_are_mended_counted_and_made_with_a_key_of_the_run() {
         assert!(
             agent_run["limitTokens"].is_u64() && agent_run["largestCallTokens"].as_u64().unwrap() < total
         );
+        let usage = place.run(&["usage", "--by", "session", "--json"]).envelope();
+        let session = usage["data"]["rows"][0]["session"].as_str().unwrap();
+        let runs = Reader::open(&StoreLocation::sqlite(place.path().join("endmark.db")))
+            .unwrap()
+            .runs_of(session, 9)
+            .unwrap();
+        assert_eq!(agent_run["id"], runs[0].run.id, "its session knows the run");
         let keys = place.run(&["keys", "list", "--json"]).output;
         assert!(keys.contains("revoked") && !keys.contains(&key), "{keys}");
     });

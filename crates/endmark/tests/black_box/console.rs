@@ -313,3 +313,81 @@ fn a_browser_logs_in_with_the_admin_key_once() {
         served.kill();
     });
 }
+
+#[test]
+fn a_session_shows_its_usage_what_of_it_was_condensed_and_the_outputs_that_were_shortened() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
+        let config = "[cap]\nmax_chars = 4000\n[compact.window]\nenabled = true\ntrigger_tokens = 6000\nbudget_tokens = 8000\n";
+        let place = Place::new().with_file("endmark.toml", config);
+        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let mut messages = vec![json!({"role": "user", "content": "Look at each of the orders."})];
+        for order in 0..12 {
+            let call = json!({"id": format!("call_{order}"), "type": "function",
+                "function": {"name": "look", "arguments": format!("{{\"order\":{order}}}")}});
+            let lines = (0..200).map(|line| format!("order {order}, line {line}: all of it agrees"));
+            let result = lines.collect::<Vec<_>>().join("\n");
+            messages.push(json!({"role": "assistant", "content": null, "tool_calls": [call]}));
+            messages
+                .push(json!({"role": "tool", "tool_call_id": format!("call_{order}"), "content": result}));
+        }
+        let body = json!({"model": "gpt-5", "max_tokens": 100, "messages": messages});
+        let reply =
+            Request::post(served.address, "/v1/chat/completions").json(&body).send().await.read().await;
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        ask(&served, "gpt-5", 500).await;
+        let session = reply.header("x-endmark-session").unwrap_or_default().to_owned();
+
+        let usage = {
+            let mut tries = 0;
+            loop {
+                let usage = place.run(&["usage", "--by", "session", "--json"]).envelope()["data"].clone();
+                if usage["rows"].as_array().unwrap().len() == 2 {
+                    break usage;
+                }
+                tries += 1;
+                assert!(tries < 100, "{usage}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let rows = usage["rows"].as_array().unwrap();
+        let (_, compactions) = get(served.address, "/endmark/api/compactions").await;
+        let of = compactions["rows"][0]["session"].as_str().unwrap();
+        assert!(session.is_empty() || session == of, "{session} {compactions}");
+        let mut expected = rows.iter().find(|row| row["session"] == of).unwrap().clone();
+        expected.as_object_mut().unwrap().remove("session");
+
+        let (status, shown) = get(served.address, &format!("/endmark/api/sessions/{of}")).await;
+        assert_eq!((status, &shown["usage"]["total"]), (200, &expected), "{shown}");
+        assert_eq!(shown["compactions"], compactions["rows"]);
+        let dropped = &shown["compactions"][0]["dropped"];
+        assert!(
+            dropped["turns"].as_u64() > Some(1) && dropped["tool_results"].as_u64() > Some(0),
+            "{dropped}"
+        );
+        let outputs = shown["outputs"].as_array().unwrap();
+        assert_eq!((outputs.len(), &shown["runs"]), (12, &json!([])), "{outputs:?}");
+
+        let html = page(served.address, &format!("/endmark/sessions/{of}")).await;
+        for number in
+            [&expected["prompt_tokens"], &outputs[0]["bytes"], &shown["compactions"][0]["tokens_before"]]
+        {
+            assert!(html.contains(&format!(">{number}<")), "{number}: {html}");
+        }
+        assert!(html.contains(&format!("{} tool_results", dropped["tool_results"])), "{html}");
+        let kept = format!("/endmark/outputs/{}", outputs[0]["handle"].as_str().unwrap());
+        assert!(html.contains(&kept) && page(served.address, &kept).await.contains("all of it agrees"));
+        assert!(
+            page(served.address, "/endmark/usage?by=session")
+                .await
+                .contains(&format!("/endmark/sessions/{of}"))
+        );
+
+        let other =
+            rows.iter().find(|row| row["session"] != of).unwrap()["session"].as_str().unwrap().to_owned();
+        let (status, shown) = get(served.address, &format!("/endmark/api/sessions/{other}")).await;
+        assert_eq!((status, &shown["compactions"], &shown["outputs"]), (200, &json!([]), &json!([])));
+        assert_eq!(get(served.address, "/endmark/api/sessions/nobody").await.0, 404);
+        assert_eq!(served.end("-TERM").0, Some(0));
+    });
+}

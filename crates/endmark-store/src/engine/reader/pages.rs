@@ -1,6 +1,8 @@
 //! Lists in pages: each page begins behind the last row of the one before, which is found by its key.
 
-use rusqlite::{Row, named_params};
+use std::collections::BTreeMap;
+
+use rusqlite::{Row, ToSql, named_params};
 
 use crate::budgets::BudgetRow;
 use crate::engine::Reader;
@@ -28,6 +30,25 @@ pub struct CompactionRow {
     /// Under which that request can be read.
     pub handle: Option<String>,
     /// When, in UTC.
+    pub created_at: String,
+    /// In which session; empty where that is not known.
+    pub session: String,
+    /// How much no longer stands in full, by kind.
+    pub dropped: BTreeMap<String, u64>,
+}
+
+/// An output that was shortened in a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionOutput {
+    /// Under which its full value can be read.
+    pub handle: String,
+    /// What it was taken for.
+    pub format: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Its lines.
+    pub lines: u64,
+    /// When it came, in UTC.
     pub created_at: String,
 }
 
@@ -59,19 +80,59 @@ impl BudgetPlace {
 impl Reader {
     /// Compactions whose number is below `before`, the newest first, at most `limit` of them.
     pub fn compactions(&self, before: Option<i64>, limit: u32) -> Result<Vec<CompactionRow>, StoreError> {
+        self.compactions_where("rowid < ?1", &[&before.unwrap_or(i64::MAX), &limit])
+    }
+
+    /// The compactions of a session, the newest first, at most `limit` of them.
+    pub fn compactions_of(&self, session: &str, limit: u32) -> Result<Vec<CompactionRow>, StoreError> {
+        self.compactions_where("s.session = ?1", &[&session, &limit])
+    }
+
+    fn compactions_where(&self, what: &str, values: &[&dyn ToSql]) -> Result<Vec<CompactionRow>, StoreError> {
+        let sql = format!(
+            "SELECT c.rowid, owner, mode, turns, tokens_before, tokens_after, bytes, handle, created_at,
+               coalesce(session, ''), coalesce(dropped, '')
+             FROM compactions c LEFT JOIN compaction_sessions s USING (owner, first_sha256, turns, sha256)
+             WHERE {what} ORDER BY c.rowid DESC LIMIT ?2"
+        );
+        let read = || {
+            let mut statement = self.connection().prepare(&sql)?;
+            statement.query_map(values, compaction)?.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
+    /// The outputs that were shortened in a session and are still kept, the newest first, at most `limit` of them.
+    pub fn outputs_of(&self, session: &str, limit: u32) -> Result<Vec<SessionOutput>, StoreError> {
         let read = || {
             self.connection()
                 .prepare(
-                    "SELECT rowid, owner, mode, turns, tokens_before, tokens_after, bytes, handle, created_at
-                     FROM compactions WHERE rowid < :before ORDER BY rowid DESC LIMIT :limit",
+                    "SELECT handle, coalesce(format, ''), bytes, coalesce(lines, 0), created_at
+                     FROM session_outputs JOIN outputs USING (handle)
+                     WHERE session = ?1 AND bytes IS NOT NULL ORDER BY created_at DESC, handle LIMIT ?2",
                 )?
-                .query_map(
-                    named_params! { ":before": before.unwrap_or(i64::MAX), ":limit": limit },
-                    compaction,
-                )?
+                .query_map((session, limit), |row| {
+                    Ok(SessionOutput {
+                        handle: row.get(0)?,
+                        format: row.get(1)?,
+                        bytes: natural(row.get(2)?),
+                        lines: natural(row.get(3)?),
+                        created_at: row.get(4)?,
+                    })
+                })?
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
         read().map_err(|error| self.failed(&error))
+    }
+
+    /// The runs that made calls in a session with a key of their own, the newest first, at most `limit` of them.
+    pub fn runs_of(&self, session: &str, limit: u32) -> Result<Vec<StoredRun>, StoreError> {
+        self.runs_where(
+            "id IN (SELECT substr(credential, 5) FROM usage
+               WHERE usage.session = ?1 AND credential >= 'key:' AND credential < 'key;')
+             ORDER BY started_at DESC, id DESC LIMIT ?2",
+            &[&session, &limit],
+        )
     }
 
     /// Budgets behind this place, in the order of [`Reader::budgets`], at most `limit` of them. What their entries come to
@@ -129,6 +190,12 @@ fn compaction(row: &Row<'_>) -> rusqlite::Result<CompactionRow> {
         bytes: amount(6)?,
         handle: row.get(7)?,
         created_at: row.get(8)?,
+        session: row.get(9)?,
+        dropped: {
+            let dropped: String = row.get(10)?;
+            let counts = dropped.lines().filter_map(|line| line.split_once(' '));
+            counts.filter_map(|(kind, count)| Some((kind.to_owned(), count.parse().ok()?))).collect()
+        },
     })
 }
 

@@ -107,7 +107,7 @@ impl Reader {
         };
         let (from, cuts) = read().map_err(|error| self.failed(&error))?;
         let (mut days, mut requests) = (BTreeMap::new(), 0);
-        self.sums(Dimension::Nothing, &from, AFTER_ALL, |summed| {
+        self.sums((Dimension::Nothing, None), &from, AFTER_ALL, |summed| {
             let Summed { at, class, sums, .. } = summed;
             requests += sums.requests;
             if FOR_REPLIES.contains(&class.purpose.as_str()) {

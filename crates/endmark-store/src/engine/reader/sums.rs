@@ -54,10 +54,10 @@ fn bounds(grain: Grain) -> (&'static str, &'static str) {
 
 impl Reader {
     /// Gives the sums of all calls that began from `since` on and before `until` (as `YYYY-MM-DD HH:MM:SS`, UTC) to `each`, in
-    /// no order and in as many parts as it takes.
+    /// no order and in as many parts as it takes. `only` names the one session or key that is meant.
     pub fn sums(
         &self,
-        by: Dimension,
+        (by, only): (Dimension, Option<&str>),
         since: &str,
         until: &str,
         mut each: impl FnMut(&Summed<'_>),
@@ -66,14 +66,25 @@ impl Reader {
             // All at one moment: calls move from one part to the other.
             let moment = self.connection().unchecked_transaction()?;
             let span = Span { since, until };
+            let by_key = (by, only);
             let classes = self.classes()?;
             let days = (Grain::Day.of(since), Grain::Day.of(until));
-            self.whole_periods(Grain::Day, by, &span, days, &classes, &mut each)?;
+            self.whole_periods(Grain::Day, by_key, &span, days, &classes, &mut each)?;
             for day in span.ends(Grain::Day) {
-                self.whole_periods(Grain::Hour, by, &span, (day, &format!("{day} 24")), &classes, &mut each)?;
+                self.whole_periods(
+                    Grain::Hour,
+                    by_key,
+                    &span,
+                    (day, &format!("{day} 24")),
+                    &classes,
+                    &mut each,
+                )?;
             }
             let hours = span.ends(Grain::Hour);
             let mut each_call = |call: &UsageRow| {
+                if only.is_some_and(|only| only != by.key(call)) {
+                    return;
+                }
                 let (class, sums) = counted(call);
                 each(&Summed { at: &call.started_at, key: by.key(call), class: &class, sums: &sums });
             };
@@ -101,7 +112,7 @@ impl Reader {
     fn whole_periods(
         &self,
         grain: Grain,
-        by: Dimension,
+        (by, only): (Dimension, Option<&str>),
         span: &Span<'_>,
         (first, last): (&str, &str),
         classes: &HashMap<i64, CallClass>,
@@ -109,7 +120,7 @@ impl Reader {
     ) -> rusqlite::Result<()> {
         let sql = format!(
             "SELECT period, key, class, {} FROM usage_sums WHERE grain = ?1 AND dimension = ?2 AND period >= ?3 AND period <= ?4
-               AND period || ?5 >= ?6 AND period || ?7 <= ?8",
+               AND period || ?5 >= ?6 AND period || ?7 <= ?8 AND (?9 IS NULL OR key = ?9)",
             CallSums::COLUMNS.join(", ")
         );
         let (opens, closes) = bounds(grain);
@@ -122,7 +133,8 @@ impl Reader {
             opens,
             span.since,
             closes,
-            span.until
+            span.until,
+            only
         ])?;
         while let Some(row) = rows.next()? {
             // A class of which there is a sum is there.

@@ -82,7 +82,7 @@ fn by_sums(reader: &Reader, by: Dimension, since: &str, until: &str) -> Sums {
             .or_default();
         *sum = sum.and(summed.sums);
     };
-    reader.sums(by, since, until, add).unwrap();
+    reader.sums((by, None), since, until, add).unwrap();
     sums
 }
 
