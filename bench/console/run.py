@@ -31,11 +31,11 @@ KEYS = 50
 PAGES = [
     "", "recoveries", "recoveries?status=exhausted", "recoveries?model=gpt-5&cut_kind=dropped", "recoveries?model=no-such-model",
     "recoveries?task=session-7", "recoveries/{recovery}", "usage", "usage?by=session", "usage?by=key", "usage?by=day",
-    "usage?since=7d", "budgets", "keys", "compactions", "runs", "runs/{run}",
+    "usage?since=7d", "sessions/session-7", "budgets", "keys", "compactions", "runs", "runs/{run}",
 ]
 ROUTES = [
     "usage?by=model", "usage?by=session", "usage?by=session&since=7d", "usage?by=key", "usage?by=day&since=7d", "usage?by=upstream",
-    "usage?by=purpose&since=30d", "report", "report?since=52w", "recoveries?limit=1000", "recoveries/{recovery}", "budgets?limit=1000",
+    "usage?by=purpose&since=30d", "sessions/session-7", "report", "report?since=52w", "recoveries?limit=1000", "recoveries/{recovery}", "budgets?limit=1000",
     "compactions?limit=1000", "runs?limit=1000", "runs/{run}",
 ]
 
@@ -126,7 +126,7 @@ class Served:
 
     def __enter__(self):
         self.process = subprocess.Popen(
-            [self.program, "serve", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9/v1", "--store", self.folder / "store.db",
+            [self.program, "serve", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9/v1", "--store", f"sqlite:{self.folder}/store.db",
              "--set", "store_policy.keep_days=0"],
             stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=self.folder)
         for line in self.process.stderr:
@@ -162,7 +162,7 @@ def main():
         print(f"{options.calls} calls and {options.recoveries} recoveries, {path.stat().st_size >> 20} MiB, written in {took:.0f} s.\n")
 
         def usage(by):
-            ask = [program, "usage", "--by", by, "--json", "--store", path]
+            ask = [program, "usage", "--by", by, "--json", "--store", f"sqlite:{path}"]
             return json.loads(subprocess.run(ask, capture_output=True, check=True, cwd=folder).stdout)["data"]
 
         unsummed = {}
