@@ -166,7 +166,7 @@ def main():
             return json.loads(subprocess.run(ask, capture_output=True, check=True, cwd=folder).stdout)["data"]
 
         unsummed = {}
-        for by in ["model", "key", "session"]:
+        for by in ["model", "key", "day"]:
             unsummed[by] = seconds(lambda: unsummed.update({by + " sums": usage(by)}))
         with Served(program, folder) as served:
             store = sqlite3.connect(path)
@@ -174,7 +174,7 @@ def main():
             while store.execute("SELECT EXISTS (SELECT 1 FROM usage_unsummed)").fetchone()[0]:
                 time.sleep(0.2)
             print(f"Summed in {time.perf_counter() - begin:.0f} s, into {store.execute('SELECT count(*) FROM usage_sums').fetchone()[0]} sums.\n")
-            for by in ["model", "key", "session"]:
+            for by in ["model", "key", "day"]:
                 took = seconds(lambda: unsummed.update({by + " now": usage(by)}))
                 assert unsummed[by + " now"] == unsummed[by + " sums"], f"the sums by {by} are others than before"
                 print(f"- `endmark usage --by {by}`: {unsummed[by] / took:.0f} times as fast as call by call")
