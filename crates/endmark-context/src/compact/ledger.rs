@@ -201,8 +201,9 @@ fn as_float(number: u64) -> f64 {
 impl Entry<'_> {
     /// How likely it is to be needed, in no unit.
     fn worth(&self, relevance: &Relevance) -> f64 {
+        let is_constraint = self.kind == AnchorKind::Said && self.is_constraint();
         let base = match self.kind {
-            AnchorKind::Said if self.is_constraint() => 40.0,
+            AnchorKind::Said if is_constraint => 40.0,
             AnchorKind::Said | AnchorKind::Url => 12.0,
             AnchorKind::Todo => 60.0,
             AnchorKind::Decision => 30.0,
@@ -236,7 +237,9 @@ impl Entry<'_> {
             * (1.0 + 0.3 * f64::from(self.by_assistant.min(4)))
             * (1.0 + 0.1 * f64::from(self.in_results.min(4)));
         let age = as_float(relevance.turns.saturating_sub(self.last) as u64);
-        base * factor * (0.2 + 0.8 * (-age / HALF_LIFE_TURNS).exp2())
+        // What the user demands holds until it is taken back, however long nobody speaks of it (CX-3).
+        let fade = if is_constraint { 1.0 } else { 0.2 + 0.8 * (-age / HALF_LIFE_TURNS).exp2() };
+        base * factor * fade
     }
 
     fn is_constraint(&self) -> bool {
@@ -296,6 +299,20 @@ mod tests {
         let turns = [numbers.iter().map(|number| seen(number)).collect(), vec![asked]];
         let kept = kept(&absorbed(&turns), 12);
         assert!(kept.contains(&"zx-9931".to_owned()) && kept.len() < 5, "{kept:?}");
+    }
+
+    #[test]
+    fn a_demand_outlasts_the_wishes_after_it() {
+        let wishes: Vec<String> = (0..80).map(|number| format!("Go on with order {number}.")).collect();
+        let said = |line| [anchor(AnchorKind::Said, "", line, Source::User)];
+        let demand = "Send all of them only from the dock.";
+        let lines = [demand].into_iter().chain(wishes.iter().map(String::as_str));
+        let turns: Vec<_> = lines.map(said).collect();
+        let ledger = absorbed(&turns);
+        let mut relevance = Relevance::default();
+        relevance.turns = turns.len();
+        let kept = ledger.bounded(200, &relevance, count);
+        assert_eq!(kept.first().map(|entry| entry.value.as_ref()), Some(demand));
     }
 
     #[test]
