@@ -68,12 +68,13 @@ impl Pending {
             completed => (completed, None),
         };
         let completed = completed.ok()?;
+        // Before its places are written out, a pointer for each level: what nests too deeply for a value has too many.
+        let value = serde_json::from_str(&completed.text).ok()?;
         let unfinished: Vec<String> = completed.unfinished().map(|place| place.pointer.to_owned()).collect();
         let is_cut = !unfinished.is_empty();
         let problem = problem.or_else(|| is_cut.then(|| "it ends in the middle".to_owned()));
         let twice = || has_name_twice(&completed.text).then(|| "a name stands twice".to_owned());
         let problem = problem.or_else(twice);
-        let value = serde_json::from_str(&completed.text).ok()?;
         Some(Parsed { value, begins: self.begins, unfinished, problem })
     }
 }

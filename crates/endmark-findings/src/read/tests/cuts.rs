@@ -158,6 +158,9 @@ fn large_and_odd_texts_are_read() {
         let text = format!("===AGENT_RESULT===\nagent_id: a\n[F001] a\n{}", text.repeat(6_000));
         assert_eq!(read(text.as_bytes()).results[0].cut, Cut::Mild);
     }
+    // A pointer to each of these levels would take ten gigabytes.
+    let text = format!("===AGENT_RESULT===\n{{\"agent_id\":{}", "[".repeat(100_000));
+    assert_eq!(read(text.as_bytes()).results[0].cut, Cut::Severe);
 }
 
 /// Behind the end marker a finding is said again under its title; else it is another one.
