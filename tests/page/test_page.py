@@ -221,7 +221,8 @@ def reader(watched: Watched, place: Place, axe: str) -> None:
     watched.page.fill("#search", "<script>")
     watched.page.click("text=Search")
     assert watched.page.text_content("[role=status]") == "1 lines"
-    assert watched.page.text_content("pre") == f"4000: line 4000 {HOSTILE}\n"
+    shown = watched.page.text_content("pre")
+    assert shown == f"4000:line 4000 {HOSTILE}\n", shown
     watched.check("a kept output, searched", axe)
 
 
