@@ -287,7 +287,7 @@ impl Block {
         }
         self.last = self.last.map(|last| Last { is_open: false, is_behind_blank: true, ..last });
         (self.is_ignoring, self.is_behind_text) = (true, true);
-        let mentioned = mentioned(&line.text);
+        let mentioned = mentioned(&line.text).or_else(|| in_json(&line.text));
         self.is_behind_mention = mentioned.is_some();
         // A paragraph is about one finding, and an item of a list about another; what has an id is counted by that.
         if !was_ignoring || more.is_some() || line.text.starts_with('|') {

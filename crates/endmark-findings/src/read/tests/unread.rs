@@ -20,3 +20,14 @@ fn what_is_not_understood_is_counted() {
     }
     assert!(files > 40, "{files}");
 }
+
+#[test]
+fn json_that_nests_too_deeply_for_a_value_is_counted() {
+    let finding = format!(
+        r#"{{"id": "F001", "title": "t", "severity": "High", "evidence": {}{}}}"#,
+        "[".repeat(200),
+        "]".repeat(200)
+    );
+    let text = format!("===AGENT_RESULT===\n{{\"agent_id\": \"a\"}}\n{finding}\n===AGENT_RESULT_END===\n");
+    assert_eq!(read(text.as_bytes()).results[0].unread, 1);
+}
