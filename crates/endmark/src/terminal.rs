@@ -108,7 +108,7 @@ impl Terminal {
 
     /// How tables are drawn on standard output.
     pub(crate) fn tables(self) -> Layout {
-        Layout { painter: self.output, width: size().map(|(columns, _)| columns) }
+        Layout { painter: self.output, width: columns() }
     }
 
     /// Shows an answer in the form that was asked for, and says how the process ends.
@@ -196,10 +196,16 @@ impl Terminal {
     }
 }
 
-/// Columns and lines of the terminal that standard output is, where it is one that says so.
-pub(crate) fn size() -> Option<(usize, usize)> {
+/// Columns of the terminal that standard output is, where it is one that says so.
+pub(crate) fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
-    (size.ws_col > 0 && size.ws_row > 0).then(|| (size.ws_col.into(), size.ws_row.into()))
+    (size.ws_col > 0).then(|| size.ws_col.into())
+}
+
+/// Lines of the same. Some terminals know their columns alone.
+pub(crate) fn lines() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_row > 0).then(|| size.ws_row.into())
 }
 
 /// How the process ends once an envelope was written, or was not.

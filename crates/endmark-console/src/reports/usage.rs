@@ -267,7 +267,8 @@ impl Total {
     ///
     /// ```
     /// use endmark_console::reports::usage::Total;
-    /// let total = Total { nano_usd: 1_500_000_000, unpriced_calls: 2, ..Total::default() };
+    /// let mut total = Total::default();
+    /// (total.nano_usd, total.unpriced_calls) = (1_500_000_000, 2);
     /// assert_eq!(total.dollars_in_words(2), "1.50 + 2 calls without a price");
     /// ```
     pub fn dollars_in_words(&self, places: usize) -> String {

@@ -46,11 +46,18 @@ pub(super) async fn page(
 }
 
 fn number(query: Option<&str>) -> Result<u64, Refusal> {
-    let given =
-        query.into_iter().flat_map(|query| query.split('&')).find_map(|pair| pair.strip_prefix("page="));
-    given.map_or(Ok(1), |given| {
-        given.parse().map_err(|_| Refusal::BadRequest(format!("the page is `{given}`: use a whole number")))
-    })
+    let mut number = 1;
+    for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        let given = pair.strip_prefix("page=").ok_or_else(|| {
+            Refusal::BadRequest(format!(
+                "`{pair}` is not known here: `page` is, and `endmark read` reads other parts"
+            ))
+        })?;
+        number = given
+            .parse()
+            .map_err(|_| Refusal::BadRequest(format!("the page is `{given}`: use a whole number")))?;
+    }
+    Ok(number)
 }
 
 /// A page of an output; none where it has no such page.

@@ -221,6 +221,7 @@ async fn the_rest_is_read_in_pages_by_its_own_client_alone() {
         (handle.to_owned(), "Bearer another", 404),
         (format!("{handle}?page=4"), "Bearer key", 404),
         (format!("{handle}?page=x"), "Bearer key", 400),
+        (format!("{handle}?lines=5:7"), "Bearer key", 400),
         ("h00".to_owned(), "Bearer key", 404),
     ] {
         let reply = get(format!("/endmark/api/outputs/{path}"), key).send().await.read().await;

@@ -107,7 +107,8 @@ fn watched_runs_are_a_table_that_is_drawn_over_itself() {
 /// What a command prints at a terminal of this many columns.
 fn at_width(place: &Place, columns: u16, variables: &[(&str, &str)], arguments: &[&str]) -> String {
     let (mut screen, process) = terminal();
-    let size = Winsize { ws_col: columns, ws_row: 24, ws_xpixel: 0, ws_ypixel: 0 };
+    // As `stty cols 80` leaves one whose lines nobody has named.
+    let size = Winsize { ws_col: columns, ws_row: 0, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&process, size).unwrap();
     let mut command = place.command(arguments);
     command.env("TERM", "xterm").envs(variables.iter().copied());

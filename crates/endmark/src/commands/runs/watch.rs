@@ -18,8 +18,10 @@ use crate::terminal::{self, Paint, Painter, in_one_line};
 const BETWEEN_LOOKS: Duration = Duration::from_millis(300);
 /// How many events are read at once.
 const EVENTS_AT_ONCE: u32 = 1_000;
-/// The size of a terminal that does not say it.
-const PLAIN_SIZE: (usize, usize) = (100, 24);
+/// The columns of a terminal that does not say them.
+const PLAIN_COLUMNS: usize = 100;
+/// The lines of a terminal that does not say them.
+const PLAIN_LINES: usize = 24;
 
 /// Shows what goes on until it is stopped, or nothing is under way any more.
 pub(super) fn watch(
@@ -71,7 +73,8 @@ fn draw(reader: &Reader, limit: u32, until_idle: bool, painter: Painter) -> Resu
     let mut drawn = 0;
     loop {
         let runs = runs(reader, limit)?;
-        let (width, height) = terminal::size().unwrap_or(PLAIN_SIZE);
+        let width = terminal::columns().unwrap_or(PLAIN_COLUMNS);
+        let height = terminal::lines().unwrap_or(PLAIN_LINES);
         let mut lines = table::lines(&runs, Layout { painter, width: Some(width) });
         lines.truncate(height.saturating_sub(1).max(1));
         let mut frame = String::new();
