@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import subprocess
 import sys
@@ -27,7 +26,7 @@ class Gateway(gateway.Gateway):
     def __init__(self, folder: Path, upstreams: dict[str, dict[str, str]], tls: bool = False, **tables: dict):
         # A model that runs on behind a cut costs seconds and no minutes.
         super().__init__(folder, upstreams, {"mode": "auto", "continuation_tokens": 120})
-        self.tables = {**TABLES, **tables}
+        self.tables |= {**TABLES, **tables}
         self.tls = tls
         if tls:
             self.tables["tls"] = {"certificate": str(CERTIFICATE), "key": str(TLS / "first.key.pem")}
@@ -35,14 +34,6 @@ class Gateway(gateway.Gateway):
     @property
     def origin(self) -> str:
         return f"https://localhost:{self.port}" if self.tls else super().origin
-
-    def write_configuration(self) -> None:
-        super().write_configuration()
-        lines = []
-        for table, settings in self.tables.items():
-            lines += ["", f"[{table}]", *(f"{key} = {json.dumps(value)}" for key, value in settings.items())]
-        with self.configuration.open("a") as file:
-            file.write("\n".join(lines) + "\n")
 
     def start(self) -> Gateway:
         if not self.tls:
