@@ -192,8 +192,7 @@ async fn kept_under(
         return Ok(known);
     }
     subject.patient(subject.keep(handle, text.as_bytes(), format)).await?;
-    subject.patient(subject.store.name_output(handle, &owner, name)).await?;
-    subject.patient(subject.store.note_output_session(handle, subject.session)).await?;
+    subject.patient(subject.store.name_output(handle, &owner, name, subject.session)).await?;
     Ok(handle.clone())
 }
 

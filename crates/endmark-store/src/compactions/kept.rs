@@ -39,16 +39,21 @@ impl Store {
         Ok(handle.as_deref().and_then(Handle::parse))
     }
 
-    /// Notes the session in which an output was shortened first.
-    pub async fn note_output_session(&self, handle: &Handle, of: &str) -> Result<(), StoreError> {
-        let (handle, of) = (handle.clone(), of.to_owned());
-        self.writer.write(move |session| compactions::note_session(session, handle.as_str(), &of)).await
-    }
-
-    /// Gives a kept output a name, by which its owner finds it again.
-    pub async fn name_output(&self, handle: &Handle, owner: &str, name: &str) -> Result<(), StoreError> {
+    /// Gives a kept output a name, by which its owner finds it again, and notes the session in which it was shortened first.
+    pub async fn name_output(
+        &self,
+        handle: &Handle,
+        owner: &str,
+        name: &str,
+        shortened_in: &str,
+    ) -> Result<(), StoreError> {
         let (handle, owner, name) = (handle.clone(), owner.to_owned(), name.to_owned());
-        self.writer.write(move |session| compactions::name(session, handle.as_str(), &owner, &name)).await
+        let shortened_in = shortened_in.to_owned();
+        let write = move |session: &Session| {
+            compactions::name(session, handle.as_str(), &owner, &name)?;
+            compactions::note_session(session, handle.as_str(), &shortened_in)
+        };
+        self.writer.write(write).await
     }
 }
 
@@ -99,7 +104,7 @@ mod tests {
         let mut draft = store.begin_output(new).await.unwrap();
         draft.push(b"all of it").await.unwrap();
         draft.keep("text").await.unwrap();
-        store.name_output(&handle, "client:a", "n").await.unwrap();
+        store.name_output(&handle, "client:a", "n", "s").await.unwrap();
         assert_eq!(store.output_named("client:a", "n").await.unwrap(), Some(handle.clone()));
         assert_eq!(store.output_named("client:b", "n").await.unwrap(), None);
         let gone = handle.clone();
