@@ -9,7 +9,7 @@ use endmark_wire::error::ProviderError;
 use endmark_wire::format::WireFormat;
 use endmark_wire::json::Value;
 use endmark_wire::reply::Usage;
-use http::{Method, Request, Response, StatusCode};
+use http::{Response, StatusCode};
 use tokio::time::{sleep, timeout};
 
 use super::case::Case;
@@ -85,10 +85,7 @@ pub(super) async fn send(
         // What is left of a budget is the client's own to spend: the reply stays as it is.
         let opened = case.calls.open(purpose, name, model, streamed, &body).await;
         let mut call = opened.map_err(|error| CallFailure::Lost(error.to_string()))?;
-        let mut request = Request::new(call.sends(body.clone()));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = site.destination.further(streamed).clone();
-        *request.headers_mut() = site.destination.headers.clone();
+        let mut request = site.destination.post(site.destination.further(streamed), call.sends(body.clone()));
         of_another_body(request.headers_mut());
         let client = &case.sender.client;
         let sent =

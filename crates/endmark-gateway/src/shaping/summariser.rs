@@ -9,7 +9,7 @@ use endmark_context::compact::{Count, NotTold, Told};
 use endmark_recovery::{Ending, Stop};
 use endmark_store::Purpose;
 use endmark_wire::request::Request as WireRequest;
-use http::{Method, Request, StatusCode};
+use http::StatusCode;
 use tokio::time::timeout;
 
 use crate::ledger::{CallEnd, Calls};
@@ -84,10 +84,7 @@ impl Summariser<'_> {
         let asked = asked.ok_or_else(|| not_made("no path can be made of the model's name".to_owned()))?;
         let opened = self.calls.open(Purpose::Summary, &upstream.name, model, false, asked.body()).await;
         let mut call = opened.map_err(|error| not_made(error.to_string()))?;
-        let mut http = Request::new(call.sends(Bytes::copy_from_slice(asked.body())));
-        *http.method_mut() = Method::POST;
-        *http.uri_mut() = uri.clone();
-        *http.headers_mut() = self.destination.headers.clone();
+        let mut http = self.destination.post(uri, call.sends(Bytes::copy_from_slice(asked.body())));
         of_another_body(http.headers_mut());
         let answer = match self.client.send(upstream, http, PATIENCE).await {
             Ok(answer) => answer,

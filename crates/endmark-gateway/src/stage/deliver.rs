@@ -15,7 +15,7 @@ use endmark_recovery::failover::{Admission, Delivery, Failure, Next, RetryPolicy
 use endmark_store::Purpose;
 use endmark_wire::error::ProviderError;
 use endmark_wire::json::Value;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
 use tokio::time::{Instant, sleep};
 
 use crate::body::{AnyBody, full};
@@ -241,10 +241,7 @@ async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>,
     let encoded = exchange.encoded.as_ref().filter(|_| !exchange.stands_in);
     let body =
         encoded.map_or_else(|| Bytes::copy_from_slice(exchange.request.body()), |own| own.bytes.clone());
-    let mut onward = Request::new(call.sends(body));
-    *onward.method_mut() = Method::POST;
-    *onward.uri_mut() = destination.uri.clone();
-    *onward.headers_mut() = destination.headers.clone();
+    let mut onward = destination.post(&destination.uri, call.sends(body));
     for coding in encoded.iter().flat_map(|own| &own.codings) {
         onward.headers_mut().append(header::CONTENT_ENCODING, coding.clone());
     }

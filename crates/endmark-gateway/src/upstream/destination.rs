@@ -1,8 +1,9 @@
 //! An upstream that may answer a request, and how it is reached.
 
 use endmark_wire::request::Request;
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, Method, Request as HttpRequest, Uri};
 
+use crate::body::AnyBody;
 use crate::settings::Upstream;
 
 /// Where a request goes, and with what.
@@ -23,6 +24,15 @@ impl Destination {
     /// Where a request for the rest goes.
     pub(crate) fn further(&self, stream: bool) -> &Uri {
         &self.further[usize::from(stream)]
+    }
+
+    /// A request with this body, to one of its addresses.
+    pub(crate) fn post(&self, uri: &Uri, body: AnyBody) -> HttpRequest<AnyBody> {
+        let mut request = HttpRequest::new(body);
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = uri.clone();
+        *request.headers_mut() = self.headers.clone();
+        request
     }
 
     /// A request that was for another upstream, for a model that this one has.
