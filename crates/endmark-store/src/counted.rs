@@ -103,6 +103,13 @@ counts! {
     estimated,
 }
 
+impl CallSums {
+    /// Tokens of prompts that were read from a cache or written to one.
+    pub fn in_cache(&self) -> u64 {
+        self.cached.saturating_add(self.cache_write).saturating_add(self.cache_write_1h)
+    }
+}
+
 /// What of a call is summed, and with which others it counts.
 pub fn counted(call: &UsageRow) -> (CallClass, CallSums) {
     let sums = sums_of(call);
@@ -166,8 +173,7 @@ fn sums_of(call: &UsageRow) -> CallSums {
         sums.prompt = call.sent_bytes.div_ceil(BYTES_PER_TOKEN);
         sums.completion = call.text_bytes.or(call.received_bytes).unwrap_or(0).div_ceil(BYTES_PER_TOKEN);
     }
-    let in_cache = sums.cached.saturating_add(sums.cache_write).saturating_add(sums.cache_write_1h);
-    sums.plain_prompt = sums.prompt.saturating_sub(in_cache);
+    sums.plain_prompt = sums.prompt.saturating_sub(sums.in_cache());
     sums.plain_completion = sums.completion.saturating_sub(sums.reasoning);
     sums
 }

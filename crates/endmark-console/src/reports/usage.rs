@@ -209,9 +209,8 @@ impl<'a> Sums<'a> {
         let model = named.into_iter().find_map(|name| self.model(name))?;
         let (hour, minute) = (class.from_minute / 60, class.from_minute % 60);
         let at = Moment::parse(&format!("{day} {hour:02}:{minute:02}"))?;
-        let in_cache = sums.cached.saturating_add(sums.cache_write).saturating_add(sums.cache_write_1h);
         let tokens = Tokens {
-            prompt: sums.plain_prompt.saturating_add(in_cache),
+            prompt: sums.plain_prompt.saturating_add(sums.in_cache()),
             cached: sums.cached,
             cache_write: sums.cache_write,
             cache_write_1h: sums.cache_write_1h,

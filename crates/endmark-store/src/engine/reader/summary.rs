@@ -68,12 +68,13 @@ pub struct UsageReport {
 /// A moment behind every row.
 const AFTER_ALL: &str = "9999-12-31 23:59:59";
 
-/// Why calls are made whose answers are replies, and for what those are that recover one.
+/// The purposes of calls whose answers are replies.
 const FOR_REPLIES: [&str; 5] = ["reply", "retry", "fallback", "closing", "read"];
-/// See above.
+/// The purposes of calls that recover a reply.
 const FOR_RECOVERY: [&str; 2] = ["resume", "correction"];
 
-// A reply may have several cut parts: the worst outcome stands for it, as it does for the client.
+// A reply may have several cut parts: the worst outcome stands for it, as it does for the client. Of which purposes stands
+// behind it.
 const CUTS: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), CASE (
       SELECT max(CASE outcome WHEN 'exhausted' THEN 5 WHEN 'cut' THEN 4 WHEN 'interrupted' THEN 3 WHEN 'cancelled' THEN 2
         WHEN 'corrected' THEN 1 ELSE 0 END)
@@ -84,7 +85,7 @@ const CUTS: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), CASE (
       (SELECT text_bytes / 4 FROM usage_texts t WHERE t.request_id = u.request_id AND t.call = u.call), u.received_bytes / 4, 0),
     u.prompt_tokens IS NULL OR u.output_tokens IS NULL
   FROM usage u
-  WHERE u.started_at >= ?1 AND u.verdict = 'cut' AND u.purpose IN ('reply', 'retry', 'fallback', 'closing', 'read')";
+  WHERE u.started_at >= ?1 AND u.verdict = 'cut' AND u.purpose IN ";
 
 impl Reader {
     /// What the ledger says of the last `seconds` seconds; the sums of the calls that recovered replies go to `of_recovery`.
@@ -125,7 +126,8 @@ impl Reader {
     /// Cut replies that began from this moment on, the most frequent first.
     fn cuts(&self, from: &str) -> rusqlite::Result<Vec<CutSummary>> {
         let mut cuts: BTreeMap<[String; 4], (u64, u64, u64)> = BTreeMap::new();
-        let mut statement = self.connection().prepare_cached(CUTS)?;
+        let mut statement =
+            self.connection().prepare_cached(&format!("{CUTS} ('{}')", FOR_REPLIES.join("', '")))?;
         let mut rows = statement.query([from])?;
         while let Some(row) = rows.next()? {
             let place = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?];
