@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import signal
 import socket
 import subprocess
@@ -40,6 +41,17 @@ class SetUpError(Exception):
 class Installation:
     python: Path
     weights: Path
+
+
+def run_in_environment(folder: Path = DEFAULT_FOLDER) -> None:
+    """Goes on with this program in the environment that the set-up makes, where the client library lives."""
+    if Path(sys.prefix).resolve() == (folder / "venv").resolve():
+        return
+    try:
+        python = install(folder).python
+    except SetUpError as problem:
+        sys.exit(str(problem))
+    os.execv(python, [str(python), *sys.argv])
 
 
 def install(folder: Path = DEFAULT_FOLDER) -> Installation:

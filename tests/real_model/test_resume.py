@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import signal
 import sys
 import threading
@@ -24,13 +23,8 @@ from pathlib import Path
 import model_server
 
 FOLDER = model_server.DEFAULT_FOLDER
-if __name__ == "__main__" and Path(sys.prefix).resolve() != (FOLDER / "venv").resolve():
-    # The client lives in the environment that the model's set-up makes.
-    try:
-        python = model_server.install(FOLDER).python
-    except model_server.SetUpError as problem:
-        sys.exit(str(problem))
-    os.execv(python, [str(python), *sys.argv])
+if __name__ == "__main__":
+    model_server.run_in_environment(FOLDER)
 
 from conversation import Question, Reply, Speaker, call_questions, document_questions, text_questions  # noqa: E402
 import gateway  # noqa: E402

@@ -25,12 +25,8 @@ from pathlib import Path
 import model_server
 
 FOLDER = model_server.DEFAULT_FOLDER
-if __name__ == "__main__" and Path(sys.prefix).resolve() != (FOLDER / "venv").resolve():
-    try:
-        python = model_server.install(FOLDER).python
-    except model_server.SetUpError as problem:
-        sys.exit(str(problem))
-    os.execv(python, [str(python), *sys.argv])
+if __name__ == "__main__":
+    model_server.run_in_environment(FOLDER)
 
 from conversation import Question, Speaker, user  # noqa: E402
 import gateway  # noqa: E402
