@@ -237,8 +237,8 @@ fn responses(event: &Event, at: usize) -> Vec<Value> {
             items.extend(thought.as_ref().filter(|_| leads_somewhere).map(|thought| json!({"type": "reasoning",
                 "id": format!("rs_{at}"), "summary": [{"type": "summary_text", "text": thought}], "encrypted_content": "c2Vh"})));
             items.extend(text.as_ref().map(|text| {
-                json!({"type": "message", "role": "assistant",
-                "content": [{"type": "output_text", "text": text}]})
+                json!({"type": "message", "role": "assistant", "id": format!("msg_{at}"), "status": "completed",
+                "content": [{"type": "output_text", "text": text, "annotations": []}]})
             }));
             items.extend(calls.iter().map(|call| {
                 json!({"type": "function_call", "call_id": call.id, "name": call.name,

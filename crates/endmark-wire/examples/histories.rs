@@ -1,0 +1,28 @@
+//! Prints conversations as agents really have them, so many in each wire format, each in a line with the name of its format:
+//! `histories 100 | …`. They are those of the tests of compaction.
+
+#[expect(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "it is part of a test, which fails by panicking"
+)]
+#[path = "../tests/compaction/history.rs"]
+mod history;
+
+use std::io::{BufWriter, Write as _, stdout};
+
+use endmark_wire::format::FORMATS;
+use serde_json::value::RawValue;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let count: u64 = std::env::args().nth(1).ok_or("say how many conversations of each format")?.parse()?;
+    let mut lines = BufWriter::new(stdout().lock());
+    for seed in 0..count {
+        for format in FORMATS {
+            let request = RawValue::from_string(history::body(format.name(), seed))?;
+            writeln!(lines, r#"{{"for":"{}","request":{request}}}"#, format.name())?;
+        }
+    }
+    Ok(lines.flush()?)
+}
