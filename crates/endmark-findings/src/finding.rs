@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::escapes::unescaped;
-use super::location::Location;
+use super::location::{Location, Place};
 use super::vocabulary::list_of;
 
 /// What an agent found, field by field (AR-1).
@@ -85,6 +85,11 @@ impl Field {
 }
 
 impl Finding {
+    /// The files and lines that its location names.
+    pub(super) fn places(&self) -> &[Place] {
+        self.location.as_ref().map(Location::places).unwrap_or_default()
+    }
+
     /// Whether nothing is said but its title.
     pub(super) fn is_bare(&self) -> bool {
         let is_place_or_severity = self.severity.is_some() || !self.cwe.is_empty() || self.location.is_some();

@@ -59,7 +59,7 @@ impl Member {
     }
 
     fn places(&self) -> &[Place] {
-        self.finding.location.as_ref().map(Location::places).unwrap_or_default()
+        self.finding.places()
     }
 }
 

@@ -1,18 +1,14 @@
 //! What is missing of an agent's findings, reckoned over all its rounds. (AR-5, AR-6)
 //!
-//! A later round is to bring what an earlier one lost: what it brings is taken off that, and what it loses itself is the
-//! same findings again, not more of them.
+//! Each round owes what it had and did not hand over. A later round pays with what it brings that is new, and what it owes
+//! itself is the same findings again, not more of them: the largest debt is what is missing.
 
-use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use super::expected::Basis;
 use super::finding::Finding;
-use super::join::Member;
-use super::transcript::{AgentResult, Cut, FindingState, ReadFinding, is_named, letters};
-use begun::{begun_and_never_told, is_again, told_apart};
-
-mod begun;
+use super::join::{Member, overlap};
+use super::transcript::{AgentResult, FindingState, ReadFinding, is_named, letters};
 
 /// How many findings of a result its agent had not handed over before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,6 +17,28 @@ pub(super) struct New {
     pub(super) certain: usize,
     /// These are at the place of an earlier one, but say something else: they may be it, or not.
     pub(super) doubtful: usize,
+}
+
+impl New {
+    fn all(self) -> usize {
+        self.certain + self.doubtful
+    }
+}
+
+/// A result of an agent, and what was new in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Round<'a> {
+    pub(super) result: &'a AgentResult,
+    pub(super) new: New,
+    /// What it is about; empty if nothing says.
+    pub(super) dimensions: &'a [String],
+}
+
+impl Round<'_> {
+    /// Whether it may have looked into a dimension.
+    fn is_about(&self, dimension: &str) -> bool {
+        self.dimensions.is_empty() || is_named(dimension, self.dimensions)
+    }
 }
 
 /// What is missing of an agent's findings.
@@ -40,305 +58,211 @@ pub(super) struct Loss {
 }
 
 impl Loss {
-    /// Reckons the results of one agent, in their order, each with what was new in it.
-    pub(super) fn of(results: &[(&AgentResult, New)]) -> Self {
-        let mut loss = Self::default();
-        let mut most = 0_usize;
-        let mut before = Before::default();
-        let mut ways: Vec<Option<Basis>> = Vec::new();
-        let mut pinned: Option<Pinned<'_>> = None;
-        for (at, (result, new)) in results.iter().enumerate() {
-            let (own, basis) = before.own_expected(result, *new).unzip();
-            let again = before.halves_again(result);
-            let there = result.kept().count() + again;
-            let short = |expected: u32| (expected as usize).saturating_sub(there);
-            let halves = result.count(FindingState::NeedsReaudit) - again;
-            let unread = result.discarded.max(result.unread) as usize;
-            let perhaps_known = usize::from(before.may_stop_in_known(result, *new));
-            let missing = own.as_ref().map_or(0, |own| short(*own.start()));
-            let missing = missing.max(halves.saturating_sub(perhaps_known)).max(unread);
-            let perhaps = own.as_ref().map_or(0, |own| short(*own.end())).max(halves).max(unread);
-            let (missing, perhaps) = match run_again(at, results) {
-                None => (missing, perhaps),
-                Some(RunAgain::Anew) => (0, 0),
-                Some(RunAgain::WithEarlier) => (0, perhaps),
-            };
-            loss.count = loss.count.saturating_sub(new.certain + new.doubtful).max(missing);
-            most = most.saturating_sub(new.certain).max(perhaps);
-            let is_made_again = is_made_again(result, *new, &results[..at]);
-            if is_made_again {
-                (loss.count, most) = (0, 0);
+    /// Reckons the results of one agent, in their order.
+    pub(super) fn of(rounds: &[Round<'_>]) -> Self {
+        let mut debts: Vec<Debt<'_>> = Vec::new();
+        // Halves that no other round speaks of; those that a later one may have said in other words; those that none has.
+        let (mut unspoken, mut open, mut apart) = (0, 0_usize, 0);
+        for (at, round) in rounds.iter().enumerate() {
+            for debt in &mut debts {
+                debt.pay(round);
             }
-            if let Some(pinned) = &mut pinned {
-                pinned.count = if is_made_again { 0 } else { pinned.behind(result, *new) };
-                (loss.count, most) = (loss.count.max(pinned.count), most.max(pinned.count));
-            } else if missing > 0 {
-                pinned = Pinned::of(result);
-            }
-            if missing > 0 {
-                loss.basis.extend(basis);
-            }
-            loss.is_doubtful = result.unread > 0;
-            if !result.cut.is_whole() {
-                ways.push(basis);
-            }
-            before.add(result, *new);
+            let (earlier, later) = (&rounds[..at], &rounds[at + 1..]);
+            let of_earlier = || earlier.iter().flat_map(|round| round.result.kept());
+            let of_later = || later.iter().flat_map(|round| &round.result.findings);
+            let halves = Halves::of(round.result, || of_earlier().chain(of_later()));
+            unspoken += halves.lost();
+            open = open.saturating_sub(round.new.all()) + halves.lost();
+            apart += halves.certain;
+            debts.push(Debt::of(*round, earlier));
         }
-        most = most.max(begun_and_never_told(results));
-        let apart = told_apart(results);
-        (loss.count, most) = (loss.count.max(apart), most.max(apart));
-        loss.is_doubtful |= most > loss.count;
-        // A checkpoint and an id tell of those that were there; where all of them are kept, more may have been to come.
-        loss.is_known = if loss.count > 0 {
-            ways.iter().all(Option::is_some)
-        } else {
-            !ways.is_empty() && ways.iter().all(|basis| *basis == Some(Basis::Declared))
-        };
-        if loss.count == 0 {
-            loss.basis.clear();
+        let count = debts.iter().map(|debt| debt.least).max().unwrap_or(0).max(apart);
+        let most = debts.iter().map(|debt| debt.most).max().unwrap_or(0).max(open).max(count);
+        let mut basis: Vec<Basis> =
+            debts.iter().filter(|debt| debt.least > 0).filter_map(|debt| debt.basis).collect();
+        basis.sort_unstable();
+        basis.dedup();
+        let cut = || debts.iter().filter(|debt| !debt.round.result.cut.is_whole());
+        Self {
+            count,
+            is_doubtful: most > count || rounds.last().is_some_and(|round| round.result.unread > 0),
+            // A checkpoint and an id tell of those that were there; where all of them are kept, more may have been to come.
+            is_known: if count > 0 {
+                cut().all(|debt| debt.basis.is_some())
+            } else {
+                cut().next().is_some() && cut().all(|debt| debt.basis == Some(Basis::Declared))
+            },
+            basis,
+            needs_reaudit: unspoken.min(most),
         }
-        loss.basis.sort_unstable();
-        loss.basis.dedup();
-        loss.needs_reaudit = unresolved(results).min(most);
-        loss
     }
 }
 
-/// Findings that were made before the dimensions that remain were begun, and are not there: what is found in those is none of
-/// them.
-struct Pinned<'a> {
-    count: usize,
-    dimensions: Vec<&'a str>,
+/// What one round has not handed over of what it had.
+struct Debt<'a> {
+    round: Round<'a>,
+    /// At least so many findings.
+    least: usize,
+    /// At most so many, as far as anybody knows.
+    most: usize,
+    /// How many of them were made before the dimensions that remained were begun, and the dimensions of which they are.
+    made: usize,
+    done: Vec<&'a str>,
+    /// How that is known.
+    basis: Option<Basis>,
 }
 
-impl<'a> Pinned<'a> {
-    /// Those of a cut run, by its last checkpoint.
-    fn of(result: &'a AgentResult) -> Option<Self> {
-        let checkpoint = result.checkpoint.as_ref().filter(|_| !result.cut.is_whole())?;
-        let (made, remaining) = (checkpoint.findings?, checkpoint.remaining_dims.as_ref()?);
-        let is_done = |dimension: &&String| !is_named(dimension, remaining);
-        let dimensions: Vec<&str> = result.dimensions.iter().filter(is_done).map(String::as_str).collect();
-        let count = (made as usize).saturating_sub(result.findings.len());
-        (count > 0 && !dimensions.is_empty()).then_some(Self { count, dimensions })
-    }
-
-    /// How many are left behind a later run: one that looks into none of their dimensions brings none of them.
-    fn behind(&self, result: &AgentResult, new: New) -> usize {
-        let is_looked_into = |dimension: &&str| is_named(dimension, &result.dimensions);
-        let may_have_some = result.dimensions.is_empty() || self.dimensions.iter().any(is_looked_into);
-        if may_have_some { self.count.saturating_sub(new.certain + new.doubtful) } else { self.count }
-    }
-}
-
-/// What the rounds before a result have brought.
-#[derive(Default)]
-struct Before<'a> {
-    kept: Vec<&'a ReadFinding>,
-    /// How many of them are others.
-    distinct: usize,
-    /// Of those that were whole.
-    highest: Option<u32>,
-    highest_begun: Option<u32>,
-    /// The most that one of them declares.
-    declared: Option<u32>,
-}
-
-impl<'a> Before<'a> {
-    fn add(&mut self, result: &'a AgentResult, new: New) {
-        self.kept.extend(result.kept());
-        self.distinct += new.certain + new.doubtful;
-        let highest = |kept: &mut dyn Iterator<Item = &ReadFinding>| {
-            kept.filter_map(|read| read.finding.id.number()).max()
-        };
-        let is_whole = |read: &&ReadFinding| read.state == FindingState::Complete;
-        self.highest = self.highest.max(highest(&mut result.kept().filter(is_whole)));
-        self.highest_begun = self.highest_begun.max(highest(&mut result.kept()));
-        self.declared = self.declared.max(result.declared_findings);
-    }
-
-    /// How many findings a result itself must have had, at least and at most: one that goes on with the numbers of an
-    /// earlier round, or begins with what stopped there, does not have those of that round. One that tells it all again may
-    /// have been about to tell the rest of it, or something else.
-    fn own_expected(&self, result: &AgentResult, new: New) -> Option<(RangeInclusive<u32>, Basis)> {
-        let expected = result.expected()?;
-        let lowest = result.numbers.lowest();
-        // Where its numbers go on behind those of others, and beyond what it declares, it declares its own.
-        let goes_beyond =
-            expected.basis == Basis::HighestId && lowest > Some(1) && self.highest_begun.is_some();
-        if let Some(declared) = result.declared_findings.filter(|_| goes_beyond) {
-            return Some((declared..=declared, Basis::Declared));
+impl<'a> Debt<'a> {
+    fn of(round: Round<'a>, earlier: &[Round<'_>]) -> Self {
+        let result = round.result;
+        let halves = Halves::of(result, || earlier.iter().flat_map(|round| round.result.kept()));
+        let (own, basis) = own(round, &halves, earlier).unzip();
+        let own = own.unwrap_or(0..=0);
+        let kept = result.kept().count();
+        let short = |expected: u32| (expected as usize).saturating_sub(kept + halves.again);
+        let unread = result.discarded.max(result.unread) as usize;
+        let checkpoint = result.checkpoint.as_ref().filter(|_| !result.cut.is_whole());
+        let remaining = checkpoint.and_then(|said| said.remaining_dims.as_deref());
+        let is_done =
+            |dimension: &&String| remaining.is_some_and(|remaining| !is_named(dimension, remaining));
+        let done: Vec<&str> = round.dimensions.iter().filter(is_done).map(String::as_str).collect();
+        let made = checkpoint.and_then(|said| said.findings).filter(|_| !done.is_empty()).unwrap_or(0);
+        Self {
+            round,
+            least: short(*own.start()).max(halves.certain).max(unread),
+            most: short(*own.end()).max(halves.lost()).max(unread),
+            made: (made as usize).saturating_sub(kept),
+            done,
+            basis,
         }
-        // As many as its highest number are all there are, unless another round has declared more.
-        let is_total = expected.basis == Basis::HighestId
-            || result.numbers.highest() == Some(expected.findings)
-                && self.declared <= Some(expected.findings);
-        let others = u32::try_from(self.others(result, new)).unwrap_or(u32::MAX);
-        // Numbers before its own are those of others.
-        let passed = lowest.map_or(0, |lowest| lowest.saturating_sub(1));
-        // What stopped it says again itself; rounds that count from one have more than their highest number.
-        let goes_on = self.highest_begun.filter(|_| is_total && passed > 0 && self.highest <= Some(passed));
-        let goes_on = goes_on.map(|begun| begun.max(others).min(passed));
-        let (most, least) = match goes_on {
-            Some(before) => (before, before),
-            None if self.is_told_again(result, new) => {
-                (others, if is_total { others.min(passed) } else { 0 })
+    }
+
+    /// Takes off what a later round brings, which is none of what was made before its dimensions were begun. One that is whole
+    /// and says, about all that was looked into, as many findings as there were has been made anew: nothing is owed any more.
+    fn pay(&mut self, later: &Round<'_>) {
+        if self.done.iter().any(|dimension| later.is_about(dimension)) {
+            self.made = self.made.saturating_sub(later.new.all());
+        }
+        self.least = self.least.saturating_sub(later.new.all()).max(self.made);
+        self.most = self.most.saturating_sub(later.new.certain).max(self.made);
+        let (own, result) = (self.round.result, later.result);
+        let is_covered = || self.round.dimensions.iter().all(|dimension| later.is_about(dimension));
+        let said = result.kept().count().saturating_sub(later.new.doubtful);
+        let is_begun = || Halves::of(own, || result.findings.iter()).lost() > 0;
+        if result.cut.is_whole() && result.lost() == 0 && own.seen() <= said && is_covered() && !is_begun() {
+            (self.least, self.most, self.made) = (0, 0, 0);
+        }
+    }
+}
+
+/// How many findings a round itself had, at least and at most. What it says of that may count those of earlier rounds: where its
+/// numbers go on with theirs it does, and where it brings nothing but what they have it may.
+fn own(round: Round<'_>, halves: &Halves, earlier: &[Round<'_>]) -> Option<(RangeInclusive<u32>, Basis)> {
+    let Round { result, new, .. } = round;
+    let expected = result.expected()?;
+    let brought: usize = earlier.iter().map(|round| round.new.all()).sum();
+    let again = result.kept().count().saturating_sub(new.all()) + halves.again;
+    let others = u32::try_from(brought.saturating_sub(again)).unwrap_or(u32::MAX);
+    let passed = result.numbers.lowest().map_or(0, |lowest| lowest.saturating_sub(1));
+    let declared = earlier.iter().filter_map(|round| round.result.declared_findings).max();
+    // Unless another round has declared more, as many as its highest number are all there are.
+    let is_total = expected.basis == Basis::HighestId || declared <= Some(expected.findings);
+    let goes_on = passed > 0 && is_total && result.numbers.highest() == Some(expected.findings);
+    let (most, least) = if goes_on {
+        (others.min(passed), others.min(passed))
+    } else if new.all() + halves.certain == 0 {
+        (others, 0)
+    } else {
+        (0, 0)
+    };
+    let own = expected.findings.saturating_sub(most)..=expected.findings.saturating_sub(least);
+    Some((own, expected.basis))
+}
+
+/// The findings of a result that lack source or sink, by what others say of them.
+struct Halves {
+    /// One of the others is the same.
+    again: usize,
+    /// Each of the others is another.
+    certain: usize,
+    /// One of the others may be the same in other words.
+    doubtful: usize,
+}
+
+impl Halves {
+    /// How many of them no other is.
+    fn lost(&self) -> usize {
+        self.certain + self.doubtful
+    }
+
+    fn of<'a, I: Iterator<Item = &'a ReadFinding>>(result: &AgentResult, others: impl Fn() -> I) -> Self {
+        let mut halves = Self { again: 0, certain: 0, doubtful: 0 };
+        for half in result.findings.iter().filter(|read| read.state == FindingState::NeedsReaudit) {
+            let is_cut =
+                !result.cut.is_whole() && result.findings.last().is_some_and(|last| std::ptr::eq(last, half));
+            let likeness = |other: &ReadFinding| Likeness::of(half, other, is_cut);
+            if others().any(|other| likeness(other) == Likeness::Same) {
+                halves.again += 1;
+            } else if is_only_numbered(half) {
+                // It is counted by its number.
+            } else if others().all(|other| likeness(other) == Likeness::Other) {
+                halves.certain += 1;
+            } else {
+                halves.doubtful += 1;
             }
-            None => (0, 0),
-        };
-        let own = expected.findings.saturating_sub(most)..=expected.findings.saturating_sub(least);
-        Some((own, expected.basis))
+        }
+        halves
     }
-
-    /// Whether all that has come of a result was handed over before under the same numbers, so that what it says of how
-    /// many there are may count those of the earlier rounds; also where none of its findings has come, or too little of the
-    /// last one.
-    fn is_told_again(&self, result: &AgentResult, new: New) -> bool {
-        let is_known = |read: &ReadFinding| {
-            let is_cut = is_stopped_in(result, read);
-            self.same(read, is_cut).is_some() || is_cut && self.may_be_known(read)
-        };
-        new.certain + new.doubtful == 0 && result.findings.iter().all(is_known)
-    }
-
-    /// Whether a result tells all again up to a finding of which too little has come to say that it is another one.
-    fn may_stop_in_known(&self, result: &AgentResult, new: New) -> bool {
-        let last = result.findings.last().filter(|last| is_stopped_in(result, last));
-        last.is_some_and(|last| self.may_be_known(last) && self.same(last, true).is_none())
-            && self.is_told_again(result, new)
-    }
-
-    /// Whether a finding that stops may be that of an earlier round with its number, in other words: it says no place, and
-    /// no other weakness.
-    fn may_be_known(&self, read: &ReadFinding) -> bool {
-        let (id, cwe) = (&read.finding.id, &read.finding.cwe);
-        let is_like = |known: &Finding| cwe.is_empty() || cwe.iter().any(|cwe| known.cwe.contains(cwe));
-        let is_known = |known: &&ReadFinding| known.finding.id == *id && is_like(&known.finding);
-        read.finding.location.is_none() && self.kept.iter().any(is_known)
-    }
-
-    /// How many findings of the earlier rounds a result does not repeat.
-    fn others(&self, result: &AgentResult, new: New) -> usize {
-        let known = result.kept().count().saturating_sub(new.certain + new.doubtful);
-        let again = known + self.halves_again(result);
-        self.distinct.saturating_sub(again)
-    }
-
-    /// How many findings without source or sink are there already from an earlier round.
-    fn halves_again(&self, result: &AgentResult) -> usize {
-        let halves = result.findings.iter().filter(|read| read.state == FindingState::NeedsReaudit);
-        halves.filter(|half| self.same(half, is_stopped_in(result, half)).is_some()).count()
-    }
-
-    /// What an earlier round has under the number of a finding that says the same of it, as far as it goes.
-    fn same(&self, read: &ReadFinding, is_cut: bool) -> Option<&ReadFinding> {
-        let is_same = |known: &&&ReadFinding| {
-            let is_id = known.finding.id == read.finding.id;
-            let is_open = known.state == FindingState::Truncated;
-            let is_again = is_again(read, known, is_cut);
-            // What was cut may be numbered anew; where there is nothing but a number, it goes on with that.
-            let goes_on = is_cut && is_open && if is_only_numbered(read) { is_id } else { is_again };
-            goes_on || is_id && is_again
-        };
-        self.kept.iter().find(is_same).copied()
-    }
-}
-
-/// Whether a result stops in this finding.
-fn is_stopped_in(result: &AgentResult, read: &ReadFinding) -> bool {
-    result.cut != Cut::Whole && result.findings.last().is_some_and(|last| std::ptr::eq(last, read))
 }
 
 /// Whether nothing but the number of a finding is there.
 fn is_only_numbered(read: &ReadFinding) -> bool {
-    letters(&read.finding.title).is_empty() && read.finding.is_bare()
+    read.finding.title.is_empty() && read.finding.is_bare()
 }
 
-/// Whether a result is whole and says, about all that each of the earlier ones looked into, as many findings as that was to
-/// have: it has been made anew, and nothing of them is missing. An earlier one of which nothing says that it had more has
-/// lost nothing that is known.
-fn is_made_again(result: &AgentResult, new: New, earlier: &[(&AgentResult, New)]) -> bool {
-    let is_covered = |before: &AgentResult| {
-        before.expected().is_none() && before.lost() == 0 && before.discarded == 0
-            || is_as_much(result, new, before)
-    };
-    is_thorough(result) && earlier.iter().all(|(before, _)| is_covered(before))
+/// Whether what has begun is what another round says.
+#[derive(PartialEq, Eq)]
+enum Likeness {
+    Same,
+    /// They may be the same in other words.
+    Unknown,
+    Other,
 }
 
-/// Whether a result has its end, and lacks nothing.
-fn is_thorough(result: &AgentResult) -> bool {
-    result.cut == Cut::Whole && result.lost() == 0
-}
-
-/// Whether a result says, about all that an earlier one looked into, as many findings as that was to have.
-fn is_as_much(result: &AgentResult, new: New, before: &AgentResult) -> bool {
-    let said = result.kept().count().saturating_sub(new.doubtful);
-    let is_said = |dimension: &String| is_named(dimension, &result.dimensions);
-    let is_covered = result.dimensions.is_empty() || before.dimensions.iter().all(is_said);
-    is_covered && before.expected().is_some_and(|expected| expected.findings as usize <= said)
-}
-
-/// A cut run that a later, whole one makes again: it says as many findings, and all of those that had begun.
-enum RunAgain {
-    /// None of what it says was whole before that run, or that run had begun to say just this.
-    Anew,
-    /// Some of it was, and may stand in the place of what that run did not come to.
-    WithEarlier,
-}
-
-/// How the run at this place is made again, if it is.
-fn run_again(at: usize, results: &[(&AgentResult, New)]) -> Option<RunAgain> {
-    let (earlier, rest) = results.split_at_checked(at)?;
-    let ((result, _), later) = rest.split_first()?;
-    // What could not be read is not known to be said again.
-    if result.cut.is_whole() || result.unread > 0 {
-        return None;
-    }
-    let title = |read: &ReadFinding| letters(&read.finding.title);
-    later.iter().find_map(|(again, new)| {
-        if !is_thorough(again) || !is_as_much(again, *new, result) {
-            return None;
+impl Likeness {
+    /// The same have one title, unless they are in different files; or a place and weakness in common. Others have another
+    /// title, another weakness and no file in common.
+    fn of(half: &ReadFinding, other: &ReadFinding, is_cut: bool) -> Self {
+        let (begun, title) = (letters(&half.finding.title), letters(&other.finding.title));
+        // What was cut may be numbered anew; where there is nothing but a number, it goes on with that.
+        let goes_on = is_only_numbered(half)
+            && other.state == FindingState::Truncated
+            && half.finding.id == other.finding.id;
+        let is_begun = !begun.is_empty() && (begun == title || is_cut && title.starts_with(&begun));
+        let (half, other) = (&half.finding, &other.finding);
+        let is_weakness = half.cwe.iter().any(|cwe| other.cwe.contains(cwe));
+        let is_file = share_file(half, other);
+        let is_there = (half.cwe.is_empty() || is_weakness) && overlap(half.places(), other.places());
+        if goes_on || is_begun && is_file != Some(false) || is_there {
+            return Self::Same;
         }
-        let titles: HashSet<String> = again.kept().map(title).filter(|title| !title.is_empty()).collect();
-        let is_said = |read: &ReadFinding| titles.contains(&title(read));
-        let is_begun = |read: &ReadFinding| {
-            let begun = title(read);
-            begun.is_empty()
-                || is_stopped_in(result, read) && titles.iter().any(|title| title.starts_with(&begun))
-        };
-        let is_half = |read: &ReadFinding| read.state == FindingState::NeedsReaudit;
-        let is_all = result.findings.iter().all(|read| is_said(read) || is_half(read) && is_begun(read));
-        let mut whole = earlier.iter().flat_map(|(earlier, _)| earlier.kept());
-        let is_anew = is_beginning_of(result, again)
-            || !whole.any(|read| read.state == FindingState::Complete && is_said(read));
-        is_all.then_some(if is_anew { RunAgain::Anew } else { RunAgain::WithEarlier })
-    })
-}
-
-/// Whether a run has begun to say what another says: it declares as many, and has the same titles under the same numbers.
-fn is_beginning_of(begun: &AgentResult, whole: &AgentResult) -> bool {
-    let name = |read: &ReadFinding| (read.finding.id.number(), letters(&read.finding.title));
-    let names: HashSet<_> = whole.kept().map(name).collect();
-    begun.declared_findings.is_some()
-        && begun.declared_findings == whole.declared_findings
-        && begun.kept().next().is_some()
-        && begun.kept().all(|read| names.contains(&name(read)))
-}
-
-/// How many findings without source or sink no other round speaks of.
-fn unresolved(results: &[(&AgentResult, New)]) -> usize {
-    let mut before = Before::default();
-    let mut count = 0;
-    for (at, (result, new)) in results.iter().enumerate() {
-        let later = || results[at + 1..].iter().flat_map(|(result, _)| &result.findings);
-        let is_open = |half: &&ReadFinding| {
-            let is_cut = is_stopped_in(result, half);
-            before.same(half, is_cut).is_none() && !later().any(|again| is_again(half, again, is_cut))
-        };
-        let halves = result.findings.iter().filter(|read| read.state == FindingState::NeedsReaudit);
-        count += halves.filter(is_open).count();
-        before.add(result, *new);
+        let is_titled_so = title.starts_with(&begun) || begun.starts_with(&title);
+        let are_known = !half.cwe.is_empty() && !other.cwe.is_empty();
+        if !is_titled_so && are_known && !is_weakness && is_file != Some(true) {
+            Self::Other
+        } else {
+            Self::Unknown
+        }
     }
-    count
+}
+
+/// Whether both are in one file, where both say where they are: lines may have been counted anew, and folders left out.
+fn share_file(one: &Finding, other: &Finding) -> Option<bool> {
+    let mut pairs = one.places().iter().flat_map(|one| other.places().iter().map(move |other| (one, other)));
+    let is_known = !one.places().is_empty() && !other.places().is_empty();
+    let is_same =
+        pairs.any(|(one, other)| one.file.ends_with(&other.file) || other.file.ends_with(&one.file));
+    is_known.then_some(is_same)
 }
 
 /// What is new in each result among the members of one group: findings of one weakness at one place, in the order of

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use super::finding::{Finding, FindingId};
 use super::join::{Member, groups, joined};
-use super::loss::{Loss, New, count_new};
+use super::loss::{Loss, New, Round, count_new};
 use super::named_run::{NamedRun, in_order_of_runs, named_for};
-use super::recovery::{Assignment, Recovery, RecoveryPolicy, RecoveryState, Run};
+use super::recovery::{Assignment, NOT_NAMED, Recovery, RecoveryPolicy, RecoveryState, Run};
 use super::transcript::{AgentResult, FindingState, letters};
 
 /// A result, and where it came from.
@@ -158,12 +158,19 @@ impl Merged {
         for (merged, number) in self.findings.iter_mut().zip(1..) {
             merged.finding.id = FindingId::numbered(number);
         }
-        let of_agent = |agent| {
+        let of_agent = |(at, agent): (usize, &Recovery)| {
             let owned = self.handed.iter().zip(&self.owners).zip(&new);
-            let owned = owned.filter(|((_, owner), _)| **owner == Some(agent));
-            Loss::of(&owned.map(|((handed, _), new)| (&handed.result, *new)).collect::<Vec<_>>())
+            let owned = owned.filter(|((_, owner), _)| **owner == Some(at));
+            let runs = agent.past().iter().filter(|past| past.is_heard);
+            let rounds = owned.zip(runs).map(|(((handed, _), new), past)| {
+                let is_named =
+                    |dimensions: &&Vec<String>| !dimensions.is_empty() && **dimensions != [NOT_NAMED];
+                let dimensions = [&handed.result.dimensions, &past.run.dimensions].into_iter().find(is_named);
+                Round { result: &handed.result, new: *new, dimensions: dimensions.map_or(&[], Vec::as_slice) }
+            });
+            Loss::of(&rounds.collect::<Vec<_>>())
         };
-        self.losses = (0..self.agents.len()).map(of_agent).collect();
+        self.losses = self.agents.iter().enumerate().map(of_agent).collect();
     }
 
     /// The findings of the whole team, the worst first.

@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::finding::Field;
 use super::form::FindingForm;
-use super::location::Location;
 use super::merge::{Merged, MergedFinding};
 
 pub use disclosure::{AgentDisclosure, DimensionCoverage, Disclosure, RunDisclosure, Unrecovered};
@@ -90,10 +89,11 @@ pub struct ReportedPlace {
 
 impl ReportedFinding {
     fn of(merged: &MergedFinding) -> Self {
-        let places = merged.finding.location.as_ref().map(Location::places).unwrap_or_default();
         Self {
             finding: FindingForm::of(&merged.finding),
-            places: places
+            places: merged
+                .finding
+                .places()
                 .iter()
                 .map(|place| ReportedPlace {
                     file: place.file.clone(),

@@ -4,3 +4,4 @@ mod audit;
 mod every_cut;
 mod json_lines;
 mod round_trip;
+mod rounds;

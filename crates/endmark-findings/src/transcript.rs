@@ -325,6 +325,12 @@ impl AgentResult {
         largest.map(|(findings, basis)| Expected { findings, basis })
     }
 
+    /// How many findings it must have had at least, by what it says and by what of it was seen.
+    pub(super) fn seen(&self) -> usize {
+        let expected = self.expected().map_or(0, |expected| expected.findings as usize);
+        expected.max(self.findings.len() + self.unread as usize).max(self.discarded as usize)
+    }
+
     /// The findings that go on: complete, or truncated with source and sink (AR-5).
     pub fn kept(&self) -> impl Iterator<Item = &ReadFinding> {
         self.findings.iter().filter(|read| read.state != FindingState::NeedsReaudit)

@@ -35,8 +35,7 @@ impl Sign {
 
     /// Whether a finding that was read is about the same.
     pub(super) fn is_about(&self, finding: &Finding) -> bool {
-        let known = finding.location.as_ref().map(Location::places).unwrap_or_default();
-        let is_place = |place: &Place| known.iter().any(|known| known.file == place.file);
+        let is_place = |place: &Place| finding.places().iter().any(|known| known.file == place.file);
         finding.cwe.iter().any(|cwe| self.cwe.contains(cwe)) || self.places.iter().any(is_place)
     }
 }
