@@ -106,6 +106,14 @@ pub struct CallCost {
 /// Why a call is not to be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdmitted {
+    /// The budget does not admit it for now: calls under way hold what is left.
+    #[error("other calls hold what is left of the budget: {} spent and {} held of {}; ask again when one of them is over", unit.shown(account.spent), unit.shown(account.held), unit.shown(account.limit))]
+    Held {
+        /// What is counted.
+        unit: Unit,
+        /// How the budget stands.
+        account: Account,
+    },
     /// The budget does not admit it, and its closing call was made.
     #[error("the budget is used up: {} spent and {} held of {}", unit.shown(account.spent), unit.shown(account.held), unit.shown(account.limit))]
     UsedUp {
@@ -155,8 +163,8 @@ impl<'a> Meter<'a> {
         self.tokens.map(|account| account.left())
     }
 
-    /// Asks whether a call may be made, and holds the most that it can cost. The first one that does not fit is admitted as
-    /// the closing call, with at most [`CLOSING_OUTPUT_TOKENS`] of output, and none after it.
+    /// Asks whether a call may be made, and holds the most that it can cost. The first one that does not fit by what is
+    /// spent is admitted as the closing call, with at most [`CLOSING_OUTPUT_TOKENS`] of output, and none after it.
     ///
     /// # Errors
     /// [`NotAdmitted`]: it is not to be made.
@@ -164,7 +172,8 @@ impl<'a> Meter<'a> {
         let full = self.hold_of(call, call.max_output_tokens, at)?;
         let Some(not_admitted) = self.refusal(full) else { return Ok(self.hold(call, full, false)) };
         let is_closed = |account: &Option<Account>| account.is_some_and(|account| account.is_closed);
-        if is_closed(&self.tokens) || is_closed(&self.nano_usd) {
+        let is_for_now = matches!(not_admitted, NotAdmitted::Held { .. });
+        if is_for_now || is_closed(&self.tokens) || is_closed(&self.nano_usd) {
             return Err(not_admitted);
         }
         let output = call.max_output_tokens.min(CLOSING_OUTPUT_TOKENS);
@@ -224,11 +233,13 @@ impl<'a> Meter<'a> {
     }
 
     fn refusal(&self, (tokens, nano_usd): (u64, u64)) -> Option<NotAdmitted> {
-        let of = |unit, account: Option<Account>, amount| {
-            let account = account.filter(|account| !account.admits(amount))?;
-            Some(NotAdmitted::UsedUp { unit, account })
-        };
-        of(Unit::Tokens, self.tokens, tokens).or_else(|| of(Unit::NanoUsd, self.nano_usd, nano_usd))
+        let accounts = [(Unit::Tokens, self.tokens, tokens), (Unit::NanoUsd, self.nano_usd, nano_usd)];
+        let accounts =
+            || accounts.into_iter().filter_map(|(unit, account, amount)| Some((unit, account?, amount)));
+        let used_up = accounts().find(|(_, account, amount)| !account.may_admit(*amount));
+        let held = accounts().find(|(_, account, amount)| !account.admits(*amount));
+        let used_up = used_up.map(|(unit, account, _)| NotAdmitted::UsedUp { unit, account });
+        used_up.or(held.map(|(unit, account, _)| NotAdmitted::Held { unit, account }))
     }
 
     fn hold(&mut self, call: &BeforeCall<'_>, (tokens, nano_usd): (u64, u64), is_closing: bool) -> Admitted {

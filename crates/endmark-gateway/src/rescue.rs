@@ -20,6 +20,10 @@ use crate::upstream::{ReadError, UpstreamError};
 /// The word for a request that a budget does not admit.
 pub(crate) const BUDGET_REFUSED: &str = "endmark_budget";
 
+/// After how many seconds a request is worth sending again that a budget does not admit for now. Calls of models that hold
+/// much take seconds; an official client tries twice.
+const HELD_RETRY_SECONDS: u32 = 5;
+
 /// The header with the id of a request.
 pub(crate) const REQUEST: &str = "x-endmark-request";
 
@@ -188,6 +192,7 @@ impl Refusal {
             Self::Stranger(_) => StatusCode::FORBIDDEN,
             Self::Key(why) => why.status(),
             Self::Budget(NotAdmitted::StoreFails(_)) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Budget(why) if why.is_for_now() => StatusCode::TOO_MANY_REQUESTS,
             Self::Budget(_) => StatusCode::PAYMENT_REQUIRED,
             Self::Draining | Self::Interrupted | Self::NoPlace | Self::NoRoom(_) | Self::Store(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
@@ -220,6 +225,7 @@ impl Refusal {
             Self::TooManyRequests { .. } => "endmark_too_many_requests",
             Self::TookTooLong(_) => "endmark_took_too_long",
             Self::Key(why) => why.kind(),
+            Self::Budget(why) if why.is_for_now() => "endmark_budget_held",
             Self::Budget(_) => BUDGET_REFUSED,
             Self::BodyTooLong(_) | Self::UploadTooLong(_) => "endmark_body_too_large",
             Self::BodyLost(_) => "endmark_body_lost",
@@ -245,6 +251,7 @@ impl Refusal {
             | Self::NoPlace
             | Self::NoRoom(_)
             | Self::TooManyRequests { .. } => Some(1),
+            Self::Budget(why) if why.is_for_now() => Some(HELD_RETRY_SECONDS),
             _ => None,
         }
     }
@@ -281,7 +288,8 @@ fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     }
     if let Refusal::Budget(why) = refusal {
         // What is used up is not there a moment later: an official client would ask again and again.
-        response.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
+        let should_retry = if why.is_for_now() { "true" } else { "false" };
+        response.headers_mut().insert("x-should-retry", HeaderValue::from_static(should_retry));
         if let Some(details) = why.details() {
             add(&mut response, format, refusal, &details);
         }

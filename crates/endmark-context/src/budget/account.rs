@@ -56,6 +56,18 @@ impl Account {
         !self.is_closed && amount <= self.left()
     }
 
+    /// Whether a call that can cost so much fits by what is spent alone. Where it does and is not admitted, calls under way
+    /// hold the rest: it may fit when they are over, since most cost far less than they hold.
+    ///
+    /// ```
+    /// use endmark_context::budget::Account;
+    /// let account = Account { limit: 100, spent: 60, held: 30, is_closed: false };
+    /// assert!(account.may_admit(40) && !account.may_admit(41));
+    /// ```
+    pub fn may_admit(&self, amount: u64) -> bool {
+        Self { held: 0, ..*self }.admits(amount)
+    }
+
     /// How far it is used up by what calls did cost. A hold is the most that one can cost: most come to far less, and a
     /// warning of them would be one of nothing.
     pub fn level(&self) -> Level {

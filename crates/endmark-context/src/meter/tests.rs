@@ -32,14 +32,19 @@ fn calls_at_once_cannot_overdraw_and_the_last_one_closes() {
     let first = meter.before_call(&call("m", 1_000, 4_000), at()).unwrap();
     let second = meter.before_call(&call("m", 1_000, 2_000), at()).unwrap();
     assert_eq!((first.warning, second.warning), (None, None));
-    let closing = meter.before_call(&call("m", 1_000, 4_000), at()).unwrap();
+    // Nothing is spent yet, and what is held comes to less: that closes no session.
+    let refused = meter.before_call(&call("m", 1_000, 4_000), at());
+    assert!(
+        matches!(&refused, Err(NotAdmitted::Held { unit: Unit::Tokens, account }) if account.held == 8_000)
+    );
+    assert_eq!(meter.after_call(first, &reported(900, 100), at()).tokens, 1_000);
+    let closing = meter.before_call(&call("m", 1_000, 8_001), at()).unwrap();
     assert!(closing.is_closing);
     assert_eq!((closing.max_output_tokens, closing.warning), (1_024, None));
     let refused = meter.before_call(&call("m", 1, 1), at());
     assert!(
-        matches!(&refused, Err(NotAdmitted::UsedUp { unit: Unit::Tokens, account }) if account.held == 10_024)
+        matches!(&refused, Err(NotAdmitted::UsedUp { unit: Unit::Tokens, account }) if account.held == 5_024)
     );
-    assert_eq!(meter.after_call(first, &reported(900, 100), at()).tokens, 1_000);
     assert_eq!(meter.after_call(second, &AfterCall::Unanswered, at()).tokens, 0);
     let cost = meter.after_call(closing, &AfterCall::Unreported { text_bytes: 400 }, at());
     assert_eq!((cost.tokens, cost.is_estimated), (1_100, true));

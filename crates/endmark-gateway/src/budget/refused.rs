@@ -37,6 +37,11 @@ impl NotAdmitted {
         Self::UsedUp { claim: Box::new(claim), account, resets_at }
     }
 
+    /// Whether calls under way hold what is left, and it may fit when they are over.
+    pub(crate) fn is_for_now(&self) -> bool {
+        matches!(self, Self::UsedUp { claim, account, .. } if account.may_admit(claim.amount))
+    }
+
     /// The same for programs; none where no budget is meant.
     pub(crate) fn details(&self) -> Option<Value> {
         let Self::UsedUp { claim, account, resets_at } = self else { return None };
@@ -70,13 +75,21 @@ fn said(claim: &Claim, account: &Account, resets_at: Option<u64>) -> String {
         Period::Month => format!(" in {}", claim.window),
     };
     let next = match (claim.scope, resets_at) {
+        _ if account.may_admit(claim.amount) => {
+            "other calls hold the rest: send it again when one of them is over, or name smaller output limits"
+                .to_owned()
+        }
         (Scope::Session, _) => format!("`endmark budget raise {} +N` adds to it", claim.subject),
         (_, Some(at)) => {
             format!("it begins anew at {at} (seconds since 1970), or raise its limit under [budget]")
         }
         (_, None) => "raise its limit under [budget]".to_owned(),
     };
-    let why = if account.is_closed { "is used up" } else { "does not admit this request" };
+    let why = match account {
+        Account { is_closed: true, .. } => "is used up",
+        _ if account.may_admit(claim.amount) => "does not admit this request for now",
+        _ => "does not admit this request",
+    };
     format!(
         "the budget {whose}{window} {why}: {} spent and {} held of {}, and this request may need {}; {next}",
         unit.shown(account.spent),

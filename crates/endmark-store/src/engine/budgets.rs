@@ -27,7 +27,10 @@ pub(crate) fn hold(connection: &Connection, owner: &str, hold: &Hold) -> Result<
     for claim in &hold.claims {
         accounts.push((claim, account(connection, claim)?));
     }
-    let Some(first) = accounts.iter().position(|(claim, account)| !account.admits(claim.amount)) else {
+    let is_used_up = |(claim, account): &&(&Claim, Account)| !account.may_admit(claim.amount);
+    let is_too_full = |(claim, account): &&(&Claim, Account)| !account.admits(claim.amount);
+    let used_up = accounts.iter().find(is_used_up);
+    let Some((claim, account)) = used_up.or_else(|| accounts.iter().find(is_too_full)) else {
         let mut warnings = Vec::new();
         for (claim, _) in &accounts {
             enter(connection, owner, hold, claim, claim.amount)?;
@@ -42,18 +45,19 @@ pub(crate) fn hold(connection: &Connection, owner: &str, hold: &Hold) -> Result<
         let least_left = accounts.iter().min_by_key(share).map(left);
         return Ok(Held::Fits { warnings, least_left });
     };
-    let (claim, account) = (accounts[first].0.clone(), accounts[first].1);
-    let used_up = Held::UsedUp(UsedUp { claim, account });
+    // What is only held is not spent: a session that others hold the rest of goes on when they are over.
+    let is_ending = |used: &(&Claim, Account)| used.0.scope == Scope::Session && is_used_up(&used);
     let is_closable = |(claim, account): &(&Claim, Account)| match claim.scope {
         Scope::Session => !account.is_closed,
         _ => account.admits(claim.closing_amount),
     };
-    if !hold.may_close || !accounts.iter().all(is_closable) {
-        return Ok(used_up);
+    if !hold.may_close || !accounts.iter().any(is_ending) || !accounts.iter().all(is_closable) {
+        return Ok(Held::UsedUp(UsedUp { claim: (*claim).clone(), account: *account }));
     }
-    for (claim, account) in &accounts {
+    for used in &accounts {
+        let (claim, _) = used;
         enter(connection, owner, hold, claim, claim.closing_amount)?;
-        if claim.scope == Scope::Session && !account.admits(claim.amount) {
+        if is_ending(used) {
             connection
                 .prepare_cached(
                     "UPDATE budgets SET is_closed = 1
