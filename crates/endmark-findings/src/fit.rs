@@ -129,10 +129,13 @@ fn compressed(group: &[&Finding]) -> Option<Finding> {
         .min_by_key(|finding| finding.severity.clone().map_or((1, None), |severity| (0, Some(severity))))?;
     let mut merged = (*worst).clone();
     if group.len() > 1 {
+        let all = |field: fn(&Finding) -> Option<&str>| {
+            joined_text(group.iter().filter_map(|finding| Some((field(finding)?, false))))
+        };
         merged.location = range(group);
-        merged.source = joined_text(group.iter().map(|finding| finding.source.as_deref()));
-        merged.sink = joined_text(group.iter().map(|finding| finding.sink.as_deref()));
-        merged.flow = joined_text(group.iter().map(|finding| finding.flow.as_deref()));
+        merged.source = all(|finding| finding.source.as_deref());
+        merged.sink = all(|finding| finding.sink.as_deref());
+        merged.flow = all(|finding| finding.flow.as_deref());
         merged.originally_truncated = group.iter().all(|finding| finding.originally_truncated);
     }
     if merged.flow.is_some()

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::finding::{Cwe, Evidence, Finding};
 use super::location::{LineRange, Location, Place};
 use super::transcript::{FindingState, letters};
-use evidence::{Beginnings, distinct};
+use evidence::distinct;
+pub(super) use evidence::joined_text;
 
 /// A finding of one agent.
 #[derive(Debug, Clone)]
@@ -24,11 +25,22 @@ impl Member {
         self.state == FindingState::Truncated || self.finding.originally_truncated
     }
 
-    /// Whether the other may be the same in another result: one of them was cut there, or both are called alike.
-    fn may_be(&self, other: &Self) -> bool {
+    /// Whether it names no weakness or no place.
+    fn lacks(&self) -> bool {
+        self.finding.cwe.is_empty() || self.places().is_empty() && self.words().is_none()
+    }
+
+    /// Whether the other, from the same source to the same sink, may be the same in another result: one of them was cut there,
+    /// or both are called alike, and neither weakness nor place is another one.
+    fn may_repeat(&self, other: &Self) -> bool {
         let is_cut = |member: &Self| member.state == FindingState::Truncated;
+        let (own, others) = (&self.finding.cwe, &other.finding.cwe);
+        let is_cwe = own.is_empty() || others.is_empty() || own.iter().any(|cwe| others.contains(cwe));
+        let has_place = !self.places().is_empty() || self.words().is_some();
         // Two without a title are not called otherwise.
-        is_cut(self) || is_cut(other) || letters(&self.finding.title) == letters(&other.finding.title)
+        (is_cut(self) || is_cut(other) || letters(&self.finding.title) == letters(&other.finding.title))
+            && is_cwe
+            && (!has_place || self.is_where(other) || self.may_have_been_about(other))
     }
 
     /// What its place is called where that names no file: a route, a form, a host.
@@ -63,22 +75,9 @@ impl Member {
     }
 }
 
-/// Texts that differ, joined; those that are there already are not repeated.
-pub(super) fn joined_text<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> Option<String> {
-    let mut known = HashSet::new();
-    let distinct: Vec<&str> = texts.flatten().filter(|text| known.insert(*text)).collect();
-    (!distinct.is_empty()).then(|| distinct.join("; "))
-}
-
-/// The same, but what was cut off in the middle is not repeated as the beginning of what it was cut from.
+/// What all members say in a field, joined.
 fn joined_field(members: &[&Member], field: impl Fn(&Finding) -> Option<&str>) -> Option<String> {
-    let whole = members.iter().filter(|member| !member.is_truncated());
-    let whole = Beginnings::of(whole.filter_map(|member| field(&member.finding)));
-    let is_beginning = |member: &Member| {
-        member.is_truncated() && field(&member.finding).is_some_and(|begun| whole.is_of_any(begun))
-    };
-    let left = members.iter().filter(|member| !is_beginning(member));
-    joined_text(left.map(|member| field(&member.finding)))
+    joined_text(members.iter().filter_map(|member| Some((field(&member.finding)?, member.is_truncated()))))
 }
 
 /// Lines of a file, and which member has them.
@@ -117,18 +116,14 @@ fn spots<'a>(member: &'a Member) -> Vec<(Spot<'a>, Option<LineRange>)> {
 pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
     let mut sets = Sets::new(members.len());
     join_by_cwe(members, &mut sets);
-    join_without_cwe(members, &mut sets);
     attach(members, &mut sets);
     // What is joined has the weaknesses of all that it is of: whoever merges it once more is to find nothing else to join.
-    let mut groups = sets.count();
-    loop {
+    let mut count = usize::MAX;
+    while sets.count() < count {
+        count = sets.count();
         join_by_cwe(members, &mut sets);
-        let left = sets.count();
-        if left == groups {
-            return sets.into_groups();
-        }
-        groups = left;
     }
+    sets.into_groups()
 }
 
 /// Joins what has overlapping places and a weakness in common, be it that of another one in its set.
@@ -158,63 +153,38 @@ fn flow(member: &Member) -> Option<Flow<'_>> {
     Some((member.agent.as_deref(), member.finding.source.as_deref()?, member.finding.sink.as_deref()?))
 }
 
-/// Joins what names no weakness with what another result of the same agent says again: of the same source, sink and place, and
-/// under the same title, or cut in one of them.
-fn join_without_cwe(members: &[Member], sets: &mut Sets) {
-    let mut known: HashMap<Flow<'_>, Vec<Vec<usize>>> = HashMap::new();
-    for (at, member) in members.iter().enumerate() {
-        let Some(flow) = flow(member).filter(|_| member.finding.cwe.is_empty()) else { continue };
-        let again = known.entry(flow).or_default();
-        // More of them than these are no longer told apart.
-        let found = again.iter_mut().take(MOST_CANDIDATES).find(|same| {
-            let is_other_result = same.iter().all(|other| members[*other].result != member.result);
-            is_other_result
-                && same
-                    .iter()
-                    .any(|other| member.is_where(&members[*other]) && member.may_be(&members[*other]))
-        });
-        match found {
-            None => again.push(vec![at]),
-            Some(same) => {
-                sets.join(same[0], at);
-                same.push(at);
-            }
-        }
-    }
-}
-
-/// Among so many findings of one source and sink the same one is looked for.
+/// Among so many findings of one source and sink the same one is looked for; more are no longer told apart.
 const MOST_CANDIDATES: usize = 64;
 
-/// Puts what lacks a weakness or a place, or the words and lines of one, to the one that it was cut from: of another result of
-/// the same agent, with the same source and sink, and with nothing that contradicts it. It never joins two others.
+/// Puts what lacks a weakness or a place, or the words and lines of one, to what another result of the same agent says from the
+/// same source to the same sink, and with nothing that contradicts it. Two of one result are two: it says nothing twice.
 fn attach(members: &[Member], sets: &mut Sets) {
-    let has_place = |member: &Member| !member.places().is_empty() || member.words().is_some();
-    let lacks = |member: &Member| member.finding.cwe.is_empty() || !has_place(member);
-    let mut whole: HashMap<Flow<'_>, Vec<usize>> = HashMap::new();
-    for (at, member) in members.iter().enumerate().filter(|(_, member)| !lacks(member)) {
-        if let Some(flow) = flow(member) {
-            whole.entry(flow).or_default().push(at);
+    let (lacking, whole): (Vec<usize>, Vec<usize>) = (0..members.len()).partition(|at| members[*at].lacks());
+    let mut known: HashMap<Flow<'_>, Vec<usize>> = HashMap::new();
+    for at in &whole {
+        if let Some(flow) = flow(&members[*at]) {
+            known.entry(flow).or_default().push(*at);
         }
     }
     let alone = sets.alone();
-    let may_lack = |at: usize, member: &Member| lacks(member) || alone[at] && member.may_lack_words();
-    for (at, member) in members.iter().enumerate().filter(|(at, member)| may_lack(*at, member)) {
-        let candidates = flow(member).and_then(|flow| whole.get(&flow));
-        let fits = |other: &&usize| {
-            let other = &members[**other];
-            let is_cwe = member.finding.cwe.is_empty()
-                || member.finding.cwe.iter().any(|cwe| other.finding.cwe.contains(cwe));
-            // Two of one result are two: it says nothing twice.
-            member.result != other.result
-                && member.may_be(other)
-                && is_cwe
-                && (!has_place(member) || member.is_where(other) || member.may_have_been_about(other))
-        };
-        // More candidates than these are no longer told apart.
-        let found = candidates.and_then(|candidates| candidates.iter().take(MOST_CANDIDATES).find(fits));
+    let cut = whole.into_iter().filter(|at| alone[*at] && members[*at].may_lack_words());
+    for at in cut.chain(lacking) {
+        let member = &members[at];
+        let Some(candidates) = flow(member).map(|flow| known.entry(flow).or_default()) else { continue };
+        let mut own = HashSet::new();
+        for other in
+            candidates.iter().take(MOST_CANDIDATES).filter(|at| members[**at].result == member.result)
+        {
+            own.insert(sets.root(*other));
+        }
+        let mut others = candidates.iter().take(MOST_CANDIDATES);
+        let found =
+            others.find(|other| member.may_repeat(&members[**other]) && !own.contains(&sets.root(**other)));
         if let Some(other) = found {
             sets.join(at, *other);
+        }
+        if member.lacks() {
+            candidates.push(at);
         }
     }
 }
@@ -333,31 +303,23 @@ fn weaknesses<'a>(findings: impl Iterator<Item = &'a Finding> + Clone) -> Vec<Cw
 
 /// All places, with overlapping ones as one; as it was written where all say the same, or say more than places.
 fn location(members: &[&Member]) -> Option<Location> {
+    let said =
+        members.iter().filter_map(|member| Some((member.finding.location.as_ref()?, member.is_truncated())));
+    let texts = distinct(said.map(|(location, is_cut)| (location.as_str(), is_cut)));
+    let mut all: Vec<Location> = texts.into_iter().filter_map(Location::read).collect();
     let mut known = HashSet::new();
-    // What was cut is not repeated as the beginning of what it was cut from.
-    let is_beginning = |member: &Member| {
-        let says_more = |other: &&Member| member.may_have_been_about(other) && !member.is_where(other);
-        members.iter().any(says_more)
-    };
-    let left = members.iter().filter(|member| !is_beginning(member));
-    let all = left.filter_map(|member| member.finding.location.as_ref());
-    let spelt = |location: &Location| {
-        let text = location.as_str();
-        if location.places().is_empty() { letters(text) } else { text.to_owned() }
-    };
-    let distinct: Vec<&Location> = all.filter(|location| known.insert(spelt(location))).collect();
-    if let [only] = distinct[..] {
+    all.retain(|location| !location.places().is_empty() || known.insert(letters(location.as_str())));
+    if let [only] = &all[..] {
         return Some(only.clone());
     }
-    let (in_words, others): (Vec<&Location>, Vec<&Location>) =
-        distinct.into_iter().partition(|location| location.says_more_than_places());
-    let said: HashSet<&Place> = in_words.iter().flat_map(|location| location.places()).collect();
-    let others = others.iter().flat_map(|location| location.places());
-    let others = of_places(others.filter(|place| !said.contains(place)));
+    let (in_words, others): (Vec<Location>, Vec<Location>) =
+        all.into_iter().partition(Location::says_more_than_places);
+    let said: HashSet<&Place> = in_words.iter().flat_map(Location::places).collect();
+    let others = of_places(others.iter().flat_map(Location::places).filter(|place| !said.contains(place)));
     if in_words.is_empty() {
         return others;
     }
-    let texts = in_words.into_iter().chain(&others).map(Location::as_str);
+    let texts = in_words.iter().chain(&others).map(Location::as_str);
     Location::read(&texts.collect::<Vec<_>>().join("; "))
 }
 

@@ -1,57 +1,34 @@
-//! The evidence of joined findings, none of it twice. (AR-5)
+//! The texts of joined findings, none of them twice. (AR-5)
 
-use std::collections::{BTreeSet, HashSet};
-use std::ops::Bound;
+use std::collections::HashSet;
 
-/// A piece of evidence, and whether it was cut in the middle.
+/// A text, and whether it was cut in the middle.
 pub(super) type Piece<'a> = (&'a str, bool);
-
-/// The pieces in order, without those that are there before, whose lines stand in another one, or that were cut off as the
-/// beginning of another one.
-pub(super) fn distinct<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Vec<&'a str> {
-    let mut known = HashSet::new();
-    let pieces: Vec<Piece<'a>> = pieces.into_iter().filter(|(text, _)| known.insert(*text)).collect();
-    let texts: Vec<&str> = pieces.iter().map(|(text, _)| *text).collect();
-    let beginnings = Beginnings::of(texts.iter().copied());
-    let within = within_others(&texts);
-    let left = pieces.into_iter().zip(within);
-    let left =
-        left.filter(|((text, is_cut), is_within)| !(*is_within || *is_cut && beginnings.is_of_longer(text)));
-    left.map(|((text, _), _)| text).collect()
-}
-
-/// Texts, to ask what they begin with.
-pub(super) struct Beginnings<'a>(BTreeSet<&'a str>);
-
-impl<'a> Beginnings<'a> {
-    pub(super) fn of(texts: impl IntoIterator<Item = &'a str>) -> Self {
-        Self(texts.into_iter().collect())
-    }
-
-    /// Whether one of them begins so, or is that.
-    pub(super) fn is_of_any(&self, beginning: &str) -> bool {
-        // Those that begin so stand directly behind it in order.
-        let mut from = self.0.range::<str, _>((Bound::Included(beginning), Bound::Unbounded));
-        from.next().is_some_and(|text| text.starts_with(beginning))
-    }
-
-    /// Whether a longer one begins so.
-    fn is_of_longer(&self, beginning: &str) -> bool {
-        let mut from = self.0.range::<str, _>((Bound::Excluded(beginning), Bound::Unbounded));
-        from.next().is_some_and(|text| text.starts_with(beginning))
-    }
-}
 
 /// More pieces than these are not looked for in each other: they may be there twice, and none is lost.
 const MOST_PIECES: usize = 512;
 
-/// Whether the lines of each text stand one behind the other in another text; no two of the texts are alike.
-fn within_others(texts: &[&str]) -> Vec<bool> {
-    let lines: Vec<String> = texts.iter().take(MOST_PIECES).map(|text| format!("\n{text}\n")).collect();
-    let is_within =
-        |own: &String| lines.iter().any(|other| other.len() > own.len() && other.contains(own.as_str()));
-    let within = lines.iter().map(is_within);
-    within.chain(std::iter::repeat(false)).take(texts.len()).collect()
+/// Texts that differ, joined; those that are there already are not repeated.
+pub(crate) fn joined_text<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Option<String> {
+    let distinct = distinct(pieces);
+    (!distinct.is_empty()).then(|| distinct.join("; "))
+}
+
+/// The pieces in order, without those that are there before, whose lines stand one behind the other in another one, or that
+/// were cut off as the beginning of another one.
+pub(super) fn distinct<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Vec<&'a str> {
+    let mut known = HashSet::new();
+    let pieces: Vec<Piece<'a>> = pieces.into_iter().filter(|(text, _)| known.insert(*text)).collect();
+    let lines: Vec<String> = pieces.iter().take(MOST_PIECES).map(|(text, _)| format!("\n{text}\n")).collect();
+    let is_there = |own: &String, is_cut: bool| {
+        let begun = &own[..own.len() - 1];
+        let mut longer = lines.iter().filter(|other| other.len() > own.len());
+        longer.any(|other| other.contains(own.as_str()) || is_cut && other.starts_with(begun))
+    };
+    let within = lines.iter().zip(&pieces).map(|(own, (_, is_cut))| is_there(own, *is_cut));
+    let within = within.chain(std::iter::repeat(false));
+    let left = pieces.iter().zip(within).filter(|(_, is_within)| !is_within);
+    left.map(|((text, _), _)| *text).collect()
 }
 
 #[cfg(test)]
