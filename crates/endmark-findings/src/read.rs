@@ -16,7 +16,6 @@ mod lines;
 mod sign;
 #[cfg(test)]
 mod tests;
-mod unique;
 
 use std::collections::BTreeMap;
 
@@ -24,9 +23,7 @@ use endmark_text::CodeFence;
 use serde_json::Value;
 
 use super::expected::Numbers;
-use super::transcript::{
-    AgentResult, Checkpoint, Cut, FindingState, Position, Remark, RemarkKind, Transcript,
-};
+use super::transcript::{AgentResult, Checkpoint, Cut, Position, Remark, RemarkKind, Transcript};
 pub(super) use again::{
     reads_as_agent, reads_as_dimension, reads_as_evidence, reads_as_title, reads_as_value,
 };
@@ -99,8 +96,7 @@ struct Reader {
     around: Option<CodeFence>,
     /// Beginnings of findings where no result is open.
     strays: Numbers,
-    /// Those behind the last result, each with what it is called: they count if a field follows.
-    behind: Numbers,
+    /// The beginning of one behind a result: it counts if a field follows.
     head_behind: Option<(String, Position)>,
     /// The strings of JSON in which results or checkpoints were.
     strings: Vec<String>,
@@ -249,7 +245,10 @@ impl Reader {
             Event::Start => self.open = Some(Block::new(line.begins(), self.around.take())),
             Event::End => {
                 self.remarks.add(RemarkKind::EndWithoutStart, text, line.begins());
-                self.end_again();
+                // With findings between them, the first end stood in the evidence of one.
+                if let Some(result) = self.results.last_mut().filter(|result| result.unread > 0) {
+                    result.cut_in_its_last();
+                }
             }
             Event::Checkpoint => self.checkpoint(line),
             Event::Fence(fence) => {
@@ -263,7 +262,6 @@ impl Reader {
                     last.numbers.add(id.number());
                 }
                 self.strays.add(id.number());
-                self.behind.add(id.number());
                 let known = self.results.iter().flat_map(|result| &result.findings);
                 let is_known =
                     known.filter(|read| read.finding.id == id).any(|read| read.finding.title == title);
@@ -287,7 +285,6 @@ impl Reader {
     /// A finding that stands in no result.
     fn stray(&mut self, number: Option<u32>, text: &str, position: Position) {
         self.strays.add(number);
-        self.behind.add(number);
         self.unread_behind(text, position);
     }
 
@@ -296,31 +293,6 @@ impl Reader {
         if let Some(last) = self.results.last_mut() {
             last.unread = last.unread.saturating_add(1);
             self.remarks.add(RemarkKind::UnreadFinding, text, position);
-        }
-    }
-
-    /// Takes a second end with findings before it: the first stood in the evidence of a finding, so the result is cut
-    /// there, and what stands behind is not known to be one.
-    fn end_again(&mut self) {
-        let behind = std::mem::take(&mut self.behind);
-        let Some(result) = self.results.last_mut().filter(|result| result.cut.is_whole() && behind.count > 0)
-        else {
-            return;
-        };
-        let mut ids = behind;
-        for number in result.findings.iter().map(|read| read.finding.id.number()) {
-            ids.add(number);
-        }
-        result.numbers = ids;
-        if result.agent_id.is_some() {
-            result.cut = Cut::Mild;
-            let last = result.findings.last_mut();
-            if let Some(last) = last.filter(|last| last.state == FindingState::Complete) {
-                last.state = FindingState::Truncated;
-            }
-        } else {
-            (result.cut, result.discarded) = (Cut::Severe, ids.count);
-            result.findings.clear();
         }
     }
 
@@ -350,7 +322,7 @@ impl Reader {
     }
 
     fn push(&mut self, result: AgentResult) {
-        (self.behind, self.head_behind) = (Numbers::default(), None);
+        self.head_behind = None;
         self.results.push(result);
     }
 

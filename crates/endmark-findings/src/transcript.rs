@@ -166,70 +166,61 @@ pub enum RemarkKind {
 impl RemarkKind {
     /// The word for programs.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::IgnoredText => "ignored_text",
-            Self::UnknownField => "unknown_field",
-            Self::RepeatedField => "repeated_field",
-            Self::RepeatedId => "repeated_id",
-            Self::UnknownSeverity => "unknown_severity",
-            Self::NoCwe => "no_cwe",
-            Self::NoNumber => "no_number",
-            Self::SaysNothing => "says_nothing",
-            Self::UnreadFinding => "unread_finding",
-            Self::Template => "template",
-            Self::EndWithoutStart => "end_without_start",
-            Self::EmptyResult => "empty_result",
-            Self::NoAgent => "no_agent",
-            Self::NotUtf8 => "not_utf8",
-            Self::InsideEvidence => "inside_evidence",
-            Self::BrokenCheckpoint => "broken_checkpoint",
-            Self::BrokenJson => "broken_json",
-            Self::InsideJson => "inside_json",
-            Self::OwnAnswer => "own_answer",
-            Self::InnerTurn => "inner_turn",
-        }
+        self.words().0
     }
 
-    fn sentence(self) -> &'static str {
+    /// The word for programs, and what is said of it to people.
+    fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::IgnoredText => "belongs to no field and is ignored",
-            Self::UnknownField => "is a field that is not known and is ignored",
-            Self::RepeatedField => "is there already; the first one counts",
-            Self::RepeatedId => "is the id of another finding, too: which one is meant cannot be told",
-            Self::UnknownSeverity => "is none of Critical, High, Medium, Low, Info",
-            Self::NoCwe => "has no number of a weakness, as in CWE-89",
-            Self::NoNumber => "is no number",
-            Self::SaysNothing => "says nothing: the field counts as missing",
-            Self::UnreadFinding => {
-                "looks like a finding and cannot be read as one: someone has to look again"
+            Self::IgnoredText => ("ignored_text", "belongs to no field and is ignored"),
+            Self::UnknownField => ("unknown_field", "is a field that is not known and is ignored"),
+            Self::RepeatedField => ("repeated_field", "is there already; the first one counts"),
+            Self::RepeatedId => {
+                ("repeated_id", "is the id of another finding, too: which one is meant cannot be told")
             }
-            Self::Template => "is a template and no finding",
-            Self::EndWithoutStart => "ends a result that never began",
-            Self::EmptyResult => "has nothing behind it",
-            Self::NoAgent => "begins a result that does not say whose it is: `agent_id` is missing",
-            Self::NotUtf8 => "has bytes that are no UTF-8",
-            Self::InsideEvidence => "stands inside of evidence and is taken for a part of it",
-            Self::BrokenCheckpoint => {
-                "is a checkpoint in which something cannot be read: turn, findings and files_read are numbers"
+            Self::UnknownSeverity => ("unknown_severity", "is none of Critical, High, Medium, Low, Info"),
+            Self::NoCwe => ("no_cwe", "has no number of a weakness, as in CWE-89"),
+            Self::NoNumber => ("no_number", "is no number"),
+            Self::SaysNothing => ("says_nothing", "says nothing: the field counts as missing"),
+            Self::UnreadFinding => (
+                "unread_finding",
+                "looks like a finding and cannot be read as one: someone has to look again",
+            ),
+            Self::Template => ("template", "is a template and no finding"),
+            Self::EndWithoutStart => ("end_without_start", "ends a result that never began"),
+            Self::EmptyResult => ("empty_result", "has nothing behind it"),
+            Self::NoAgent => {
+                ("no_agent", "begins a result that does not say whose it is: `agent_id` is missing")
             }
-            Self::BrokenJson => "is what is wrong with this as a result in JSON",
-            Self::InsideJson => {
-                "has its line breaks escaped and is no JSON: take the text out first, so that it has lines"
+            Self::NotUtf8 => ("not_utf8", "has bytes that are no UTF-8"),
+            Self::InsideEvidence => {
+                ("inside_evidence", "stands inside of evidence and is taken for a part of it")
             }
-            Self::OwnAnswer => {
+            Self::BrokenCheckpoint => (
+                "broken_checkpoint",
+                "is a checkpoint in which something cannot be read: turn, findings and files_read are numbers",
+            ),
+            Self::BrokenJson => ("broken_json", "is what is wrong with this as a result in JSON"),
+            Self::InsideJson => (
+                "inside_json",
+                "has its line breaks escaped and is no JSON: take the text out first, so that it has lines",
+            ),
+            Self::OwnAnswer => (
+                "own_answer",
                 "begins an answer of `endmark findings`, which is not read again: read the results that it was made from, or \
-                 what `endmark findings merge` prints without --json"
-            }
-            Self::InnerTurn => {
-                "begins another turn of the conversation inside of a result: what stands before it may be cut, and nothing is joined"
-            }
+                 what `endmark findings merge` prints without --json",
+            ),
+            Self::InnerTurn => (
+                "inner_turn",
+                "begins another turn of the conversation inside of a result: what stands before it may be cut, and nothing is joined",
+            ),
         }
     }
 }
 
 impl fmt::Display for Remark {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: `{}` {}", self.position, self.text, self.kind.sentence())
+        write!(formatter, "{}: `{}` {}", self.position, self.text, self.kind.words().1)
     }
 }
 
@@ -297,6 +288,15 @@ impl AgentResult {
             ends,
             checkpoint: None,
             numbers: Numbers::default(),
+        }
+    }
+
+    /// Takes that its last finding goes on behind what was taken for its end.
+    pub(super) fn cut_in_its_last(&mut self) {
+        if self.cut.is_whole() && self.agent_id.is_some() {
+            self.cut = Cut::Mild;
+            let last = self.findings.last_mut().filter(|last| last.state == FindingState::Complete);
+            last.into_iter().for_each(|last| last.state = FindingState::Truncated);
         }
     }
 

@@ -10,7 +10,6 @@ use super::draft::{Draft, Finished};
 use super::evidence::Collecting;
 use super::key::Key;
 use super::lines::Line;
-use super::unique::has_name_twice;
 use crate::{Field, FindingId, Position, RemarkKind};
 
 /// JSON that has begun, as far as it has come.
@@ -69,12 +68,13 @@ impl Pending {
         };
         let completed = completed.ok()?;
         // Before its places are written out, a pointer for each level: what nests too deeply for a value has too many.
-        let value = serde_json::from_str(&completed.text).ok()?;
+        let value: Value = serde_json::from_str(&completed.text).ok()?;
         let unfinished: Vec<String> = completed.unfinished().map(|place| place.pointer.to_owned()).collect();
         let is_cut = !unfinished.is_empty();
         let problem = problem.or_else(|| is_cut.then(|| "it ends in the middle".to_owned()));
-        let twice = || has_name_twice(&completed.text).then(|| "a name stands twice".to_owned());
-        let problem = problem.or_else(twice);
+        // Of a name that stands twice only the last value is kept.
+        let twice = names_in(&completed.text) > members_of(&value);
+        let problem = problem.or_else(|| twice.then(|| "a name stands twice".to_owned()));
         Some(Parsed { value, begins: self.begins, unfinished, problem })
     }
 }
@@ -292,6 +292,30 @@ fn place(value: &Value) -> Option<String> {
     let lines = if lines.is_empty() { String::new() } else { format!(":{}", lines.join("-")) };
     let words = if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) };
     Some(format!("{}{lines}{words}", file?))
+}
+
+/// How many members the objects in a text that is JSON have, each by the colon behind its name.
+fn names_in(text: &str) -> usize {
+    let (mut names, mut is_in_string, mut is_escaped) = (0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = true,
+            b'"' => is_in_string = !is_in_string,
+            b':' if !is_in_string => names += 1,
+            _ => {}
+        }
+    }
+    names
+}
+
+/// How many members the objects in a value have.
+fn members_of(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.iter().map(members_of).sum(),
+        Value::Object(members) => members.len() + members.values().map(members_of).sum::<usize>(),
+        _ => 0,
+    }
 }
 
 /// The pointer of a member or an item.
