@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::transcript::letters;
 use lines::{bare, lines_in};
-pub(super) use path::names_file;
 use path::{file_in, says_more, words_of};
+pub(super) use path::{is_url, names_file};
 
 mod lines;
 mod path;

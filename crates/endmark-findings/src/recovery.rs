@@ -193,11 +193,6 @@ impl Recovery {
         }
     }
 
-    /// Whether nothing has come of this agent yet, and nothing is known to be lost either.
-    pub fn is_awaited(&self) -> bool {
-        self.past.is_empty() && self.run.is_some()
-    }
-
     /// Takes the result of the run that was to be made, or of one that nobody asked for.
     pub fn handed_over(&mut self, result: &AgentResult) {
         let run = self.run.get_or_insert_with(|| Run {

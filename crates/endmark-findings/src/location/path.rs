@@ -90,21 +90,24 @@ pub(super) fn says_more<'a>(text: &str, named: impl Iterator<Item = &'a str>) ->
     words.any(|word| !is_line(word) && !is_around(word))
 }
 
+/// Whether a place that was read is a URL.
+pub(crate) fn is_url(file: &str) -> bool {
+    let scheme = file.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphabetic()))
+}
+
 /// Whether a place that was read is a file or a folder beyond doubt, and no route, host, function or other word with a `/` or
 /// a full stop in it.
 pub(crate) fn names_file(file: &str, has_lines: bool) -> bool {
     let (folders, name) = file.rsplit_once('/').unwrap_or(("", file));
     let is_spaced = file.contains(char::is_whitespace);
     let first = file.split('/').next().unwrap_or(file);
-    let is_url = file
-        .split_once("://")
-        .is_some_and(|(scheme, _)| scheme.bytes().all(|byte| byte.is_ascii_alphabetic()));
     // `GET /login`
     let method = first.split_whitespace().next().filter(|_| first.contains(char::is_whitespace));
     let is_route =
         method.is_some_and(|word| word.len() > 2 && word.bytes().all(|byte| byte.is_ascii_uppercase()));
-    if is_url || is_route {
-        return is_url;
+    if is_url(file) || is_route {
+        return is_url(file);
     }
     if is_one_of("file", name) || name.starts_with('.') && name.len() > 2 {
         return true;

@@ -12,26 +12,27 @@ use crate::transcript::letters;
 /// How a run ended of which nothing was handed over.
 pub(super) const UNHEARD: &str = "unheard";
 
-/// What may be missing from a report, and why (AR-6).
+/// What may be missing from a report, and why (AR-6): only [`Merged`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Disclosure {
     /// How many results were handed over.
-    results: usize,
+    pub results: usize,
     /// Every agent whose result was cut, has fewer findings than it declared, leaves out what it was to look into, or has
     /// not come yet.
-    truncated_agents: Vec<AgentDisclosure>,
+    pub truncated_agents: Vec<AgentDisclosure>,
     /// What was looked into, and where gaps may remain.
-    dimensions: Vec<DimensionCoverage>,
+    pub dimensions: Vec<DimensionCoverage>,
     /// How many findings could not be recovered.
-    unrecovered: Unrecovered,
+    pub unrecovered: Unrecovered,
     /// How many findings are kept out because their source or sink is missing, and was not handed over later: someone has
     /// to look again.
-    needs_reaudit: usize,
+    pub needs_reaudit: usize,
     /// How many findings were discarded with results that do not say whose they are.
-    discarded: usize,
+    pub discarded: usize,
     /// How many findings were joined with one that was there already.
-    joined_duplicates: usize,
+    pub joined_duplicates: usize,
 }
 
 /// What became of an agent whose result was cut (AR-6).
@@ -148,42 +149,6 @@ impl Disclosure {
             || self.unrecovered.at_least
             || self.truncated_agents.iter().any(|agent| agent.recovery != RecoveryState::Recovered)
             || self.dimensions.iter().any(|dimension| dimension.gap)
-    }
-
-    /// How many results were handed over.
-    pub fn results(&self) -> usize {
-        self.results
-    }
-
-    /// Every agent whose result was cut, has fewer findings than it declared, leaves out what it was to look into, or has
-    /// not come yet.
-    pub fn truncated_agents(&self) -> &[AgentDisclosure] {
-        &self.truncated_agents
-    }
-
-    /// What was looked into, and where gaps may remain.
-    pub fn dimensions(&self) -> &[DimensionCoverage] {
-        &self.dimensions
-    }
-
-    /// How many findings could not be recovered.
-    pub fn unrecovered(&self) -> &Unrecovered {
-        &self.unrecovered
-    }
-
-    /// How many findings are kept out, because someone has to look again.
-    pub fn needs_reaudit(&self) -> usize {
-        self.needs_reaudit
-    }
-
-    /// How many findings were discarded with severe cuts.
-    pub fn discarded(&self) -> usize {
-        self.discarded
-    }
-
-    /// How many findings were joined with one that was there already.
-    pub fn joined_duplicates(&self) -> usize {
-        self.joined_duplicates
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) fn markdown(report: &FinalReport) -> String {
         text,
         "{} from {}. {}\n",
         counted(report.findings().len(), "finding"),
-        counted(disclosure.results(), "result"),
+        counted(disclosure.results, "result"),
         headline(disclosure)
     );
     write_disclosure(&mut text, disclosure);
@@ -54,25 +54,22 @@ fn write_disclosure(text: &mut String, disclosure: &Disclosure) {
     text.push_str("## Disclosure\n\n");
     if disclosure.is_truncated() {
         text.push_str("| agent | what happened | recovery | may be missing | findings not recovered |\n|---|---|---|---|---|\n");
-        for agent in disclosure.truncated_agents() {
+        for agent in &disclosure.truncated_agents {
             write_agent(text, agent);
         }
         text.push('\n');
     } else {
         text.push_str("No agent's result was truncated.\n\n");
     }
-    let _ = writeln!(text, "- Findings that could not be recovered: {}", number(disclosure.unrecovered()));
-    let _ = writeln!(
-        text,
-        "- Findings kept out because someone has to look again: {}",
-        disclosure.needs_reaudit()
-    );
+    let _ = writeln!(text, "- Findings that could not be recovered: {}", number(&disclosure.unrecovered));
+    let _ =
+        writeln!(text, "- Findings kept out because someone has to look again: {}", disclosure.needs_reaudit);
     let _ = writeln!(
         text,
         "- Findings discarded with results that do not say whose they are: {}",
-        disclosure.discarded()
+        disclosure.discarded
     );
-    let _ = writeln!(text, "- Duplicates joined: {}\n", disclosure.joined_duplicates());
+    let _ = writeln!(text, "- Duplicates joined: {}\n", disclosure.joined_duplicates);
 }
 
 fn write_agent(text: &mut String, agent: &AgentDisclosure) {
@@ -118,11 +115,11 @@ pub(super) fn number(unrecovered: &Unrecovered) -> String {
 }
 
 fn write_dimensions(text: &mut String, disclosure: &Disclosure) {
-    if disclosure.dimensions().is_empty() {
+    if disclosure.dimensions.is_empty() {
         return;
     }
     text.push_str("## Dimensions\n\n| dimension | agents | coverage |\n|---|---|---|\n");
-    for dimension in disclosure.dimensions() {
+    for dimension in &disclosure.dimensions {
         let coverage = match (dimension.truncated, dimension.gap) {
             (_, true) => format!("{WARNING_SIGN} may have gaps"),
             (true, false) => format!("{WARNING_SIGN} truncated, then recovered"),

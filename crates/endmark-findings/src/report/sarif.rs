@@ -1,6 +1,6 @@
 //! The report as SARIF 2.1.0, for code scanning and its viewers. (AR-6)
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::markdown::number;
 use super::{FinalReport, ReportedFinding, ReportedPlace};
 use crate::finding::Cwe;
-use crate::location::names_file;
+use crate::location::{is_url, names_file};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -17,17 +17,13 @@ const SCHEMA: &str =
 const NO_CWE: &str = "no-cwe";
 
 pub(super) fn sarif(report: &FinalReport, version: &str) -> Value {
-    let mut rules: BTreeMap<String, usize> = BTreeMap::new();
-    let mut described = Vec::new();
-    let mut results = Vec::new();
-    for reported in report.findings() {
-        let id = rule_id(reported);
-        let index = *rules.entry(id.clone()).or_insert_with(|| {
-            described.push(rule(&id));
-            described.len() - 1
-        });
-        results.push(result(reported, &id, index));
-    }
+    let ids: Vec<String> = report.findings().iter().map(rule_id).collect();
+    let rules: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
+    let indices: BTreeMap<&str, usize> = rules.iter().copied().zip(0..).collect();
+    let results = report.findings().iter().zip(&ids);
+    let results: Vec<Value> =
+        results.map(|(reported, id)| result(reported, id, indices.get(id.as_str()))).collect();
+    let described: Vec<Value> = rules.into_iter().map(rule).collect();
     let disclosure = report.disclosure();
     json!({
         "$schema": SCHEMA,
@@ -63,7 +59,7 @@ fn rule(id: &str) -> Value {
     }
 }
 
-fn result(reported: &ReportedFinding, rule: &str, index: usize) -> Value {
+fn result(reported: &ReportedFinding, rule: &str, index: Option<&usize>) -> Value {
     let finding = &reported.finding;
     let mut message = if finding.title.is_empty() { finding.id.clone() } else { finding.title.clone() };
     for (name, value) in [("Source", &finding.source), ("Sink", &finding.sink)] {
@@ -96,8 +92,8 @@ fn result(reported: &ReportedFinding, rule: &str, index: usize) -> Value {
             "also_titled": reported.also_titled,
         },
     });
-    if let (Some(flow), Some(object)) = (&finding.flow, result.as_object_mut()) {
-        object.insert("codeFlows".to_owned(), code_flows(flow));
+    if let Some(flow) = &finding.flow {
+        result["codeFlows"] = code_flows(flow);
     }
     result
 }
@@ -131,90 +127,57 @@ fn plain(text: &str) -> String {
 
 /// The files that a finding names, and as logical locations what else is said of where it is: a route, a function, words.
 fn locations(reported: &ReportedFinding) -> Vec<Value> {
-    let logical = |words: &str| json!({ "logicalLocations": [{ "fullyQualifiedName": words }] });
-    let places = &reported.places;
-    match &reported.finding.location {
-        Some(words) if places.is_empty() => vec![logical(words)],
-        _ => places
-            .iter()
-            .map(|place| {
-                if names_file(&place.file, place.start_line.is_some()) {
-                    location(place, reported.finding.evidence.as_deref())
-                } else {
-                    logical(
-                        &place
-                            .part
-                            .as_ref()
-                            .map_or_else(|| place.file.clone(), |part| format!("{} ({part})", place.file)),
-                    )
-                }
-            })
-            .collect(),
+    let finding = &reported.finding;
+    match &finding.location {
+        Some(words) if reported.places.is_empty() => vec![json!({ "logicalLocations": [logical(words)] })],
+        _ => reported.places.iter().map(|place| location(place, finding.evidence.as_deref())).collect(),
     }
+}
+
+fn logical(words: &str) -> Value {
+    json!({ "fullyQualifiedName": words })
 }
 
 fn location(place: &ReportedPlace, evidence: Option<&str>) -> Value {
-    let mut physical = json!({ "artifactLocation": { "uri": uri(&place.file) } });
-    if let (Some(start), Some(end), Some(object)) =
-        (place.start_line, place.end_line, physical.as_object_mut())
-    {
-        let mut region = json!({ "startLine": start, "endLine": end });
-        if let (Some(evidence), Some(region)) = (evidence, region.as_object_mut()) {
-            region.insert("snippet".to_owned(), json!({ "text": evidence }));
-        }
-        object.insert("region".to_owned(), region);
+    if !names_file(&place.file, place.start_line.is_some()) {
+        let part = place.part.as_ref().map(|part| format!(" ({part})")).unwrap_or_default();
+        return json!({ "logicalLocations": [logical(&format!("{}{part}", place.file))] });
     }
-    match &place.part {
-        None => json!({ "physicalLocation": physical }),
-        Some(part) => {
-            json!({ "physicalLocation": physical, "logicalLocations": [{ "fullyQualifiedName": part }] })
+    let mut location = json!({ "physicalLocation": { "artifactLocation": { "uri": uri(&place.file) } } });
+    if let (Some(start), Some(end)) = (place.start_line, place.end_line) {
+        let region = &mut location["physicalLocation"]["region"];
+        *region = json!({ "startLine": start, "endLine": end });
+        if let Some(evidence) = evidence {
+            region["snippet"] = json!({ "text": evidence });
         }
     }
+    if let Some(part) = &place.part {
+        location["logicalLocations"] = json!([logical(part)]);
+    }
+    location
 }
 
-/// A path as a relative reference: what has a meaning in one is escaped. A URL stays one.
+/// A path as a relative reference, or a URL: what has a meaning there, and is not meant to, is escaped.
 fn uri(file: &str) -> String {
-    if is_url(file) {
-        return url(file);
-    }
-    let mut uri = String::new();
+    let is_url = is_url(file);
+    // A drive's letter must not be taken for a scheme.
+    let is_drive = !is_url && file.as_bytes().get(1) == Some(&b':');
+    let mut uri = String::from(if is_drive { "file:///" } else { "" });
     for (at, byte) in file.bytes().enumerate() {
+        let is_escape = || {
+            let digits = file.as_bytes().get(at + 1..at + 3);
+            byte == b'%' && digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+        };
         let is_plain = byte.is_ascii_alphanumeric() || b"-._~/!$&'()*+,;=@".contains(&byte);
-        // A drive's letter must not be taken for a scheme.
-        if at == 1 && byte == b':' && file.starts_with(|letter: char| letter.is_ascii_alphabetic()) {
-            uri.insert_str(0, "file:///");
-            uri.push(':');
-        } else if is_plain {
+        let is_meant = is_url && (b":?#".contains(&byte) || is_escape()) || is_drive && at == 1;
+        if is_plain || is_meant {
             uri.push(char::from(byte));
         } else {
+            // Writing to a string cannot fail.
             let _ = write!(uri, "%{byte:02X}");
         }
     }
     uri
-}
-
-fn is_url(file: &str) -> bool {
-    let scheme = file.split_once("://").map(|(scheme, _)| scheme);
-    scheme.is_some_and(|scheme| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphabetic()))
-}
-
-/// A URL as it is, but for signs that none can have.
-fn url(file: &str) -> String {
-    let mut url = String::new();
-    for (at, byte) in file.bytes().enumerate() {
-        let is_escape = || {
-            let digits = file.as_bytes().get(at + 1..at + 3);
-            digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
-        };
-        let is_plain = byte.is_ascii_alphanumeric() || b"-._~/!$&'()*+,;=@:?".contains(&byte);
-        if is_plain || byte == b'%' && is_escape() || byte == b'#' && !url.contains('#') {
-            url.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(url, "%{byte:02X}");
-        }
-    }
-    url
 }
 
 /// The flows that were joined to one, each with its steps, as far as they are set apart. A `;` stands between flows where
@@ -235,8 +198,7 @@ fn steps(flow: &str) -> Vec<Value> {
 /// One notification for each agent that was cut, and one for the whole.
 fn notifications(report: &FinalReport) -> Vec<Value> {
     let disclosure = report.disclosure();
-    let mut notifications: Vec<Value> = disclosure
-        .truncated_agents()
+    let mut notifications: Vec<Value> = disclosure.truncated_agents
         .iter()
         .map(|agent| {
             let name = agent.agent_id.clone().unwrap_or_else(|| format!("not named ({})", agent.origins.join(", ")));
@@ -253,8 +215,8 @@ fn notifications(report: &FinalReport) -> Vec<Value> {
     if disclosure.has_gaps() {
         let text = format!(
             "Findings may be missing: {} not recovered, {} to be looked at again",
-            number(disclosure.unrecovered()),
-            disclosure.needs_reaudit()
+            number(&disclosure.unrecovered),
+            disclosure.needs_reaudit
         );
         notifications.push(notification("coverage_gaps", &text));
     }

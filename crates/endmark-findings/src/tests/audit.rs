@@ -144,11 +144,11 @@ fn what_is_made_again_in_full_is_not_missing() {
         let merged = Merged::new(&Team::default(), handed);
         let report = merged.report();
         let disclosure = report.disclosure();
-        (merged.recovery_state(0), disclosure.unrecovered().count, disclosure.has_gaps())
+        (merged.recovery_state(0), disclosure.unrecovered.count, disclosure.has_gaps())
     };
     let at_least = |handed: Vec<Handed>| {
         let report = Merged::new(&Team::default(), handed).report();
-        let unrecovered = report.disclosure().unrecovered();
+        let unrecovered = &report.disclosure().unrecovered;
         (unrecovered.count, unrecovered.at_least)
     };
     assert_eq!(outcome(vec![whole(), cut(), whole()]), (RecoveryState::Recovered, 0, false));
@@ -175,7 +175,7 @@ fn what_a_cut_supplement_was_to_bring_is_not_missing_where_it_is_run_again() {
     let unrecovered = |handed: Vec<Handed>| {
         let merged = Merged::new(&Team::default(), handed);
         let report = merged.report();
-        let unrecovered = report.disclosure().unrecovered();
+        let unrecovered = &report.disclosure().unrecovered;
         (merged.recovery_state(0), unrecovered.count, unrecovered.at_least)
     };
     let begun =
@@ -226,7 +226,7 @@ fn how_many_a_supplement_had_that_brought_nothing_is_not_known_for_sure() {
     };
     let first = handed(&[("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1")]);
     let report = Merged::new(&Team::default(), vec![first, handed(&[])]).report();
-    let unrecovered = report.disclosure().unrecovered();
+    let unrecovered = &report.disclosure().unrecovered;
     assert_eq!((unrecovered.count, unrecovered.at_least), (1, true));
 }
 
@@ -267,8 +267,8 @@ fn what_has_begun_under_a_title_and_never_comes_is_said() {
     };
     let said = |handed: Vec<Handed>| {
         let report = Merged::new(&Team::default(), handed).report();
-        let unrecovered = report.disclosure().unrecovered();
-        (unrecovered.count, unrecovered.at_least, report.disclosure().needs_reaudit())
+        let unrecovered = &report.disclosure().unrecovered;
+        (unrecovered.count, unrecovered.at_least, report.disclosure().needs_reaudit)
     };
     let half = |number: u32, title: &str| format!("\n[F{number:03}] {title}\nseverity: High\n");
     let both = || handed(&[a, b], "\n", Some(2));
@@ -303,7 +303,7 @@ fn what_stops_in_what_is_there_already_lacks_nothing_for_sure() {
                 handed
             });
             let report = Merged::new(&Team::default(), handed.collect()).report();
-            let unrecovered = report.disclosure().unrecovered();
+            let unrecovered = &report.disclosure().unrecovered;
             (unrecovered.count, unrecovered.at_least)
         };
     let cut = "\n[F003] C\nseverity: High\ncwe: CWE-22\nlocation: c.c:1\nsource: s\nsink: k\n";
@@ -332,7 +332,7 @@ fn numbers_beyond_what_is_declared_are_those_of_others() {
     let unrecovered = |mut rounds: Vec<Handed>, last: Handed| {
         rounds.push(last);
         let report = Merged::new(&Team::default(), rounds).report();
-        let unrecovered = report.disclosure().unrecovered();
+        let unrecovered = &report.disclosure().unrecovered;
         (unrecovered.count, unrecovered.at_least)
     };
     let begun = |number: u32, declared: Option<u32>| {
@@ -370,7 +370,7 @@ fn what_goes_on_from_the_finding_that_stopped_has_none_of_those_before_it() {
     let supplement = numbered(2, &[b, c], "\n[F004]");
     let emergency = numbered(4, &[d], END);
     let merged = Merged::new(&Team::default(), vec![first, supplement, emergency]);
-    assert_eq!(merged.report().disclosure().unrecovered().count, 0);
+    assert_eq!(merged.report().disclosure().unrecovered.count, 0);
 }
 
 /// Whatever happens, it ends: at most three runs a round, and the emergency agent.
@@ -499,17 +499,14 @@ fn what_is_not_recovered_is_said_with_its_number() {
     let cut = result("x", &[("one", "CWE-89", "a.c:1")], "\n[F002] second\nseverity: High\n");
     let report = Merged::new(&Team::default(), vec![cut.clone()]).report();
     let disclosure = report.disclosure();
-    assert_eq!(
-        (report.findings().len(), disclosure.needs_reaudit(), disclosure.unrecovered().count),
-        (1, 1, 1)
-    );
-    assert_eq!(disclosure.unrecovered().basis, ["highest_id"]);
-    assert!(disclosure.dimensions().iter().all(|dimension| dimension.truncated && dimension.gap));
+    assert_eq!((report.findings().len(), disclosure.needs_reaudit, disclosure.unrecovered.count), (1, 1, 1));
+    assert_eq!(disclosure.unrecovered.basis, ["highest_id"]);
+    assert!(disclosure.dimensions.iter().all(|dimension| dimension.truncated && dimension.gap));
     assert!(report.markdown().contains("| a | x | ⚠️ may have gaps |"), "{}", report.markdown());
     // Its supplement brings the second one.
     let supplement = result("x", &[("second", "CWE-22", "a.c:9")], END);
     let report = Merged::new(&Team::default(), vec![cut, supplement]).report();
-    assert_eq!((report.findings().len(), report.disclosure().unrecovered().count), (2, 0));
+    assert_eq!((report.findings().len(), report.disclosure().unrecovered.count), (2, 0));
     assert!(report.disclosure().is_truncated());
     assert!(report.markdown().contains("⚠️ truncated, then recovered"));
 }
@@ -523,7 +520,7 @@ fn an_agent_of_the_team_that_hands_nothing_over_is_disclosed() {
     let team = Team { agents, ..Team::default() };
     let merged = Merged::new(&team, vec![result("x", &[], END)]);
     let report = merged.report();
-    let silent = &report.disclosure().truncated_agents()[0];
+    let silent = &report.disclosure().truncated_agents[0];
     assert_eq!((silent.agent_id.as_deref(), silent.recovery), (Some("silent"), RecoveryState::Pending));
     assert!(silent.unrecovered.at_least && silent.unrecovered.is_open);
     assert_eq!((silent.what_happened(), silent.runs[0].cut), ("was not heard of", "unheard"));

@@ -175,12 +175,12 @@ fn check_cut(text: &str, findings: &[Finding], cut: usize, uncut: &Merged) {
     let disclosure = disclosure.disclosure();
     assert_eq!(disclosure.is_truncated(), result.cut != Cut::Whole, "cut at {cut} of {text}");
     if result.cut == Cut::Mild {
-        assert_eq!(disclosure.unrecovered().count, 0, "cut at {cut} of {text}");
+        assert_eq!(disclosure.unrecovered.count, 0, "cut at {cut} of {text}");
         // Of two findings of one weakness at one place nobody can be sure that they are two.
-        let is_doubtful = disclosure.unrecovered().at_least;
+        let is_doubtful = disclosure.unrecovered.at_least;
         let is_covered = |gap: bool| gap == is_doubtful;
         assert!(
-            disclosure.dimensions().iter().all(|dimension| dimension.truncated && is_covered(dimension.gap))
+            disclosure.dimensions.iter().all(|dimension| dimension.truncated && is_covered(dimension.gap))
         );
         assert!(!is_doubtful || uncut.joined_duplicates() > 0, "cut at {cut} of {text}");
     }

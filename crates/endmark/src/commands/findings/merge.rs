@@ -44,13 +44,13 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
         [agent] => agent.assignment().agent_id.as_str(),
         _ => "merged",
     };
-    let dimensions = disclosure.dimensions().iter().map(|dimension| dimension.dimension.clone());
+    let dimensions = disclosure.dimensions.iter().map(|dimension| dimension.dimension.clone());
     // Read again, what stands for dimensions that nobody named would be one.
     let dimensions: Vec<String> = dimensions.filter(|dimension| dimension != NOT_NAMED).collect();
     let writing = Writing {
         agent_id: Some(agent_id),
         dimensions: &dimensions,
-        declared_findings: Some(merged.findings().len() + disclosure.unrecovered().count),
+        declared_findings: Some(merged.findings().len() + disclosure.unrecovered.count),
         is_whole: !disclosure.has_gaps(),
     };
     let text = writing.text(merged.findings().iter().map(|merged| &merged.finding));
@@ -132,7 +132,7 @@ fn merged(
 
 /// The answer with what was cut as warnings; it is no where nothing at all could be used.
 fn answered(data: Value, text: String, disclosure: &Disclosure, merged: &Merged) -> Answer {
-    let answer = Answer::yes(data, text).with_warnings(disclosure.truncated_agents().iter().map(|agent| {
+    let answer = Answer::yes(data, text).with_warnings(disclosure.truncated_agents.iter().map(|agent| {
         let name =
             agent.agent_id.clone().unwrap_or_else(|| format!("not named ({})", agent.origins.join(", ")));
         let message = format!(
