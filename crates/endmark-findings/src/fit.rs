@@ -156,7 +156,7 @@ fn range(group: &[&Finding]) -> Option<Location> {
     let file = one_file(group.first()?)?.to_owned();
     let places = group.iter().filter_map(|finding| finding.location.as_ref()).flat_map(Location::places);
     let lines = places.filter_map(|place| place.lines).reduce(LineRange::with);
-    Location::of_places(vec![Place::of_file(file, lines)])
+    Location::of_places(vec![Place { file, lines }])
 }
 
 /// What a line begins with that is no code.

@@ -27,51 +27,35 @@ impl Member {
 
     /// Whether it names no weakness or no place.
     fn lacks(&self) -> bool {
-        self.finding.cwe.is_empty() || self.places().is_empty() && self.words().is_none()
+        self.finding.cwe.is_empty() || self.finding.location.is_none()
+    }
+
+    /// Whether it was cut before lines that may have followed its place.
+    fn may_lack_lines(&self) -> bool {
+        self.state == FindingState::Truncated
+            && !self.finding.location.as_ref().is_some_and(Location::has_lines)
     }
 
     /// Whether the other, from the same source to the same sink, may be the same in another result: one of them was cut there,
     /// or both are called alike, and neither weakness nor place is another one.
     fn may_repeat(&self, other: &Self) -> bool {
         let is_cut = |member: &Self| member.state == FindingState::Truncated;
+        // Two without a title are not called otherwise.
+        let is_titled = letters(&self.finding.title) == letters(&other.finding.title);
         let (own, others) = (&self.finding.cwe, &other.finding.cwe);
         let is_cwe = own.is_empty() || others.is_empty() || own.iter().any(|cwe| others.contains(cwe));
-        let has_place = !self.places().is_empty() || self.words().is_some();
-        // Two without a title are not called otherwise.
-        (is_cut(self) || is_cut(other) || letters(&self.finding.title) == letters(&other.finding.title))
-            && is_cwe
-            && (!has_place || self.is_where(other) || self.may_have_been_about(other))
-    }
-
-    /// What its place is called where that names no file: a route, a form, a host.
-    fn words(&self) -> Option<String> {
-        let location = self.finding.location.as_ref().filter(|location| location.places().is_empty())?;
-        Some(letters(location.as_str())).filter(|words| !words.is_empty())
-    }
-
-    /// Whether both are at lines of a file in common, or name the same of it, or the same where no file is named.
-    fn is_where(&self, other: &Self) -> bool {
-        let is_called_alike = || self.words().is_some_and(|words| other.words() == Some(words));
-        overlap(self.places(), other.places()) || is_called_alike()
-    }
-
-    /// Whether it was cut before lines or words that may have followed its place.
-    fn may_lack_words(&self) -> bool {
-        self.state == FindingState::Truncated && self.places().iter().all(|place| place.lines.is_none())
-    }
-
-    /// Whether it was cut before it could say of its place all that the other says, which is called alike.
-    fn may_have_been_about(&self, other: &Self) -> bool {
-        let begins = |place: &Place| other.places().iter().any(|other| place.may_begin(other));
-        let is_begun = match (self.words(), other.words()) {
-            (Some(begun), Some(words)) => words.starts_with(&begun),
-            _ => !self.places().is_empty() && self.places().iter().all(begins),
+        let is_place = match (&self.finding.location, &other.finding.location) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(own), Some(other)) => {
+                let is_begun = || {
+                    is_titled
+                        && other.words().unwrap_or_default().starts_with(&own.words().unwrap_or_default())
+                };
+                own.is_where(other) || self.may_lack_lines() && is_begun()
+            }
         };
-        self.may_lack_words() && letters(&self.finding.title) == letters(&other.finding.title) && is_begun
-    }
-
-    fn places(&self) -> &[Place] {
-        self.finding.places()
+        (is_cut(self) || is_cut(other) || is_titled) && is_cwe && is_place
     }
 }
 
@@ -83,32 +67,34 @@ fn joined_field(members: &[&Member], field: impl Fn(&Finding) -> Option<&str>) -
 /// Lines of a file, and which member has them.
 type PlaceOfMember = (Option<LineRange>, usize);
 
-/// Where a weakness is. Words alone are too little for the same place (`the whole application`): what is there has to be
-/// called alike, or to come from the same source to the same sink.
+/// Where a weakness is.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Spot<'a> {
-    /// A file, and what of it is named without lines.
-    File(&'a str, Option<String>),
-    /// Words, and a title.
-    Titled(String, String),
-    /// Words, a source and a sink.
-    Flowing(String, &'a str, &'a str),
+    /// Lines of a file.
+    File(&'a str),
+    /// What is said without lines. Words alone are too little for the same place (`the whole application`): what is there has
+    /// to be called alike, or to come from the same source to the same sink.
+    Words(String, Option<&'a str>, String),
 }
 
 /// Where a member is, with the lines of each.
-fn spots<'a>(member: &'a Member) -> Vec<(Spot<'a>, Option<LineRange>)> {
-    let of_file = |place: &'a Place| (Spot::File(&place.file, place.part_in_letters()), place.lines);
-    let mut spots: Vec<_> = member.places().iter().map(of_file).collect();
-    if let Some(words) = member.words() {
-        let title = letters(&member.finding.title);
-        if !title.is_empty() {
-            spots.push((Spot::Titled(words.clone(), title), None));
-        }
-        if let Some((_, source, sink)) = flow(member) {
-            spots.push((Spot::Flowing(words, source, sink), None));
-        }
+fn spots(member: &Member) -> Vec<(Spot<'_>, Option<LineRange>)> {
+    let Some(location) = &member.finding.location else { return Vec::new() };
+    if location.has_lines() {
+        let places = location.places().iter().filter(|place| place.lines.is_some());
+        return places.map(|place| (Spot::File(&place.file), place.lines)).collect();
     }
-    spots
+    let Some(words) = location.words() else { return Vec::new() };
+    let words = |source, besides| (Spot::Words(words.clone(), source, besides), None);
+    if !location.places().is_empty() {
+        return vec![words(None, String::new())];
+    }
+    let title = Some(letters(&member.finding.title)).filter(|title| !title.is_empty());
+    let titled = title.map(|title| words(None, title));
+    titled
+        .into_iter()
+        .chain(flow(member).map(|(_, source, sink)| words(Some(source), sink.to_owned())))
+        .collect()
 }
 
 /// The members in groups of the same finding: with a weakness in common and overlapping places; or of several results of one
@@ -156,7 +142,7 @@ fn flow(member: &Member) -> Option<Flow<'_>> {
 /// Among so many findings of one source and sink the same one is looked for; more are no longer told apart.
 const MOST_CANDIDATES: usize = 64;
 
-/// Puts what lacks a weakness or a place, or the words and lines of one, to what another result of the same agent says from the
+/// Puts what lacks a weakness or a place, or the lines of one, to what another result of the same agent says from the
 /// same source to the same sink, and with nothing that contradicts it. Two of one result are two: it says nothing twice.
 fn attach(members: &[Member], sets: &mut Sets) {
     let (lacking, whole): (Vec<usize>, Vec<usize>) = (0..members.len()).partition(|at| members[*at].lacks());
@@ -167,7 +153,7 @@ fn attach(members: &[Member], sets: &mut Sets) {
         }
     }
     let alone = sets.alone();
-    let cut = whole.into_iter().filter(|at| alone[*at] && members[*at].may_lack_words());
+    let cut = whole.into_iter().filter(|at| alone[*at] && members[*at].may_lack_lines());
     for at in cut.chain(lacking) {
         let member = &members[at];
         let Some(candidates) = flow(member).map(|flow| known.entry(flow).or_default()) else { continue };
@@ -187,11 +173,6 @@ fn attach(members: &[Member], sets: &mut Sets) {
             candidates.push(at);
         }
     }
-}
-
-/// Whether two findings have lines of a file in common, or name the same of a file without lines.
-pub(super) fn overlap(one: &[Place], other: &[Place]) -> bool {
-    one.iter().any(|one| other.iter().any(|other| one.overlaps(other)))
 }
 
 /// Sets that can be joined.
@@ -270,7 +251,7 @@ pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)
             member.is_truncated(),
             severity.is_none(),
             severity,
-            member.places().first().cloned(),
+            member.finding.places().first().cloned(),
             member.finding.title.clone(),
             member.agent.clone(),
             member.result,
@@ -308,7 +289,7 @@ fn location(members: &[&Member]) -> Option<Location> {
     let texts = distinct(said.map(|(location, is_cut)| (location.as_str(), is_cut)));
     let mut all: Vec<Location> = texts.into_iter().filter_map(Location::read).collect();
     let mut known = HashSet::new();
-    all.retain(|location| !location.places().is_empty() || known.insert(letters(location.as_str())));
+    all.retain(|location| location.has_lines() || known.insert(location.words()));
     if let [only] = &all[..] {
         return Some(only.clone());
     }
@@ -326,12 +307,12 @@ fn location(members: &[&Member]) -> Option<Location> {
 /// The places, with overlapping ones as one.
 fn of_places<'a>(places: impl Iterator<Item = &'a Place>) -> Option<Location> {
     let mut places: Vec<Place> = places.cloned().collect();
-    places.sort_by_cached_key(|place| (place.file.clone(), place.lines, place.part_in_letters()));
+    places.sort_unstable();
+    places.dedup();
     let mut merged: Vec<Place> = Vec::new();
     for place in places {
         match (merged.last_mut(), place.lines) {
-            (Some(last), None) if last.lines.is_none() && last.overlaps(&place) => {}
-            (Some(Place { file, lines: Some(last), .. }), Some(lines))
+            (Some(Place { file, lines: Some(last) }), Some(lines))
                 if *file == place.file && lines.start <= last.end =>
             {
                 *last = last.with(lines);

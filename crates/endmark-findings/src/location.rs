@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::transcript::letters;
 use lines::{bare, lines_in};
-use path::{file_in, says_more, words_of};
+use path::{file_in, says_more};
 pub(super) use path::{is_url, names_file};
 
 mod lines;
@@ -24,8 +24,6 @@ pub struct Place {
     pub file: String,
     /// Which lines; none means that none is named.
     pub lines: Option<LineRange>,
-    /// What of the file is named in words where no lines are: `login` of `src/a.rs (login)`.
-    pub part: Option<String>,
 }
 
 /// Lines of a file, from 1, both ends included.
@@ -74,11 +72,26 @@ impl Location {
 
     /// Whether it has words that its places do not: the route in `POST /login (a.rs:10)`.
     pub(super) fn says_more_than_places(&self) -> bool {
-        let named = |place: &'_ Place| [Some(place.file.clone()), place.part.clone()];
-        let mut named: Vec<String> = self.places.iter().flat_map(named).flatten().collect();
+        let mut named: Vec<&str> = self.places.iter().map(|place| place.file.as_str()).collect();
         // `src/a.rs` before the `a` of `a.rs`.
         named.sort_unstable_by_key(|name| std::cmp::Reverse(name.len()));
-        says_more(&self.text, named.iter().map(String::as_str))
+        says_more(&self.text, named.into_iter())
+    }
+
+    /// Whether both name lines of a file in common; without lines, whether both say the same.
+    pub(super) fn is_where(&self, other: &Self) -> bool {
+        let mut pairs = self.places.iter().flat_map(|one| other.places.iter().map(move |other| (one, other)));
+        let is_said = || {
+            !self.has_lines()
+                && !other.has_lines()
+                && self.words().is_some_and(|words| other.words() == Some(words))
+        };
+        pairs.any(|(one, other)| one.overlaps(other)) || is_said()
+    }
+
+    /// Its words without signs, if it has some: what it is called by where it names no lines.
+    pub(super) fn words(&self) -> Option<String> {
+        Some(letters(&self.text)).filter(|words| !words.is_empty())
     }
 
     /// As it was written.
@@ -112,58 +125,19 @@ impl LineRange {
 }
 
 impl Place {
-    /// These lines of a file, or all of it.
-    pub fn of_file(file: String, lines: Option<LineRange>) -> Self {
-        Self { file, lines, part: None }
-    }
-
-    /// Whether they have a line in common; without lines, whether the same of the same file is named.
-    pub(super) fn overlaps(&self, other: &Self) -> bool {
-        self.file == other.file
-            && match (self.lines, other.lines) {
-                (None, None) => self.part_in_letters() == other.part_in_letters(),
-                (Some(one), Some(other)) => one.start <= other.end && other.start <= one.end,
-                (None, Some(_)) | (Some(_), None) => false,
-            }
-    }
-
-    /// Whether the other is this with more said of it: lines, or more words.
-    pub(super) fn may_begin(&self, other: &Self) -> bool {
-        let begun = self.part_in_letters().unwrap_or_default();
-        self.file == other.file
-            && self.lines.is_none()
-            && other.part_in_letters().unwrap_or_default().starts_with(&begun)
-    }
-
-    /// The part without what only sets its words apart.
-    pub(super) fn part_in_letters(&self) -> Option<String> {
-        self.part.as_deref().map(letters)
-    }
-
-    /// Adds words of its location that name a part of it.
-    fn add_words(&mut self, words: &str) {
-        if self.lines.is_some() || words.is_empty() {
-            return;
-        }
-        match &mut self.part {
-            None => self.part = Some(words.to_owned()),
-            Some(part) => {
-                part.push_str(", ");
-                part.push_str(words);
-            }
-        }
+    /// Whether they have a line in common.
+    fn overlaps(&self, other: &Self) -> bool {
+        let both = self.lines.zip(other.lines).filter(|_| self.file == other.file);
+        both.is_some_and(|(one, other)| one.start <= other.end && other.start <= one.end)
     }
 }
 
 impl fmt::Display for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.lines, &self.part) {
-            (None, None) => formatter.write_str(&self.file),
-            (None, Some(part)) => write!(formatter, "{} ({part})", self.file),
-            (Some(LineRange { start, end }), _) if start == end => {
-                write!(formatter, "{}:{start}", self.file)
-            }
-            (Some(LineRange { start, end }), _) => write!(formatter, "{}:{start}-{end}", self.file),
+        match self.lines {
+            None => formatter.write_str(&self.file),
+            Some(LineRange { start, end }) if start == end => write!(formatter, "{}:{start}", self.file),
+            Some(LineRange { start, end }) => write!(formatter, "{}:{start}-{end}", self.file),
         }
     }
 }
@@ -173,35 +147,25 @@ fn places(text: &str) -> Vec<Place> {
     // `[src/a.rs](src/a.rs#L10)` is a file, and what is said of it.
     let text = text.replace("](", " (");
     let mut places: Vec<Place> = Vec::new();
-    let (mut words_before, mut lines_before) = (String::new(), None);
+    let mut lines_before = None;
     for item in items(&text).into_iter().take(MOST_PLACES) {
         if let Some(lines) = bare(item) {
             // Lines alone are of the file before them, or of the first one.
             match places.last_mut() {
-                Some(last) if last.lines.is_none() => (last.lines, last.part) = (Some(lines), None),
+                Some(last) if last.lines.is_none() => last.lines = Some(lines),
                 Some(last) => {
                     let file = last.file.clone();
-                    places.push(Place::of_file(file, Some(lines)));
+                    places.push(Place { file, lines: Some(lines) });
                 }
                 None => lines_before = Some(lines),
             }
-            continue;
+        } else if let Some((file, before, behind)) = file_in(item) {
+            let lines = lines_in(behind).or_else(|| lines_in(before)).or_else(|| lines_before.take());
+            places.push(Place { file, lines });
+        } else if let Some(last) = places.last_mut().filter(|last| last.lines.is_none()) {
+            // `function get, lines 41-58`
+            last.lines = lines_in(item);
         }
-        let Some((file, before, behind)) = file_in(item) else {
-            // `etc.`, `function get`
-            match places.last_mut() {
-                Some(last) if last.lines.is_none() && lines_in(item).is_some() => last.lines = lines_in(item),
-                Some(last) => last.add_words(&words_of(item)),
-                None => words_before = words_of(item),
-            }
-            continue;
-        };
-        let lines = lines_in(behind).or_else(|| lines_in(before)).or_else(|| lines_before.take());
-        let mut place = Place::of_file(file, lines);
-        for words in [std::mem::take(&mut words_before), words_of(&format!("{before} {behind}"))] {
-            place.add_words(&words);
-        }
-        places.push(place);
     }
     places
 }

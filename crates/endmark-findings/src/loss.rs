@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 
 use super::expected::Basis;
 use super::finding::Finding;
-use super::join::{Member, overlap};
+use super::join::Member;
 use super::transcript::{AgentResult, FindingState, ReadFinding, is_named, letters};
 
 /// How many findings of a result its agent had not handed over before.
@@ -242,7 +242,9 @@ impl Likeness {
         let (half, other) = (&half.finding, &other.finding);
         let is_weakness = half.cwe.iter().any(|cwe| other.cwe.contains(cwe));
         let is_file = share_file(half, other);
-        let is_there = (half.cwe.is_empty() || is_weakness) && overlap(half.places(), other.places());
+        let is_place = half.location.as_ref().zip(other.location.as_ref());
+        let is_place = is_place.is_some_and(|(half, other)| half.is_where(other));
+        let is_there = (half.cwe.is_empty() || is_weakness) && is_place;
         if goes_on || is_begun && is_file != Some(false) || is_there {
             return Self::Same;
         }

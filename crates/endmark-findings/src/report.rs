@@ -83,8 +83,6 @@ pub struct ReportedPlace {
     pub start_line: Option<u32>,
     /// The last line.
     pub end_line: Option<u32>,
-    /// What of the file is named in words where no lines are.
-    pub part: Option<String>,
 }
 
 impl ReportedFinding {
@@ -99,7 +97,6 @@ impl ReportedFinding {
                     file: place.file.clone(),
                     start_line: place.lines.map(|lines| lines.start),
                     end_line: place.lines.map(|lines| lines.end),
-                    part: place.part.clone(),
                 })
                 .collect(),
             missing: merged.finding.missing().into_iter().map(Field::name).collect(),

@@ -1,4 +1,4 @@
-//! The path of a file, and the words that stand around it. (AR-1, AR-5)
+//! The path of a file among the words that stand around it. (AR-1, AR-5)
 
 use crate::vocabulary::{is_one_of, list_of};
 
@@ -73,15 +73,7 @@ fn is_around(word: &str) -> bool {
     list_of("around", &word.to_lowercase()).is_some()
 }
 
-/// The words that name a part of a file, without those that say nothing of which one, and without the signs around them.
-pub(super) fn words_of(text: &str) -> String {
-    let words = text.split(|sign: char| sign.is_whitespace() || "()[]{}`\"'*<>".contains(sign));
-    let words = words.map(|word| word.trim_matches(|sign: char| ":,;.#@-–—/\\".contains(sign)));
-    let is_name = |word: &&str| word.contains(char::is_alphabetic) && !is_around(word);
-    words.filter(is_name).collect::<Vec<_>>().join(" ")
-}
-
-/// Whether a text has words besides these files and parts of them, lines, and what only stands around names.
+/// Whether a text has words besides these files, lines, and what only stands around names.
 pub(super) fn says_more<'a>(text: &str, named: impl Iterator<Item = &'a str>) -> bool {
     let text = named.fold(text.replace('\\', "/"), |text, named| text.replace(named, " "));
     let mut words = text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::expected::Basis;
+use crate::loss::{Loss, New, Round};
 use crate::merge::{Handed, Merged};
 use crate::recovery::{Recovery, RecoveryState, RunKind};
 use crate::transcript::letters;
@@ -101,12 +101,8 @@ impl Disclosure {
         let mut truncated_agents = Vec::new();
         let mut coverage = Coverage::default();
         for (at, agent) in merged.agents().iter().enumerate() {
-            let handed: Vec<(usize, &Handed)> = merged
-                .handed()
-                .iter()
-                .enumerate()
-                .filter(|(result, _)| merged.owners.get(*result) == Some(&Some(at)))
-                .collect();
+            let owned = merged.handed().iter().zip(&merged.owners).filter(|(_, owner)| **owner == Some(at));
+            let handed: Vec<&Handed> = owned.map(|(handed, _)| handed).collect();
             let disclosure = of_agent(merged, at, agent, &handed);
             coverage.add(agent, &handed, disclosure.as_ref());
             truncated_agents.extend(disclosure);
@@ -153,24 +149,12 @@ impl Disclosure {
 }
 
 /// What there is to say of an agent; none if all came whole, in full and at once.
-fn of_agent(
-    merged: &Merged,
-    at: usize,
-    agent: &Recovery,
-    handed: &[(usize, &Handed)],
-) -> Option<AgentDisclosure> {
+fn of_agent(merged: &Merged, at: usize, agent: &Recovery, handed: &[&Handed]) -> Option<AgentDisclosure> {
     let recovery = merged.recovery_state(at);
     if recovery == RecoveryState::NotNeeded {
         return None;
     }
-    let loss = merged.losses.get(at).cloned().unwrap_or_default();
-    let is_open = agent.state() != RecoveryState::Recovered;
-    let unrecovered = Unrecovered {
-        count: loss.count,
-        is_open: agent.state() == RecoveryState::Pending,
-        at_least: loss.is_doubtful || is_open && (!loss.is_known || handed.is_empty()),
-        basis: loss.basis.iter().map(|basis| basis.name()).collect(),
-    };
+    let unrecovered = Unrecovered::of(merged.losses.get(at), agent.state());
     let mut gaps = agent.gaps().to_vec();
     gaps.extend(agent.next().into_iter().flat_map(|run| run.dimensions.iter().cloned()));
     gaps.extend(agent.waiting().iter().filter(|waits| !agent.gaps().contains(waits)).cloned());
@@ -186,7 +170,7 @@ fn of_agent(
     });
     Some(AgentDisclosure {
         agent_id: Some(agent.assignment().agent_id.clone()),
-        origins: handed.iter().map(|(_, handed)| handed.origin.clone()).collect(),
+        origins: handed.iter().map(|handed| handed.origin.clone()).collect(),
         runs: runs.collect(),
         recovery,
         gaps,
@@ -209,8 +193,8 @@ impl AgentDisclosure {
 /// A result that does not say whose it is.
 fn of_nobody(handed: &Handed) -> AgentDisclosure {
     let result = &handed.result;
-    let expected = result.expected();
-    let count = result.lost().max(result.discarded as usize);
+    let new = New { certain: result.kept().count(), doubtful: 0 };
+    let loss = Loss::of(&[Round { result, new, dimensions: &result.dimensions }]);
     let run = RunDisclosure {
         kind: RunKind::Unasked,
         round: 1,
@@ -223,12 +207,19 @@ fn of_nobody(handed: &Handed) -> AgentDisclosure {
         runs: vec![run],
         recovery: RecoveryState::NotRecovered,
         gaps: result.dimensions.clone(),
-        unrecovered: Unrecovered {
-            count,
-            is_open: false,
-            at_least: expected.is_none_or(|expected| count == 0 && expected.basis != Basis::Declared),
-            basis: expected.filter(|_| count > 0).map(|expected| expected.basis.name()).into_iter().collect(),
-        },
+        unrecovered: Unrecovered::of(Some(&loss), RecoveryState::NotRecovered),
+    }
+}
+
+impl Unrecovered {
+    fn of(loss: Option<&Loss>, state: RecoveryState) -> Self {
+        let Some(loss) = loss else { return Self::default() };
+        Self {
+            count: loss.count,
+            is_open: state == RecoveryState::Pending,
+            at_least: loss.is_doubtful || state != RecoveryState::Recovered && !loss.is_known,
+            basis: loss.basis.iter().map(|basis| basis.name()).collect(),
+        }
     }
 }
 
@@ -240,9 +231,9 @@ struct Coverage {
 }
 
 impl Coverage {
-    fn add(&mut self, agent: &Recovery, handed: &[(usize, &Handed)], disclosure: Option<&AgentDisclosure>) {
+    fn add(&mut self, agent: &Recovery, handed: &[&Handed], disclosure: Option<&AgentDisclosure>) {
         let name = &agent.assignment().agent_id;
-        let of_results = handed.iter().flat_map(|(_, handed)| &handed.result.dimensions);
+        let of_results = handed.iter().flat_map(|handed| &handed.result.dimensions);
         for dimension in agent.assignment().dimensions.iter().chain(of_results) {
             let entry = self.entry(dimension);
             if !entry.agents.contains(name) {

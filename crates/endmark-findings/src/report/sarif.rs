@@ -129,19 +129,18 @@ fn plain(text: &str) -> String {
 fn locations(reported: &ReportedFinding) -> Vec<Value> {
     let finding = &reported.finding;
     match &finding.location {
-        Some(words) if reported.places.is_empty() => vec![json!({ "logicalLocations": [logical(words)] })],
+        Some(words) if reported.places.is_empty() => vec![logical(words)],
         _ => reported.places.iter().map(|place| location(place, finding.evidence.as_deref())).collect(),
     }
 }
 
 fn logical(words: &str) -> Value {
-    json!({ "fullyQualifiedName": words })
+    json!({ "logicalLocations": [{ "fullyQualifiedName": words }] })
 }
 
 fn location(place: &ReportedPlace, evidence: Option<&str>) -> Value {
     if !names_file(&place.file, place.start_line.is_some()) {
-        let part = place.part.as_ref().map(|part| format!(" ({part})")).unwrap_or_default();
-        return json!({ "logicalLocations": [logical(&format!("{}{part}", place.file))] });
+        return logical(&place.file);
     }
     let mut location = json!({ "physicalLocation": { "artifactLocation": { "uri": uri(&place.file) } } });
     if let (Some(start), Some(end)) = (place.start_line, place.end_line) {
@@ -150,9 +149,6 @@ fn location(place: &ReportedPlace, evidence: Option<&str>) -> Value {
         if let Some(evidence) = evidence {
             region["snippet"] = json!({ "text": evidence });
         }
-    }
-    if let Some(part) = &place.part {
-        location["logicalLocations"] = json!([logical(part)]);
     }
     location
 }
