@@ -92,10 +92,7 @@ impl Finding {
 
     /// Whether nothing is said but its title.
     pub(super) fn is_bare(&self) -> bool {
-        let is_place_or_severity = self.severity.is_some() || !self.cwe.is_empty() || self.location.is_some();
-        let is_said =
-            self.source.is_some() || self.sink.is_some() || self.flow.is_some() || self.evidence.is_some();
-        !is_place_or_severity && !is_said
+        !Field::ALL.into_iter().any(|field| self.has(field))
     }
 
     /// Whether a field is there.
@@ -171,11 +168,10 @@ impl FindingId {
     /// ```
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
-        let digits = text.len() - text.trim_end_matches(|character: char| character.is_ascii_digit()).len();
-        let (name, number) = text.split_at(text.len() - digits);
+        let (name, number) = numbered(text);
         // Types of numbers in code.
         let is_type = ["f16", "f32", "f64", "f128"].contains(&text);
-        if digits == 0 || is_type || text.chars().count() > Self::MOST_CHARACTERS {
+        if number.is_empty() || is_type || text.chars().count() > Self::MOST_CHARACTERS {
             return None;
         }
         let word = name.trim_end_matches([' ', '-', '_', '.', '#']);
@@ -205,17 +201,13 @@ impl FindingId {
     /// ```
     pub fn named(text: &str) -> Option<Self> {
         let text = text.trim();
-        let is_whole = text.chars().count() <= Self::MOST_CHARACTERS;
-        if let Some(id) =
-            Self::read(text).filter(|_| is_whole && !text.chars().all(|sign| sign.is_ascii_digit()))
-        {
-            return Some(id);
-        }
-        let text: String =
-            text.chars().filter(|sign| !sign.is_control()).take(Self::MOST_CHARACTERS).collect();
-        let digits = text.len() - text.trim_end_matches(|character: char| character.is_ascii_digit()).len();
-        let number = text[text.len() - digits..].parse().ok();
-        (!text.is_empty()).then_some(Self { text, number })
+        let any = || {
+            let shown = text.chars().filter(|sign| !sign.is_control()).take(Self::MOST_CHARACTERS);
+            let text: String = shown.collect();
+            let number = numbered(&text).1.parse().ok();
+            (!text.is_empty()).then_some(Self { text, number })
+        };
+        Self::read(text).or_else(any)
     }
 
     /// A longer name is no name.
@@ -230,6 +222,11 @@ impl FindingId {
     pub fn as_str(&self) -> &str {
         &self.text
     }
+}
+
+/// A text without the digits that it ends with, and these.
+fn numbered(text: &str) -> (&str, &str) {
+    text.split_at(text.trim_end_matches(|sign: char| sign.is_ascii_digit()).len())
 }
 
 impl fmt::Display for FindingId {

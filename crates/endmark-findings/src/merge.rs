@@ -8,6 +8,7 @@ use super::loss::{Loss, New, Round, count_new};
 use super::named_run::{NamedRun, in_order_of_runs, named_for};
 use super::recovery::{Assignment, NOT_NAMED, Recovery, RecoveryPolicy, RecoveryState, Run};
 use super::transcript::{AgentResult, FindingState, letters};
+use super::vocabulary::is_one_of;
 
 /// A result, and where it came from.
 #[derive(Debug, Clone)]
@@ -75,20 +76,14 @@ impl Merged {
             .map(|(at, assignment)| (folded(&assignment.agent_id), at))
             .collect();
         let mut owners = Vec::with_capacity(handed.len());
-        for Handed { origin, result } in &handed {
-            let name = result.agent_id.clone().or_else(|| named_for(origin, &team.agents));
-            let owner = name.map(|name| {
-                let name = without_run(&name).to_owned();
-                let of_team = alike(&name, &team.agents).filter(|_| !known.contains_key(&folded(&name)));
-                of_team.unwrap_or_else(|| {
-                    *known.entry(folded(&name)).or_insert_with(|| {
-                        let dimensions = result.dimensions.clone();
-                        agents.push(Recovery::new(
-                            Assignment { agent_id: name, dimensions, max_turns: None },
-                            team.policy,
-                        ));
-                        agents.len() - 1
-                    })
+        for handed in &handed {
+            let Handed { origin, result } = handed;
+            let owner = said_to_be_of(handed, &team.agents).map(|name| {
+                *known.entry(folded(&name)).or_insert_with(|| {
+                    let dimensions = result.dimensions.clone();
+                    let assignment = Assignment { agent_id: name, dimensions, max_turns: None };
+                    agents.push(Recovery::new(assignment, team.policy));
+                    agents.len() - 1
                 })
             });
             if let Some(agent) = owner.and_then(|owner| agents.get_mut(owner)) {
@@ -255,27 +250,11 @@ pub(super) fn folded(name: &str) -> String {
     name.trim_matches(is_ornament).to_lowercase()
 }
 
-/// What an agent says of a run, in brackets behind its name.
-const WORDS_OF_RUN: [&str; 10] = [
-    "retry",
-    "supplement",
-    "supplementary",
-    "emergency",
-    "round",
-    "run",
-    "attempt",
-    "part",
-    "continued",
-    "continuation",
-];
-
 /// A name without what is said of a run behind it: `auth-2 (retry 1)`.
 fn without_run(name: &str) -> &str {
     let note = name.split_once(" (").or_else(|| name.split_once(" ["));
-    let is_of_run = |note: &str| {
-        let mut words = note.split(|sign: char| !sign.is_alphanumeric());
-        words.any(|word| WORDS_OF_RUN.contains(&word.to_lowercase().as_str()))
-    };
+    let is_of_run =
+        |note: &str| note.split(|sign: char| !sign.is_alphanumeric()).any(|word| is_one_of("run", word));
     note.filter(|(_, note)| is_of_run(note)).map_or(name, |(name, _)| name)
 }
 

@@ -28,7 +28,6 @@ pub(super) use again::{
     reads_as_agent, reads_as_dimension, reads_as_evidence, reads_as_title, reads_as_value,
 };
 use block::{Block, Closed};
-use checkpoint::Found;
 use grammar::{Event, START, behind_speaker, event};
 use json::{Came, Parsed, Pending};
 use lines::{Line, lines};
@@ -298,17 +297,9 @@ impl Reader {
 
     /// Takes a line that is a checkpoint.
     fn checkpoint(&mut self, line: &Line<'_>) {
-        let (kind, is_settled) = match checkpoint::checkpoint(line) {
-            None => return,
-            Some(Found::Checkpoint(checkpoint)) => return self.checkpoints.push(checkpoint),
-            Some(Found::Part(checkpoint)) => {
-                self.checkpoints.push(checkpoint);
-                (RemarkKind::BrokenCheckpoint, true)
-            }
-            Some(Found::Template) => (RemarkKind::Template, true),
-            Some(Found::Broken) => (RemarkKind::BrokenCheckpoint, line.is_settled),
-        };
-        if is_settled {
+        let (checkpoint, kind) = checkpoint::checkpoint(line);
+        self.checkpoints.extend(checkpoint);
+        if let Some(kind) = kind {
             self.remarks.add(kind, &line.text, line.begins());
         }
     }

@@ -125,8 +125,6 @@ pub struct Recovery {
     /// What was retried, and is not retried again.
     retried: Vec<String>,
     gaps: Vec<String>,
-    /// How many findings the last result says there are.
-    declared: Option<u32>,
 }
 
 impl Recovery {
@@ -153,7 +151,6 @@ impl Recovery {
             waiting: Vec::new(),
             retried: Vec::new(),
             gaps: Vec::new(),
-            declared: None,
         }
     }
 
@@ -207,7 +204,7 @@ impl Recovery {
             max_turns: None,
             max_findings: None,
         });
-        let is_full = is_full(run, result, self.declared);
+        let is_full = is_full(run, result);
         let remaining = if is_full { run.dimensions.clone() } else { left_open(run, result) };
         if !is_full && result.cut.is_whole() && result.lost() == 0 {
             let asked_for = run.dimensions.clone();
@@ -216,7 +213,6 @@ impl Recovery {
             self.gaps.retain(is_open);
         }
         self.ended(result.cut, remaining);
-        self.declared = result.declared_findings;
     }
 
     /// Takes how the run that was to be made has ended, and what a mild cut leaves open: all of it if nothing is said.
@@ -231,7 +227,6 @@ impl Recovery {
 
     fn over(&mut self, cut: Cut, remaining: Vec<String>, is_heard: bool) {
         let Some(run) = self.run.take() else { return };
-        self.declared = None;
         let remaining = match cut {
             Cut::Whole => remaining,
             Cut::Mild if !remaining.is_empty() => remaining,
@@ -300,7 +295,7 @@ impl Recovery {
 /// Adds what is not there yet.
 fn add_missing(list: &mut Vec<String>, dimensions: impl IntoIterator<Item = String>) {
     for dimension in dimensions {
-        if !list.contains(&dimension) {
+        if !list.iter().any(|known| same_dimension(known, &dimension)) {
             list.push(dimension);
         }
     }
@@ -321,35 +316,28 @@ fn is_covered(dimension: &String, result: &AgentResult, asked_for: &[String]) ->
         || result.dimensions.is_empty() && asked_for.contains(dimension)
 }
 
-/// Whether a run has brought as many findings as it may, so that there may be more of what it looked into: unless the cut
-/// one before it says that there are no more.
-fn is_full(run: &Run, result: &AgentResult, declared: Option<u32>) -> bool {
-    let count = result.findings.len();
-    let is_all = declared.is_some_and(|declared| declared as usize <= count);
-    result.cut.is_whole() && run.max_findings.is_some_and(|most| count >= most as usize) && !is_all
+/// Whether a run has brought as many findings as it may, so that there may be more of what it looked into.
+fn is_full(run: &Run, result: &AgentResult) -> bool {
+    result.cut.is_whole() && run.max_findings.is_some_and(|most| result.findings.len() >= most as usize)
 }
 
 /// What a run has left open of what it was to look into; nothing also where a cut says nothing.
 fn left_open(run: &Run, result: &AgentResult) -> Vec<String> {
-    let is_open = |dimension: &&String| *dimension != NOT_NAMED && !is_named(dimension, &result.dimensions);
     // Who was asked for some dimensions and names others has left those open; who names none has looked into all.
-    let left_out = || {
-        let is_asked_for = run.kind != RunKind::Unasked && !result.dimensions.is_empty();
-        run.dimensions.iter().filter(move |dimension| is_asked_for && is_open(dimension))
+    let is_asked_for = run.kind != RunKind::Unasked && !result.dimensions.is_empty();
+    let is_open = |dimension: &&String| {
+        is_asked_for && **dimension != NOT_NAMED && !is_named(dimension, &result.dimensions)
     };
+    let left_out = run.dimensions.iter().filter(is_open).cloned();
     match result.cut {
         Cut::Severe => Vec::new(),
         // It has its end, and yet it is short of what it declares: what is missing may be of any of them.
         Cut::Whole if result.lost() > 0 => run.dimensions.clone(),
-        Cut::Whole => left_out().cloned().collect(),
+        Cut::Whole => left_out.collect(),
         Cut::Mild => {
             let mut remaining = result.remaining_dimensions();
             if !remaining.is_empty() {
-                for dimension in left_out() {
-                    if !remaining.iter().any(|known| same_dimension(known, dimension)) {
-                        remaining.push(dimension.clone());
-                    }
-                }
+                add_missing(&mut remaining, left_out);
             }
             remaining
         }

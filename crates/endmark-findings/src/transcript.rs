@@ -129,6 +129,8 @@ pub enum RemarkKind {
     RepeatedField,
     /// Another finding under an id that one has already.
     RepeatedId,
+    /// More findings than the agent declares.
+    MoreThanDeclared,
     /// A severity that is none of the five words; it is kept as it is written.
     UnknownSeverity,
     /// A weakness without a number.
@@ -177,6 +179,9 @@ impl RemarkKind {
             Self::RepeatedField => ("repeated_field", "is there already; the first one counts"),
             Self::RepeatedId => {
                 ("repeated_id", "is the id of another finding, too: which one is meant cannot be told")
+            }
+            Self::MoreThanDeclared => {
+                ("more_than_declared", "is how many findings are declared, and there are more")
             }
             Self::UnknownSeverity => ("unknown_severity", "is none of Critical, High, Medium, Low, Info"),
             Self::NoCwe => ("no_cwe", "has no number of a weakness, as in CWE-89"),
@@ -295,8 +300,9 @@ impl AgentResult {
     pub(super) fn cut_in_its_last(&mut self) {
         if self.cut.is_whole() && self.agent_id.is_some() {
             self.cut = Cut::Mild;
-            let last = self.findings.last_mut().filter(|last| last.state == FindingState::Complete);
-            last.into_iter().for_each(|last| last.state = FindingState::Truncated);
+            if let Some(last) = self.findings.last_mut().filter(|last| last.state == FindingState::Complete) {
+                last.state = FindingState::Truncated;
+            }
         }
     }
 

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use super::escapes::{Extent, FIELD, escaped};
-use super::finding::{Evidence, Finding, FindingId, Severity};
-use super::location::Location;
+use super::finding::{Evidence, Field, Finding, FindingId};
 use super::read::{reads_as_agent, reads_as_dimension, reads_as_evidence, reads_as_title, reads_as_value};
 
 /// A result that is to be written.
@@ -50,7 +49,7 @@ impl Writing<'_> {
         let values = || findings.iter().flat_map(|finding| values(finding));
         let is_plain = self.agent_id.is_none_or(reads_as_agent)
             && self.dimensions.iter().all(|dimension| reads_as_dimension(dimension))
-            && values().all(|(name, value)| reads_as_value(name, value))
+            && values().all(|(field, value)| reads_as_value(field, &value))
             && findings.iter().all(|finding| reads_as_title(&finding.title))
             && findings.iter().filter_map(|finding| finding.evidence.as_ref()).all(reads_as_evidence);
         let spelling = if is_plain { Spelling::Plain } else { Spelling::Escaped };
@@ -105,33 +104,28 @@ impl Spelling {
 }
 
 /// The fields of a finding that have one line each, with what is said.
-fn values(finding: &Finding) -> impl Iterator<Item = (&'static str, &str)> {
+fn values(finding: &Finding) -> impl Iterator<Item = (Field, Cow<'_, str>)> {
+    let cwe = Some(finding.cwe_text()).filter(|cwe| !cwe.is_empty());
     [
-        ("severity", finding.severity.as_ref().map(Severity::name)),
-        ("location", finding.location.as_ref().map(Location::as_str)),
-        ("source", finding.source.as_deref()),
-        ("sink", finding.sink.as_deref()),
-        ("flow", finding.flow.as_deref()),
+        (Field::Severity, finding.severity.as_ref().map(|severity| Cow::Borrowed(severity.name()))),
+        (Field::Cwe, cwe.map(Cow::Owned)),
+        (Field::Location, finding.location.as_ref().map(|location| Cow::Borrowed(location.as_str()))),
+        (Field::Source, finding.source.as_deref().map(Cow::Borrowed)),
+        (Field::Sink, finding.sink.as_deref().map(Cow::Borrowed)),
+        (Field::Flow, finding.flow.as_deref().map(Cow::Borrowed)),
+        (Field::OriginallyTruncated, finding.originally_truncated.then_some(Cow::Borrowed("true"))),
     ]
     .into_iter()
-    .filter_map(|(name, value)| Some((name, value?)))
+    .filter_map(|(field, value)| Some((field, value?)))
 }
 
 fn write_finding(text: &mut String, finding: &Finding, place: u32, spelling: Spelling) {
     let title = spelling.of(&finding.title, reads_as_title);
     let title = if finding.title.is_empty() { "" } else { &title };
     let _ = writeln!(text, "{}", head(&finding.id, title, place).trim_end());
-    for (name, value) in values(finding) {
-        let _ = writeln!(text, "{name}: {}", spelling.of(value, |value| reads_as_value(name, value)));
-        if name == "severity" && !finding.cwe.is_empty() {
-            let _ = writeln!(text, "cwe: {}", finding.cwe_text());
-        }
-    }
-    if finding.severity.is_none() && !finding.cwe.is_empty() {
-        let _ = writeln!(text, "cwe: {}", finding.cwe_text());
-    }
-    if finding.originally_truncated {
-        text.push_str("originally_truncated: true\n");
+    for (field, value) in values(finding) {
+        let value = spelling.of(&value, |value| reads_as_value(field, value));
+        let _ = writeln!(text, "{}: {value}", field.name());
     }
     if let Some(evidence) = &finding.evidence {
         text.push_str("evidence:\n");

@@ -30,9 +30,8 @@ pub(crate) fn reads_as_title(text: &str) -> bool {
 }
 
 /// The value of a field of a finding.
-pub(crate) fn reads_as_value(name: &str, text: &str) -> bool {
-    let is_said = matches!(Key::named(name), Some(Key::Of(field)) if !says_nothing(field, text));
-    is_said && !is_placeholder(text) && reads_behind(name, text)
+pub(crate) fn reads_as_value(field: Field, text: &str) -> bool {
+    !says_nothing(field, text) && !is_placeholder(text) && reads_behind(field.name(), text)
 }
 
 fn reads_behind(name: &str, text: &str) -> bool {

@@ -416,6 +416,12 @@ impl Block {
         if let Some(begins) = self.begins.filter(|_| is_whole && self.header.agent_id.is_none()) {
             remarks.add(RemarkKind::NoAgent, START, begins);
         }
+        if let Some(declared) =
+            self.header.declared.filter(|declared| self.findings.len() > *declared as usize)
+        {
+            let position = self.begins.unwrap_or(ends);
+            remarks.add(RemarkKind::MoreThanDeclared, &declared.to_string(), position);
+        }
         let is_severe = cut == Cut::Severe;
         Some(AgentResult {
             agent_id: self.header.agent_id,

@@ -3,17 +3,7 @@
 use super::lines::Line;
 use crate::stand_in::is_placeholder;
 use crate::vocabulary::list_of;
-use crate::{Checkpoint, NOT_NAMED};
-
-/// What a line that begins as a checkpoint comes to.
-pub(super) enum Found {
-    Checkpoint(Checkpoint),
-    /// One of which a number cannot be read.
-    Part(Checkpoint),
-    /// The form itself, as a prompt shows it.
-    Template,
-    Broken,
-}
+use crate::{Checkpoint, NOT_NAMED, RemarkKind};
 
 /// The word that a checkpoint begins with.
 pub(super) const WORD: &str = "[CHECKPOINT]";
@@ -29,9 +19,10 @@ fn behind_word(text: &str) -> Option<&str> {
     word.eq_ignore_ascii_case(WORD).then_some(behind)
 }
 
-/// The checkpoint that a line is; none if it is no such line.
-pub(super) fn checkpoint(line: &Line<'_>) -> Option<Found> {
-    let rest = behind_word(&line.text)?.trim_end().trim_end_matches(['*', '`', '_']);
+/// The checkpoint that a line which begins as one is, and what there is to remark of it: that it is the form itself, as a prompt
+/// shows it, or that a number cannot be read.
+pub(super) fn checkpoint(line: &Line<'_>) -> (Option<Checkpoint>, Option<RemarkKind>) {
+    let rest = behind_word(&line.text).unwrap_or_default().trim_end().trim_end_matches(['*', '`', '_']);
     let position = line.begins();
     let mut found = Checkpoint { turn: 0, findings: None, files_read: None, remaining_dims: None, position };
     let (mut turn, mut is_partly_read) = (None, false);
@@ -42,7 +33,7 @@ pub(super) fn checkpoint(line: &Line<'_>) -> Option<Found> {
     }
     for (part, value) in parts {
         if is_placeholder(value) {
-            return Some(Found::Template);
+            return (None, Some(RemarkKind::Template));
         }
         let known = match part {
             "turn" => &mut turn,
@@ -57,11 +48,8 @@ pub(super) fn checkpoint(line: &Line<'_>) -> Option<Found> {
         is_partly_read |= number.is_none();
         *known = known.or(number);
     }
-    Some(match turn {
-        Some(turn) if is_partly_read => Found::Part(Checkpoint { turn, ..found }),
-        Some(turn) => Found::Checkpoint(Checkpoint { turn, ..found }),
-        None => Found::Broken,
-    })
+    let is_broken = if turn.is_some() { is_partly_read } else { line.is_settled };
+    (turn.map(|turn| Checkpoint { turn, ..found }), is_broken.then_some(RemarkKind::BrokenCheckpoint))
 }
 
 /// The parts of a line, each up to the name of the next one.

@@ -230,26 +230,24 @@ fn how_many_a_supplement_had_that_brought_nothing_is_not_known_for_sure() {
     assert_eq!((unrecovered.count, unrecovered.at_least), (1, true));
 }
 
-/// A retry with all the findings it may have has more to come: unless what it retries said that there are no more.
+/// A retry with all the findings it may have may have more to come.
 #[test]
 fn what_a_retry_may_not_hand_over_is_left_to_the_next_round() {
     let five = ["a", "b", "c", "d", "e"].map(|file| (file, "CWE-89", format!("{file}.c:1")));
     let five = five.each_ref().map(|(title, cwe, place)| (*title, *cwe, place.as_str()));
-    let retried = |declared: Option<u32>, brings: usize, rounds: u32, emergency: bool| {
+    let retried = |brings: usize, rounds: u32, emergency: bool| {
         let mut recovery = recovery("a", 9, rounds, emergency);
-        recovery.handed_over(&AgentResult { declared_findings: declared, ..read(b"").results.remove(0) });
+        recovery.handed_over(&read(b"").results.remove(0));
         assert_eq!(next(&recovery).map(|asked| asked.4), Some(Some(5)));
         recovery.handed_over(&result("a", &five[..brings], END).result);
         recovery
     };
     let asked = |recovery: &Recovery| next(recovery).map(|asked| (asked.0, asked.2, asked.4));
     let again = |kind| Some((kind, "a".to_owned(), None));
-    assert_eq!(asked(&retried(None, 5, 2, true)), again(RunKind::Supplement));
-    assert_eq!(asked(&retried(Some(6), 5, 2, true)), again(RunKind::Supplement));
-    assert_eq!(asked(&retried(None, 5, 1, true)), again(RunKind::Emergency));
-    assert_eq!(asked(&retried(None, 4, 2, true)), None);
-    assert_eq!(asked(&retried(Some(5), 5, 2, true)), None);
-    let last = retried(None, 5, 1, false);
+    assert_eq!(asked(&retried(5, 2, true)), again(RunKind::Supplement));
+    assert_eq!(asked(&retried(5, 1, true)), again(RunKind::Emergency));
+    assert_eq!(asked(&retried(4, 2, true)), None);
+    let last = retried(5, 1, false);
     assert_eq!(
         (asked(&last), last.gaps(), last.state()),
         (None, &names("a")[..], RecoveryState::NotRecovered)
