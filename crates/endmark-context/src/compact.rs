@@ -11,6 +11,7 @@ mod ledger;
 mod narrative;
 mod plan;
 mod policy;
+mod progress;
 mod receipt;
 mod relevance;
 mod repair;
@@ -31,6 +32,7 @@ use plan::{Fixed, Plan, Planner};
 pub use policy::{
     Count, EMERGENCY_TRIGGER_TOKENS, KEEP_TURNS, Mode, Policy, WINDOW_BUDGET_TOKENS, WINDOW_TRIGGER_TOKENS,
 };
+pub use progress::Progress;
 pub use receipt::{NotMade, Receipt};
 use relevance::Relevance;
 use sizes::TURN_TOKENS;
@@ -96,10 +98,28 @@ pub fn compact_with(
     sizes: &Sizes,
     told: Option<&Told>,
 ) -> Compacted {
-    match machine(conversation, policy, sizes, told) {
-        Ok(machine) => machine.run(),
-        Err(history) => Compacted::nothing(history, NotMade::BelowTrigger),
+    compact_on(conversation, policy, sizes, told, &mut Progress::default())
+}
+
+/// The same for a conversation that goes on, with what came of it before by this policy: after three attempts in a row
+/// without progress it stops (CX-1).
+pub fn compact_on(
+    conversation: &Conversation<'_>,
+    policy: &Policy,
+    sizes: &Sizes,
+    told: Option<&Told>,
+    progress: &mut Progress,
+) -> Compacted {
+    let machine = match machine(conversation, policy, sizes, told) {
+        Ok(machine) => machine,
+        Err(history) => return Compacted::nothing(history, NotMade::BelowTrigger),
+    };
+    if let Some(why) = progress.stops(machine.history, machine.budget) {
+        return Compacted::nothing(machine.history, why);
     }
+    let compacted = machine.run();
+    progress.note(&compacted.receipt, machine.budget);
+    compacted
 }
 
 /// What compacts a conversation, where the policy asks for it; else the tokens of its history.

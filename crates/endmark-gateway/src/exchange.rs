@@ -121,6 +121,7 @@ impl Exchange {
         }
         self.request = request;
         self.changed.summary = Some(summary);
+        self.changed.compaction_stopped = None;
         self.encoded = None;
         of_changed_body(&mut self.destination.headers);
         true

@@ -45,6 +45,15 @@ impl NotMade {
             Self::TooLittleGain => "the history would hardly become smaller",
         }
     }
+
+    /// Its name in headers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BelowTrigger => "below_trigger",
+            Self::NothingToCondense => "nothing_to_condense",
+            Self::TooLittleGain => "too_little_gain",
+        }
+    }
 }
 
 impl AnchorKind {

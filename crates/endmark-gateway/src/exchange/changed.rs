@@ -1,5 +1,6 @@
 //! What of a client's request is changed before it goes upstream, and how that is disclosed.
 
+use endmark_context::compact::NotMade;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::metrics::Metrics;
@@ -16,6 +17,8 @@ pub(crate) struct Changed {
     pub(crate) offers_reading: bool,
     /// What its older part was condensed to, if it was.
     pub(crate) summary: Option<Summary>,
+    /// Why no more of it is tried to be condensed, although it is too long.
+    pub(crate) compaction_stopped: Option<NotMade>,
     /// The response that the request goes on from, where it is another than its client said.
     pub(crate) goes_on_from: Option<String>,
 }
@@ -52,13 +55,18 @@ impl Changed {
         if self.capped > 0 {
             headers.insert(HeaderName::from_static("x-endmark-capped"), self.capped.into());
         }
-        if let Some(value) =
-            self.summary.as_ref().and_then(|summary| HeaderValue::from_str(&summary.disclosed()).ok())
-        {
+        if let Some(value) = self.compaction().and_then(|said| HeaderValue::from_str(&said).ok()) {
             headers.insert(HeaderName::from_static("x-endmark-compacted"), value);
         }
         if let Some(id) = self.goes_on_from.as_ref().and_then(|id| HeaderValue::from_str(id).ok()) {
             headers.insert(HeaderName::from_static("x-endmark-previous-response"), id);
         }
+    }
+
+    /// What became of its older part, as the header has it; none where there is nothing to say of it.
+    fn compaction(&self) -> Option<String> {
+        let summary = self.summary.as_ref().map(Summary::disclosed);
+        let Some(why) = self.compaction_stopped else { return summary };
+        Some(format!("{}; stopped={}", summary.as_deref().unwrap_or("none"), why.name()))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use endmark_context::compact::{Mode, Policy, Told, compact_with, question};
+use endmark_context::compact::{Mode, NotMade, Policy, Progress, Told, compact_on, question};
 use endmark_context::count::Family;
 use endmark_store::{CondensedIn, Handle, KeptSummary, StoreError, sha256_hex};
 use endmark_wire::conversation::Dialogue;
@@ -38,11 +38,14 @@ const LEAST_BYTES: usize = 4 * 1024;
 /// So long nobody waits again for a store that did not answer.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
-/// In fewer turns there is nothing between the first and the newest: they are not even counted.
+/// In fewer turns there is nothing between the first and the newest.
 const LEAST_TURNS: usize = 3;
 
 /// Of so many models it is remembered that one refused for length.
 const MOST_WINDOWS: usize = 1_000;
+
+/// Of so many conversations it is remembered that they could not be condensed.
+const MOST_IN_VAIN: usize = 1_000;
 
 /// What is remembered beside the store.
 #[derive(Default)]
@@ -54,6 +57,16 @@ pub(super) struct Memory {
     /// When the store did not say it: so that not every request waits for a store that hangs.
     asked_in_vain: Mutex<Option<Instant>>,
     counted: Arc<Counted>,
+    /// By owner and first turn, what came of the newest attempts; conversations that were condensed are not here.
+    in_vain: Mutex<HashMap<(String, String), InVain>>,
+}
+
+/// Attempts at a conversation, the newest of them as it was up to this turn.
+#[derive(Debug, Clone)]
+struct InVain {
+    turns: usize,
+    sha256: String,
+    progress: HashMap<Mode, Progress>,
 }
 
 /// What a client is told of its conversation's summary.
@@ -75,9 +88,35 @@ pub(crate) struct Condensed {
     pub(crate) summary: Summary,
 }
 
-/// Condenses a conversation where its size asks for it, or where that was done before; none where it stays as it is.
-/// `window` says whether the sliding window is on for it.
-pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bool) -> Option<Condensed> {
+/// What became of a conversation.
+#[derive(Default)]
+pub(crate) struct Compaction {
+    /// None where it stays as it is.
+    pub(crate) condensed: Option<Condensed>,
+    /// Why nothing further of it is tried to be condensed, although it is too long.
+    pub(crate) stopped: Option<NotMade>,
+}
+
+/// Condenses a conversation where its size asks for it, or where that was done before. `window` says whether the sliding
+/// window is on for it.
+pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bool) -> Compaction {
+    let Some(policies) = due(subject, request, window).await else { return Compaction::default() };
+    let Some(known) = worked(request, known).await.flatten() else { return Compaction::default() };
+    let memory = &subject.shaping.summaries;
+    let mut progress = memory.progress(subject, &known);
+    let had_stopped = progress.values().any(|progress| progress.stopped().is_some());
+    let condensed = condensed(subject, request, &known, policies, &mut progress).await;
+    let stopped = progress.values().find_map(Progress::stopped);
+    if let Some(why) = stopped.filter(|_| !had_stopped) {
+        let why = why.reason();
+        tracing::warn!(request = subject.id, why, "a conversation that is too long is no further condensed");
+    }
+    memory.note(subject, &known, progress);
+    Compaction { condensed, stopped }
+}
+
+/// The policies by which a conversation of this size may have to be condensed; none where that needs no look at it.
+async fn due(subject: &Subject<'_>, request: &Request, window: bool) -> Option<Vec<Policy>> {
     let settings = subject.settings.compact;
     let bytes = request.body().len();
     if bytes < LEAST_BYTES || !(window || settings.emergency.enabled) {
@@ -115,7 +154,7 @@ pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bo
             ..Policy::emergency(count)
         }),
     ];
-    condensed(subject, request, policies.into_iter().flatten().collect()).await
+    Some(policies.into_iter().flatten().collect())
 }
 
 /// Condenses a conversation that its provider refused for length; none where that can make nothing of it. This is the
@@ -128,15 +167,17 @@ pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) ->
     let count = counter(&request.view().model);
     let counted = worked(request, move |request| count(&String::from_utf8_lossy(request.body()))).await?;
     subject.shaping.summaries.refuses(subject.upstream, &request.view().model, counted);
-    let known = window_tokens(subject, request).filter(|known| *known < counted);
+    let window = window_tokens(subject, request).filter(|window| *window < counted);
     let policy = Policy {
         trigger_tokens: 0,
-        budget_tokens: known.unwrap_or(counted) / 10 * BUDGET_TENTHS,
+        budget_tokens: window.unwrap_or(counted) / 10 * BUDGET_TENTHS,
         keep_turns: settings.keep_turns,
-        keep_share: known.is_none().then_some(KEPT_SHARE),
+        keep_share: window.is_none().then_some(KEPT_SHARE),
         ..Policy::emergency(count)
     };
-    condensed(subject, request, vec![policy]).await
+    let known = worked(request, known).await??;
+    // The provider's word counts for more than attempts that came to nothing.
+    condensed(subject, request, &known, vec![policy], &mut HashMap::new()).await
 }
 
 /// The tokens from which on a request is too long: as the settings say, and never more than its model takes.
@@ -167,14 +208,16 @@ struct Known {
     digests: Vec<String>,
 }
 
-async fn condensed(subject: &Subject<'_>, request: &Request, policies: Vec<Policy>) -> Option<Condensed> {
-    let known = worked(request, known).await??;
-    if known.turns < LEAST_TURNS {
-        return None;
-    }
+async fn condensed(
+    subject: &Subject<'_>,
+    request: &Request,
+    known: &Known,
+    policies: Vec<Policy>,
+    progress: &mut HashMap<Mode, Progress>,
+) -> Option<Condensed> {
     let owner = subject.owner();
     let before = match subject.patient(subject.store.summaries(&owner, known.digests.first()?)).await {
-        Ok(all) => longest(all, &known),
+        Ok(all) => longest(all, known),
         Err(error) => {
             tracing::error!(request = subject.id, %error, "the store cannot be read: what a conversation was condensed to is not known");
             None
@@ -183,9 +226,13 @@ async fn condensed(subject: &Subject<'_>, request: &Request, policies: Vec<Polic
     let (own, from) = (before.clone(), before.clone());
     let room = subject.summariser_of(request);
     let (tried, counted) = (policies.clone(), Arc::clone(&subject.shaping.summaries.counted));
-    let own_words =
-        move |request: &Request| anew(request, from.as_ref(), &tried, &counted, &Narrator::Own(room));
-    let made = worked(request, own_words).await?;
+    let mut noted = progress.clone();
+    let own_words = move |request: &Request| {
+        let made = anew(request, from.as_ref(), &tried, &counted, &Narrator::Own(room), &mut noted);
+        (made, noted)
+    };
+    let made;
+    (made, *progress) = worked(request, own_words).await?;
     let Some(mut made) = made else {
         let before = own?;
         let summary = Summary::of(&before);
@@ -254,8 +301,9 @@ async fn told(
         Ok(told) => {
             let (before, counted) = (before.cloned(), Arc::clone(&subject.shaping.summaries.counted));
             let narrator = Narrator::Told(told);
-            let again =
-                move |request: &Request| anew(request, before.as_ref(), &policies, &counted, &narrator);
+            let again = move |request: &Request| {
+                anew(request, before.as_ref(), &policies, &counted, &narrator, &mut HashMap::new())
+            };
             worked(request, again).await?
         }
         Err(error) => {
@@ -290,6 +338,7 @@ enum Narrator {
     Told(Told),
 }
 
+/// None where it is not long enough that something stands between its first and its newest turns.
 fn known(request: &Request) -> Option<Known> {
     let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
     let turns = dialogue.items().count();
@@ -300,7 +349,7 @@ fn known(request: &Request) -> Option<Known> {
         before = sha256_hex(before.as_bytes());
         digests.push(before.clone());
     }
-    Some(Known { turns, digests })
+    (turns >= LEAST_TURNS).then_some(Known { turns, digests })
 }
 
 /// The one that stands for most of this conversation.
@@ -336,6 +385,7 @@ fn anew(
     policies: &[Policy],
     counted: &Counted,
     narrator: &Narrator,
+    progress: &mut HashMap<Mode, Progress>,
 ) -> Option<Made> {
     let all = Dialogue::read(request.format(), request.body()).ok()?.items().count();
     let shorter = before.and_then(|before| with(request, before));
@@ -357,7 +407,8 @@ fn anew(
             Narrator::Own(_) => None,
             Narrator::Told(told) => Some(told),
         };
-        let compacted = compact_with(dialogue.conversation(), &policy, &sizes, told);
+        let progress = progress.entry(policy.mode).or_default();
+        let compacted = compact_on(dialogue.conversation(), &policy, &sizes, told, progress);
         if compacted.edits.is_empty() {
             return None;
         }
@@ -448,6 +499,30 @@ impl Memory {
                 u64::MAX
             }
         }
+    }
+
+    /// What came of the attempts at this conversation when it was shorter.
+    fn progress(&self, subject: &Subject<'_>, known: &Known) -> HashMap<Mode, Progress> {
+        let in_vain = self.in_vain.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.digests.first().and_then(|first| in_vain.get(&(subject.owner(), first.clone())));
+        // Another conversation may begin with the same turn.
+        let same = |found: &&InVain| known.digests.get(found.turns - 1) == Some(&found.sha256);
+        found.filter(same).map(|found| found.progress.clone()).unwrap_or_default()
+    }
+
+    fn note(&self, subject: &Subject<'_>, known: &Known, progress: HashMap<Mode, Progress>) {
+        let (Some(first), Some(last)) = (known.digests.first(), known.digests.last()) else { return };
+        let key = (subject.owner(), first.clone());
+        let mut in_vain = self.in_vain.lock().unwrap_or_else(PoisonError::into_inner);
+        if progress.values().all(|progress| *progress == Progress::default()) {
+            in_vain.remove(&key);
+            return;
+        }
+        // What is forgotten is tried three times more.
+        if in_vain.len() >= MOST_IN_VAIN {
+            in_vain.clear();
+        }
+        in_vain.insert(key, InVain { turns: known.turns, sha256: last.clone(), progress });
     }
 
     fn refuses(&self, upstream: &str, model: &str, tokens: u64) {

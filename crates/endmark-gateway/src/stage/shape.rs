@@ -12,7 +12,7 @@ use super::identify::Identified;
 use crate::exchange::Changed;
 use crate::ledger::Calls;
 use crate::rescue::Refusal;
-use crate::shaping::{CappedRequest, Condensed, Subject, Summariser, cap_results, compact};
+use crate::shaping::{CappedRequest, Compaction, Condensed, Subject, Summariser, cap_results, compact};
 
 /// A request as it goes upstream.
 pub(crate) struct Shaped {
@@ -53,11 +53,12 @@ pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal>
     let subject = identified.subject(calls.as_ref());
     let request = &identified.admitted.request;
     let capped = if mends { cap_results(&subject, request).await } else { None };
-    let condensed = if may_condense {
+    let Compaction { condensed, stopped } = if may_condense {
         compact(&subject, capped.as_ref().map_or(request, |capped| &capped.request), window).await
     } else {
-        None
+        Compaction::default()
     };
+    changed.compaction_stopped = stopped;
     let request = &mut identified.admitted.request;
     if let Some(CappedRequest { request: shorter, results, offers_reading }) = capped {
         *request = shorter;

@@ -262,3 +262,36 @@ async fn another_client_s_summary_is_never_used_and_an_unknown_word_is_refused()
     assert_eq!(reply.status, 400);
     assert!(reply.text().contains("use on or off"), "{}", reply.text());
 }
+
+/// Nearly all of it is a message that always stays.
+#[tokio::test]
+async fn after_three_attempts_without_progress_it_stops_and_says_why_until_the_conversation_has_grown() {
+    for wire in Wire::ALL {
+        let endmark = before(wire, Script::new()).await;
+        let long = |rounds: usize, task: &str| {
+            let mut body = conversation(wire, rounds);
+            body[field(wire)][0] = said(wire, true, &task.repeat(1_000));
+            body
+        };
+        let task = "Never touch any of the accounts 9000 to 9999. ";
+        let compacted = async |body: &Value| {
+            let reply = ask(endmark.address, wire, Some("on"), body).await;
+            assert_eq!(reply.status, 200, "{wire:?}");
+            reply.header("x-endmark-compacted").map(str::to_owned)
+        };
+        let stopped = Some("none; stopped=too_little_gain".to_owned());
+        assert_eq!(compacted(&long(1, task)).await, None, "{wire:?}");
+        assert_eq!(compacted(&long(1, task)).await, None, "{wire:?}");
+        assert_eq!(compacted(&long(1, task)).await, stopped, "{wire:?}");
+        assert_eq!(compacted(&long(2, task)).await, stopped, "{wire:?}");
+        assert_eq!(endmark.upstream.requests().pop().unwrap().json(), long(2, task), "{wire:?}");
+        // Another conversation of the same client has not stopped.
+        assert_eq!(
+            compacted(&long(1, "Touch all of the accounts 9000 to 9999 with care. ")).await,
+            None,
+            "{wire:?}"
+        );
+        let grown = compacted(&long(60, task)).await.unwrap();
+        assert!(grown.starts_with("window; before=") && !grown.contains("stopped"), "{wire:?}: {grown}");
+    }
+}

@@ -1,0 +1,107 @@
+//! A conversation that compaction makes no smaller is not tried for ever (CX-1).
+
+use super::LEAST_GAIN_TENTHS;
+use super::receipt::{NotMade, Receipt};
+
+/// After so many attempts in a row without progress it stops.
+const MOST_IN_VAIN: u8 = 3;
+
+/// What came of the attempts to compact one conversation as it grew.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Progress {
+    in_vain: u8,
+    /// The history's tokens at the newest attempt, and whether they were more than the budget.
+    tokens: u64,
+    was_over_budget: bool,
+    why: Option<NotMade>,
+}
+
+impl Progress {
+    /// Why nothing is tried any more, since the newest attempts came to nothing.
+    pub fn stopped(&self) -> Option<NotMade> {
+        self.why.filter(|_| self.in_vain >= MOST_IN_VAIN)
+    }
+
+    /// The same for a history of so many tokens. It is tried again once it has grown so far that what is new is enough for
+    /// a compaction to be worth it, and once it has left the budget: then more gives way.
+    pub(super) fn stops(&self, tokens: u64, budget: u64) -> Option<NotMade> {
+        let has_grown = tokens * (10 - LEAST_GAIN_TENTHS) >= self.tokens * 10;
+        let is_newly_over = tokens > budget && !self.was_over_budget;
+        self.stopped().filter(|_| !has_grown && !is_newly_over)
+    }
+
+    /// Notes what an attempt came to.
+    pub(super) fn note(&mut self, receipt: &Receipt, budget: u64) {
+        *self = match receipt.not_made {
+            None => Self::default(),
+            why => Self {
+                in_vain: self.in_vain.saturating_add(1),
+                tokens: receipt.tokens_before,
+                was_over_budget: receipt.tokens_before > budget,
+                why,
+            },
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Policy, Sizes, compact_on};
+    use super::*;
+    use crate::conversation::{Content, Conversation, Part, Role, Turn};
+
+    fn count(text: &str) -> u64 {
+        text.len() as u64
+    }
+
+    /// A task of 1,000 tokens that always stays, and so many short answers.
+    fn conversation(answers: usize) -> Conversation<'static> {
+        let say = |role, text: String| Turn {
+            role,
+            span: 0..0,
+            parts: vec![Part { span: 0..0, content: Content::Text(text.into()) }],
+        };
+        let mut turns = vec![say(Role::User, "task".repeat(250))];
+        turns.extend((0..answers).map(|_| say(Role::Assistant, "an answer ".repeat(2))));
+        Conversation { turns, ..Conversation::default() }
+    }
+
+    fn attempt(answers: usize, budget_tokens: u64, progress: &mut Progress) -> bool {
+        let conversation = conversation(answers);
+        let policy = Policy { trigger_tokens: 800, budget_tokens, keep_turns: 2, ..Policy::window(count) };
+        let sizes = Sizes::of(&conversation, count);
+        !compact_on(&conversation, &policy, &sizes, None, progress).edits.is_empty()
+    }
+
+    #[test]
+    fn three_attempts_in_vain_are_the_last_until_what_is_new_is_a_fifth() {
+        let mut progress = Progress::default();
+        for answers in 3..5 {
+            assert!(!attempt(answers, 900, &mut progress));
+            assert_eq!(progress.stopped(), None);
+        }
+        assert!(!attempt(5, 900, &mut progress));
+        assert_eq!(progress.stopped(), Some(NotMade::TooLittleGain));
+        let stopped = progress;
+        for answers in 6..14 {
+            assert!(!attempt(answers, 900, &mut progress));
+            assert_eq!(progress, stopped, "{answers}: it is tried again");
+        }
+        assert!(attempt(60, 900, &mut progress));
+        assert_eq!(progress, Progress::default());
+    }
+
+    #[test]
+    fn what_has_left_the_budget_is_tried_again() {
+        let mut progress = Progress::default();
+        for answers in [3, 3, 3] {
+            attempt(answers, 1_200, &mut progress);
+        }
+        assert!(progress.stopped().is_some());
+        let stopped = progress;
+        attempt(4, 1_200, &mut progress);
+        assert_eq!(progress, stopped);
+        attempt(10, 1_200, &mut progress);
+        assert_ne!(progress, stopped);
+    }
+}
