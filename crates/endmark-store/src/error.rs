@@ -17,6 +17,14 @@ pub enum StoreError {
         /// The database's file.
         path: PathBuf,
     },
+    /// No database can be there, whatever the rights are.
+    #[error("no store can be at `{path}`: {detail}; name another file with `--store` or the key `store`")]
+    NoPlace {
+        /// The database's file.
+        path: PathBuf,
+        /// Why not.
+        detail: String,
+    },
     /// A reader was asked to open a store that nobody has written yet.
     #[error(
         "there is no store at `{path}`: start `endmark serve` with it once, or name another file with `--store` or the key `store`"
@@ -143,11 +151,38 @@ pub enum StoreError {
 
 impl StoreError {
     pub(crate) fn of_io(path: &Path, error: &io::Error) -> Self {
+        if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
+            return Self::of_nothing_there(path, error);
+        }
         let path = path.to_owned();
         match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Self::NoFolder { path },
+            io::ErrorKind::IsADirectory => Self::NoPlace { path, detail: "it is a folder".to_owned() },
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
             _ => Self::Denied { path, detail: error.to_string() },
         }
+    }
+
+    /// Where a folder may be missing, or be none, or be one like `/proc`, in which nothing can be created.
+    fn of_nothing_there(path: &Path, error: &io::Error) -> Self {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let nearest = folder.ancestors().find(|folder| folder.exists());
+        let path = path.to_owned();
+        if let Some(file) = nearest.filter(|nearest| !nearest.is_dir()) {
+            return Self::NoPlace { path, detail: format!("`{}` is no folder", file.display()) };
+        }
+        if !folder.is_dir() {
+            return Self::NoFolder { path };
+        }
+        let detail = if path.is_symlink() {
+            "it is a link to a place that does not exist".to_owned()
+        } else {
+            format!("its folder is there, but a file in it cannot be created or opened: {error}")
+        };
+        Self::NoPlace { path, detail }
+    }
+
+    /// What is there is a device, a pipe, a socket or a folder.
+    pub(crate) fn of_no_file(path: &Path) -> Self {
+        Self::NoPlace { path: path.to_owned(), detail: "what is there is no regular file".to_owned() }
     }
 }

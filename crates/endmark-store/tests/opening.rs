@@ -127,8 +127,37 @@ fn a_missing_folder_is_said() {
 #[test]
 fn a_folder_in_the_files_place_is_said() {
     let folder = tempfile::tempdir().unwrap();
-    let error = refused(folder.path(), "name another file");
-    assert!(matches!(error, StoreError::Denied { .. }), "{error:?}");
+    let error = refused(folder.path(), "it is a folder; name another file");
+    assert!(matches!(error, StoreError::NoPlace { .. }), "{error:?}");
+}
+
+#[test]
+fn a_place_where_no_file_can_be_is_said_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("notes.txt");
+    fs::write(&file, "").unwrap();
+    refused(&file.join("endmark.db"), &format!("`{}` is no folder", file.display()));
+    refused(&file.join("deeper/endmark.db"), &format!("`{}` is no folder", file.display()));
+    let link = folder.path().join("link.db");
+    std::os::unix::fs::symlink(folder.path().join("nowhere/endmark.db"), &link).unwrap();
+    refused(&link, "it is a link to a place that does not exist");
+    // What is no file is left as it is, with its rights.
+    let socket = folder.path().join("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    refused(&socket, "name another file");
+    let mode =
+        |path: &Path| std::os::unix::fs::PermissionsExt::mode(&fs::metadata(path).unwrap().permissions());
+    let before = mode(Path::new("/dev/null"));
+    refused(Path::new("/dev/null"), "what is there is no regular file");
+    assert_eq!(mode(Path::new("/dev/null")), before);
+}
+
+/// A folder in which nobody can create anything, whatever its rights say.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_that_takes_no_files_is_not_called_missing() {
+    let error = refused(Path::new("/proc/endmark.db"), "its folder is there");
+    assert!(matches!(error, StoreError::NoPlace { .. }), "{error:?}");
 }
 
 /// Even the superuser, under whom tests often run, may not write here.

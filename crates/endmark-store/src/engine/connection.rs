@@ -32,6 +32,9 @@ pub(crate) fn open_for_reading(path: &Path) -> Result<Connection, StoreError> {
     if !path.exists() {
         return Err(StoreError::NoFile { path: path.to_owned() });
     }
+    if !path.is_file() {
+        return Err(StoreError::of_no_file(path));
+    }
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let failed = |error| StoreError::of_sqlite(path, &error);
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
@@ -48,6 +51,10 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.open(path).map_err(failed)?;
+    // Before its rights are changed: they may be those of a device that everybody uses.
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(StoreError::of_no_file(path));
+    }
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
