@@ -94,6 +94,25 @@ fn a_file_that_was_not_there_goes_again() {
 }
 
 #[test]
+fn a_folder_goes_only_if_it_was_made_for_the_file_and_nothing_else_is_in_it() {
+    let place = Place::new();
+    assert_eq!(place.run(&["setup", "codex", "--write"]).code, 0);
+    assert_eq!(place.run(&["setup", "codex", "--write", "--url", "http://[::1]:9"]).code, 0);
+    assert_eq!(place.run(&["setup", "codex", "--undo"]).code, 0);
+    assert_eq!(files(&place, ""), Vec::<String>::new());
+
+    assert_eq!(place.run(&["setup", "opencode", "--write", "--model", "m"]).code, 0);
+    let place = place.with_file(".config/mine", "");
+    assert_eq!(place.run(&["setup", "opencode", "--undo"]).code, 0);
+    assert_eq!(files(&place, ".config"), ["mine"]);
+
+    fs::create_dir(place.path().join(".codex")).unwrap();
+    assert_eq!(place.run(&["setup", "codex", "--write"]).code, 0);
+    assert_eq!(place.run(&["setup", "codex", "--undo"]).code, 0);
+    assert!(place.path().join(".codex").is_dir(), "it was there before");
+}
+
+#[test]
 fn what_somebody_put_into_our_table_stays_and_is_named() {
     let place = Place::new();
     assert_eq!(place.run(&["setup", "codex", "--write"]).code, 0);

@@ -52,9 +52,18 @@ impl ConfigurationFile {
         beside(&self.path, ".endmark-written")
     }
 
+    /// How many folders there were not, when it was written: those that end with it.
+    fn folders(&self) -> PathBuf {
+        beside(&self.path, ".endmark-folders")
+    }
+
     /// Writes what is kept, then the file: at every moment there is the old one or the new one, and a way back.
     pub(super) fn write(&self, record: &Record) -> Result<(), CommandError> {
         self.check_writable()?;
+        let missing = self.above().take_while(|folder| !folder.exists()).count();
+        if missing > 0 {
+            self.replace(&self.folders(), &missing.to_string())?;
+        }
         match &record.original {
             Some(original) => self.replace(&self.backup(), original)?,
             None => remove(&self.backup())?,
@@ -80,10 +89,20 @@ impl ConfigurationFile {
         }
     }
 
-    /// Removes what is kept beside it.
+    /// Removes what is kept beside it, and the folders that were made for it where nothing else is in them.
     pub(super) fn forget(&self) -> Result<(), CommandError> {
         remove(&self.written())?;
-        remove(&self.backup())
+        remove(&self.backup())?;
+        let made = read(&self.folders())?.and_then(|count| count.parse().ok()).unwrap_or(0);
+        remove(&self.folders())?;
+        // One in which something is cannot be removed, and none above it is empty then.
+        let _ = self.above().take(made).try_for_each(fs::remove_dir);
+        Ok(())
+    }
+
+    /// The folders that it is in, the innermost first.
+    fn above(&self) -> impl Iterator<Item = &Path> {
+        self.path.ancestors().skip(1).take_while(|folder| !folder.as_os_str().is_empty())
     }
 
     /// Putting another file in its place would get around its rights, so they are asked for before.
