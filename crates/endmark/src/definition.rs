@@ -3,13 +3,13 @@
 //! Of an option that is global for clap, the values of the innermost place replace those of all others. So
 //! `--set` is an option of each command of its own, and what was typed is collected over all of them.
 
-use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use crate::arguments::{Arguments, SETS};
 
 /// The command with all it takes.
 pub(crate) fn definition() -> Command {
-    taking_sets(Arguments::command())
+    reading_numbers(taking_sets(Arguments::command()))
 }
 
 /// Reads what was typed; the values of `--set` are in the order in which they were.
@@ -26,6 +26,15 @@ fn taking_sets(command: Command) -> Command {
         return command;
     };
     command.mut_subcommands(|subcommand| taking_sets(subcommand.arg(set.clone())))
+}
+
+/// Reads a number below zero as the value of the option before it, which says what is wrong with it, and not as options.
+fn reading_numbers(command: Command) -> Command {
+    let number = |argument: Arg| {
+        let takes_value = argument.get_action().takes_values() && !argument.is_positional();
+        if takes_value { argument.allow_negative_numbers(true) } else { argument }
+    };
+    command.mut_args(number).mut_subcommands(reading_numbers)
 }
 
 /// The values of every `--set`. What belongs to a command is typed before its subcommand.

@@ -103,8 +103,11 @@ impl Settings {
         if self.keep_share.is_some_and(|share| !(share > 0.0 && share < 1.0)) {
             return Err("a share to be kept is above 0 and below 1".to_owned());
         }
-        if self.keep == Some(0) || self.budget_tokens == Some(0) {
-            return Err("at least one message and one token have to be kept".to_owned());
+        if self.keep == Some(0) {
+            return Err("0 messages are to be kept: the newest one always stays".to_owned());
+        }
+        if self.budget_tokens == Some(0) {
+            return Err("the budget is 0 tokens: no conversation fits it".to_owned());
         }
         Ok(())
     }
