@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::input::{Input, Line};
+use crate::terminal::JsonOutput;
 
 /// The longest line that is read; a longer one is answered with an error and skipped.
 const MAX_LINE_BYTES: u64 = 1 << 30;
@@ -143,7 +144,7 @@ pub(crate) fn run(
     mut input: Input,
     mut answer: impl FnMut(&str) -> Result<LineAnswer, LineError>,
 ) -> Result<Exit, CommandError> {
-    let mut output = BufWriter::new(io::stdout().lock());
+    let mut output = JsonOutput::new(BufWriter::new(io::stdout().lock()));
     let (mut line, mut has_invalid, mut has_no) = (Vec::new(), false, false);
     while let Some(read) = input.line(MAX_LINE_BYTES, &mut line)? {
         let answered = match (read, str::from_utf8(&line)) {

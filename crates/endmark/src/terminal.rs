@@ -1,5 +1,7 @@
 //! What is shown, and where: answers on standard output, everything else on standard error.
 
+mod json_output;
+
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::ops::RangeInclusive;
@@ -14,6 +16,8 @@ use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::table::Layout;
 use crate::{logging, standard_error};
+
+pub(crate) use json_output::JsonOutput;
 
 /// How answers, errors and progress are shown.
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +123,7 @@ impl Terminal {
             // A signal may be answering instead; then there is nothing to do but to end with it. Whoever waits for
             // that must not hold standard output, or neither would get anywhere.
             let _right = Answering::claim_or_wait();
-            return written(document.write_to(&mut io::stdout().lock()), exit);
+            return written(document.write_to(&mut JsonOutput::new(io::stdout().lock())), exit);
         }
         let text = if io::stdout().is_terminal() {
             Cow::Owned(at_terminal(&answer.text))
@@ -157,7 +161,7 @@ impl Terminal {
         }
         let envelope = Envelope::<()>::failure(error.body()).with_warnings(warnings).with_duration(duration);
         let _right = Answering::claim_or_wait();
-        match envelope.write_to(&mut io::stdout().lock()) {
+        match envelope.write_to(&mut JsonOutput::new(io::stdout().lock())) {
             Err(failed) if !failed.is_unread() => self.complain(&error.body()),
             Ok(()) | Err(_) => {}
         }
@@ -260,8 +264,12 @@ fn in_colours(text: &str) -> String {
 
 /// A character as it can be shown: by its escape, if it is a control character or changes the direction of what follows.
 fn visible(character: char) -> Vec<char> {
-    let acts = character.is_control() || DIRECTIONS.iter().any(|range| range.contains(&character));
-    if acts { character.escape_default().collect() } else { vec![character] }
+    if acts(character) { character.escape_default().collect() } else { vec![character] }
+}
+
+/// Whether a terminal does something else with a character than show it.
+fn acts(character: char) -> bool {
+    character.is_control() || DIRECTIONS.iter().any(|range| range.contains(&character))
 }
 
 /// Writes one message to standard error.

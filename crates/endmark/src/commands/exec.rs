@@ -24,6 +24,7 @@ use crate::exec::page::{Paging, page};
 use crate::exec::verdict::{not_started, verdict};
 use crate::exec::{built_in, shortened};
 use crate::exit::Exit;
+use crate::terminal::JsonOutput;
 
 /// The code of a warning about a process that a tool left behind.
 const OUTPUT_LEFT_OPEN: &str = "OUTPUT_LEFT_OPEN";
@@ -175,7 +176,7 @@ fn write(
     // The command has done what it does: a signal must not answer in its place that nothing was done.
     let _right = Answering::claim_or_wait();
     watch(context, started);
-    document.write_to(&mut io::stdout().lock()).map_err(CommandError::Partial)?;
+    document.write_to(&mut JsonOutput::new(io::stdout().lock())).map_err(CommandError::Partial)?;
     Ok(exit)
 }
 

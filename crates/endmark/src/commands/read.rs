@@ -2,7 +2,8 @@
 
 pub(crate) mod arguments;
 
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::io::{self, IsTerminal as _, Write};
 
 use arguments::Read;
 use base64::Engine as _;
@@ -49,12 +50,17 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
         context.terminal.progress(&format!("Page {page} of {pages}; `--page {}` goes on.", page + 1));
     }
     match &excerpt.content {
-        Content::Bytes(bytes) if !context.terminal.json && str::from_utf8(bytes).is_err() => {
+        Content::Bytes(bytes) if is_sent_as_it_is(context) && str::from_utf8(bytes).is_err() => {
             io::stdout().lock().write_all(bytes).map_err(CommandError::Write)?;
             Ok(Outcome::Streamed(Exit::Success))
         }
         _ => Ok(answer(&excerpt, &part, &output, &handle)?.with_warnings(warnings).into()),
     }
+}
+
+/// Whether a program reads bytes that are no text, and no person at a terminal does.
+fn is_sent_as_it_is(context: &Context) -> bool {
+    !context.terminal.json && !io::stdout().is_terminal()
 }
 
 /// The part that was typed; the first page where none was.
@@ -122,7 +128,8 @@ fn answer(
         (Part::Pointer(pointer), _) => report.pointer = Some(pointer),
         _ => {}
     }
-    let mut answer = Answer::yes(to_data(&report)?, text.unwrap_or_default());
+    let shown = text.map_or_else(|| String::from_utf8_lossy(bytes), Cow::Borrowed);
+    let mut answer = Answer::yes(to_data(&report)?, shown);
     answer.max_response_bytes = usize::MAX;
     Ok(answer.with_warnings(capped.into_iter().flat_map(|capped| capped.warnings.iter().cloned())))
 }

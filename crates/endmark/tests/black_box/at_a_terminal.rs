@@ -81,6 +81,42 @@ fn a_text_drives_no_terminal_and_ends_with_a_line() {
     assert_eq!(place.run(&["cap", "--no-store", "text.txt"]).output, text);
 }
 
+/// What a command prints at a terminal that has no size.
+fn printed(place: &Place, arguments: &[&str], input: Stdio) -> String {
+    let (mut screen, process) = terminal();
+    let mut command = place.command(arguments);
+    command.stdin(input).stdout(process).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut said = String::new();
+    until(&mut screen, &mut said, "\0");
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+    said
+}
+
+#[test]
+fn bytes_that_are_no_text_and_json_drive_no_terminal_either() {
+    let place = Place::new();
+    let kept =
+        place.run_with_input(&["cap", "--json", "--max-chars", "100"], [&b"a\x1b[2J\xff\n"[..]; 99].concat());
+    let handle = kept.envelope()["data"]["handle"].as_str().unwrap().to_owned();
+    let read = ["read", &handle, "--bytes", "0:6"];
+    assert_eq!(printed(&place, &read, Stdio::null()), "a\\u{1b}[2J\u{fffd}\r\n");
+    let piped = place.command(&read).output().unwrap();
+    assert_eq!(piped.stdout, b"a\x1b[2J\xff");
+
+    let place = place.with_file("line", "{\"id\": \"a\u{202e}b\u{9b}2J\", \"text\": \"x\"}\n");
+    let batch = ["detect", "--batch"];
+    let line = || Stdio::from(File::open(place.path().join("line")).unwrap());
+    let said = printed(&place, &batch, line());
+    assert!(said.contains(r#""a\u202eb\u009b2J""#), "{said}");
+    let piped = place.command(&batch).stdin(line()).output().unwrap();
+    assert!(String::from_utf8(piped.stdout).unwrap().contains("\"a\u{202e}b\u{9b}2J\""));
+    let place = place.with_file("text", "a\u{202e}b");
+    let said = printed(&place, &["cap", "--json", "--no-store", "text"], Stdio::null());
+    assert!(said.contains(r"a\u202eb") && !said.contains('\u{202e}'), "{said}");
+}
+
 #[test]
 fn watched_runs_are_a_table_that_is_drawn_over_itself() {
     let script = "while ! [ -e go ]; do sleep 0.1; done\nprintf '# Report\\n\\n## Summary\\n\\nAll is well.\\n' > report.md\n";

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::exit::Exit;
 use crate::table::Layout;
-use crate::terminal::{self, Paint, Painter, in_one_line};
+use crate::terminal::{self, JsonOutput, Paint, Painter, in_one_line};
 
 /// How often one looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(300);
@@ -118,12 +118,12 @@ fn follow(
         for event in events {
             newest = event.id;
             let event = RunEventReport::from(event);
-            let line = if json {
-                serde_json::to_string(&event).map_err(io::Error::other)?
+            if json {
+                let event = serde_json::to_string(&event).map_err(io::Error::other)?;
+                writeln!(JsonOutput::new(&mut output), "{event}")?;
             } else {
-                line(&event, painter)
-            };
-            writeln!(output, "{line}")?;
+                writeln!(output, "{}", line(&event, painter))?;
+            }
         }
         output.flush()?;
         drop(output);

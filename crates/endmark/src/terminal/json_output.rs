@@ -1,0 +1,67 @@
+//! Documents in JSON on standard output.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write};
+
+use super::acts;
+
+/// Standard output for JSON: into a pipe or a file every byte goes as it is; at a terminal, what it would act upon stands
+/// as JSON writes it in ASCII, so that a reader who copies it still has the same document.
+pub(crate) struct JsonOutput<W> {
+    output: W,
+    is_terminal: bool,
+}
+
+impl<W: Write> JsonOutput<W> {
+    /// What leads to standard output.
+    pub(crate) fn new(output: W) -> Self {
+        Self { output, is_terminal: io::stdout().is_terminal() }
+    }
+}
+
+impl<W: Write> Write for JsonOutput<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let chunk = bytes.utf8_chunks().next().map(|chunk| chunk.valid()).filter(|text| !text.is_empty());
+        let Some(text) = chunk.filter(|_| self.is_terminal) else { return self.output.write(bytes) };
+        self.output.write_all(escaped(text).as_bytes())?;
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+/// The same JSON. The first control characters stand between its values alone, the others in its strings alone.
+fn escaped(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '\r' => shown.push(' '),
+            ..' ' => shown.push(character),
+            _ if acts(character) => {
+                let _ = write!(shown, "\\u{:04x}", u32::from(character));
+            }
+            _ => shown.push(character),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_a_terminal_the_document_is_the_same_and_drives_nothing() {
+        let value = serde_json::json!({"a": "x\u{202e}y\u{9b}2J\u{7f}é\n\t"});
+        let mut shown = JsonOutput { output: Vec::new(), is_terminal: true };
+        writeln!(shown, "{value}").unwrap();
+        let shown = String::from_utf8(shown.output).unwrap();
+        assert_eq!(shown, "{\"a\":\"x\\u202ey\\u009b2J\\u007fé\\n\\t\"}\n");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
+        let mut piped = JsonOutput { output: Vec::new(), is_terminal: false };
+        writeln!(piped, "{value}").unwrap();
+        assert_eq!(piped.output, format!("{value}\n").into_bytes());
+    }
+}
