@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::escapes::unescaped;
 use super::location::{Location, Place};
 use super::vocabulary::list_of;
 
@@ -112,23 +111,6 @@ impl Finding {
     /// What it lacks of what a complete finding has (AR-1).
     pub fn missing(&self) -> Vec<Field> {
         Field::NEEDED.into_iter().filter(|field| !self.has(*field)).collect()
-    }
-
-    /// Takes back the escapes of a result that has them.
-    pub(super) fn unescape(&mut self) {
-        let texts = [&mut self.source, &mut self.sink, &mut self.flow].into_iter().flatten();
-        for text in texts.chain([&mut self.title]) {
-            *text = unescaped(text);
-        }
-        if let Some(Severity::Other(text)) = &self.severity {
-            self.severity = Severity::read(&unescaped(text));
-        }
-        self.location =
-            self.location.take().and_then(|location| Location::read(&unescaped(location.as_str())));
-        if let Some(evidence) = self.evidence.take() {
-            let lines: Vec<String> = evidence.lines().map(unescaped).collect();
-            self.evidence = Evidence::of_lines(lines.iter().map(String::as_str));
-        }
     }
 
     /// The weaknesses as they are written: `CWE-89, CWE-564`; empty if there is none.

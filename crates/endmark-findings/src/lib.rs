@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-mod escapes;
+mod control;
 mod expected;
 mod finding;
 mod fit;

@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use super::escapes::{Extent, FIELD, escaped};
+use serde_json::json;
+
+use super::control::visible_json;
 use super::finding::{Evidence, Field, Finding, FindingId};
+use super::form::FindingForm;
 use super::read::{reads_as_agent, reads_as_dimension, reads_as_evidence, reads_as_title, reads_as_value};
 
 /// A result that is to be written.
@@ -23,10 +26,9 @@ pub struct Writing<'a> {
 impl Writing<'_> {
     /// The result with these findings in the canonical form (AR-1).
     ///
-    /// What is read from it again is the same. Where a text could not be read as it is (a control character, a title that
-    /// begins with `- `, a dimension with a comma), the header says `escapes: unicode`, and what is in the way is written as
-    /// `\u{1b}`. No line of evidence can be taken for a marker or a finding, since each is
-    /// indented, and none for a finding's end, since none is empty.
+    /// What is read from it again is the same, as far as it says something. Where a text could not be read in lines as it is (a
+    /// control character, a title that begins with `- `, a dimension with a comma), it is JSON Lines. No line of evidence can be
+    /// taken for a marker or a finding, since each is indented, and none for a finding's end, since none is empty.
     ///
     /// ```
     /// use endmark_findings::{Finding, FindingId, Writing};
@@ -52,54 +54,46 @@ impl Writing<'_> {
             && values().all(|(field, value)| reads_as_value(field, &value))
             && findings.iter().all(|finding| reads_as_title(&finding.title))
             && findings.iter().filter_map(|finding| finding.evidence.as_ref()).all(reads_as_evidence);
-        let spelling = if is_plain { Spelling::Plain } else { Spelling::Escaped };
         let mut text = String::from("===AGENT_RESULT===\n");
-        if spelling == Spelling::Escaped {
-            let (name, value) = FIELD;
-            // Writing to a string cannot fail, here and below.
-            let _ = writeln!(text, "{name}: {value}");
-        }
-        if let Some(agent_id) = self.agent_id {
-            let _ = writeln!(text, "agent_id: {}", spelling.of(agent_id, reads_as_agent));
-        }
-        if !self.dimensions.is_empty() {
-            let dimensions: Vec<Cow<'_, str>> =
-                self.dimensions.iter().map(|dimension| spelling.of(dimension, reads_as_dimension)).collect();
-            let _ = writeln!(text, "dimensions: {}", dimensions.join(", "));
-        }
-        if let Some(declared) = self.declared_findings {
-            let _ = writeln!(text, "declared_findings: {declared}");
-        }
-        for (finding, place) in findings.into_iter().zip(1..) {
-            text.push('\n');
-            write_finding(&mut text, finding, place, spelling);
+        if is_plain {
+            self.write_lines(&mut text, &findings);
+        } else {
+            self.write_json_lines(&mut text, &findings);
         }
         text.push_str(if self.is_whole { "===AGENT_RESULT_END===\n" } else { "\n" });
         text
     }
-}
 
-/// How the texts of a result are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spelling {
-    /// As they are.
-    Plain,
-    /// With escapes in those that would not be read as they are.
-    Escaped,
-}
-
-impl Spelling {
-    /// A text that is to be read again as it is, which this decides.
-    fn of(self, text: &str, reads: impl Fn(&str) -> bool) -> Cow<'_, str> {
-        if self == Self::Plain {
-            return Cow::Borrowed(text);
+    // Writing to a string cannot fail, here and below.
+    fn write_lines(&self, text: &mut String, findings: &[&Finding]) {
+        if let Some(agent_id) = self.agent_id {
+            let _ = writeln!(text, "agent_id: {agent_id}");
         }
-        let mut extents =
-            [Extent::Control, Extent::Ends].into_iter().map(|extent| escaped(text, extent, false));
-        // What is not read as it stands here would not be after its escapes are taken back either.
-        Cow::Owned(
-            extents.find(|spelled| reads(spelled)).unwrap_or_else(|| escaped(text, Extent::All, false)),
-        )
+        if !self.dimensions.is_empty() {
+            let _ = writeln!(text, "dimensions: {}", self.dimensions.join(", "));
+        }
+        if let Some(declared) = self.declared_findings {
+            let _ = writeln!(text, "declared_findings: {declared}");
+        }
+        for (finding, place) in findings.iter().zip(1..) {
+            text.push('\n');
+            write_finding(text, finding, place);
+        }
+    }
+
+    fn write_json_lines(&self, text: &mut String, findings: &[&Finding]) {
+        let (agent_id, dimensions) = (self.agent_id, self.dimensions);
+        let header = json!({"agent_id": agent_id, "dimensions": dimensions, "declared_findings": self.declared_findings});
+        let _ = writeln!(text, "{}", visible_json(&header.to_string()));
+        for (finding, place) in findings.iter().zip(1..) {
+            let mut form = FindingForm::of(finding);
+            if form.id.is_empty() {
+                form.id = FindingId::numbered(place).to_string();
+            }
+            // What has names and texts alone can always be written.
+            let line = serde_json::to_string(&form).unwrap_or_default();
+            let _ = writeln!(text, "{}", visible_json(&line));
+        }
     }
 }
 
@@ -119,17 +113,14 @@ fn values(finding: &Finding) -> impl Iterator<Item = (Field, Cow<'_, str>)> {
     .filter_map(|(field, value)| Some((field, value?)))
 }
 
-fn write_finding(text: &mut String, finding: &Finding, place: u32, spelling: Spelling) {
-    let title = spelling.of(&finding.title, reads_as_title);
-    let title = if finding.title.is_empty() { "" } else { &title };
-    let _ = writeln!(text, "{}", head(&finding.id, title, place).trim_end());
+fn write_finding(text: &mut String, finding: &Finding, place: u32) {
+    let _ = writeln!(text, "{}", head(&finding.id, &finding.title, place).trim_end());
     for (field, value) in values(finding) {
-        let value = spelling.of(&value, |value| reads_as_value(field, value));
         let _ = writeln!(text, "{}: {value}", field.name());
     }
     if let Some(evidence) = &finding.evidence {
         text.push_str("evidence:\n");
-        write_evidence(text, evidence, spelling);
+        write_evidence(text, evidence);
     }
 }
 
@@ -158,18 +149,12 @@ pub(super) fn one_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-fn write_evidence(text: &mut String, evidence: &Evidence, spelling: Spelling) {
-    let spelled = match spelling {
-        Spelling::Plain => Cow::Borrowed(evidence.as_str()),
-        Spelling::Escaped if reads_as_evidence(evidence) => {
-            Cow::Owned(escaped(evidence.as_str(), Extent::Control, true))
-        }
-        Spelling::Escaped => Cow::Owned(escaped(evidence.as_str(), Extent::Ends, true)),
-    };
+fn write_evidence(text: &mut String, evidence: &Evidence) {
+    let evidence = evidence.as_str();
     // A fence in front would be taken for a mere wrapping, unless it is itself wrapped.
-    let first = spelled.trim_start();
-    let fence = (first.starts_with("```") || first.starts_with("~~~")).then(|| fence_around(&spelled));
-    for line in fence.as_deref().into_iter().chain(spelled.split('\n')).chain(fence.as_deref()) {
+    let first = evidence.trim_start();
+    let fence = (first.starts_with("```") || first.starts_with("~~~")).then(|| fence_around(evidence));
+    for line in fence.as_deref().into_iter().chain(evidence.split('\n')).chain(fence.as_deref()) {
         let _ = writeln!(text, "  {line}");
     }
 }

@@ -4,7 +4,7 @@ use super::checkpoint::list;
 use super::grammar::{Event, event};
 use super::header::Header;
 use super::key::Key;
-use crate::escapes::is_control;
+use crate::control::is_control;
 use crate::stand_in::{is_placeholder, says_nothing};
 use crate::{Evidence, Field};
 

@@ -404,10 +404,6 @@ impl Block {
                 remarks.add(RemarkKind::UnreadFinding, &sign.text, sign.position);
             }
         }
-        if self.header.is_escaped {
-            self.header.unescape();
-            self.findings.iter_mut().for_each(|read| read.finding.unescape());
-        }
         let cut = match (is_whole, &self.header.agent_id) {
             (true, _) => Cut::Whole,
             (false, Some(_)) => Cut::Mild,

@@ -2,7 +2,6 @@
 
 use super::checkpoint::{list, number};
 use super::key::Key;
-use crate::escapes::{self, unescaped};
 use crate::stand_in::{is_nothing, is_placeholder};
 
 #[derive(Debug, Default)]
@@ -10,8 +9,6 @@ pub(super) struct Header {
     pub(super) agent_id: Option<String>,
     pub(super) dimensions: Option<Vec<String>>,
     pub(super) declared: Option<u32>,
-    /// Whether signs are written as `\u{1b}`: only our own writer says that.
-    pub(super) is_escaped: bool,
 }
 
 impl Header {
@@ -31,7 +28,6 @@ impl Header {
                 self.dimensions = Some(list(value));
             }
             Key::Declared if self.declared.is_none() => self.declared = number(value),
-            Key::Escapes if !self.is_escaped => self.is_escaped = value == escapes::FIELD.1,
             _ => return false,
         }
         true
@@ -53,13 +49,6 @@ impl Header {
             Key::Dimensions => self.dimensions = None,
             Key::Declared => self.declared = None,
             _ => {}
-        }
-    }
-
-    /// Takes back its escapes.
-    pub(super) fn unescape(&mut self) {
-        for text in self.agent_id.iter_mut().chain(self.dimensions.iter_mut().flatten()) {
-            *text = unescaped(text);
         }
     }
 }

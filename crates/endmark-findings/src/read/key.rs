@@ -9,8 +9,6 @@ pub(super) enum Key {
     AgentId,
     Dimensions,
     Declared,
-    /// Signs are written as `\u{1b}`.
-    Escapes,
     /// The findings of a result in JSON.
     Findings,
     /// Whether a result in JSON was cut.
@@ -34,7 +32,6 @@ impl Key {
             "agent_id" => Self::AgentId,
             "dimensions" => Self::Dimensions,
             "declared_findings" => Self::Declared,
-            "escapes" => Self::Escapes,
             "findings" => Self::Findings,
             "truncated" => Self::Truncated,
             "id" => Self::Id,
@@ -47,7 +44,7 @@ impl Key {
 
     /// Whether it is said of a result, and not of a finding.
     pub(super) fn is_of_header(self) -> bool {
-        matches!(self, Self::AgentId | Self::Dimensions | Self::Declared | Self::Escapes)
+        matches!(self, Self::AgentId | Self::Dimensions | Self::Declared)
     }
 
     /// Whether it says something of a finding besides its name and title.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::disclosure::UNHEARD;
 use super::{AgentDisclosure, Disclosure, FinalReport, ReportedFinding, Unrecovered};
-use crate::escapes::visible;
+use crate::control::visible;
 use crate::write::{fence_around, one_line};
 
 use literal::{code, prose};

@@ -1,0 +1,49 @@
+//! Signs that drive a terminal or end a line: they are never written as they are. (AR-1, AR-6)
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Whether a sign drives a terminal or ends a line; a tab does neither.
+pub(super) fn is_control(sign: char) -> bool {
+    sign.is_control() && sign != '\t'
+}
+
+/// The text for people, without anything that drives a terminal.
+pub(super) fn visible(text: &str) -> Cow<'_, str> {
+    replaced(text, |shown, sign| shown.extend(sign.escape_unicode()))
+}
+
+/// JSON that drives no terminal: its strings may have signs that JSON need not escape.
+pub(super) fn visible_json(json: &str) -> Cow<'_, str> {
+    replaced(json, |shown, sign| {
+        // Writing to a string cannot fail.
+        let _ = write!(shown, "\\u{:04x}", u32::from(sign));
+    })
+}
+
+fn replaced(text: &str, replace: impl Fn(&mut String, char)) -> Cow<'_, str> {
+    let is_safe = |sign: char| !is_control(sign) || sign == '\n';
+    if text.chars().all(is_safe) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for sign in text.chars() {
+        if is_safe(sign) {
+            shown.push(sign);
+        } else {
+            replace(&mut shown, sign);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{visible, visible_json};
+
+    #[test]
+    fn nothing_drives_a_terminal() {
+        assert_eq!(visible("\u{1b}]0;x\u{7}\n\ta"), "\\u{1b}]0;x\\u{7}\n\ta");
+        assert_eq!(visible_json("\"\u{9b}31m\""), "\"\\u009b31m\"");
+    }
+}
