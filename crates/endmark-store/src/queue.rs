@@ -63,8 +63,6 @@ struct State {
 
 struct Waiting {
     write: Box<dyn Write>,
-    /// No row has to go along.
-    is_apart: bool,
     _room: OwnedSemaphorePermit,
 }
 
@@ -88,14 +86,14 @@ impl Queue {
         }
     }
 
-    /// Queues a write; waits while the queue is full. The rows that wait go along, unless it has to do with none of them.
-    pub(crate) async fn write(&self, write: Box<dyn Write>, is_apart: bool) -> Result<(), StoreError> {
+    /// Queues a write; waits while the queue is full.
+    pub(crate) async fn write(&self, write: Box<dyn Write>) -> Result<(), StoreError> {
         let room = Arc::clone(&self.room).acquire_owned().await.map_err(|_| StoreError::Closed)?;
         let mut state = self.lock();
         if state.closing {
             return Err(StoreError::Closed);
         }
-        state.writes.push_back(Waiting { write, is_apart, _room: room });
+        state.writes.push_back(Waiting { write, _room: room });
         drop(state);
         self.wake.notify_one();
         Ok(())
@@ -155,19 +153,16 @@ impl Queue {
 
     fn work(state: &mut State) -> Work {
         let writes = state.writes.len().min(MAX_WRITES_PER_TRANSACTION);
-        let writes: Vec<Waiting> = state.writes.drain(..writes).collect();
+        let writes = state.writes.drain(..writes).map(|waiting| waiting.write).collect();
         state.look = state.look.filter(|look| Instant::now() < *look);
-        // Rows whose turn is not yet go along, unless they rest after a failure, or nobody has to do with them.
-        let is_due = state.due.is_none_or(|due| Instant::now() >= due);
-        let are_apart = !writes.is_empty() && writes.iter().all(|write| write.is_apart);
-        let rests = !is_due && (state.failure.is_some() || are_apart);
+        // Rows whose turn is not yet go along, unless they rest after a failure.
+        let rests = state.failure.is_some() && state.due.is_some_and(|due| Instant::now() < due);
         let rows = if rests && !state.closing { 0 } else { state.rows.len().min(MAX_ROWS_PER_TRANSACTION) };
         let rows: Vec<Row> = state.rows.drain(..rows).collect();
         if !rests {
             state.due = if state.rows.is_empty() { None } else { Some(Instant::now()) };
         }
         let is_last = state.closing && state.writes.is_empty() && state.rows.is_empty();
-        let writes = writes.into_iter().map(|waiting| waiting.write).collect();
         Work { writes, rows, is_closing: state.closing, is_last }
     }
 

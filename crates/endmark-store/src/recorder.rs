@@ -36,15 +36,8 @@ impl Recorder {
     /// Holds a call that is about to be made in all its budgets (CX-7), or says which one does not admit it. Answers once
     /// it is committed. What is held is settled with the row of the call.
     pub async fn hold(&self, hold: Hold) -> Result<Held, StoreError> {
-        let (owner, hold) = (Arc::clone(&self.store.owner), Arc::new(hold));
-        // Far from every limit it matters little what the newest calls did cost, and their rows can wait.
-        let (of, asked) = (Arc::clone(&owner), Arc::clone(&hold));
-        let far =
-            self.store.writer.write_apart(move |session| budgets::hold_far(session, &of, &asked)).await?;
-        match far {
-            Some(fits) => Ok(fits),
-            None => self.store.writer.write(move |session| budgets::hold(session, &owner, &hold)).await,
-        }
+        let owner = Arc::clone(&self.store.owner);
+        self.store.writer.write(move |session| budgets::hold(session, &owner, &hold)).await
     }
 
     /// Lets go of what a call holds that was never made; one that was to close its session (`closes`) leaves it open.

@@ -98,26 +98,9 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&Session) -> Result<T, Fault> + Send + 'static,
     {
-        self.queued(work, false).await
-    }
-
-    /// The same for work that has nothing to do with the rows that wait: they are not written for it.
-    pub(crate) async fn write_apart<T, F>(&self, work: F) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Session) -> Result<T, Fault> + Send + 'static,
-    {
-        self.queued(work, true).await
-    }
-
-    async fn queued<T, F>(&self, work: F, is_apart: bool) -> Result<T, StoreError>
-    where
-        T: Send + 'static,
-        F: FnOnce(&Session) -> Result<T, Fault> + Send + 'static,
-    {
         let (reply, answer) = oneshot::channel();
         let write = Typed { path: Arc::clone(&self.path), work: Some(work), outcome: None, reply };
-        self.queue.write(Box::new(write), is_apart).await?;
+        self.queue.write(Box::new(write)).await?;
         answer.await.map_err(|_| StoreError::Closed)?
     }
 

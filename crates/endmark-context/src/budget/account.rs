@@ -68,12 +68,6 @@ impl Account {
         Self { held: 0, ..*self }.admits(amount)
     }
 
-    /// Whether a call that can cost so much leaves it at the lowest level, also if all that is held is spent.
-    pub fn stays_low(&self, amount: u64) -> bool {
-        let spent = self.spent.saturating_add(self.held).saturating_add(amount);
-        self.admits(amount) && Self { spent, ..*self }.level() == Level::Low
-    }
-
     /// How far it is used up by what calls did cost. A hold is the most that one can cost: most come to far less, and a
     /// warning of them would be one of nothing.
     pub fn level(&self) -> Level {

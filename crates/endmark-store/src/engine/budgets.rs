@@ -14,60 +14,36 @@ use crate::error::StoreError;
 use crate::ledger::encoding::clipped;
 use crate::owner::{self, Dead};
 
-/// Holds a call in all its budgets where it is far from the limit of each, also if all that is held is spent: so it need not
-/// be known what calls did cost whose rows still wait. None where it is not.
-pub(crate) fn hold_far(connection: &Connection, owner: &str, hold: &Hold) -> Result<Option<Held>, Fault> {
-    if is_over(connection, hold)? {
-        return Ok(Some(Held::Fits { warnings: Vec::new(), least_left: None }));
-    }
-    let accounts = accounts(connection, hold)?;
-    if !accounts.iter().all(|(claim, account)| account.stays_low(claim.amount)) {
-        return Ok(None);
-    }
-    for (claim, _) in &accounts {
-        enter(connection, owner, hold, claim, claim.amount)?;
-    }
-    Ok(Some(Held::Fits { warnings: Vec::new(), least_left: least_left(&accounts) }))
-}
-
-/// Whether it came so late that its call is over already: whoever asked did not wait, and nothing would settle it.
-fn is_over(connection: &Connection, hold: &Hold) -> rusqlite::Result<bool> {
-    connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM usage WHERE request_id = ?1 AND call = ?2)")?
-        .query_row(params![clipped(&hold.request_id), hold.call], |row| row.get(0))
-}
-
-/// How all its budgets stand.
-fn accounts<'a>(connection: &Connection, hold: &'a Hold) -> rusqlite::Result<Vec<(&'a Claim, Account)>> {
-    hold.claims.iter().map(|claim| Ok((claim, account(connection, claim)?))).collect()
-}
-
-/// What a call leaves of the budget of which it leaves least.
-fn least_left(accounts: &[(&Claim, Account)]) -> Option<(Scope, Unit, u64)> {
-    let left = |claim: &Claim, account: &Account| account.left().saturating_sub(claim.amount);
-    let share = |(claim, account): &&(&Claim, Account)| {
-        u128::from(left(claim, account)) * 1_000 / u128::from(account.limit.max(1))
-    };
-    let least = accounts.iter().min_by_key(share);
-    least.map(|(claim, account)| (claim.scope, claim.unit, left(claim, account)))
-}
-
-/// Holds a call in all its budgets, or says which one does not admit it. The rows of all calls that are over have to be written.
+/// Holds a call in all its budgets, or says which one does not admit it.
 pub(crate) fn hold(connection: &Connection, owner: &str, hold: &Hold) -> Result<Held, Fault> {
-    if is_over(connection, hold)? {
+    // It came so late that its call is over already: whoever asked did not wait, and nothing would settle it.
+    let is_over: bool = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM usage WHERE request_id = ?1 AND call = ?2)")?
+        .query_row(params![clipped(&hold.request_id), hold.call], |row| row.get(0))?;
+    if is_over {
         return Ok(Held::Fits { warnings: Vec::new(), least_left: None });
     }
-    let accounts = accounts(connection, hold)?;
+    let mut accounts = Vec::with_capacity(hold.claims.len());
+    for claim in &hold.claims {
+        accounts.push((claim, account(connection, claim)?));
+    }
     let is_used_up = |(claim, account): &&(&Claim, Account)| !account.may_admit(claim.amount);
     let is_too_full = |(claim, account): &&(&Claim, Account)| !account.admits(claim.amount);
     let used_up = accounts.iter().find(is_used_up);
     let Some((claim, account)) = used_up.or_else(|| accounts.iter().find(is_too_full)) else {
         let mut warnings = Vec::new();
-        for (claim, account) in &accounts {
+        for (claim, _) in &accounts {
             enter(connection, owner, hold, claim, claim.amount)?;
-            warnings.extend(warning(connection, claim, account.level())?);
+            warnings.extend(warning(connection, claim)?);
         }
-        return Ok(Held::Fits { warnings, least_left: least_left(&accounts) });
+        let left = |(claim, account): &(&Claim, Account)| {
+            (claim.scope, claim.unit, account.left().saturating_sub(claim.amount))
+        };
+        let share = |(claim, account): &&(&Claim, Account)| {
+            u128::from(account.left().saturating_sub(claim.amount)) * 1_000 / u128::from(account.limit.max(1))
+        };
+        let least_left = accounts.iter().min_by_key(share).map(left);
+        return Ok(Held::Fits { warnings, least_left });
     };
     // What is only held is not spent: a session that others hold the rest of goes on when they are over.
     let is_ending = |used: &(&Claim, Account)| used.0.scope == Scope::Session && is_used_up(&used);
@@ -147,7 +123,8 @@ fn enter(
 }
 
 /// The level that a budget has come to, once in its window.
-fn warning(connection: &Connection, claim: &Claim, level: Level) -> rusqlite::Result<Option<BudgetWarning>> {
+fn warning(connection: &Connection, claim: &Claim) -> rusqlite::Result<Option<BudgetWarning>> {
+    let level = account(connection, claim)?.level();
     if level == Level::Low {
         return Ok(None);
     }
