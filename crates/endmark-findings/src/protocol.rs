@@ -96,6 +96,7 @@ Every {CHECKPOINT_TURNS} turns print one line, with your numbers and without any
             [] => "<what you looked into, with commas between>".to_owned(),
             dimensions => dimensions.join(", "),
         };
+        let fields: String = FIELDS.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
         format!(
             "\
 agent_id: {agent_id}
@@ -103,13 +104,7 @@ dimensions: {dimensions}
 declared_findings: {DECLARED}
 
 [F001] {TITLE}
-severity: {SEVERITY}
-cwe: {CWE}
-location: {LOCATION}
-source: {SOURCE}
-sink: {SINK}
-flow: {FLOW}
-evidence:
+{fields}evidence:
   <the code, each line indented by two spaces>
 
 ===AGENT_RESULT_END===
@@ -129,12 +124,12 @@ evidence:
             [] => json!(["<what you looked into, an item each>"]),
             dimensions => json!(dimensions),
         };
+        let fields: String =
+            FIELDS.iter().map(|(name, value)| format!("\"{name}\": \"{value}\", ")).collect();
         format!(
             "\
 {{\"agent_id\": {agent_id}, \"dimensions\": {dimensions}, \"declared_findings\": \"{DECLARED}\"}}
-{{\"id\": \"F001\", \"title\": \"{TITLE}\", \"severity\": \"{SEVERITY}\", \"cwe\": \"{CWE}\", \
-\"location\": \"{LOCATION}\", \"source\": \"{SOURCE}\", \"sink\": \"{SINK}\", \"flow\": \"{FLOW}\", \
-\"evidence\": \"<the code, its lines joined by \\n>\"}}
+{{\"id\": \"F001\", \"title\": \"{TITLE}\", {fields}\"evidence\": \"<the code, its lines joined by \\n>\"}}
 ===AGENT_RESULT_END===
 
 - Both markers stand alone in their lines. Without the last line your result counts as cut off, so write it always, also
@@ -151,9 +146,11 @@ evidence:
 const AGENT_ID: &str = "<your agent id>";
 const DECLARED: &str = "<how many findings follow>";
 const TITLE: &str = "<what is wrong, in one line>";
-const SEVERITY: &str = "<Critical, High, Medium, Low or Info>";
-const CWE: &str = "<CWE-number>";
-const LOCATION: &str = "<file:line-line>";
-const SOURCE: &str = "<where the data comes from>";
-const SINK: &str = "<where it does harm>";
-const FLOW: &str = "<step -> step -> step>";
+const FIELDS: [(&str, &str); 6] = [
+    ("severity", "<Critical, High, Medium, Low or Info>"),
+    ("cwe", "<CWE-number>"),
+    ("location", "<file:line-line>"),
+    ("source", "<where the data comes from>"),
+    ("sink", "<where it does harm>"),
+    ("flow", "<step -> step -> step>"),
+];

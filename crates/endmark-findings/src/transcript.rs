@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::expected::{Basis, Expected, Numbers};
 use super::finding::{Field, Finding, FindingId};
+use super::form::ResultForm;
 
 /// All that was read of one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -308,12 +309,7 @@ impl AgentResult {
 
     /// Whether another one says the same, wherever it stands.
     pub(super) fn says_the_same(&self, other: &Self) -> bool {
-        let findings = |result: &Self| -> Vec<(Finding, FindingState)> {
-            result.findings.iter().map(|read| (read.finding.clone(), read.state)).collect()
-        };
-        (&self.agent_id, &self.dimensions, self.declared_findings, self.cut, self.unread)
-            == (&other.agent_id, &other.dimensions, other.declared_findings, other.cut, other.unread)
-            && findings(self) == findings(other)
+        (self.cut, self.unread) == (other.cut, other.unread) && ResultForm::of(self) == ResultForm::of(other)
     }
 
     /// How many findings there must have been: the largest number that the last checkpoint, the declared total or the

@@ -1,7 +1,6 @@
 //! A result between its markers: header, findings, fields. (AR-1)
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use endmark_text::CodeFence;
 
@@ -46,13 +45,12 @@ pub(super) struct Block {
     is_behind_text: bool,
     /// Whether what was ignored last names a finding, so that fields behind it are counted with its id.
     is_behind_mention: bool,
-    /// Findings that are named where nothing is read: they are lost, unless they are told elsewhere.
-    mentioned: Vec<(FindingId, Position)>,
-    /// Texts that say something of a finding, and the paragraph that may come to one.
+    /// What says something of a finding where none is read, and the paragraph that may come to that: it is lost, unless it is
+    /// told elsewhere.
     signs: Vec<Sign>,
     paragraph: Option<String>,
-    /// The same within code that is open, where they are evidence if the code has an end.
-    quoted: Vec<(Option<FindingId>, Position)>,
+    /// The same within code that is open, where it is evidence if the code has an end.
+    quoted: Vec<Sign>,
 }
 
 /// A field that may go on.
@@ -107,7 +105,7 @@ impl Block {
         if let Some(fence) = self.ignored {
             match event {
                 Event::Fence(other) if fence.is_closed_by(other) => self.ignored = None,
-                Event::Head(id, _) => self.quoted.push((Some(id), line.begins())),
+                Event::Head(id, _) => self.quoted.push(Sign::named(Some(id), "", line.begins())),
                 _ => {}
             }
             if self.ignored.is_none() {
@@ -156,7 +154,9 @@ impl Block {
         match evidence.step(line, event, self.around) {
             Step::Taken => {
                 draft.is_ended_by_blank = false;
-                self.mentioned.extend(in_json(&line.text).map(|id| (id, line.begins())));
+                if let Some(id) = in_json(&line.text) {
+                    self.signs.push(Sign::named(Some(id), "", line.begins()));
+                }
                 let id = match event {
                     Event::Turn if evidence.is_flush_code() => {
                         draft.is_interrupted = true;
@@ -168,7 +168,7 @@ impl Block {
                     _ => return true,
                 };
                 if *event != Event::End && evidence.is_flush_code() {
-                    self.quoted.push((id, line.begins()));
+                    self.quoted.push(Sign::named(id, START, line.begins()));
                 }
                 remarks.add(RemarkKind::InsideEvidence, &line.text, line.begins());
             }
@@ -177,9 +177,7 @@ impl Block {
             Step::Ended => draft.is_in_evidence = false,
         }
         match &draft.evidence {
-            Some(evidence) if evidence.is_doubtful => {
-                self.mentioned.extend(self.quoted.drain(..).filter_map(|(id, at)| Some((id?, at))));
-            }
+            Some(evidence) if evidence.is_doubtful => self.signs.append(&mut self.quoted),
             Some(evidence) if !evidence.is_open() => self.quoted.clear(),
             _ => {}
         }
@@ -296,7 +294,7 @@ impl Block {
             self.paragraph = Some(String::new()).filter(|_| !is_of_finding);
         }
         if let Some(id) = mentioned {
-            self.mentioned.push((id, line.begins()));
+            self.signs.push(Sign::named(Some(id), "", line.begins()));
             self.paragraph = None;
         } else if let Some(paragraph) = self.paragraph.as_mut().filter(|text| text.len() < LONGEST_PARAGRAPH)
         {
@@ -378,30 +376,26 @@ impl Block {
         remarks: &mut Remarks,
     ) -> Option<AgentResult> {
         // A fence that is never closed has swallowed what is quoted in it.
-        for (id, position) in std::mem::take(&mut self.quoted) {
-            match id {
-                Some(id) => self.mentioned.push((id, position)),
-                None => self.unread += 1,
-            }
-        }
+        self.signs.append(&mut self.quoted);
         self.finish_draft(is_whole, remarks);
         // Some models keep the brackets of the id that they fill in.
         let is_open = self.header.agent_id.as_deref().is_some_and(is_placeholder);
         if self.findings.is_empty() && self.unread == 0 && (self.templates > 0 || is_open) {
             return None;
         }
-        for (id, position) in std::mem::take(&mut self.mentioned) {
-            if let Entry::Vacant(entry) = self.known.entry(id) {
-                self.unread += 1;
-                self.ids.add(entry.key().number());
-                remarks.add(RemarkKind::UnreadFinding, entry.key().as_str(), position);
-                entry.insert(usize::MAX);
-            }
-        }
         for sign in std::mem::take(&mut self.signs) {
-            if !self.findings.iter().any(|read| sign.is_about(&read.finding)) {
-                self.unread += 1;
-                remarks.add(RemarkKind::UnreadFinding, &sign.text, sign.position);
+            let is_told = match &sign.id {
+                Some(id) => self.known.contains_key(id),
+                None => self.findings.iter().any(|read| sign.is_about(&read.finding)),
+            };
+            if is_told {
+                continue;
+            }
+            self.unread += 1;
+            remarks.add(RemarkKind::UnreadFinding, &sign.text, sign.position);
+            if let Some(id) = sign.id {
+                self.ids.add(id.number());
+                self.known.insert(id, usize::MAX);
             }
         }
         let cut = match (is_whole, &self.header.agent_id) {

@@ -2,14 +2,15 @@
 
 use crate::location::names_file;
 use crate::vocabulary::list_of;
-use crate::{Cwe, Finding, Location, Place, Position};
+use crate::{Cwe, Finding, FindingId, Location, Place, Position};
 
 /// More of a text is not looked at, in characters.
 const LONGEST: usize = 2_000;
 
-/// A weakness, or how bad something in a file is.
+/// An id; a weakness, or how bad something in a file is; or no more than that a finding may be there.
 #[derive(Debug)]
 pub(super) struct Sign {
+    pub(super) id: Option<FindingId>,
     cwe: Vec<Cwe>,
     places: Vec<Place>,
     pub(super) text: String,
@@ -17,6 +18,12 @@ pub(super) struct Sign {
 }
 
 impl Sign {
+    /// That a finding is named, or may be in this text.
+    pub(super) fn named(id: Option<FindingId>, text: &str, position: Position) -> Self {
+        let text = id.as_ref().map_or(text, FindingId::as_str).to_owned();
+        Self { id, cwe: Vec::new(), places: Vec::new(), text, position }
+    }
+
     /// What a line says; none if that may as well be about anything.
     pub(super) fn of(text: &str, position: Position) -> Option<Self> {
         let text = text.char_indices().nth(LONGEST).map_or(text, |(at, _)| &text[..at]);
@@ -30,7 +37,7 @@ impl Sign {
         let mut places = Location::read(text).map(|location| location.places().to_vec()).unwrap_or_default();
         places.retain(|place| names_file(&place.file, place.lines.is_some()));
         let is_sign = !cwe.is_empty() || !places.is_empty();
-        is_sign.then(|| Self { cwe, places, text: text.to_owned(), position })
+        is_sign.then(|| Self { id: None, cwe, places, text: text.to_owned(), position })
     }
 
     /// Whether a finding that was read is about the same.
