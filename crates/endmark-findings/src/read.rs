@@ -3,7 +3,6 @@
 //! Each line is an event by itself, and what stands before it decides what that means: what comes later changes nothing
 //! before it, so that a cut never does. What is not understood is counted, and not guessed.
 
-mod again;
 mod block;
 mod checkpoint;
 mod draft;
@@ -24,11 +23,9 @@ use serde_json::Value;
 
 use super::expected::Numbers;
 use super::transcript::{AgentResult, Checkpoint, Cut, Position, Remark, RemarkKind, Transcript};
-pub(super) use again::{
-    reads_as_agent, reads_as_dimension, reads_as_evidence, reads_as_title, reads_as_value,
-};
 use block::{Block, Closed};
-use grammar::{Event, START, behind_speaker, event};
+pub(super) use grammar::{END, START};
+use grammar::{Event, behind_speaker, event};
 use json::{Came, Parsed, Pending};
 use lines::{Line, lines};
 

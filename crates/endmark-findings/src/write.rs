@@ -1,14 +1,13 @@
 //! The canonical form. (AR-1)
 
-use std::borrow::Cow;
 use std::fmt::Write;
 
 use serde_json::json;
 
-use super::control::visible_json;
-use super::finding::{Evidence, Field, Finding, FindingId};
-use super::form::FindingForm;
-use super::read::{reads_as_agent, reads_as_dimension, reads_as_evidence, reads_as_title, reads_as_value};
+use super::control::{is_control, visible_json};
+use super::finding::{Finding, FindingId};
+use super::form::{FindingForm, ResultForm};
+use super::read::{END, START, read};
 
 /// A result that is to be written.
 #[derive(Debug, Clone, Copy)]
@@ -47,25 +46,37 @@ impl Writing<'_> {
     /// );
     /// ```
     pub fn text<'f>(&self, findings: impl IntoIterator<Item = &'f Finding>) -> String {
-        let findings: Vec<&Finding> = findings.into_iter().collect();
-        let values = || findings.iter().flat_map(|finding| values(finding));
-        let is_plain = self.agent_id.is_none_or(reads_as_agent)
-            && self.dimensions.iter().all(|dimension| reads_as_dimension(dimension))
-            && values().all(|(field, value)| reads_as_value(field, &value))
-            && findings.iter().all(|finding| reads_as_title(&finding.title))
-            && findings.iter().filter_map(|finding| finding.evidence.as_ref()).all(reads_as_evidence);
-        let mut text = String::from("===AGENT_RESULT===\n");
-        if is_plain {
-            self.write_lines(&mut text, &findings);
-        } else {
-            self.write_json_lines(&mut text, &findings);
+        let form = |(finding, place): (&Finding, u32)| {
+            let mut form = FindingForm::of(finding);
+            if form.id.is_empty() {
+                form.id = FindingId::numbered(place).to_string();
+            }
+            form
+        };
+        let forms: Vec<FindingForm> = findings.into_iter().zip(1..).map(form).collect();
+        let mut text = self.lines(&forms);
+        if !self.is_read(&text, &forms) {
+            text = self.json_lines(&forms);
         }
-        text.push_str(if self.is_whole { "===AGENT_RESULT_END===\n" } else { "\n" });
+        text.push_str(if self.is_whole { END } else { "" });
+        text.push('\n');
         text
     }
 
+    /// Whether what was written in lines is read again as it is.
+    fn is_read(&self, text: &str, forms: &[FindingForm]) -> bool {
+        let read = read(format!("{text}{END}\n").as_bytes());
+        let [result] = &read.results[..] else { return false };
+        let again = ResultForm::of(result);
+        again.agent_id.as_deref() == self.agent_id
+            && again.dimensions == self.dimensions
+            && again.findings == forms
+            && !text.contains(|sign| is_control(sign) && sign != '\n')
+    }
+
     // Writing to a string cannot fail, here and below.
-    fn write_lines(&self, text: &mut String, findings: &[&Finding]) {
+    fn lines(&self, forms: &[FindingForm]) -> String {
+        let mut text = format!("{START}\n");
         if let Some(agent_id) = self.agent_id {
             let _ = writeln!(text, "agent_id: {agent_id}");
         }
@@ -75,82 +86,63 @@ impl Writing<'_> {
         if let Some(declared) = self.declared_findings {
             let _ = writeln!(text, "declared_findings: {declared}");
         }
-        for (finding, place) in findings.iter().zip(1..) {
+        for (form, place) in forms.iter().zip(1..) {
             text.push('\n');
-            write_finding(text, finding, place);
+            write_finding(&mut text, form, place);
         }
+        text
     }
 
-    fn write_json_lines(&self, text: &mut String, findings: &[&Finding]) {
+    fn json_lines(&self, forms: &[FindingForm]) -> String {
         let (agent_id, dimensions) = (self.agent_id, self.dimensions);
         let header = json!({"agent_id": agent_id, "dimensions": dimensions, "declared_findings": self.declared_findings});
-        let _ = writeln!(text, "{}", visible_json(&header.to_string()));
-        for (finding, place) in findings.iter().zip(1..) {
-            let mut form = FindingForm::of(finding);
-            if form.id.is_empty() {
-                form.id = FindingId::numbered(place).to_string();
-            }
-            // What has names and texts alone can always be written.
-            let line = serde_json::to_string(&form).unwrap_or_default();
-            let _ = writeln!(text, "{}", visible_json(&line));
+        // What has names and texts alone can always be written.
+        let lines = forms.iter().map(|form| serde_json::to_string(form).unwrap_or_default());
+        let lines = std::iter::once(header.to_string()).chain(lines);
+        let lines: String = lines.map(|line| format!("{}\n", visible_json(&line))).collect();
+        format!("{START}\n{lines}")
+    }
+}
+
+fn write_finding(text: &mut String, form: &FindingForm, place: u32) {
+    let _ = writeln!(text, "{}", head(&form.id, &form.title, place).trim_end());
+    let fields = [
+        ("severity", &form.severity),
+        ("cwe", &form.cwe),
+        ("location", &form.location),
+        ("source", &form.source),
+        ("sink", &form.sink),
+        ("flow", &form.flow),
+    ];
+    for (name, value) in fields {
+        if let Some(value) = value {
+            let _ = writeln!(text, "{name}: {value}");
         }
     }
-}
-
-/// The fields of a finding that have one line each, with what is said.
-fn values(finding: &Finding) -> impl Iterator<Item = (Field, Cow<'_, str>)> {
-    let cwe = Some(finding.cwe_text()).filter(|cwe| !cwe.is_empty());
-    [
-        (Field::Severity, finding.severity.as_ref().map(|severity| Cow::Borrowed(severity.name()))),
-        (Field::Cwe, cwe.map(Cow::Owned)),
-        (Field::Location, finding.location.as_ref().map(|location| Cow::Borrowed(location.as_str()))),
-        (Field::Source, finding.source.as_deref().map(Cow::Borrowed)),
-        (Field::Sink, finding.sink.as_deref().map(Cow::Borrowed)),
-        (Field::Flow, finding.flow.as_deref().map(Cow::Borrowed)),
-        (Field::OriginallyTruncated, finding.originally_truncated.then_some(Cow::Borrowed("true"))),
-    ]
-    .into_iter()
-    .filter_map(|(field, value)| Some((field, value?)))
-}
-
-fn write_finding(text: &mut String, finding: &Finding, place: u32) {
-    let _ = writeln!(text, "{}", head(&finding.id, &finding.title, place).trim_end());
-    for (field, value) in values(finding) {
-        let _ = writeln!(text, "{}: {value}", field.name());
+    if form.originally_truncated {
+        text.push_str("originally_truncated: true\n");
     }
-    if let Some(evidence) = &finding.evidence {
+    if let Some(evidence) = &form.evidence {
         text.push_str("evidence:\n");
         write_evidence(text, evidence);
     }
 }
 
 /// The line that a finding begins with. An id of another form stands before its title: `[F002] SQLI-1: …`.
-fn head(id: &FindingId, title: &str, place: u32) -> String {
-    match FindingId::read(id.as_str()) {
+fn head(id: &str, title: &str, place: u32) -> String {
+    match FindingId::read(id) {
         Some(_) => format!("[{id}] {title}"),
-        None if id.as_str().is_empty() => format!("[{}] {title}", FindingId::numbered(place)),
         None => format!("[{}] {id}: {title}", FindingId::numbered(place)),
     }
 }
 
 /// A text without line breaks.
-pub(super) fn one_line(text: &str) -> Cow<'_, str> {
-    let text = text.trim();
-    if text.contains(['\n', '\r']) {
-        Cow::Owned(
-            text.split(['\n', '\r'])
-                .map(str::trim)
-                .filter(|part| !part.is_empty())
-                .collect::<Vec<_>>()
-                .join(" "),
-        )
-    } else {
-        Cow::Borrowed(text)
-    }
+pub(super) fn one_line(text: &str) -> String {
+    let parts = text.split(['\n', '\r']).map(str::trim).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(" ")
 }
 
-fn write_evidence(text: &mut String, evidence: &Evidence) {
-    let evidence = evidence.as_str();
+fn write_evidence(text: &mut String, evidence: &str) {
     // A fence in front would be taken for a mere wrapping, unless it is itself wrapped.
     let first = evidence.trim_start();
     let fence = (first.starts_with("```") || first.starts_with("~~~")).then(|| fence_around(evidence));

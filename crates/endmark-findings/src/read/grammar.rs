@@ -38,9 +38,9 @@ pub(super) struct Said<'a> {
 }
 
 /// The marker before a result.
-pub(super) const START: &str = "===AGENT_RESULT===";
+pub(crate) const START: &str = "===AGENT_RESULT===";
 /// The marker behind it.
-const END: &str = "===AGENT_RESULT_END===";
+pub(crate) const END: &str = "===AGENT_RESULT_END===";
 
 /// Signs that emphasise, or show code.
 const EMPHASIS: [char; 3] = ['*', '_', '`'];
