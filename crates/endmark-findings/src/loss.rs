@@ -273,19 +273,16 @@ pub(super) fn count_new(group: &[&Member], new: &mut [New]) {
     let mut known: Vec<Known<'_>> = Vec::new();
     for round in group.chunk_by(|one, other| one.result == other.result) {
         let Some(new) = round.first().and_then(|first| new.get_mut(first.result)) else { continue };
-        // What was known before is taken once in a round.
-        let mut left = vec![true; known.len()];
-        let mut take = |fits: &dyn Fn(&Known<'_>) -> bool| {
-            let found = known.iter().zip(&mut left).find(|(known, is_left)| **is_left && fits(known));
-            found.is_some_and(|(_, is_left)| std::mem::take(is_left))
-        };
-        let said = round.iter().map(|member| Known::of(member));
-        let others: Vec<Known<'_>> = said.filter(|said| !take(&|known| known.is_same(said))).collect();
-        for said in &others {
-            let is_of_agent = take(&|known| known.agent == said.agent);
-            *(if is_of_agent { &mut new.doubtful } else { &mut new.certain }) += 1;
+        let said: Vec<Known<'_>> = round.iter().map(|member| Known::of(member)).collect();
+        for said in &said {
+            let mut own = known.iter().filter(|known| known.agent == said.agent).peekable();
+            if own.peek().is_none() {
+                new.certain += 1;
+            } else if !own.any(|known| known.is_same(said)) {
+                new.doubtful += 1;
+            }
         }
-        known.extend(others);
+        known.extend(said);
     }
 }
 
@@ -314,6 +311,6 @@ impl<'a> Known<'a> {
     fn is_same(&self, other: &Self) -> bool {
         let is_title = !self.title.is_empty() && self.title == other.title;
         let is_flow = self.source == other.source && self.sink == other.sink;
-        self.agent == other.agent && (is_title || is_flow)
+        is_title || is_flow
     }
 }

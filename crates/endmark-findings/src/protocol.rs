@@ -96,7 +96,7 @@ Every {CHECKPOINT_TURNS} turns print one line, with your numbers and without any
             [] => "<what you looked into, with commas between>".to_owned(),
             dimensions => dimensions.join(", "),
         };
-        let fields: String = FIELDS.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+        let fields = FIELDS.map(|(name, value)| format!("{name}: {value}\n")).concat();
         format!(
             "\
 agent_id: {agent_id}
@@ -124,8 +124,7 @@ declared_findings: {DECLARED}
             [] => json!(["<what you looked into, an item each>"]),
             dimensions => json!(dimensions),
         };
-        let fields: String =
-            FIELDS.iter().map(|(name, value)| format!("\"{name}\": \"{value}\", ")).collect();
+        let fields = FIELDS.map(|(name, value)| format!("\"{name}\": \"{value}\", ")).concat();
         format!(
             "\
 {{\"agent_id\": {agent_id}, \"dimensions\": {dimensions}, \"declared_findings\": \"{DECLARED}\"}}

@@ -99,8 +99,8 @@ impl Writing<'_> {
         // What has names and texts alone can always be written.
         let lines = forms.iter().map(|form| serde_json::to_string(form).unwrap_or_default());
         let lines = std::iter::once(header.to_string()).chain(lines);
-        let lines: String = lines.map(|line| format!("{}\n", visible_json(&line))).collect();
-        format!("{START}\n{lines}")
+        let lines: Vec<String> = lines.map(|line| visible_json(&line).into_owned()).collect();
+        format!("{START}\n{}\n", lines.join("\n"))
     }
 }
 
