@@ -145,6 +145,10 @@ impl Models {
         if let Some((_, own)) = self.own.iter().rev().find(|(pattern, _)| matches(pattern, &lower)) {
             return Some(own);
         }
+        // Most are named as the table names them, and each call asks several times.
+        if let Some(index) = self.by_name.get(&lower) {
+            return self.entries.get(*index);
+        }
         let names = candidates(&lower);
         let exact = names.iter().find_map(|name| self.by_name.get(name.as_str()).copied());
         let begun = || names.iter().find_map(|name| self.longest_beginning(name));
