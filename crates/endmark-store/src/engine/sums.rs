@@ -101,14 +101,13 @@ pub(crate) fn add(sums: &mut HashMap<Place, CallSums>, call: &UsageRow) {
 
 /// Sums the oldest calls that stand in no sum yet; answers how many, 0 where none is left.
 pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
+    // The limit stands in the text: for a value of it SQLite would plan the statement anew each time.
     let oldest = format!(
         "{ROW} (SELECT usage.* FROM usage_unsummed n CROSS JOIN usage
-           ON usage.request_id = n.request_id AND usage.call = n.call LIMIT ?1) {BESIDE}"
+           ON usage.request_id = n.request_id AND usage.call = n.call LIMIT {SUMMED_AT_ONCE}) {BESIDE}"
     );
-    let calls: Vec<UsageRow> = connection
-        .prepare_cached(&oldest)?
-        .query_map([SUMMED_AT_ONCE], usage_row)?
-        .collect::<rusqlite::Result<_>>()?;
+    let calls: Vec<UsageRow> =
+        connection.prepare_cached(&oldest)?.query_map([], usage_row)?.collect::<rusqlite::Result<_>>()?;
     let mut sums = HashMap::new();
     for call in &calls {
         add(&mut sums, call);
