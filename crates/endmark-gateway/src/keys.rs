@@ -5,6 +5,7 @@
 
 pub(crate) mod refused;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -206,8 +207,8 @@ fn secret_in(headers: &HeaderMap, uri: &Uri) -> Option<String> {
         value.as_bytes().windows(SECRETS_BEGIN.len()).any(|part| part == SECRETS_BEGIN.as_bytes())
     };
     // Most requests have none: nothing is taken apart for them.
-    if uri.query().is_none() && !CREDENTIALS.iter().flat_map(|name| headers.get_all(*name)).any(is_in) {
+    if uri.query().is_none() && !CREDENTIALS.iter().flat_map(|name| headers.get_all(name)).any(is_in) {
         return None;
     }
-    secrets_in(headers, uri).into_iter().find(|secret| secret.starts_with(SECRETS_BEGIN))
+    secrets_in(headers, uri).find(|secret| secret.starts_with(SECRETS_BEGIN)).map(Cow::into_owned)
 }

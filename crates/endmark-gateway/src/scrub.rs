@@ -4,12 +4,12 @@
 //! a key in its error, a library that logs what it sends.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write};
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use endmark_store::Scrub;
 use memchr::memmem;
 
@@ -21,6 +21,11 @@ const MIN_SECRET_BYTES: usize = 6;
 
 /// From here on one pass over a text is worth an automaton.
 const LONG_TEXT_BYTES: usize = 16 * 1024;
+
+/// What addresses need not have encoded, besides letters and digits (RFC 3986, 2.3).
+const UNRESERVED: &[u8] = b"-._~";
+
+const HEX: [&[u8; 16]; 2] = [b"0123456789ABCDEF", b"0123456789abcdef"];
 
 /// Finds secrets and takes them out.
 #[derive(Clone, Default)]
@@ -44,16 +49,16 @@ impl Scrubber {
     /// assert_eq!(scrubber.scrub("nothing to hide"), "nothing to hide");
     /// ```
     pub fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
-        let mut secrets: Vec<String> = secrets
-            .into_iter()
-            .map(|secret| secret.as_ref().to_owned())
-            .filter(|secret| secret.len() >= MIN_SECRET_BYTES)
-            .collect();
-        // A client's key is often the upstream's.
-        secrets.sort_unstable();
-        secrets.dedup();
-        let shortest = secrets.iter().map(String::len).min().unwrap_or(usize::MAX);
-        Self { secrets, shortest, ..Self::default() }
+        let mut known: Vec<String> = Vec::new();
+        for secret in secrets {
+            let secret = secret.as_ref();
+            // A client's key is often the upstream's.
+            if secret.len() >= MIN_SECRET_BYTES && !known.iter().any(|other| other == secret) {
+                known.push(secret.to_owned());
+            }
+        }
+        let shortest = known.iter().map(String::len).min().unwrap_or(usize::MAX);
+        Self { secrets: known, shortest, ..Self::default() }
     }
 
     /// The text without them.
@@ -111,49 +116,55 @@ impl Scrub for Secrets {
     }
 }
 
-/// A secret in every form in which it may stand.
+/// A secret in every form in which it may stand, each once: most keys are the same in several of them, and each form is
+/// looked for in all that a request leaves behind.
 fn forms(secret: &str) -> Vec<String> {
-    [percent_encoded(secret), in_base64(secret), vec![secret.to_owned()]].concat()
+    let mut forms = Vec::with_capacity(8);
+    for form in percent_encoded(secret).chain(in_base64(secret)) {
+        if form != secret && !forms.contains(&form) {
+            forms.push(form);
+        }
+    }
+    forms.push(secret.to_owned());
+    forms
 }
 
 /// With all but letters and digits encoded, and with all but the unreserved characters; both in either case of hex.
-fn percent_encoded(secret: &str) -> Vec<String> {
-    let encode = |kept: &[u8], is_upper: bool| {
-        let mut encoded = String::new();
+fn percent_encoded(secret: &str) -> impl Iterator<Item = String> {
+    let encode = move |kept: &[u8], hex: &[u8; 16]| {
+        let mut encoded = String::with_capacity(3 * secret.len());
         for byte in secret.bytes() {
             if byte.is_ascii_alphanumeric() || kept.contains(&byte) {
                 encoded.push(char::from(byte));
-                continue;
+            } else {
+                let digit = |value: u8| char::from(hex[usize::from(value & 0xF)]);
+                encoded.extend(['%', digit(byte >> 4), digit(byte)]);
             }
-            // Writing to a string cannot fail.
-            let _ = if is_upper { write!(encoded, "%{byte:02X}") } else { write!(encoded, "%{byte:02x}") };
         }
         encoded
     };
-    let mut forms =
-        vec![encode(b"", true), encode(b"", false), encode(b"-._~", true), encode(b"-._~", false)];
-    forms.retain(|form| form != secret);
-    forms
+    [b"".as_slice(), UNRESERVED].into_iter().flat_map(move |kept| HEX.map(|hex| encode(kept, hex)))
 }
 
 /// What of its base64 is the same wherever it stands in what is encoded: three alignments, two alphabets.
-fn in_base64(secret: &str) -> Vec<String> {
-    let mut forms = Vec::new();
-    for before in 0..3 {
-        let shifted = [&vec![0; before], secret.as_bytes()].concat();
+fn in_base64(secret: &str) -> impl Iterator<Item = String> {
+    let shifted = [&[0, 0], secret.as_bytes()].concat();
+    (0..3).flat_map(move |before| {
+        let shifted = &shifted[2 - before..];
         // The characters that also depend on what stands before or behind it.
         let (first, last) = ((before * 8).div_ceil(6), shifted.len() * 8 / 6);
-        for encoded in [STANDARD_NO_PAD.encode(&shifted), URL_SAFE_NO_PAD.encode(&shifted)] {
-            forms.extend(
-                encoded.get(first..last).filter(|form| form.len() >= MIN_SECRET_BYTES).map(str::to_owned),
-            );
-        }
-    }
-    forms
+        let mut form = STANDARD_NO_PAD.encode(shifted);
+        form.truncate(last);
+        form.drain(..first);
+        let of_addresses = form.contains(['+', '/']).then(|| form.replace('+', "-").replace('/', "_"));
+        [Some(form), of_addresses].into_iter().flatten().filter(|form| form.len() >= MIN_SECRET_BYTES)
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
     use super::*;
 
     const SECRET: &str = "sk-canary/+_9 ä";
@@ -181,10 +192,18 @@ mod tests {
     fn no_form_is_shorter_than_its_secret() {
         for length in MIN_SECRET_BYTES..80 {
             let secret = "+".repeat(length);
-            for form in [percent_encoded(&secret), in_base64(&secret)].concat() {
+            for form in forms(&secret) {
                 assert!(form.len() >= length, "{form}");
             }
         }
+    }
+
+    #[test]
+    fn each_form_is_there_once() {
+        // All of it is letters and digits, and neither alphabet of base64 has signs for it.
+        assert_eq!(forms("canary").len(), 4, "{:?}", forms("canary"));
+        let forms = forms(SECRET);
+        assert!(forms.iter().enumerate().all(|(at, form)| !forms[..at].contains(form)), "{forms:?}");
     }
 
     #[test]

@@ -119,7 +119,7 @@ async fn reply_to(
         }
     };
     // On the heap: what one request needs is too much for the stack of all that call this.
-    let answered: Result<_, Refusal> = Box::pin(rest.instrument(span)).await;
+    let answered: Result<_, Refusal> = Box::pin(rest).instrument(span).await;
     Ok(answered.unwrap_or_else(|refusal| rescue::respond_to(&id, &refusal, format)))
 }
 

@@ -1,5 +1,6 @@
 //! Which session, task and turn a request belongs to, and the id under which it is remembered.
 
+use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
@@ -51,10 +52,11 @@ pub(crate) fn identify(admitted: Admitted) -> Result<Identified, Refusal> {
             .map_err(|_| Refusal::BadRequest(format!("x-endmark-turn is `{turn}`: use a whole number")))?,
         None => admitted.request.replies().saturating_add(1),
     };
-    let conversation = conversation(&admitted.request);
     let recognised = admitted.client.extensions.get::<Recognised>();
     let own = named(headers, "x-endmark-session")?;
-    let session = session(headers, recognised, own.or_else(|| of_client(headers)), &conversation);
+    let named_session = own.or_else(|| of_client(headers)).map(Cow::Borrowed);
+    let conversation = named_session.unwrap_or_else(|| Cow::Owned(conversation(&admitted.request)));
+    let session = session(headers, recognised, &conversation);
     let task_id = named(headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
     Ok(Identified {
         id: new_request_id(),
@@ -133,16 +135,11 @@ fn new_request_id() -> String {
 
 /// The session a request belongs to: the credential together with the client's own session id, else with
 /// the beginning of the conversation. Only the hash is kept.
-fn session(
-    headers: &HeaderMap,
-    recognised: Option<&Recognised>,
-    named: Option<&str>,
-    conversation: &str,
-) -> String {
-    let sent = || CREDENTIALS.iter().find_map(|name| headers.get(*name)).map(HeaderValue::as_bytes);
+fn session(headers: &HeaderMap, recognised: Option<&Recognised>, conversation: &str) -> String {
+    let sent = || CREDENTIALS.iter().find_map(|name| headers.get(name)).map(HeaderValue::as_bytes);
     let credential = recognised.map(|own| own.0.as_bytes()).or_else(sent).unwrap_or_default();
     // The zero keeps a credential's end from passing for a session's beginning.
-    let identity = [credential, &[0], named.unwrap_or(conversation).as_bytes()].concat();
+    let identity = [credential, &[0], conversation.as_bytes()].concat();
     let mut digits = sha256_hex(&identity);
     digits.truncate(SESSION_DIGITS);
     digits
@@ -165,18 +162,11 @@ mod tests {
         let with_key = |key: &'static str| {
             HeaderMap::from_iter([(header::AUTHORIZATION, http::HeaderValue::from_static(key))])
         };
-        let one = session(&with_key("a"), None, None, "Hello");
-        assert_eq!(one, session(&with_key("a"), None, None, "Hello"));
-        assert_ne!(one, session(&with_key("b"), None, None, "Hello"));
-        assert_ne!(one, session(&with_key("a"), None, None, "Good day"));
-        assert_eq!(
-            session(&with_key("a"), None, Some("s"), "x"),
-            session(&with_key("a"), None, Some("s"), "y")
-        );
+        let one = session(&with_key("a"), None, "Hello");
+        assert_eq!(one, session(&with_key("a"), None, "Hello"));
+        assert_ne!(one, session(&with_key("b"), None, "Hello"));
+        assert_ne!(one, session(&with_key("a"), None, "Good day"));
         let own = Recognised("key:a".into());
-        assert_eq!(
-            session(&with_key("a"), Some(&own), None, "x"),
-            session(&with_key("b"), Some(&own), None, "x")
-        );
+        assert_eq!(session(&with_key("a"), Some(&own), "x"), session(&with_key("b"), Some(&own), "x"));
     }
 }

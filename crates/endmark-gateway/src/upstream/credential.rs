@@ -20,7 +20,7 @@ pub(crate) fn credential(headers: &HeaderMap, extensions: &Extensions) -> Option
     if let Some(Recognised(identity)) = extensions.get() {
         return Some(identity.to_string());
     }
-    let credential = CREDENTIALS.iter().find_map(|name| headers.get(*name))?;
+    let credential = CREDENTIALS.iter().find_map(|name| headers.get(name))?;
     let mut digits = sha256_hex(credential.as_bytes());
     digits.truncate(DIGITS);
     Some(digits)

@@ -1,5 +1,6 @@
 //! Which headers pass, in either direction.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use endmark_store::SECRETS_BEGIN;
@@ -12,8 +13,15 @@ use crate::query::secret_values;
 use crate::settings::Upstream;
 
 /// Where a client's credentials for some provider may stand; they go only to the host they were meant for.
-pub(crate) const CREDENTIALS: [&str; 5] =
-    ["authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
+///
+/// As names, not as texts: a map of headers takes a text apart each time it is asked for one.
+pub(crate) static CREDENTIALS: [HeaderName; 5] = [
+    header::AUTHORIZATION,
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("api-key"),
+    HeaderName::from_static("x-goog-api-key"),
+    header::COOKIE,
+];
 
 /// The headers among them that hold a key and nothing else, and what stands before it there.
 pub(crate) const KEYS: [Credential; 4] = [("x-api-key", ""), ("x-goog-api-key", ""), AZURE, BEARER];
@@ -72,7 +80,7 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
     remove(&mut headers, |name| matches!(name, "host" | "expect") || name.starts_with(OWN));
     without_own_keys(&mut headers);
     for (name, value) in &mut headers {
-        if CREDENTIALS.contains(&name.as_str()) {
+        if CREDENTIALS.contains(name) {
             // No formatter prints them, and HTTP/2 never keeps them in its table.
             value.set_sensitive(true);
         }
@@ -81,7 +89,7 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
     if let Some(key) = &upstream.api_key
         && let Ok(mut value) = HeaderValue::from_str(&format!("{before}{}", key.reveal()))
     {
-        for credential in CREDENTIALS {
+        for credential in &CREDENTIALS {
             headers.remove(credential);
         }
         value.set_sensitive(true);
@@ -96,7 +104,7 @@ fn without_own_keys(headers: &mut HeaderMap) {
     let holds = |value: &HeaderValue| value.as_bytes().windows(begin.len()).any(|part| part == begin);
     let holding: Vec<HeaderName> = headers
         .iter()
-        .filter(|(name, value)| !CREDENTIALS.contains(&name.as_str()) && holds(value))
+        .filter(|(name, value)| !CREDENTIALS.contains(name) && holds(value))
         .map(|(name, _)| name.clone())
         .collect();
     for name in holding {
@@ -137,19 +145,22 @@ fn credential(client: &HeaderMap, upstream: &Upstream, format: Option<Credential
 }
 
 /// What of a request's address and headers may be a secret of whoever sent it.
-pub(crate) fn secrets_in(headers: &HeaderMap, uri: &Uri) -> Vec<String> {
-    let mut secrets = Vec::new();
-    for value in CREDENTIALS.iter().flat_map(|name| headers.get_all(*name)) {
-        let value = String::from_utf8_lossy(value.as_bytes());
-        // With its scheme, and each cookie with its name, it would only be found where it stands like that.
-        let parts = value.split([' ', ';']).map(|part| part.split_once('=').map_or(part, |(_, rest)| rest));
-        secrets.extend(parts.map(str::to_owned));
-        secrets.extend(value.split_whitespace().map(str::to_owned));
-    }
-    let query = uri.query().unwrap_or_default();
-    secrets.extend(secret_values(query));
-    secrets.retain(|secret| !secret.eq_ignore_ascii_case("bearer"));
-    secrets
+pub(crate) fn secrets_in<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item = Cow<'a, str>> {
+    let values = CREDENTIALS.iter().flat_map(|name| headers.get_all(name));
+    let in_headers = values.flat_map(|value| match String::from_utf8_lossy(value.as_bytes()) {
+        Cow::Borrowed(value) => secret_parts(value).map(Cow::Borrowed).collect::<Vec<_>>(),
+        Cow::Owned(value) => secret_parts(&value).map(|part| Cow::Owned(part.to_owned())).collect(),
+    });
+    let in_query = secret_values(uri.query().unwrap_or_default()).map(Cow::Owned);
+    in_headers.chain(in_query).filter(|secret| !secret.eq_ignore_ascii_case("bearer"))
+}
+
+/// The parts of a credential. With its scheme, and each cookie with its name, it would only be found where it stands like
+/// that.
+fn secret_parts(value: &str) -> impl Iterator<Item = &str> {
+    let without_names =
+        value.split([' ', ';']).map(|part| part.split_once('=').map_or(part, |(_, rest)| rest));
+    without_names.chain(value.split_whitespace())
 }
 
 /// The headers of an upstream's answer as the client gets them.
@@ -339,7 +350,8 @@ mod tests {
             ("cookie", "a=first-cookie; b=second=cookie"),
             ("x-request-id", "7"),
         ]);
-        let secrets = secrets_in(&client, &Uri::from_static("http://host/v1?key=in-the-query&x"));
+        let uri = Uri::from_static("http://host/v1?key=in-the-query&x");
+        let secrets: Vec<_> = secrets_in(&client, &uri).collect();
         for secret in ["of-the-client", "first-cookie", "second=cookie", "in-the-query"] {
             assert!(secrets.iter().any(|known| known == secret), "{secret}: {secrets:?}");
         }
