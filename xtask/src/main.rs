@@ -1,10 +1,11 @@
 //! `cargo xtask check`: what a machine can check of the project's shape, in seconds. `cargo xtask models`: makes the table
-//! of models anew. `cargo xtask dist`: builds and packs what is published.
+//! of models anew. `cargo xtask fit`: the weights of the stitcher. `cargo xtask dist`: builds and packs what is published.
 //!
 //! Each check is one file in `check/`. A failure names the place and a next step.
 
 mod check;
 mod dist;
+mod fit;
 mod models;
 mod source;
 mod workspace;
@@ -17,7 +18,8 @@ use std::time::Instant;
 use check::{CHECKS, Check};
 use workspace::Workspace;
 
-const USAGE: &str = "usage: cargo xtask check [NAME…] | cargo xtask models | cargo xtask dist …";
+const USAGE: &str =
+    "usage: cargo xtask check [NAME…] | cargo xtask models | cargo xtask fit CASES… | cargo xtask dist …";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -38,6 +40,7 @@ fn run(arguments: &[String]) -> Result<bool, String> {
     match command.as_str() {
         "check" => checked(names),
         "dist" => dist::make(names).map(|()| true),
+        "fit" => fit::make(names).map(|()| true),
         "models" if names.is_empty() => models::make().map(|()| true),
         "models" => Err(USAGE.to_owned()),
         _ => Err(format!("there is no task `{command}`; {USAGE}")),

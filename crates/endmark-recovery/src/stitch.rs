@@ -10,10 +10,13 @@ mod batch;
 mod candidate;
 mod chain;
 mod choices;
+mod decision;
 mod ellipsis;
 mod escape;
 mod evidence;
 mod fence;
+#[cfg(feature = "fit")]
+pub mod fit;
 mod foreword;
 mod identity;
 mod indent;
@@ -32,7 +35,6 @@ mod register;
 mod restart;
 mod rows;
 mod seam;
-mod settled;
 mod shape;
 mod stream;
 mod survivor;
@@ -173,12 +175,12 @@ fn merged(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<Merged
         return Err(no_seam(joint, initial, continuation, "it says nothing new"));
     }
     let merged = Box::new(survivor::merged(joint, &best, weighed.confidence, weighed.alternatives));
-    if !weighed.settled
+    if !weighed.is_settled()
         && let Some(same) = by_every_reading(joint, initial, continuation)
     {
         return Ok(same);
     }
-    if !weighed.settled {
+    if !weighed.is_settled() {
         return Err(MergeError::Ambiguous { best: merged, alternatives: weighed.alternatives });
     }
     match merged.verdict {
@@ -208,7 +210,10 @@ fn by_every_reading(joint: &Joint<'_>, initial: &str, continuation: &str) -> Opt
     }
     let reading = |from| merge_chunks(initial, continuation, &joint.format, from).ok();
     let (at_cut, behind_token) = (reading(AskedFrom::Cut)?, reading(AskedFrom::Token)?);
-    (at_cut.text == behind_token.text).then_some(behind_token)
+    let confidence = at_cut.seam.confidence.min(behind_token.seam.confidence);
+    // Each of them was settled at less, as what was asked for.
+    let is_sure = decision::settles(confidence, decision::COST_OF_WRONG_FOR_GOOD);
+    (is_sure && at_cut.text == behind_token.text).then_some(behind_token)
 }
 
 /// The likeliest of all candidates that the grammar accepts, and how likely it is.

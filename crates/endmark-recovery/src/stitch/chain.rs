@@ -5,13 +5,13 @@
 
 use endmark_text::{Format, Verdict};
 
+use super::decision::{self, Ahead, Sign};
 use super::evidence::grammar::NOT_AT_ITS_END;
 use super::evidence::weight;
 use super::identity::identity_of_text;
 use super::joint::Joint;
 use super::plain;
 use super::seam::{AskedFrom, Seam, SeamStyle};
-use super::settled;
 use super::survivor::{self, Survivor};
 use super::units::Reading;
 
@@ -23,9 +23,6 @@ const SPACE_DROPPED: f64 = 1.0;
 
 /// So many paths are followed.
 const MOST: usize = 8;
-
-/// So few bytes said again may be the text's own.
-const LITTLE: usize = 24;
 
 /// One way to join all parts so far.
 #[derive(Clone)]
@@ -39,10 +36,19 @@ struct Path {
     as_asked: bool,
     /// Whether a seam is a guess, however likely it is, or, in a text, its continuation likelier something else.
     guessed: bool,
-    /// The share of the evidence that settles its most doubtful seam.
-    needed: f64,
+    /// What speaks for and against its seams.
+    signs: Vec<Sign>,
     /// Whether a continuation was taken for something else, and left out.
     left_out: bool,
+}
+
+impl Path {
+    /// The signs of all its seams and of one more.
+    fn signs_with(&self, joint: &Joint<'_>, survivor: &Survivor) -> Vec<Sign> {
+        let mut signs = decision::signs_of(joint, &survivor.candidate, survivor.left_out_remark);
+        signs.extend(&self.signs);
+        signs
+    }
 }
 
 /// What all the parts come to.
@@ -68,7 +74,7 @@ pub(super) fn follow(
         cost: 0.0,
         as_asked: true,
         guessed: false,
-        needed: 0.0,
+        signs: Vec::new(),
         left_out: false,
     };
     let mut paths = vec![first];
@@ -96,7 +102,7 @@ pub(super) fn follow(
                 continue;
             }
             let cheapest = weighed.costs.iter().copied().fold(f64::INFINITY, f64::min);
-            let is_settled = |index: usize| weighed.settled && weighed.best == index;
+            let is_settled = |index: usize| weighed.is_settled() && weighed.best == index;
             for (index, (survivor, cost)) in survivors.iter().zip(&weighed.costs).enumerate() {
                 if *cost > cheapest + GIVEN_UP {
                     continue;
@@ -112,7 +118,7 @@ pub(super) fn follow(
                     seams,
                     cost: path.cost + cost - if is_last || is_at_an_end { 0.0 } else { NOT_AT_ITS_END },
                     as_asked: path.as_asked && asked,
-                    needed: path.needed.max(needed(&joint, survivor)),
+                    signs: path.signs_with(&joint, survivor),
                     left_out: path.left_out,
                     guessed: path.guessed
                         || is_guessed(&joint, survivor, is_settled(index))
@@ -128,29 +134,18 @@ pub(super) fn follow(
     decide(paths, format, from)
 }
 
-/// Whether a join of text adds whitespace that nothing tells, or takes it away where that is not settled by itself,
+/// Whether a join loses a letter or two of a string for repeated, which what comes next says nothing about, or, without a
+/// grammar, adds whitespace that nothing tells, or takes it away where that is not settled by itself,
 /// takes for repeated what the text goes round with, or leaves out all that came.
 fn is_guessed(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool) -> bool {
     let candidate = &survivor.candidate;
     let by_space = candidate.style == SeamStyle::Whitespace && !is_settled;
-    !joint.has_grammar()
-        && (by_space
-            || plain::is_guessed(joint, candidate)
-            || joint.goes_round(candidate.repeated)
-            || plain::says_nothing_new(joint, survivor))
-}
-
-/// The share that settles a chain with this seam. A letter or two that a string loses for repeated, or whitespace that
-/// it gets, may be meant: what comes next says nothing about it.
-fn needed(joint: &Joint<'_>, survivor: &Survivor) -> f64 {
-    let own = &survivor.candidate;
-    let begins_anew = joint.initial[own.keep - own.repeated..].starts_with('"');
-    match own.repeated {
-        _ if !joint.has_grammar() => settled::SURE.max(plain::needed_in_doubt(joint, own)),
-        0 if joint.in_text && !own.glue.is_empty() => settled::SLIGHT,
-        1..LITTLE if !begins_anew => settled::HAIR,
-        _ => settled::LIKELY,
-    }
+    joint.in_text && joint.has_grammar() && (1..decision::HAIR).contains(&candidate.repeated)
+        || !joint.has_grammar()
+            && (by_space
+                || plain::is_guessed(joint, candidate)
+                || joint.goes_round(candidate.repeated)
+                || plain::says_nothing_new(joint, survivor))
 }
 
 /// The paths that are worth following, the likeliest first; of those with the same value the cheapest. Where one of
@@ -181,7 +176,6 @@ fn likeliest(mut paths: Vec<Path>, format: &Format) -> Vec<Path> {
 
 fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained> {
     let weight_of = |paths: &[Path]| paths.iter().map(|path| weight(path.cost)).sum::<f64>();
-    let total = weight_of(&paths);
     let (left_out, mut paths): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.left_out);
     let nothing = weight_of(&left_out);
     let has_grammar = matches!(format, Format::Json | Format::Jsonl);
@@ -192,7 +186,11 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained>
         return None;
     }
     let mut best = paths.swap_remove(0);
-    let share = weight(best.cost) / total;
+    let (own, others) = (weight(best.cost), weight_of(&paths));
+    let rival = paths.iter().map(|path| weight(path.cost)).fold(0.0, f64::max);
+    let ahead = Ahead::of(own, others, rival, nothing);
+    // The weights are those of single seams: several are no surer than their share of the evidence.
+    let probability = decision::probability(&best.signs, ahead).min(own / (own + others + nothing));
     // Without a grammar every text is whole; there words around it are no matter of ties, but what was left out of it is.
     let is_wrapper = |style| {
         matches!(
@@ -205,14 +203,14 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained>
         )
     };
     let is_shortened = !best.seams.iter().all(|seam| is_wrapper(seam.style));
-    let is_asked = best.as_asked && from == AskedFrom::Cut;
-    let needed = if is_asked { settled::AS_ASKED } else { best.needed };
     for seam in &mut best.seams {
-        (seam.confidence, seam.alternatives) = (share, alternatives);
+        (seam.confidence, seam.alternatives) = (probability, alternatives);
     }
+    let is_asked = best.as_asked && from == AskedFrom::Cut;
+    let cost = if is_asked { decision::COST_OF_WRONG_AS_ASKED } else { decision::COST_OF_WRONG };
     Some(Chained {
-        settled: share >= needed
-            && nothing <= settled::IN_DOUBT * total
+        settled: decision::settles(probability, cost)
+            && !ahead.may_be_nothing()
             && !(asked_is_whole && (has_grammar || is_shortened))
             && !best.guessed,
         text: best.text,

@@ -8,12 +8,12 @@ mod doubts;
 pub(super) mod grammar;
 mod looks;
 
+use super::decision::{self, Ahead, Sign};
 use super::identity::identities;
 use super::joint::Joint;
 use super::preamble;
 use super::restart;
-use super::seam::{AskedFrom, SeamStyle};
-use super::settled;
+use super::seam::AskedFrom;
 use super::survivor::Survivor;
 use super::units::{Reading, Units};
 
@@ -30,18 +30,32 @@ const ROUND: f64 = 10.0;
 pub(super) struct Weighed {
     /// The index of its likeliest survivor.
     pub(super) best: usize,
-    /// Its share of the evidence, 0 to 1.
+    /// How probable it is that it is right, 0 to 1.
     pub(super) confidence: f64,
     /// Other values.
     pub(super) alternatives: usize,
-    /// Whether that settles it.
-    pub(super) settled: bool,
     /// Whether it is likelier that the continuation is something else altogether.
     pub(super) something_else: bool,
+    /// Whether no likelihood may settle it.
+    pub(super) is_tie: bool,
+    /// Whether it is not settled where the text ends behind the seam.
+    pub(super) is_open_at_end: bool,
+    /// What it costs if it is wrong, in refusals.
+    pub(super) cost: f64,
+    /// What it is judged by.
+    #[cfg(feature = "fit")]
+    pub(super) row: [f64; decision::COUNT],
     /// What each survivor costs, in bits.
     pub(super) costs: Vec<f64>,
     /// What it costs to take the continuation for something else, in bits.
     pub(super) nothing: f64,
+}
+
+impl Weighed {
+    /// Whether that settles it.
+    pub(super) fn is_settled(&self) -> bool {
+        decision::settles(self.confidence, self.cost) && !self.is_tie && !self.is_open_at_end
+    }
 }
 
 /// Weighs all survivors; none where there is none.
@@ -60,39 +74,42 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
     }
     let nothing_bits = grammar::something_else(joint, &compared, survivors, &survivors[best]);
     let nothing = weight(nothing_bits);
-    let total: f64 = values.iter().map(|(_, cost)| weight(*cost)).sum::<f64>() + nothing;
-    let share = weight(least) / total;
-    // The rivals of what was asked for are told one by one: a text that goes round has many of them.
-    let rival = values.iter().filter(|(identity, _)| *identity != identities[best]);
-    let rival = rival.map(|(_, cost)| weight(*cost)).fold(nothing, f64::max);
-    let share_against_one = weight(least) / (weight(least) + rival);
+    let others = values.iter().filter(|(identity, _)| *identity != identities[best]);
+    let others = others.map(|(_, cost)| weight(*cost));
+    let ahead = Ahead::of(weight(least), others.clone().sum(), others.fold(0.0, f64::max), nothing);
     let best = likeliest_story(survivors, &identities, best);
-    let as_asked = survivors[best].candidate.is_asked(joint) && joint.from == AskedFrom::Cut;
-    let shortened = doubts::shortens_what_is_whole(joint, survivors, &survivors[best])
-        || doubts::says_one_more_round(joint, &survivors[best])
-        || joint.in_text
-            && doubts::may_be_anew(joint, survivors, &survivors[best])
-            && doubts::has_backslash(joint)
-        || doubts::contradicts_what_was_begun(joint, &survivors[best])
-        || doubts::forgets_escapes(joint, &survivors[best]);
-    let neighbours = doubts::may_be_neighbours(joint, survivors);
-    let needed = if as_asked && !neighbours { settled::AS_ASKED } else { settled::LIKELY };
-    let needed = grammar::needed(joint, survivors, &identities, best, needed);
-    let is_announced = survivors[best].candidate.style == SeamStyle::Preamble;
-    let needed = if values.len() == 1 && survivors[best].standing.is_whole() && !is_announced {
-        needed.min(1.0 - settled::IN_DOUBT)
+    let story = &survivors[best];
+    let mut signs = decision::signs_of(joint, &story.candidate, story.left_out_remark);
+    signs.extend(grammar::signs_beside(joint, survivors, &identities, best));
+    let probability = decision::probability(&signs, ahead);
+    let is_tie = joint.lost_character
+        || ahead.may_be_nothing()
+        || doubts::shortens_what_is_whole(joint, survivors, story)
+        || doubts::says_one_more_round(joint, story)
+        || joint.in_text && signs.contains(&Sign::MayBeAnew) && doubts::has_backslash(joint)
+        || doubts::contradicts_what_was_begun(joint, story)
+        || doubts::forgets_escapes(joint, story);
+    let has = |sign| signs.contains(&sign);
+    let may_be_meant = has(Sign::GoesRound)
+        || has(Sign::OtherIsWholeBesideLittle)
+        || has(Sign::OtherIsWhole) && has(Sign::Ellipsis) && joint.in_text
+        || doubts::joins_digits(joint, story);
+    let cost = if may_be_meant {
+        decision::COST_OF_WRONG_FOR_GOOD
+    } else if has(Sign::CleanAtCut) && !has(Sign::Neighbours) {
+        decision::COST_OF_WRONG_AS_ASKED
     } else {
-        needed
+        decision::COST_OF_WRONG
     };
-    let reached = if as_asked { share_against_one } else { share };
     Some(Weighed {
         best,
-        confidence: if joint.lost_character { share.min(0.5) } else { share },
+        confidence: if joint.lost_character { probability.min(0.5) } else { probability },
         alternatives: values.len() - 1,
-        settled: reached >= needed
-            && nothing <= settled::IN_DOUBT * total
-            && !joint.lost_character
-            && !shortened,
+        is_tie,
+        is_open_at_end: false,
+        cost,
+        #[cfg(feature = "fit")]
+        row: decision::row(&signs, ahead),
         something_else: nothing > weight(least),
         costs,
         nothing: nothing_bits,

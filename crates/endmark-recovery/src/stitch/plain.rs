@@ -79,11 +79,6 @@ pub(super) fn is_guessed(joint: &Joint<'_>, candidate: &Candidate) -> bool {
     weigh::is_guessed(joint, candidate)
 }
 
-/// The share that settles a join that white space, dots or a few repeated words alone tell; none where something else does.
-pub(super) fn needed_in_doubt(joint: &Joint<'_>, candidate: &Candidate) -> f64 {
-    weigh::needed_in_doubt(joint, candidate)
-}
-
 /// Where the text ends in a continuation that goes on at the cut, behind an opening of its own.
 pub(super) fn end_at_cut(joint: &Joint<'_>, opening: &Opening) -> usize {
     let tails = ending::Tails::of(joint, &Around::of(joint));

@@ -11,7 +11,7 @@ use endmark_text::{Format, Verdict};
 
 use super::joint::{Asked, Joint, Readings};
 use super::seam::{AskedFrom, SeamStyle};
-use super::{best, openings, overlap, plain, quotation, settled, tail, units};
+use super::{best, decision, openings, overlap, plain, quotation, tail, units};
 
 /// The first look is taken when so many bytes have come; each further one at twice the length before it.
 const FIRST_LOOK: usize = 96;
@@ -157,9 +157,11 @@ impl StitchStream {
         }
         let (best, weighed) = best(&joint)?;
         let candidate = best.candidate;
-        // What only white space tells is told by all that follows.
-        let least = if candidate.style == SeamStyle::Whitespace { settled::HAIR } else { settled::SURE };
-        let is_settled = weighed.settled && weighed.confidence >= least && !weighed.something_else;
+        let is_settled = weighed.is_settled()
+            && decision::settles(weighed.confidence, decision::COST_OF_WRONG_FOR_GOOD)
+            && !weighed.something_else
+            // What only white space tells is told by all that follows.
+            && candidate.style != SeamStyle::Whitespace;
         let is_seen = candidate.start + SEEN_BEHIND <= seen;
         let is_clear = !may_be_a_repetition(&joint)
             && (candidate.repeated > 0 || !begins_like_the_whole(&joint, candidate.start))

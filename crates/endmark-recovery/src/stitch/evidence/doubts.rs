@@ -13,14 +13,16 @@ use super::grammar::{HAIR, in_numbers};
 const LONG_REPETITION: usize = 24;
 
 /// Whether the likeliest survivor shortens what was asked for at the cut and is whole as it stands for a short
-/// repetition: two equal neighbours are ordinary.
+/// repetition, or writes a backslash anew: two equal neighbours are ordinary.
 pub(super) fn shortens_what_is_whole(joint: &Joint<'_>, survivors: &[Survivor], best: &Survivor) -> bool {
     let asked_is_whole = joint.from == AskedFrom::Cut
         && survivors
             .iter()
             .any(|survivor| survivor.candidate.is_asked(joint) && survivor.standing.is_whole());
     let own = &best.candidate;
-    let says_again = own.repeated > 0 || own.style == SeamStyle::Whitespace;
+    let escapes_anew =
+        joint.in_text && own.keep < joint.initial.len() && &joint.initial[joint.settled..] == "\\";
+    let says_again = own.repeated > 0 || own.style == SeamStyle::Whitespace || escapes_anew;
     asked_is_whole && !own.is_asked(joint) && says_again && own.repeated < LONG_REPETITION
 }
 
@@ -59,6 +61,16 @@ pub(super) fn may_be_anew(joint: &Joint<'_>, survivors: &[Survivor], best: &Surv
         AskedFrom::Cut => false,
     };
     is_untold && own.repeated < HAIR && is_whole_from(joint.settled) && is_whole_from(joint.initial.len())
+}
+
+/// Whether digits stand at the cut and behind it, and the likeliest survivor is not just what was asked for: they may be of one
+/// number or of two.
+pub(super) fn joins_digits(joint: &Joint<'_>, best: &Survivor) -> bool {
+    let own = &best.candidate;
+    !joint.in_text
+        && (joint.from == AskedFrom::Unknown || !own.is_asked(joint))
+        && joint.initial[joint.settled..].starts_with(in_numbers)
+        && joint.continuation[own.opening..].starts_with(in_numbers)
 }
 
 /// Whether a survivor leaves out a token that was begun and cannot have ended, and does not write it anew: what was received

@@ -3,9 +3,10 @@
 use endmark_text::Format;
 use memchr::memmem;
 
-use super::doubts::may_be_anew;
+use super::doubts::{may_be_anew, may_be_neighbours};
 use super::looks::{self, NEAR, longest_repetition, shared_end};
 use crate::stitch::candidate::Candidate;
+use crate::stitch::decision::Sign;
 use crate::stitch::indent::Indents;
 use crate::stitch::joint::Joint;
 use crate::stitch::lines::begins_block;
@@ -14,7 +15,6 @@ use crate::stitch::predict::{self, Predictor, surprise_of_going_round};
 use crate::stitch::register::{self, Around};
 use crate::stitch::restart;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
-use crate::stitch::settled;
 use crate::stitch::shape::{self, Shape};
 use crate::stitch::survivor::Survivor;
 use crate::stitch::texture::Texture;
@@ -322,53 +322,46 @@ pub(super) fn says_told_round(joint: &Joint<'_>, survivor: &Survivor, survivors:
         && survivors.iter().any(fits)
 }
 
-/// The share that settles a survivor other than a clean one: more where little speaks for it and the text would be
-/// whole as it stands.
-pub(super) fn needed(
+/// The signs that a survivor has beside its rivals.
+pub(super) fn signs_beside(
     joint: &Joint<'_>,
     survivors: &[Survivor],
     identities: &[u128],
     best: usize,
-    usual: f64,
-) -> f64 {
-    let is_clean = |survivor: &Survivor| {
-        let own = &survivor.candidate;
-        own.keep == joint.initial.len() && own.start == own.opening && own.glue.is_empty()
-    };
-    let may_be_clean = survivors.iter().zip(identities).any(|(other, identity)| {
-        other.standing.is_whole() && is_clean(other) && *identity != identities[best]
-    });
+) -> impl Iterator<Item = Sign> + use<> {
     let own = &survivors[best].candidate;
+    let other_is_whole = survivors.iter().zip(identities).any(|(other, identity)| {
+        let rival = &other.candidate;
+        let is_clean =
+            rival.keep == joint.initial.len() && rival.start == rival.opening && rival.glue.is_empty();
+        is_clean && other.standing.is_whole() && *identity != identities[best]
+    });
     let writes_anew = own.keep < joint.initial.len() && joint.in_text;
     let changes = own.start > own.opening || !own.glue.is_empty() || own.style == SeamStyle::Whitespace;
-    let slightly = says_little(joint, own) && (changes || writes_anew);
-    let may_be_asked =
-        joint.from == AskedFrom::Cut && joint.in_text && own.repeated == 0 && !own.is_asked(joint);
-    let may_be_asked = may_be_asked
-        && survivors.iter().any(|other| other.candidate.is_asked(joint) && other.standing.is_whole());
+    let is_little = other_is_whole && says_little(joint, own) && (changes || writes_anew);
+    let is_twice = own.repeated > 0 || own.style == SeamStyle::Ellipsis;
     // How often the rows were said again nothing tells.
-    let is_other = |other: &Survivor| {
-        let rival = &other.candidate;
-        other.standing.is_whole()
-            && rival.opening == own.opening
-            && rival.repeated != own.repeated
-            && rival.repeated > 0
+    let goes_round = || {
+        joint.from == AskedFrom::Unknown
+            && !joint.in_text
+            && survivors.iter().any(|other| {
+                let rival = &other.candidate;
+                other.standing.is_whole()
+                    && rival.opening == own.opening
+                    && rival.repeated != own.repeated
+                    && joint.goes_round(rival.repeated.max(own.repeated))
+            })
     };
-    let may_go_round = joint.from == AskedFrom::Unknown && !joint.in_text && joint.goes_round(own.repeated);
-    match (may_be_clean, slightly) {
-        _ if may_be_anew(joint, survivors, &survivors[best]) => settled::HAIR.max(usual),
-        _ if may_go_round && survivors.iter().any(is_other) => settled::HAIR.max(usual),
-        (true, false) if may_be_asked => settled::SLIGHT.max(usual),
-        // A letter, or a word, said twice may be the text's own, and so may dots.
-        (true, true) if own.repeated > 0 || own.style == SeamStyle::Ellipsis => settled::HAIR.max(usual),
-        (true, true) => settled::SLIGHT.max(usual),
-        (true, _) if own.style == SeamStyle::Ellipsis && joint.in_text => settled::HAIR.max(usual),
-        _ if own.style == SeamStyle::Ellipsis => settled::SURE.max(usual),
-        _ if own.fenced && own.repeated == 0 => settled::BY_FENCE.min(usual),
-        _ if own.style == SeamStyle::Preamble => settled::SURE.max(usual),
-        _ if joint.from == AskedFrom::Unknown && own.is_clean => settled::CLEAR.max(usual),
-        _ => usual,
-    }
+    let signs = [
+        (Sign::GoesRound, goes_round()),
+        (Sign::OtherIsWhole, other_is_whole),
+        (Sign::OtherIsWholeBesideLittle, is_little),
+        (Sign::OtherIsWholeBesideTwice, is_little && is_twice),
+        (Sign::MayBeAnew, may_be_anew(joint, survivors, &survivors[best])),
+        (Sign::Neighbours, may_be_neighbours(joint, survivors)),
+        (Sign::Alone, identities.iter().all(|identity| *identity == identities[best])),
+    ];
+    signs.into_iter().filter(|(_, holds)| *holds).map(|(sign, _)| sign)
 }
 
 /// Whether what a survivor takes for repeated is a few bytes, or hardly a letter.

@@ -6,18 +6,19 @@ use super::cost::{REACH, Scale, may_glue};
 use super::likeness::Likeness;
 use super::otherwise::something_else;
 use crate::stitch::candidate::Candidate;
+use crate::stitch::decision::{self, Ahead, Sign};
 use crate::stitch::evidence::{Weighed, weight};
 use crate::stitch::joint::{Asked, Joint};
 use crate::stitch::register::Around;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
-use crate::stitch::{ellipsis, fence, quotation, settled};
+use crate::stitch::{fence, quotation};
 
 /// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
 const TELLING: usize = 20;
-/// So few bytes are a letter or two.
-const HAIR: usize = 4;
-/// What reads less like an announcement than this is none, whatever is said again behind it, in bits.
-const NO_ANNOUNCEMENT: f64 = -3.0;
+/// The share with which a clean continuation that was asked for wins over a likelier one.
+const TIED: f64 = 0.13;
+/// The share of the likeliest end of a text among all that its seam can have: a remark left in costs less than a wrong seam.
+const SURE_OF_END: f64 = 0.95;
 /// A text that goes on so unlike itself does not go on there, in bits.
 const UNLIKE: f64 = 6.0;
 /// What speaks against a repetition of what the text goes round with, in bits.
@@ -57,30 +58,7 @@ pub(super) fn weigh(
         (costs, goes_on, stories.iter().map(|story| scale.nesting(story)).collect::<Vec<f64>>())
     };
     let rounds: Vec<bool> = stories.iter().map(|story| joint.goes_round(story.repeated)).collect();
-    // Who was told where to go on is not taken to have said once more what the text says over and over.
-    let told = |story: &Candidate| match joint.from {
-        AskedFrom::Cut => true,
-        AskedFrom::Token => story.repeated < joint.initial.len(),
-        AskedFrom::Unknown => false,
-    };
-    // Least of all at the cut, where the text goes on as it did: then white space was not added either.
-    let is_clean = joint.from == AskedFrom::Cut
-        && stories.iter().zip(&rounds).any(|(story, round)| *round && says_something(joint, story))
-        && stories.iter().zip(&goes_on).any(|(story, goes_on)| story.is_clean && *goes_on);
-    let excluded = |story: &Candidate| {
-        // What begins with the whole text is no round of it.
-        is_clean
-            && story.start > 0
-            && story.repeated < joint.initial.len()
-            && joint.continuation[..story.opening].trim().is_empty()
-    };
-    let costs: Vec<f64> = (stories.iter().zip(&rounds).zip(costs))
-        .map(
-            |((story, round), cost)| {
-                if *round && told(story) || excluded(story) { cost + ROUND } else { cost }
-            },
-        )
-        .collect();
+    let costs = with_rounds(joint, stories, &rounds, &goes_on, costs);
     let best = (0..stories.len()).min_by(|left, right| costs[*left].total_cmp(&costs[*right]))?;
     let mut values: Vec<(usize, f64)> = Vec::new();
     for (index, cost) in costs.iter().enumerate() {
@@ -93,101 +71,112 @@ pub(super) fn weigh(
     let nothing_bits = something_else(joint, around, &stories[best], costs[best]);
     let nothing = weight(nothing_bits);
     let total = values.iter().map(|(_, weight)| weight).sum::<f64>() + nothing;
-    let share = |index: usize| {
+    let weight_of = |index: usize| {
         let same = values.iter().find(|(other, _)| same(joint, &stories[*other], &stories[index]));
-        same.map_or(0.0, |(_, weight)| weight / total)
+        same.map_or(0.0, |(_, weight)| *weight)
     };
     let asked = stories.iter().position(|story| story.is_clean).filter(|_| joint.from == AskedFrom::Cut);
     // A clean continuation wins ties where it was asked for.
     let best = asked
-        .filter(|clean| share(*clean) >= least_share(&stories[best]) && nothing < total / 2.0)
+        .filter(|clean| weight_of(*clean) >= least_share(&stories[best]) * total && nothing < total / 2.0)
         .unwrap_or(best);
-    let needed = needed(joint, &stories[best]);
-    let confidence = share(best);
+    let own = weight_of(best);
+    let is_same_seam = |(other, _): &&(usize, f64)| same_seam(joint, &stories[*other], &stories[best]);
+    let seam: f64 = values.iter().filter(is_same_seam).map(|(_, weight)| weight).sum();
+    let ahead = ahead(joint, stories, &values, (best, seam), nothing);
+    let story = &stories[best];
+    let mut signs = decision::signs_of(joint, story, story.end < joint.continuation.trim_end().len());
+    if may_go_round(joint, stories, &rounds, best, goes_on[best]) {
+        signs.push(Sign::GoesRound);
+    }
+    let probability = decision::probability(&signs, ahead);
     // What leaves the tags badly nested as it stands was not meant so.
     let is_broken = asked.is_some_and(|clean| nesting[clean] > nesting[best]);
-    let ties = ties(joint, stories, &values, best, (confidence, total));
-    let reached = confidence / (1.0 - ties).max(confidence);
+    let is_tie = joint.lost_character
+        || ahead.may_be_nothing()
+        || rounds[best]
+        || !is_broken && shortens_slightly(joint, story)
+        || is_guessed(joint, story);
+    let cost = match story.is_clean && joint.from == AskedFrom::Cut {
+        true => decision::COST_OF_WRONG_AS_ASKED,
+        false if may_be_its_block(joint, story) || is_spaced(joint, story) => {
+            decision::COST_OF_WRONG_FOR_GOOD
+        }
+        false => decision::COST_OF_WRONG,
+    };
     Some(Weighed {
         best,
-        confidence: if joint.lost_character { confidence.min(0.5) } else { confidence },
+        confidence: if joint.lost_character { probability.min(0.5) } else { probability },
         alternatives: values.len() - 1,
-        settled: reached >= needed
-            && !joint.lost_character
-            && !rounds[best]
-            && !may_go_round(joint, stories, &rounds, best, goes_on[best])
-            && (is_broken || !shortens_slightly(joint, &stories[best]))
-            && !(stories[best].style == SeamStyle::Preamble && stories[best].announced < NO_ANNOUNCEMENT)
-            && !is_guessed(joint, &stories[best]),
-        something_else: nothing > confidence * total && confidence < needed,
+        something_else: nothing > own,
+        is_tie,
+        is_open_at_end: own < SURE_OF_END * seam,
+        cost,
+        #[cfg(feature = "fit")]
+        row: decision::row(&signs, ahead),
         costs,
         nothing: nothing_bits,
     })
 }
 
-/// The share of the stories that differ from a clean seam that was asked for by so little that it wins over them: by
-/// white space, or by a less likely repetition.
-fn ties(
+/// The costs of all stories, with what speaks against those that repeat what the text goes round with.
+fn with_rounds(
+    joint: &Joint<'_>,
+    stories: &[Candidate],
+    rounds: &[bool],
+    goes_on: &[bool],
+    costs: Vec<f64>,
+) -> Vec<f64> {
+    // Who was told where to go on is not taken to have said once more what the text says over and over.
+    let told = |story: &Candidate| match joint.from {
+        AskedFrom::Cut => true,
+        AskedFrom::Token => story.repeated < joint.initial.len(),
+        AskedFrom::Unknown => false,
+    };
+    // Least of all at the cut, where the text goes on as it did: then white space was not added either.
+    let is_clean = joint.from == AskedFrom::Cut
+        && stories.iter().zip(rounds).any(|(story, round)| *round && says_something(joint, story))
+        && stories.iter().zip(goes_on).any(|(story, goes_on)| story.is_clean && *goes_on);
+    let excluded = |story: &Candidate| {
+        // What begins with the whole text is no round of it.
+        is_clean
+            && story.start > 0
+            && story.repeated < joint.initial.len()
+            && joint.continuation[..story.opening].trim().is_empty()
+    };
+    (stories.iter().zip(rounds).zip(costs))
+        .map(
+            |((story, round), cost)| {
+                if *round && told(story) || excluded(story) { cost + ROUND } else { cost }
+            },
+        )
+        .collect()
+}
+
+/// How far a story is ahead of its rivals.
+fn ahead(
     joint: &Joint<'_>,
     stories: &[Candidate],
     values: &[(usize, f64)],
-    best: usize,
-    (confidence, total): (f64, f64),
-) -> f64 {
-    if !stories[best].is_clean || joint.from != AskedFrom::Cut {
-        return 0.0;
-    }
-    // How far a line is indented its neighbours tell.
+    (best, own): (usize, f64),
+    nothing: f64,
+) -> Ahead {
+    // Where a clean continuation was asked for, it wins over white space, and, if it is likelier, over repetitions and quotations.
+    let is_asked = stories[best].is_clean && joint.from == AskedFrom::Cut;
     let last_line = joint.initial.rsplit('\n').next().unwrap_or_default();
     let in_indentation = !last_line.is_empty() && last_line.trim().is_empty();
-    let is_tie = |story: &Candidate| {
-        let is_same_end = story.end == stories[best].end;
-        let is_repeated = matches!(story.style, SeamStyle::Overlap | SeamStyle::Restart);
-        is_same_end && differs_by_whitespace(joint, story) && !in_indentation
-            || is_repeated && confidence >= 0.5
+    let is_rival = |(other, weight): &&(usize, f64)| {
+        let yields = is_asked
+            && match stories[*other].style {
+                // How far a line is indented its neighbours tell.
+                SeamStyle::Whitespace => !in_indentation,
+                SeamStyle::Overlap | SeamStyle::Quotation | SeamStyle::Restart => *weight <= own,
+                _ => false,
+            };
+        !yields && !same_seam(joint, &stories[*other], &stories[best])
     };
-    let ties = values.iter().filter(|(index, _)| is_tie(&stories[*index]));
-    ties.map(|(_, weight)| weight / total).sum()
-}
-
-/// The share that settles a story.
-fn needed(joint: &Joint<'_>, best: &Candidate) -> f64 {
-    let is_slight = (1..TELLING).contains(&best.repeated);
-    // Below a blank line a block may be the text's own.
-    let may_be_own = joint.format == Format::Markdown && joint.initial.ends_with("\n\n");
-    // Who was not asked at the cut says with dots that something is left out.
-    let begins_with_dots = joint.from != AskedFrom::Cut && ellipsis::after(joint.continuation).is_some();
-    match (best.is_clean, joint.from, best.style) {
-        (true, ..) if begins_with_dots => settled::SLIGHT,
-        (true, AskedFrom::Cut, _) if is_wrapped_code(joint) => settled::SURE,
-        (true, AskedFrom::Cut | AskedFrom::Token, _) => settled::LIKELY,
-        (_, _, SeamStyle::Fence) if !is_slight => settled::BY_FENCE,
-        (_, _, SeamStyle::Preamble) if is_spaced(joint, best) => settled::SLIGHT,
-        (_, _, SeamStyle::Preamble) if best.fenced && may_be_own => settled::SURE,
-        (_, _, SeamStyle::Preamble) if best.fenced && !is_slight => settled::LIKELY,
-        (_, _, SeamStyle::Fence) if joint.format != Format::Tags => settled::HAIR,
-        _ if repeats_white_space(joint, best) => settled::SLIGHT,
-        (_, _, SeamStyle::Overlap) if is_slight => settled::SLIGHT,
-        (_, _, SeamStyle::Restart) if best.end < joint.continuation.trim_end().len() => settled::LIKELY,
-        (_, _, SeamStyle::Restart) => settled::CLEAR,
-        (_, _, SeamStyle::Remark) => settled::LIKELY,
-        (_, _, SeamStyle::Whitespace) => settled::SLIGHT,
-        (_, _, SeamStyle::Ellipsis) if is_spaced_behind_dots(joint, best) => settled::SLIGHT,
-        _ => settled::SURE,
-    }
-}
-
-/// The share that settles a story that white space, dots or a few repeated words alone tell; none where something else does.
-pub(super) fn needed_in_doubt(joint: &Joint<'_>, story: &Candidate) -> f64 {
-    let is_slight = (1..TELLING).contains(&story.repeated);
-    let begins_with_dots = joint.from != AskedFrom::Cut && ellipsis::after(joint.continuation).is_some();
-    let by_white_space = is_spaced_behind_dots(joint, story) || story.is_clean && begins_with_dots;
-    match story.style {
-        _ if by_white_space => settled::SLIGHT,
-        SeamStyle::Overlap if story.repeated < HAIR && is_slight => settled::HAIR,
-        SeamStyle::Overlap if is_slight => settled::SLIGHT,
-        _ => 0.0,
-    }
+    let others = values.iter().filter(is_rival).map(|(_, weight)| *weight);
+    Ahead::of(own, others.clone().sum(), others.fold(0.0, f64::max), nothing)
 }
 
 /// Whether another story takes more or less of what the text goes round with: unless a clean continuation was asked for,
@@ -214,47 +203,16 @@ fn may_go_round(
     own.repeated < joint.initial.len() && !asked && has_rivals()
 }
 
-/// Whether more than one blank line stands around the place where the text begins behind an announcement: which of them is
-/// the text's own only white space tells.
-fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
-    let ahead = joint.continuation[..story.opening].trim_end().len();
-    let rest = &joint.continuation[ahead..];
-    let blank = &rest[..rest.len() - rest.trim_start().len()];
-    story.repeated == 0 && blank.matches('\n').count() > 2
-}
-
-/// Whether a story takes white space alone for repeated.
-fn repeats_white_space(joint: &Joint<'_>, story: &Candidate) -> bool {
-    story.repeated > 0 && joint.initial[joint.initial.len() - story.repeated..].trim().is_empty()
-}
-
 /// Whether a story takes nothing but line ends for repeated: a blank line may be the text's own.
 fn repeats_line_end(joint: &Joint<'_>, story: &Candidate) -> bool {
     let repeated = &joint.initial[joint.initial.len() - story.repeated..];
     !repeated.is_empty() && repeated.trim_matches(['\r', '\n']).is_empty()
 }
 
-/// Whether white space stands behind dots of omission that a story leaves out: how much of it is the text's own only white
-/// space tells.
-fn is_spaced_behind_dots(joint: &Joint<'_>, story: &Candidate) -> bool {
-    let ahead = joint.continuation[..story.opening].trim_end();
-    story.repeated == 0
-        && ahead.ends_with(['.', '\u{2026}', ')', ']'])
-        && joint.continuation[ahead.len()..].starts_with(char::is_whitespace)
-}
-
 /// Whether a text is two and more lines of fences, and nothing else.
 fn has_fences_alone(text: &str) -> bool {
     let lines = fence::lines(text);
     lines > 1 && lines == text.lines().filter(|line| !line.trim().is_empty()).count()
-}
-
-/// Whether a continuation of a text that has no blocks is one.
-fn is_wrapped_code(joint: &Joint<'_>) -> bool {
-    let begins = fence::opening(joint.continuation);
-    joint.format == Format::Text
-        && fence::lines(joint.initial) == 0
-        && begins.is_some_and(|length| fence::is_closed(&joint.continuation[length..]))
 }
 
 /// Whether a clean continuation that was not asked for at the cut begins with a fence: it may be a wrapper as well as the
@@ -271,6 +229,20 @@ fn may_be_wrapped(joint: &Joint<'_>, story: &Candidate) -> bool {
             !joint.announces_block()
         };
     story.is_clean && joint.from != AskedFrom::Cut && begins
+}
+
+/// Whether a fence behind an announcement, below a blank line of Markdown, may be the text's own.
+fn may_be_its_block(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let is_fenced = story.fenced && story.style == SeamStyle::Preamble;
+    is_fenced && joint.format == Format::Markdown && joint.initial.ends_with("\n\n")
+}
+
+/// Whether more than one blank line stands behind an announcement: how much of that is the text's own nothing tells.
+fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let ahead = joint.continuation[..story.opening].trim_end();
+    let rest = &joint.continuation[ahead.len()..];
+    let breaks = rest[..rest.len() - rest.trim_start().len()].matches('\n').count();
+    story.style == SeamStyle::Preamble && story.repeated == 0 && breaks > 2
 }
 
 /// Whether a story keeps a first line of words in brackets that end as a sentence does: they speak about the text, and are no
@@ -303,13 +275,7 @@ fn shortens_slightly(joint: &Joint<'_>, story: &Candidate) -> bool {
 /// in the middle of a word, is no matter of ties.
 fn least_share(likelier: &Candidate) -> f64 {
     let is_shortened = likelier.repeated == 0 && likelier.start > 0 || likelier.style == SeamStyle::Remark;
-    if is_shortened { 0.5 } else { settled::TIED }
-}
-
-/// Whether the seam of a story differs from the clean one by nothing but whitespace.
-fn differs_by_whitespace(joint: &Joint<'_>, story: &Candidate) -> bool {
-    let same_seam = story.start == 0 && story.glue.is_empty();
-    !same_seam && joint.continuation[..story.start].trim().is_empty()
+    if is_shortened { 0.5 } else { TIED }
 }
 
 /// Whether a story adds whitespace of which the text does not say what it was, where a space is certain only if a sentence
@@ -336,6 +302,12 @@ fn is_guessed_glue(joint: &Joint<'_>, glue: &str, part: &str) -> bool {
         " " => !goes_on,
         _ => true,
     }
+}
+
+/// Whether two stories have the same seam, so that the one text begins with the other: where it ends is another question.
+fn same_seam(joint: &Joint<'_>, left: &Candidate, right: &Candidate) -> bool {
+    let (one, other) = (left.added(joint), right.added(joint));
+    left.glue == right.glue && (one.starts_with(other) || other.starts_with(one)) || same(joint, left, right)
 }
 
 /// Whether two stories give the same text.

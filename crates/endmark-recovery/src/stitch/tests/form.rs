@@ -65,7 +65,10 @@ fn a_fence_that_the_text_begins_with_is_closed_by_the_one_at_its_end() {
     let rest = "compatible = True\n    pattern = \"\"\"\n    power< any+ trailer< '.' 'reads' > >\n    \"\"\"\n\n    \
         def transform(self, node, results):\n        node.replace([x.clone() for x in results[\"call\"]])\n";
     let wrapped = format!("```rust\n{rest}```\n\nSag Bescheid, wenn du noch etwas brauchst!");
-    assert_eq!(joined(&Text, Cut, initial, &wrapped), Some([initial, rest.trim_end()].concat()));
+    assert_eq!(joined(&Text, Unknown, initial, &wrapped), Some([initial, rest.trim_end()].concat()));
+    // Asked at the cut, the white space in front of the fence is in doubt.
+    let text = joined(&Text, Cut, initial, &wrapped);
+    assert!(text.as_ref().is_none_or(|text| *text == [initial, rest.trim_end()].concat()), "{text:?}");
 }
 
 #[test]

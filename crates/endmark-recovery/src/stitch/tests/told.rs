@@ -135,6 +135,9 @@ fn an_announcement_and_a_fence_tell_together() {
         "Or between the boats of the harbour and the pier there was a house. Or between answer between";
     let rest = " lantern and lamp, nobody asked for the reason of it. The tide was late.";
     let ahead = "To continue, here is what comes next:\n\n```text\nbetween answer between";
+    // Three words may be the text's own, if it says them twice.
+    is_never_wrong(&Text, Cut, initial, (ahead, rest, "\n```\n"));
+    let ahead = "To continue, here is what comes next:\n\n```text\nwas a house. Or between answer between";
     let text = joined(&Text, Cut, initial, &format!("{ahead}{rest}\n```\n"));
     assert_eq!(text, Some([initial, rest].concat()));
 }

@@ -1,0 +1,42 @@
+//! What the stitcher judges seams by, for `cargo xtask fit`: cases of `bench/recovery` in, one JSON array a line out.
+//!
+//! The first line has the names. Each other one has 1 or 0, for a seam that is right or wrong, and the values.
+
+use std::error::Error;
+use std::io::{self, BufRead as _, BufWriter, Write as _};
+
+use endmark_recovery::stitch::AskedFrom;
+use endmark_recovery::stitch::fit::{is_right, judged, names};
+use endmark_text::Format;
+use serde_json::Value;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut output = BufWriter::new(io::stdout().lock());
+    writeln!(output, "{}", serde_json::to_string(&names())?)?;
+    for line in io::stdin().lock().lines() {
+        if let Some(row) = row(&serde_json::from_str(&line?)?)? {
+            writeln!(output, "{}", serde_json::to_string(&row)?)?;
+        }
+    }
+    Ok(output.flush()?)
+}
+
+/// The row of one case; none of those from which nobody can know what was meant.
+fn row(case: &Value) -> Result<Option<Vec<f64>>, Box<dyn Error>> {
+    let word = |name: &str| case[name].as_str().unwrap_or_default();
+    let format = Format::parse(word("format"), None)?;
+    let from = AskedFrom::parse(word("from")).ok_or("`from` is cut, token or unknown")?;
+    let chunks: Vec<String> = serde_json::from_value(case["chunks"].clone())?;
+    let is_blind = case["blind"] == true;
+    let [first, second] = chunks.as_slice() else { return Ok(None) };
+    let Some(judged) = judged(first, second, &format, from).filter(|_| !is_blind) else { return Ok(None) };
+    // Of what is neither whole nor was meant nobody says that it is wrong.
+    if case["truth"].is_null() && !judged.is_whole {
+        return Ok(None);
+    }
+    let accepted = case["accept"].as_array().into_iter().flatten().chain([&case["truth"]]);
+    let right = accepted.filter_map(Value::as_str).any(|meant| is_right(&judged, meant, &format));
+    let mut row = vec![f64::from(u8::from(right))];
+    row.extend(judged.row);
+    Ok(Some(row))
+}

@@ -1,0 +1,50 @@
+//! What the weights of the decision are fitted from: `cargo xtask fit` reads it of many cases.
+
+use endmark_text::{Format, Verdict};
+
+use super::joint::Joint;
+use super::seam::AskedFrom;
+use super::{best, decision, is_same_value, plain, survivor};
+
+/// What the likeliest seam of one case is judged by.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// One value for each of [`names`].
+    pub row: Vec<f64>,
+    /// The joined text.
+    pub text: String,
+    /// Whether it is at its end, as far as anybody can say.
+    pub is_whole: bool,
+}
+
+/// The names of the weights, in the order of a row.
+pub fn names() -> Vec<String> {
+    decision::names()
+}
+
+/// What the likeliest seam of two parts is judged by; none where nothing is decided, or no likelihood may.
+pub fn judged(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Option<Judged> {
+    let joint = Joint::new(initial, continuation, format, from);
+    if matches!(joint.verdict, Verdict::Malformed { .. }) || joint.continuation.trim().is_empty() {
+        return None;
+    }
+    let (survivor, weighed) = best(&joint)?;
+    if weighed.is_tie
+        || weighed.something_else
+        || !joint.has_grammar() && plain::says_nothing_new(&joint, &survivor)
+    {
+        return None;
+    }
+    let merged = survivor::merged(&joint, &survivor, weighed.confidence, weighed.alternatives);
+    let is_whole = joint.format == Format::Text || merged.verdict.is_whole();
+    Some(Judged { row: weighed.row.to_vec(), text: merged.text, is_whole })
+}
+
+/// Whether the seam of a joined text is that of the text that was meant: where that ends is another question.
+pub fn is_right(judged: &Judged, meant: &str, format: &Format) -> bool {
+    let joined = judged.text.as_str();
+    let has_values = matches!(format, Format::Json | Format::Jsonl);
+    joined.starts_with(meant.trim_end())
+        || has_values && is_same_value(joined, meant)
+        || (!judged.is_whole || !has_values) && meant.starts_with(joined)
+}

@@ -1,0 +1,124 @@
+//! Fits the weights by which the stitcher decides: a logistic regression on what the stitcher itself judges seams by.
+//!
+//! The cases are those of `bench/recovery` that are in the half `fit`, in files that its `run.py --write` wrote.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Where the weights are written.
+const WEIGHTS: &str = "crates/endmark-recovery/src/stitch/decision/weights.rs";
+/// A weight is in units of so small a part of the logarithm of the odds, as in `decision.rs`.
+const UNIT: f64 = 1024.0;
+/// How much is held against a weight of one: a sign that few cases have is not trusted far.
+const DOUBT: f64 = 1.0;
+/// So often the weights are made better, and by so much at most at once.
+const ROUNDS: usize = 150;
+const MOST_AT_ONCE: f64 = 4.0;
+/// What the names of weights of likelihood have in them.
+const LIKELIHOOD: &str = "AheadOf";
+
+/// One case: whether its seam is right, and what it is judged by.
+struct Row {
+    right: f64,
+    values: Vec<f64>,
+}
+
+/// Writes the weights fitted on the cases in these files.
+pub(crate) fn make(files: &[String]) -> Result<(), String> {
+    if files.is_empty() {
+        return Err("usage: cargo xtask fit CASES.jsonl…".to_owned());
+    }
+    let (mut names, mut rows) = (Vec::new(), Vec::new());
+    for file in files {
+        let (known, more) = read(file)?;
+        names = known;
+        rows.extend(more);
+    }
+    let weights = fitted(&rows, &names)?;
+    let of = |(name, weight): (&String, f64)| format!("    (\"{name}\", {:.0}),\n", weight * UNIT);
+    let lines: String = names.iter().zip(weights).map(of).collect();
+    let count = names.len();
+    let text = format!(
+        "//! Written by `cargo xtask fit`.\n\n/// The name of each weight, and what it says, in 1/1024 of the natural logarithm of \
+         the odds.\npub(super) const WEIGHTS: [(&str, i32); {count}] = [\n{lines}];\n"
+    );
+    fs::write(WEIGHTS, text).map_err(|error| format!("cannot write {WEIGHTS}: {error}"))
+}
+
+/// The names of the weights, and the rows of the cases in a file.
+fn read(file: &str) -> Result<(Vec<String>, Vec<Row>), String> {
+    let cases = File::open(Path::new(file)).map_err(|error| format!("cannot read {file}: {error}"))?;
+    let output = Command::new("cargo")
+        .args(["run", "--quiet", "--release", "-p", "endmark-recovery", "--features", "fit"])
+        .args(["--example", "seam_rows"])
+        .stdin(cases)
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot run cargo: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("the stitcher does not judge {file}: {}", output.status));
+    }
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut lines = text.lines();
+    let wrong = |error: serde_json::Error| format!("{file}: {error}");
+    let names = serde_json::from_str(lines.next().unwrap_or_default()).map_err(wrong)?;
+    let rows = lines.map(|line| {
+        let mut values: Vec<f64> = serde_json::from_str(line).map_err(wrong)?;
+        let right = if values.is_empty() { 0.0 } else { values.remove(0) };
+        Ok(Row { right, values })
+    });
+    Ok((names, rows.collect::<Result<_, String>>()?))
+}
+
+/// The weights that make what was right most probable, one after the other made better (Newton's method); none of likelihood is
+/// below zero, so that what is likelier is never less probable.
+fn fitted(rows: &[Row], names: &[String]) -> Result<Vec<f64>, String> {
+    if let Some(row) = rows.iter().find(|row| row.values.len() != names.len()) {
+        return Err(format!("a row has {} values for {} names", row.values.len(), names.len()));
+    }
+    let mut weights = vec![0.0; names.len()];
+    let mut odds = vec![0.0_f64; rows.len()];
+    for _ in 0..ROUNDS {
+        for (at, name) in names.iter().enumerate() {
+            let (mut gradient, mut curvature) = (-DOUBT * weights[at], DOUBT);
+            for (row, odds) in rows.iter().zip(&odds).filter(|(row, _)| row.values[at] != 0.0) {
+                let probability = 1.0 / (1.0 + (-odds).exp());
+                gradient += (row.right - probability) * row.values[at];
+                curvature += probability * (1.0 - probability) * row.values[at].powi(2);
+            }
+            let better = weights[at] + (gradient / curvature).clamp(-MOST_AT_ONCE, MOST_AT_ONCE);
+            let better = if name.contains(LIKELIHOOD) { better.max(0.0) } else { better };
+            for (odds, row) in odds.iter_mut().zip(rows) {
+                *odds += (better - weights[at]) * row.values[at];
+            }
+            weights[at] = better;
+        }
+    }
+    Ok(weights)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_always_right_weighs_more_than_what_is_never() {
+        let row = |right: f64, values: [f64; 3]| Row { right, values: values.to_vec() };
+        let rows: Vec<Row> = (0..60)
+            .flat_map(|at| {
+                let chance = f64::from(u8::from(at % 4 == 0));
+                [row(1.0, [1.0, 1.0, 0.0]), row(0.0, [1.0, 0.0, 1.0]), row(chance, [1.0, 0.0, 0.0])]
+            })
+            .collect();
+        let names = ["Any", "Good", "Bad"].map(str::to_owned);
+        let weights = fitted(&rows, &names).unwrap();
+        let probability = |odds: f64| 1.0 / (1.0 + (-odds).exp());
+        assert!(probability(weights[0] + weights[1]) > 0.9, "{weights:?}");
+        assert!(probability(weights[0] + weights[2]) < 0.1, "{weights:?}");
+        assert!((probability(weights[0]) - 0.25).abs() < 0.05, "{weights:?}");
+        assert!(fitted(&rows, &names[1..]).is_err());
+        let likelihoods = ["Any", "Good", "AheadOfAll"].map(str::to_owned);
+        assert!(fitted(&rows, &likelihoods).unwrap()[2].abs() < 1e-9);
+    }
+}
