@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use aho_corasick::{AhoCorasick, MatchKind};
@@ -22,10 +23,8 @@ const MIN_SECRET_BYTES: usize = 6;
 /// From here on one pass over a text is worth an automaton.
 const LONG_TEXT_BYTES: usize = 16 * 1024;
 
-/// What addresses need not have encoded, besides letters and digits (RFC 3986, 2.3).
-const UNRESERVED: &[u8] = b"-._~";
-
-const HEX: [&[u8; 16]; 2] = [b"0123456789ABCDEF", b"0123456789abcdef"];
+/// How often a text may have been percent-encoded: an address in an address is twice.
+const PERCENT_LAYERS: usize = 2;
 
 /// Finds secrets and takes them out.
 #[derive(Clone, Default)]
@@ -41,7 +40,7 @@ pub struct Scrubber {
 }
 
 impl Scrubber {
-    /// Knows these secrets as they are, in base64 (also as a part of something longer), and percent-encoded.
+    /// Knows these secrets as they are, in base64 (also as a part of something longer), and percent-encoded once or twice.
     ///
     /// ```
     /// let scrubber = endmark_gateway::Scrubber::new(["sk-secret"]);
@@ -63,35 +62,100 @@ impl Scrubber {
 
     /// The text without them.
     pub fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        match self.found_in(text.as_bytes()) {
-            Some(forms) => Cow::Owned(forms.replace_all(text, &vec![SCRUBBED; forms.patterns_len()])),
-            None => Cow::Borrowed(text),
+        match self.scrub_bytes(text.as_bytes()) {
+            Cow::Borrowed(_) => Cow::Borrowed(text),
+            Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         }
     }
 
     /// The same of bytes that need not be text.
     pub fn scrub_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        match self.found_in(bytes) {
-            Some(forms) => Cow::Owned(forms.replace_all_bytes(bytes, &vec![SCRUBBED; forms.patterns_len()])),
-            None => Cow::Borrowed(bytes),
+        if self.secrets.is_empty() || bytes.len() < self.shortest {
+            return Cow::Borrowed(bytes);
         }
+        let mut found = self.places(bytes);
+        let mut layer = Decoded::of(bytes);
+        for _ in 0..PERCENT_LAYERS {
+            let Some(decoded) = layer else { break };
+            found.extend(self.places(&decoded.bytes).into_iter().map(|place| decoded.source(&place)));
+            layer = decoded.again();
+        }
+        if found.is_empty() {
+            return Cow::Borrowed(bytes);
+        }
+        found.sort_unstable_by_key(|place| place.start);
+        let mut scrubbed = Vec::with_capacity(bytes.len());
+        let mut behind = 0;
+        for place in found {
+            if place.start >= behind {
+                scrubbed.extend_from_slice(&bytes[behind..place.start]);
+                scrubbed.extend_from_slice(SCRUBBED.as_bytes());
+            }
+            behind = behind.max(place.end);
+        }
+        scrubbed.extend_from_slice(&bytes[behind..]);
+        Cow::Owned(scrubbed)
     }
 
-    /// What finds the secrets, where there is one in these bytes.
-    fn found_in(&self, bytes: &[u8]) -> Option<&AhoCorasick> {
-        if self.secrets.is_empty() || bytes.len() < self.shortest {
-            return None;
-        }
+    /// Where the secrets are in these bytes as they stand.
+    fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let forms = self.forms.get_or_init(|| self.secrets.iter().flat_map(|secret| forms(secret)).collect());
         let is_short = bytes.len() < LONG_TEXT_BYTES && self.automaton.get().is_none();
         if is_short && !forms.iter().any(|form| memmem::find(bytes, form.as_bytes()).is_some()) {
-            return None;
+            return Vec::new();
         }
         let automaton = self
             .automaton
             .get_or_init(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(forms).ok());
-        automaton.as_ref().filter(|automaton| automaton.is_match(bytes))
+        automaton.iter().flat_map(|automaton| automaton.find_iter(bytes)).map(|found| found.range()).collect()
     }
+}
+
+/// Bytes that were percent-encoded, and where each stands in what they were decoded from.
+struct Decoded {
+    bytes: Vec<u8>,
+    /// One more than there are bytes: the last is the end.
+    starts: Vec<usize>,
+}
+
+impl Decoded {
+    /// Decodes what is encoded, however much of it and in whichever case of hex; none where nothing is.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        memmem::find(bytes, b"%")?;
+        let mut decoded =
+            Self { bytes: Vec::with_capacity(bytes.len()), starts: Vec::with_capacity(bytes.len()) };
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            decoded.starts.push(at);
+            let encoded = (byte == b'%').then(|| bytes.get(at + 1..at + 3)).flatten().and_then(value_of_hex);
+            decoded.bytes.push(encoded.unwrap_or(byte));
+            at += if encoded.is_some() { 3 } else { 1 };
+        }
+        decoded.starts.push(at);
+        (decoded.bytes.len() < bytes.len()).then_some(decoded)
+    }
+
+    /// The same once more, for what was encoded twice.
+    fn again(&self) -> Option<Self> {
+        let mut inner = Self::of(&self.bytes)?;
+        for start in &mut inner.starts {
+            *start = self.starts[*start];
+        }
+        Some(inner)
+    }
+
+    /// What a part of it was decoded from.
+    fn source(&self, place: &Range<usize>) -> Range<usize> {
+        self.starts[place.start]..self.starts[place.end]
+    }
+}
+
+/// The byte that two hexadecimal digits mean.
+fn value_of_hex(digits: &[u8]) -> Option<u8> {
+    digits.iter().try_fold(0, |value, digit| {
+        let digit = char::from(*digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())?;
+        Some(value << 4 | digit)
+    })
 }
 
 impl fmt::Debug for Scrubber {
@@ -116,34 +180,17 @@ impl Scrub for Secrets {
     }
 }
 
-/// A secret in every form in which it may stand, each once: most keys are the same in several of them, and each form is
-/// looked for in all that a request leaves behind.
+/// A secret in every form in which it may stand but percent-encoded, each once: most keys are the same in both alphabets
+/// of base64, and each form is looked for in all that a request leaves behind.
 fn forms(secret: &str) -> Vec<String> {
     let mut forms = Vec::with_capacity(8);
-    for form in percent_encoded(secret).chain(in_base64(secret)) {
-        if form != secret && !forms.contains(&form) {
+    forms.push(secret.to_owned());
+    for form in in_base64(secret) {
+        if !forms.contains(&form) {
             forms.push(form);
         }
     }
-    forms.push(secret.to_owned());
     forms
-}
-
-/// With all but letters and digits encoded, and with all but the unreserved characters; both in either case of hex.
-fn percent_encoded(secret: &str) -> impl Iterator<Item = String> {
-    let encode = move |kept: &[u8], hex: &[u8; 16]| {
-        let mut encoded = String::with_capacity(3 * secret.len());
-        for byte in secret.bytes() {
-            if byte.is_ascii_alphanumeric() || kept.contains(&byte) {
-                encoded.push(char::from(byte));
-            } else {
-                let digit = |value: u8| char::from(hex[usize::from(value & 0xF)]);
-                encoded.extend(['%', digit(byte >> 4), digit(byte)]);
-            }
-        }
-        encoded
-    };
-    [b"".as_slice(), UNRESERVED].into_iter().flat_map(move |kept| HEX.map(|hex| encode(kept, hex)))
 }
 
 /// What of its base64 is the same wherever it stands in what is encoded: three alignments, two alphabets.
@@ -182,7 +229,10 @@ mod tests {
                 }
             }
         }
-        for form in [SECRET, "sk%2Dcanary%2F%2B%5F9%20%C3%A4", "sk-canary%2f%2b_9%20%c3%a4"] {
+        let every_byte = SECRET.bytes().map(|byte| format!("%{byte:02x}")).collect::<Vec<_>>().concat();
+        let twice = every_byte.replace('%', "%25");
+        let usual = ["sk%2Dcanary%2F%2B%5F9%20%C3%A4", "sk-canary%2f%2b_9%20%c3%a4", "sk-canary/%2B_9 ä"];
+        for form in usual.into_iter().chain([SECRET, &every_byte, &twice]) {
             assert_eq!(scrubber.scrub(&format!("GET /?key={form}&x")), "GET /?key=***&x");
             assert_eq!(scrubber.scrub_bytes(format!("\u{1}{form}").as_bytes()), b"\x01***".as_slice());
         }
