@@ -1,7 +1,7 @@
 //! Why a call is not made.
 
 use endmark_context::Moment;
-use endmark_context::budget::{Account, Period, Scope};
+use endmark_context::budget::{Account, Period, Scope, Unit};
 use endmark_store::{Claim, UsedUp};
 use serde_json::{Value, json};
 
@@ -79,7 +79,10 @@ fn said(claim: &Claim, account: &Account, resets_at: Option<u64>) -> String {
             "other calls hold the rest: send it again when one of them is over, or name smaller output limits"
                 .to_owned()
         }
-        (Scope::Session, _) => format!("`endmark budget raise {} +N` adds to it", claim.subject),
+        (Scope::Session, _) => {
+            let unit = if unit == Unit::NanoUsd { " --usd" } else { "" };
+            format!("`endmark budget raise {} +N{unit}` adds to it", claim.subject)
+        }
         (_, Some(at)) => {
             format!("it begins anew at {at} (seconds since 1970), or raise its limit under [budget]")
         }
