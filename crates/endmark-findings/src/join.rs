@@ -45,8 +45,7 @@ impl Member {
         let (own, others) = (&self.finding.cwe, &other.finding.cwe);
         let is_cwe = own.is_empty() || others.is_empty() || own.iter().any(|cwe| others.contains(cwe));
         let is_place = match (&self.finding.location, &other.finding.location) {
-            (None, _) => true,
-            (Some(_), None) => false,
+            (None, _) | (_, None) => true,
             (Some(own), Some(other)) => {
                 let is_begun = || {
                     is_titled
@@ -145,7 +144,10 @@ const MOST_CANDIDATES: usize = 64;
 /// Puts what lacks a weakness or a place, or the lines of one, to what another result of the same agent says from the
 /// same source to the same sink, and with nothing that contradicts it. Two of one result are two: it says nothing twice.
 fn attach(members: &[Member], sets: &mut Sets) {
-    let (lacking, whole): (Vec<usize>, Vec<usize>) = (0..members.len()).partition(|at| members[*at].lacks());
+    let (mut lacking, whole): (Vec<usize>, Vec<usize>) =
+        (0..members.len()).partition(|at| members[*at].lacks());
+    // What names no place may be at any: it is put to one of them, and holds no two of them together.
+    lacking.sort_by_key(|at| members[*at].finding.location.is_none());
     let mut known: HashMap<Flow<'_>, Vec<usize>> = HashMap::new();
     for at in &whole {
         if let Some(flow) = flow(&members[*at]) {

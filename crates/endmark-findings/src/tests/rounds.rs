@@ -15,8 +15,19 @@ struct Manner {
     later: Later,
     declares: bool,
     prints_checkpoints: bool,
+    /// Whether a later run tells again what was cut, though with source and sink.
+    completes: bool,
+    order: Order,
     /// Where in thousandths of its text each run is cut; beyond all of it not at all.
     cuts: Vec<usize>,
+}
+
+/// What of a finding comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    PlaceFirst,
+    /// Its place comes last, and no weakness, so that what was cut of it has neither.
+    FlowFirst,
 }
 
 /// What it tells in a later run.
@@ -34,12 +45,16 @@ fn manner() -> impl Strategy<Value = Manner> {
     let cuts = proptest::collection::vec(0_usize..1_400, 7);
     let later = prop_oneof![Just(Later::All), Just(Later::Rest), Just(Later::RestGoingOn)];
     let findings = proptest::collection::vec(0_usize..4, 1..4);
-    (findings, later, any::<bool>(), any::<bool>(), cuts).prop_map(
-        |(findings, later, declares, prints_checkpoints, cuts)| Manner {
+    let order = prop_oneof![Just(Order::PlaceFirst), Just(Order::FlowFirst)];
+    let habits = (any::<bool>(), any::<bool>(), any::<bool>(), order);
+    (findings, later, habits, cuts).prop_map(
+        |(findings, later, (declares, prints_checkpoints, completes, order), cuts)| Manner {
             findings,
             later,
             declares,
             prints_checkpoints,
+            completes,
+            order,
             cuts,
         },
     )
@@ -49,18 +64,18 @@ fn dimension(at: usize) -> String {
     format!("dimension {at}")
 }
 
-/// The file that only this finding is in.
-fn place(dimension: usize, number: usize) -> String {
-    format!("src/{dimension}{number}.rs")
+/// The sink that only this finding has.
+fn sink(dimension: usize, number: usize) -> String {
+    format!("sink {}", 100 + dimension * 10 + number)
 }
 
-/// What the agent writes in a run that is not cut. `handed` are the places of the findings that it has handed over.
+/// What the agent writes in a run that is not cut. `handed` are the sinks of the findings that it has handed over.
 fn written(manner: &Manner, run: &Run, handed: &BTreeSet<String>) -> String {
     let of_run = |at: &usize| run.dimensions.contains(&dimension(*at));
     let dimensions: Vec<usize> = (0..manner.findings.len()).filter(of_run).collect();
-    let is_told = |place: &String| manner.later == Later::All || !handed.contains(place);
+    let is_told = |sink: &String| manner.later == Later::All || !handed.contains(sink);
     let told = dimensions.iter().flat_map(|at| (0..manner.findings[*at]).map(move |number| (*at, number)));
-    let told: Vec<(usize, usize)> = told.filter(|(at, number)| is_told(&place(*at, *number))).collect();
+    let told: Vec<(usize, usize)> = told.filter(|(at, number)| is_told(&sink(*at, *number))).collect();
     let names: Vec<String> = dimensions.iter().map(|at| dimension(*at)).collect();
     let mut text = String::new();
     if manner.prints_checkpoints {
@@ -75,12 +90,14 @@ fn written(manner: &Manner, run: &Run, handed: &BTreeSet<String>) -> String {
     let first = if manner.later == Later::RestGoingOn { handed.len() + 1 } else { 1 };
     for ((at, number), id) in told.iter().zip(first..) {
         let cwe = 100 + at * 10 + number;
-        let _ = write!(
-            text,
-            "\n[F{id:03}] Problem {cwe}\nseverity: High\ncwe: CWE-{cwe}\nlocation: {}:9\nsource: source {cwe}\n\
-             sink: sink {cwe}\nevidence:\n  evidence({cwe});\n",
-            place(*at, *number)
-        );
+        let place = format!("location: src/{at}{number}.rs:9\n");
+        let flow = format!("source: source {cwe}\nsink: {}\n", sink(*at, *number));
+        let fields = if manner.order == Order::FlowFirst {
+            format!("{flow}severity: High\n{place}")
+        } else {
+            format!("severity: High\ncwe: CWE-{cwe}\n{place}{flow}")
+        };
+        let _ = write!(text, "\n[F{id:03}] Problem {cwe}\n{fields}evidence:\n  evidence({cwe});\n");
     }
     text + "===AGENT_RESULT_END===\n"
 }
@@ -94,7 +111,7 @@ fn check(manner: &Manner) {
     for cut in &manner.cuts {
         let merged = Merged::new(&team, handed.clone());
         let Some(run) = merged.agents()[0].next() else { break };
-        let text = written(manner, run, &places(&merged));
+        let text = written(manner, run, &sinks(&merged, manner.completes));
         let text = &text[..(text.len() * cut / 1_000).min(text.len())];
         let _ = writeln!(log, "{:?} in round {}:\n{text}\n", run.kind, run.round);
         handed.push(Handed { origin: "x.txt".to_owned(), result: read(text.as_bytes()).results.remove(0) });
@@ -102,14 +119,18 @@ fn check(manner: &Manner) {
     let merged = Merged::new(&team, handed);
     let report = merged.report();
     let unrecovered = &report.disclosure().unrecovered;
-    let lost = manner.findings.iter().sum::<usize>() - places(&merged).len();
+    let lost = manner.findings.iter().sum::<usize>() - sinks(&merged, false).len();
     let is_silent = unrecovered.count == 0 && !unrecovered.at_least;
+    assert_eq!(sinks(&merged, false).len(), merged.findings().len(), "one is listed twice\n{log}");
     assert!(lost == 0 || !is_silent, "{lost} lost\n{log}");
     assert!(lost == 0 || merged.recovery_state(0) != RecoveryState::Recovered, "{lost} lost\n{log}");
 }
 
-fn places(merged: &Merged) -> BTreeSet<String> {
-    merged.findings().iter().map(|merged| merged.finding.places()[0].file.clone()).collect()
+/// The sinks of the findings that are there, or only of those that are whole.
+fn sinks(merged: &Merged, are_whole: bool) -> BTreeSet<String> {
+    let findings = merged.findings().iter().map(|merged| &merged.finding);
+    let found = findings.filter(|finding| !are_whole || !finding.originally_truncated);
+    found.filter_map(|finding| finding.sink.clone()).collect()
 }
 
 proptest! {
@@ -118,5 +139,41 @@ proptest! {
     #[test]
     fn nothing_is_lost_silently_however_often_an_agent_is_cut(manner in manner()) {
         check(&manner);
+    }
+}
+
+/// Whatever was there of it when it was cut, a completion pays for the finding that it completes, and for no other.
+#[test]
+fn a_cut_finding_and_its_completion_are_one() {
+    let header = "===AGENT_RESULT===\nagent_id: x\ndimensions: d\ndeclared_findings:";
+    let whole = |id: u32, title: &str, place: &str| {
+        format!(
+            "\n[F{id:03}] {title}\nseverity: High\nlocation: {place}\nsource: s\nsink: k\nevidence:\n  e({id});\n"
+        )
+    };
+    let handed = |texts: &[String]| {
+        let handed = |text: &String| Handed {
+            origin: "x.txt".to_owned(),
+            result: read(text.as_bytes()).results.remove(0),
+        };
+        Merged::new(&Team::default(), texts.iter().map(handed).collect())
+    };
+    for cut in [
+        "source: s\nsink: k\n",
+        "source: s\nsink: k\nseverity: High\n",
+        "source: s\nsink: k\nseverity: High\nlocation: src/",
+        "source: s\nsink: k\nlocation: src/b.rs:20\nseverity: High\n",
+        "severity: High\nlocation: src/b.rs:20\nsource: s\nsink: k\nevidence:\n  e(",
+    ] {
+        let first = format!("{header} 4\n{}\n[F002] Two\n{cut}", whole(1, "One", "src/a.rs:1"));
+        let second = format!("{header} 1\n{}===AGENT_RESULT_END===\n", whole(1, "Two", "src/b.rs:20-31"));
+        let merged = handed(&[first.clone(), second.clone()]);
+        let count =
+            |merged: &Merged| (merged.findings().len(), merged.report().disclosure().unrecovered.count);
+        assert_eq!(count(&merged), (2, 2), "{cut}");
+        assert!(merged.findings().iter().all(|merged| !merged.finding.originally_truncated), "{cut}");
+        // The same words at another place are another finding.
+        let third = format!("{header} 1\n{}===AGENT_RESULT_END===\n", whole(1, "Two", "src/c.rs:7"));
+        assert_eq!(count(&handed(&[first, second, third])), (3, 1), "{cut}");
     }
 }
