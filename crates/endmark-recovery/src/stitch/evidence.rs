@@ -86,7 +86,7 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
         || ahead.may_be_nothing()
         || doubts::shortens_what_is_whole(joint, survivors, story)
         || doubts::says_one_more_round(joint, story)
-        || joint.in_text && signs.contains(&Sign::MayBeAnew) && doubts::has_backslash(joint)
+        || joint.in_text && signs.contains(&Sign::MayBeAnew)
         || doubts::contradicts_what_was_begun(joint, story)
         || doubts::forgets_escapes(joint, story);
     let has = |sign| signs.contains(&sign);

@@ -15,8 +15,6 @@ const REACH_IN_LINE: usize = 240;
 
 /// What reads so much as an announcement, in bits, may be one whatever its form.
 const TELLING: f64 = 3.0;
-/// The same where it has signs of code in it.
-const TOLD_BY_ALL: f64 = 6.0;
 
 /// Words in front of a continuation's part.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -184,9 +182,7 @@ fn of_line(joint: &Joint<'_>, around: &Around, line: &str, end: usize, behind: &
     let closes_more = !joint.in_text && data_at(line, false) < line.len();
     let has_words = has_words(line) && !ends_as_json(line) && !closes_more;
     let formed = if joint.in_text { has_form(line) } else { has_words };
-    let is_code = joint.in_text && looks_like_code(line);
-    let told = if is_code { bits > TOLD_BY_ALL && line.trim_end().ends_with(':') } else { bits > TELLING };
-    (formed || told && has_words).then_some(bits)
+    (formed || bits > TELLING && has_words).then_some(bits)
 }
 
 /// Whether a line ends as one of JSON does: what stands before may be in front, the line as a whole is not.
@@ -255,23 +251,7 @@ fn has_form(line: &str) -> bool {
     let emphasised = marked && line.ends_with(['*', '_', ')', ']', '>', '-', '=', '~', '\u{2014}']);
     let heading = line.starts_with('#');
     let closes = plain_end.ends_with(is_close) || emphasised || heading;
-    begins && closes && has_words(line) && !looks_like_code(line)
-}
-
-/// Whether a line has signs that prose does not have outside of quotation marks and code spans.
-fn looks_like_code(line: &str) -> bool {
-    let mut quoted = None;
-    let mut signs = 0;
-    for sign in line.chars() {
-        match quoted {
-            Some(mark) if sign == mark => quoted = None,
-            None if matches!(sign, '`' | '"') => quoted = Some(sign),
-            _ if sign == '\\' => signs += 1,
-            None if matches!(sign, '{' | '}' | ';' | '=') => signs += 1,
-            Some(_) | None => {}
-        }
-    }
-    signs > 0 || quoted == Some('"')
+    begins && closes && has_words(line)
 }
 
 #[cfg(test)]

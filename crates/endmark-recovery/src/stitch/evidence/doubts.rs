@@ -1,8 +1,6 @@
 //! What nothing tells in JSON, however likely it looks: two equal neighbours or one said twice, a token gone on with or
 //! written anew, one more round of rows.
 
-use memchr::memmem;
-
 use crate::stitch::joint::Joint;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::survivor::Survivor;
@@ -88,11 +86,6 @@ pub(super) fn contradicts_what_was_begun(joint: &Joint<'_>, best: &Survivor) -> 
 /// What the first part has of the string that the cut goes through, as it is written; at least what follows its last quote.
 fn string_at_cut<'a>(joint: &Joint<'a>) -> &'a str {
     joint.initial[..joint.settled].rsplit('"').next().unwrap_or_default()
-}
-
-/// Whether a text escapes a backslash: one that does not has hardly one as a character.
-pub(super) fn has_backslash(joint: &Joint<'_>) -> bool {
-    [joint.initial, joint.continuation].iter().any(|text| memmem::find(text.as_bytes(), b"\\\\").is_some())
 }
 
 /// Whether what a survivor takes for repeated says line ends of strings as such, which no string has: how the rest of the

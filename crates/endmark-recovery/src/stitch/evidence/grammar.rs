@@ -410,9 +410,6 @@ pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, survivor: &Survivor, before
         if in_line && begins_block(continuation, !behind_space) {
             cost += 12.0;
         }
-        if !survivor.standing.is_whole() && is_short_and_done(continuation) {
-            cost += 4.0;
-        }
         if in_sentence && begins_sentence(continuation) {
             cost += if joint.from == AskedFrom::Cut { 8.0 } else { 4.0 };
         }
@@ -445,12 +442,6 @@ fn announced(joint: &Joint<'_>, around: &Around) -> f64 {
     let ends = ends.map(|(end, _)| end).take(3);
     let bits = ends.map(|end| register::announces(joint, around, &line[..end], start + end, ""));
     bits.fold(0.0, f64::max)
-}
-
-/// Whether a continuation is a few finished sentences: one that is cut ends anywhere.
-fn is_short_and_done(continuation: &str) -> bool {
-    let text = continuation.trim_end();
-    text.len() < 400 && text.ends_with(['.', '!', '?']) && text.contains(' ')
 }
 
 /// Whether the continuation is a whole document of the first part's kind by itself.

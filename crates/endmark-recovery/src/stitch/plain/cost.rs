@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use memchr::memmem;
 
-use super::elements::Elements;
+use super::elements;
 use super::form::form;
 use super::likeness::{Likeness, is_common};
 use super::nesting::Nesting;
@@ -48,7 +48,8 @@ pub(super) struct Scale<'a> {
     similarity: f64,
     before: Vec<char>,
     nesting: Option<Nesting>,
-    elements: Elements,
+    /// Whether the text of an element begins at the cut as that of others does.
+    begins_element: bool,
     stories: &'a [Candidate],
     likely: OnceCell<Vec<f64>>,
 }
@@ -59,20 +60,21 @@ impl<'a> Scale<'a> {
         before.reverse();
         let indents = Indents::of(joint.initial, joint.continuation);
         let similarity = self_similarity(joint.initial);
-        let (nesting, elements) = (Nesting::of(joint), Elements::of(joint));
+        let (nesting, begins_element) = (Nesting::of(joint), elements::begin_at_cut(joint));
         let likely = OnceCell::new();
-        Self { joint, likeness, indents, similarity, before, nesting, elements, stories, likely }
+        Self { joint, likeness, indents, similarity, before, nesting, begins_element, stories, likely }
     }
 
     /// How much unlikelier a story makes the continuation than a text of its own does, in bits.
     pub(super) fn cost(&self, story: &Candidate) -> f64 {
         let seam = self.seam(story, story.start).min(self.coincidence(story)).min(self.most(story));
-        let begins = story.glue.is_empty() && self.elements.begins(story.added(self.joint));
+        let begins = self.begins_element
+            && story.glue.is_empty()
+            && !story.added(self.joint).starts_with(['<', ' ', '\t', '\n', '\r']);
         let seam = if begins { seam.min(BEGINS) } else { seam }.max(self.same_lines(story));
         story.cost + seam - self.repeated(story)
             + form(self.joint, &self.before, story)
             + rows(self.joint, story)
-            + self.elements.bits(self.joint, story)
             + self.broken_word(story)
             + self.broken_compound(story)
             + self.glued_words(story)

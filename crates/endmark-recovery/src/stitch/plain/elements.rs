@@ -1,70 +1,31 @@
-//! Elements of tags that have nothing but text: whether it stands in one line, as in others of the same name.
+//! Elements of tags that have nothing but text: whether it begins without white space, as in others of the same name.
 
 use endmark_text::Format;
 use memchr::memmem;
 
-use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 
 /// So much of each side is searched for elements of the same name, in bytes, and so many are looked at.
 const REACH: usize = 32_000;
 const MOST: usize = 16;
-/// What one such element speaks against a line break where it has none, in bits, and how much each further one.
-const FIRST: f64 = 6.0;
-const FURTHER: f64 = 2.0;
-const MOST_BITS: f64 = 10.0;
 
-/// What speaks against a line break in the text of the element that the cut stands in, in bits, and whether it begins there
-/// as that of the others does, without white space.
-#[derive(Debug, Default)]
-pub(super) struct Elements {
-    broken: f64,
-    begins: bool,
-}
-
-impl Elements {
-    pub(super) fn of(joint: &Joint<'_>) -> Self {
-        elements(joint).unwrap_or_default()
-    }
-
-    /// Whether the text of an element begins with a story as the texts of others do: with what letter is a matter of chance.
-    pub(super) fn begins(&self, part: &str) -> bool {
-        self.begins && !part.starts_with(['<', ' ', '\t', '\n', '\r'])
-    }
-
-    /// What speaks against a story, in bits.
-    pub(super) fn bits(&self, joint: &Joint<'_>, story: &Candidate) -> f64 {
-        let part = story.added(joint);
-        let text = part.split('<').next().unwrap_or_default();
-        let is_broken = text.len() < part.len() && (text.contains('\n') || story.glue.contains('\n'));
-        if is_broken { self.broken } else { 0.0 }
-    }
-}
-
-fn elements(joint: &Joint<'_>) -> Option<Elements> {
+/// Whether the cut stands where the text of an element begins, and others of its name begin without white space and have
+/// none but text of one line: with what letter this one does is a matter of chance.
+pub(super) fn begin_at_cut(joint: &Joint<'_>) -> bool {
     let initial = joint.initial;
-    let opened = initial.rfind('<').filter(|_| joint.format == Format::Tags)?;
-    let tag = &initial[opened + 1..];
-    let (tag, text) = tag.split_once('>')?;
+    let opened = initial.strip_suffix('>').filter(|_| joint.format == Format::Tags);
+    let Some((before, tag)) = opened.and_then(|opened| opened.rsplit_once('<')) else { return false };
     let name = tag.split(char::is_whitespace).next().unwrap_or_default();
-    if !name.starts_with(char::is_alphabetic) || tag.ends_with('/') || text.contains('\n') {
-        return None;
+    if !name.starts_with(char::is_alphabetic) || tag.contains('>') || tag.ends_with('/') {
+        return false;
     }
-    let start = initial.ceil_char_boundary(opened.saturating_sub(REACH));
+    let start = before.ceil_char_boundary(before.len().saturating_sub(REACH));
     let rest = &joint.continuation[..joint.continuation.floor_char_boundary(REACH)];
     let opening = format!("<{name}");
-    let texts = [&initial[start..opened], rest].into_iter().flat_map(|side| texts(side, &opening));
-    let mut count = 0.0;
-    let mut begins = text.is_empty();
-    for other in texts.take(MOST) {
-        if other.contains('\n') {
-            return None;
-        }
-        begins &= !other.starts_with(char::is_whitespace);
-        count += 1.0;
-    }
-    let broken = (FIRST + FURTHER * (count - 1.0)).min(MOST_BITS);
-    (count > 0.0).then_some(Elements { broken, begins })
+    let mut others =
+        [&before[start..], rest].into_iter().flat_map(|side| texts(side, &opening)).take(MOST).peekable();
+    others.peek().is_some()
+        && others.all(|text| !text.contains('\n') && !text.starts_with(char::is_whitespace))
 }
 
 /// The texts of the elements that are opened so and have nothing else.

@@ -119,3 +119,19 @@ fn an_indentation_behind_a_line_break_is_not_left_out() {
     let rest = "\n        ['>>>', '...', '...', None, '>>>']\n    )\n\ndef test_long(self):\n    self.assert_end(['>>>'])\n";
     is_never_wrong(&Text, Token, initial, ("Sorry, my answer was cut off. Continuing:\n\n", rest));
 }
+
+#[test]
+fn no_heading_list_or_table_begins_in_the_middle_of_a_line() {
+    let initial = "The harbour was quiet in the morning. The boats came back with the tide, and the men unloaded what they had";
+    for block in [
+        "# Summary\n\nThe harbour is a place of work, and it wakes early.\n",
+        "- **Boats**: they came back\n- **Men**: they unloaded\n",
+        "| a | b |\n|---|---|\n| 1 | 2 |\n",
+    ] {
+        for format in [Text, Markdown] {
+            for from in [Cut, Token, Unknown] {
+                assert_eq!(joined(&format, from, initial, block), None, "{from:?} {block}");
+            }
+        }
+    }
+}
