@@ -26,6 +26,14 @@ struct Wanted {
 pub(crate) fn make(arguments: &[String]) -> Result<(), String> {
     let mut wanted = read(arguments)?;
     let root = env::current_dir().map_err(|error| format!("cannot find the current folder: {error}"))?;
+    let has_own = |names: &[String]| names.iter().any(|name| name.starts_with(env::consts::ARCH));
+    if !has_own(&wanted.built) && (!wanted.built.is_empty() || !has_own(&wanted.targets)) {
+        // Said before the quarter of an hour that a build takes.
+        return Err(format!(
+            "a program of this machine ({}) prints the manual: name it, too",
+            env::consts::ARCH
+        ));
+    }
     if wanted.built.is_empty() {
         for target in &wanted.targets {
             wanted.built.push(format!("{target}={}", build(&root, target, &wanted.profile)?.display()));
