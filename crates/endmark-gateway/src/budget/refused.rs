@@ -74,8 +74,9 @@ fn said(claim: &Claim, account: &Account, resets_at: Option<u64>) -> String {
         Period::Day => format!(" on {}", claim.window),
         Period::Month => format!(" in {}", claim.window),
     };
+    let is_for_now = account.may_admit(claim.amount);
     let next = match (claim.scope, resets_at) {
-        _ if account.may_admit(claim.amount) => {
+        _ if is_for_now => {
             "other calls hold the rest: send it again when one of them is over, or name smaller output limits"
                 .to_owned()
         }
@@ -90,7 +91,7 @@ fn said(claim: &Claim, account: &Account, resets_at: Option<u64>) -> String {
     };
     let why = match account {
         Account { is_closed: true, .. } => "is used up",
-        _ if account.may_admit(claim.amount) => "does not admit this request for now",
+        _ if is_for_now => "does not admit this request for now",
         _ => "does not admit this request",
     };
     format!(
