@@ -1,12 +1,13 @@
 //! The path of a file among the words that stand around it. (AR-1, AR-5)
 
+use super::lines::lines_in;
 use crate::vocabulary::{is_one_of, list_of};
 
 /// A longer extension is a word behind a full stop.
 const LONGEST_EXTENSION: usize = 12;
 
 /// What stands between words and a path.
-const BEFORE_PATH: [&str; 7] = ["`", "\"", "*", " in ", " at ", " of ", " from "];
+const BEFORE_PATH: [&str; 6] = ["`", "\"", "*", " in ", " at ", " from "];
 
 /// The first file that a text names, with `/` between folders and without `./` before them, and what stands before it and
 /// behind it. Folders may have spaces in their names.
@@ -18,6 +19,9 @@ pub(super) fn file_in(text: &str) -> Option<(String, &str, &str)> {
     let ends = of_words(&file_length).or_else(|| of_words(&folder_length))?;
     let (before, behind) = text.split_at(ends);
     let after = BEFORE_PATH.iter().filter_map(|between| Some(before.rfind(between)? + between.len()));
+    // Lines are of a file; `Copy of src/a.rs` is another one.
+    let of = before.match_indices(" of ").find(|(at, _)| lines_in(&before[..*at]).is_some());
+    let after = after.chain(of.map(|(at, of)| at + of.len()));
     // A folder as `(auth)` is closed.
     let open = before.rfind('(').filter(|at| !before[*at..].contains(')')).map(|at| at + 1);
     let mut begins = after.chain(open).max().unwrap_or(0);

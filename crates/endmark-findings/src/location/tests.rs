@@ -91,6 +91,8 @@ fn places_are_told_from_brackets_links_and_words_around_them() {
         ("file: src/a.rs:3", "src/a.rs:3"),
         ("In file src/a.rs, line 3", "src/a.rs:3"),
         ("Lines 10-20 of a.rs", "a.rs:10-20"),
+        ("line 3 of Copy of app/x.rs", "Copy of app/x.rs:3"),
+        ("Copy of app/x.rs:3", "Copy of app/x.rs:3"),
         ("line 10 in `src/a.rs`", "src/a.rs:10"),
         ("L10-L20, src/a.rs", "src/a.rs:10-20"),
         ("src/[id]/page.tsx:4", "src/[id]/page.tsx:4"),
