@@ -245,7 +245,8 @@ impl Likeness {
         let is_place = half.location.as_ref().zip(other.location.as_ref());
         let is_place = is_place.is_some_and(|(half, other)| half.is_where(other));
         let is_there = (half.cwe.is_empty() || is_weakness) && is_place;
-        if goes_on || is_begun && is_file != Some(false) || is_there {
+        let is_same = goes_on || is_begun && is_file != Some(false) || is_there;
+        if is_same && !contradicts(half, other) {
             return Self::Same;
         }
         let is_titled_so = title.starts_with(&begun) || begun.starts_with(&title);
@@ -256,6 +257,15 @@ impl Likeness {
             Self::Unknown
         }
     }
+}
+
+/// Whether another finding says of source or sink what does not go on with what has begun: it may be another one.
+fn contradicts(half: &Finding, other: &Finding) -> bool {
+    let of = |text: &Option<String>| text.as_deref().map(letters);
+    let fields = [(of(&half.source), of(&other.source)), (of(&half.sink), of(&other.sink))];
+    fields
+        .into_iter()
+        .any(|(half, other)| half.zip(other).is_some_and(|(half, other)| !other.starts_with(&half)))
 }
 
 /// Whether both are in one file, where both say where they are: lines may have been counted anew, and folders left out.

@@ -286,6 +286,9 @@ fn what_has_begun_under_a_title_and_never_comes_is_said() {
     // The same title in another file is another one.
     let elsewhere = "\n[F001] A\nseverity: High\nlocation: z.c:7\n";
     assert_eq!(said(vec![both(), handed(&[], elsewhere, None), again()]), (0, true, 1));
+    // And so it may be with another source.
+    let flows = "\n[F001] A\nseverity: High\nsource: the header of another request\n";
+    assert_eq!(said(vec![both(), handed(&[], flows, None), again()]), (0, true, 1));
 }
 
 /// A supplement that begins with what was cut has it, whatever number it gives it; and one that stops behind the number of
