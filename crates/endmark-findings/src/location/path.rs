@@ -19,12 +19,13 @@ pub(super) fn file_in(text: &str) -> Option<(String, &str, &str)> {
     let ends = of_words(&file_length).or_else(|| of_words(&folder_length))?;
     let (before, behind) = text.split_at(ends);
     let after = BEFORE_PATH.iter().filter_map(|between| Some(before.rfind(between)? + between.len()));
-    // Lines are of a file; `Copy of src/a.rs` is another one.
-    let of = before.match_indices(" of ").find(|(at, _)| lines_in(&before[..*at]).is_some());
-    let after = after.chain(of.map(|(at, of)| at + of.len()));
     // A folder as `(auth)` is closed.
     let open = before.rfind('(').filter(|at| !before[*at..].contains(')')).map(|at| at + 1);
     let mut begins = after.chain(open).max().unwrap_or(0);
+    // Lines are of a file; `Copy of src/a.rs` is another one, also in `line 3 in Copy of src/a.rs`.
+    let rest = &before[begins..];
+    let of = rest.match_indices(" of ").find(|(at, _)| lines_in(&rest[..*at]).is_some());
+    begins += of.map_or(0, |(at, of)| at + of.len());
     // `see also src/a.rs`
     while let Some((word, _)) = before[begins..].trim_start().split_once(' ') {
         if !is_around(word.trim_end_matches([':', '.'])) {

@@ -93,6 +93,7 @@ fn places_are_told_from_brackets_links_and_words_around_them() {
         ("Lines 10-20 of a.rs", "a.rs:10-20"),
         ("line 3 of Copy of app/x.rs", "Copy of app/x.rs:3"),
         ("Copy of app/x.rs:3", "Copy of app/x.rs:3"),
+        ("line 3 in Copy of app/x.rs", "Copy of app/x.rs:3"),
         ("line 10 in `src/a.rs`", "src/a.rs:10"),
         ("L10-L20, src/a.rs", "src/a.rs:10-20"),
         ("src/[id]/page.tsx:4", "src/[id]/page.tsx:4"),
@@ -125,7 +126,7 @@ fn words_beside_lines_are_told_from_lines() {
 /// Whatever repeats, it is read in time that grows with the text, and on a small stack.
 #[test]
 fn odd_texts_are_read() {
-    for text in ["line ", "a(", "(", "a.rs:1 ", "](", "in ", "/", "(1,", "a.rs(b.rs("] {
+    for text in ["line ", "a(", "(", "a.rs:1 ", "](", "in ", " of a", "/", "(1,", "a.rs(b.rs("] {
         assert!(Location::read(&text.repeat(20_000)).is_some());
     }
 }
