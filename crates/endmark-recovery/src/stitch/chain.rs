@@ -7,7 +7,7 @@ use endmark_text::{Format, Verdict};
 
 use super::decision::{self, Ahead, Sign};
 use super::evidence::grammar::NOT_AT_ITS_END;
-use super::evidence::weight;
+use super::evidence::{Weighed, weight};
 use super::identity::identity_of_text;
 use super::joint::Joint;
 use super::plain;
@@ -24,6 +24,18 @@ const SPACE_DROPPED: f64 = 1.0;
 /// So many paths are followed.
 const MOST: usize = 8;
 
+/// The gravest doubt about a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Doubt {
+    None,
+    /// A seam takes a few bytes for repeated, which may have been meant.
+    Slight,
+    /// A seam is a guess, however likely it is, or, in a text, its continuation likelier something else.
+    Guessed,
+    /// A continuation was taken for something else, and left out.
+    LeftOut,
+}
+
 /// One way to join all parts so far.
 #[derive(Clone)]
 struct Path {
@@ -34,12 +46,10 @@ struct Path {
     cost: f64,
     /// Whether every continuation was joined where it was asked for, nothing undone.
     as_asked: bool,
-    /// Whether a seam is a guess, however likely it is, or, in a text, its continuation likelier something else.
-    guessed: bool,
+    /// What of its seams what comes next says nothing about.
+    doubt: Doubt,
     /// What speaks for and against its seams.
     signs: Vec<Sign>,
-    /// Whether a continuation was taken for something else, and left out.
-    left_out: bool,
 }
 
 impl Path {
@@ -73,9 +83,8 @@ pub(super) fn follow(
         seams: Vec::new(),
         cost: 0.0,
         as_asked: true,
-        guessed: false,
+        doubt: Doubt::None,
         signs: Vec::new(),
-        left_out: false,
     };
     let mut paths = vec![first];
     for (index, continuation) in continuations.iter().enumerate() {
@@ -95,10 +104,14 @@ pub(super) fn follow(
             let Some((survivors, weighed)) = super::weighed(&joint) else { continue };
             // It may also be something else; what comes next then goes on from the same place. In a text nearly all that
             // comes may go on from there, so that what follows something else is taken for something else again.
-            let left_out =
-                Path { cost: path.cost + weighed.nothing, as_asked: false, left_out: true, ..path.clone() };
+            let left_out = Path {
+                cost: path.cost + weighed.nothing,
+                as_asked: false,
+                doubt: Doubt::LeftOut,
+                ..path.clone()
+            };
             next.push(left_out);
-            if path.left_out && !joint.has_grammar() {
+            if path.doubt == Doubt::LeftOut && !joint.has_grammar() {
                 continue;
             }
             let cheapest = weighed.costs.iter().copied().fold(f64::INFINITY, f64::min);
@@ -118,38 +131,44 @@ pub(super) fn follow(
                     seams,
                     cost: path.cost + cost - if is_last || is_at_an_end { 0.0 } else { NOT_AT_ITS_END },
                     as_asked: path.as_asked && asked,
+                    doubt: path.doubt.max(doubt(&joint, survivor, is_settled(index), &weighed)),
                     signs: path.signs_with(&joint, survivor),
-                    left_out: path.left_out,
-                    guessed: path.guessed
-                        || is_guessed(&joint, survivor, is_settled(index))
-                        || !joint.has_grammar() && weighed.something_else,
                 });
             }
         }
         paths = likeliest(next, format);
-        if paths.iter().all(|path| path.left_out) {
+        if paths.iter().all(|path| path.doubt == Doubt::LeftOut) {
             return None;
         }
     }
     decide(paths, format, from)
 }
 
-/// Whether a join loses a letter or two of a string for repeated, which what comes next says nothing about, or, without a
-/// grammar, adds whitespace that nothing tells, or takes it away where that is not settled by itself,
-/// takes for repeated what the text goes round with, or leaves out all that came.
-fn is_guessed(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool) -> bool {
-    let candidate = &survivor.candidate;
-    let by_space = candidate.style == SeamStyle::Whitespace && !is_settled;
-    joint.in_text && joint.has_grammar() && (1..decision::HAIR).contains(&candidate.repeated)
-        || !joint.has_grammar()
-            && (by_space
-                || plain::is_guessed(joint, candidate)
-                || joint.goes_round(candidate.repeated)
-                || plain::says_nothing_new(joint, survivor))
+/// The doubt about one seam. A guess loses a letter or two of a string for repeated, or, without a grammar, adds white space that
+/// nothing tells, or takes it away where that is not settled by itself, takes for repeated what the text goes round with, or leaves
+/// out all that came.
+fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &Weighed) -> Doubt {
+    let own = &survivor.candidate;
+    let begins_anew = joint.has_grammar() && joint.initial[own.keep - own.repeated..].starts_with('"');
+    let is_slight = (1..decision::SLIGHT).contains(&own.repeated) && !begins_anew;
+    let is_guessed = if joint.has_grammar() {
+        is_slight && own.repeated < decision::HAIR && joint.in_text
+    } else {
+        own.style == SeamStyle::Whitespace && !is_settled
+            || weighed.something_else
+            || plain::is_guessed(joint, own)
+            || joint.goes_round(own.repeated)
+            || plain::says_nothing_new(joint, survivor)
+    };
+    match (is_guessed, is_slight) {
+        (true, _) => Doubt::Guessed,
+        (_, true) => Doubt::Slight,
+        _ => Doubt::None,
+    }
 }
 
-/// The paths that are worth following, the likeliest first; of those with the same value the cheapest. Where one of
-/// them leaves nothing out, it does not matter what another one took for something else.
+/// The paths that are worth following, the likeliest first; of those with the same value the surest: where one of them
+/// leaves nothing out and guesses nothing, it does not matter what another one did.
 fn likeliest(mut paths: Vec<Path>, format: &Format) -> Vec<Path> {
     let reading =
         if matches!(format, Format::Json | Format::Jsonl) { Reading::Structure } else { Reading::Plain };
@@ -160,7 +179,7 @@ fn likeliest(mut paths: Vec<Path>, format: &Format) -> Vec<Path> {
     for path in paths.into_iter().take_while(|path| path.cost <= least + GIVEN_UP) {
         let value = identity_of_text(&path.text, reading);
         match known.iter().position(|other| *other == value) {
-            Some(same) if found[same].left_out && !path.left_out => {
+            Some(same) if path.doubt < found[same].doubt => {
                 found[same] = Path { cost: found[same].cost, ..path };
             }
             Some(_) => {}
@@ -176,7 +195,8 @@ fn likeliest(mut paths: Vec<Path>, format: &Format) -> Vec<Path> {
 
 fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained> {
     let weight_of = |paths: &[Path]| paths.iter().map(|path| weight(path.cost)).sum::<f64>();
-    let (left_out, mut paths): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.left_out);
+    let (left_out, mut paths): (Vec<_>, Vec<_>) =
+        paths.into_iter().partition(|path| path.doubt == Doubt::LeftOut);
     let nothing = weight_of(&left_out);
     let has_grammar = matches!(format, Format::Json | Format::Jsonl);
     let asked_is_whole =
@@ -207,12 +227,16 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained>
         (seam.confidence, seam.alternatives) = (probability, alternatives);
     }
     let is_asked = best.as_asked && from == AskedFrom::Cut;
-    let cost = if is_asked { decision::COST_OF_WRONG_AS_ASKED } else { decision::COST_OF_WRONG };
+    let cost = match is_asked {
+        true => decision::COST_OF_WRONG_AS_ASKED,
+        false if best.doubt == Doubt::Slight => decision::COST_OF_WRONG_FOR_GOOD,
+        false => decision::COST_OF_WRONG,
+    };
     Some(Chained {
         settled: decision::settles(probability, cost)
             && !ahead.may_be_nothing()
             && !(asked_is_whole && (has_grammar || is_shortened))
-            && !best.guessed,
+            && best.doubt < Doubt::Guessed,
         text: best.text,
         verdict: best.verdict,
         seams: best.seams,

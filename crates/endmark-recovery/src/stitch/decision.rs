@@ -22,7 +22,7 @@ pub(super) const COST_OF_WRONG: f64 = 18.0;
 /// The same of the clean continuation that was asked for at the cut, which nearly all are: to refuse that costs more.
 pub(super) const COST_OF_WRONG_AS_ASKED: f64 = 2.0;
 /// The same of what flows on to a reader before the rest has come, and of what may as well be the text's own.
-pub(super) const COST_OF_WRONG_FOR_GOOD: f64 = 120.0;
+pub(super) const COST_OF_WRONG_FOR_GOOD: f64 = 250.0;
 /// What is no more than so many bits likelier than that the continuation is something else is not settled.
 const IN_DOUBT: f64 = 2.5;
 /// A weight is in units of so small a part of the logarithm of the odds.
@@ -32,7 +32,7 @@ const KNOTS: [f64; 3] = [4.0, 9.0, 30.0];
 /// So few bytes are a letter or two.
 pub(super) const HAIR: usize = 4;
 /// So few bytes are a word or two.
-const SLIGHT: usize = 20;
+pub(super) const SLIGHT: usize = 20;
 
 macro_rules! signs {
     ($($(#[$reason:meta])* $sign:ident,)*) => {
@@ -74,6 +74,9 @@ signs! {
     Glued,
     /// Dots are left out.
     Ellipsis,
+    /// White space stands behind dots, or more than one blank line behind an announcement: how much of it is the text's own
+    /// nothing tells.
+    Spaced,
     /// Dots stay in a clean continuation that was not asked for at the cut, where they say that something is left out.
     DotsKept,
     /// A fence around the text is left out, which is there for nothing else.
@@ -169,12 +172,27 @@ pub(super) fn settles(probability: f64, cost: f64) -> bool {
     (1.0 - probability) * cost <= probability
 }
 
+/// Whether the white space behind what a story leaves out may be of the text or of what is left out: all behind dots, more than
+/// a blank line behind an announcement.
+fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let ahead = joint.continuation[..story.opening].trim_end().len();
+    let rest = &joint.continuation[ahead..];
+    let space = &rest[..rest.len() - rest.trim_start().len()];
+    story.repeated == 0
+        && match story.style {
+            SeamStyle::Ellipsis => !space.is_empty(),
+            SeamStyle::Preamble => space.matches('\n').count() > 2,
+            _ => false,
+        }
+}
+
 /// The signs that a story has by itself, whatever its rivals.
 pub(super) fn signs_of(joint: &Joint<'_>, story: &Candidate, left_out: bool) -> Vec<Sign> {
     let asked = |from: AskedFrom| story.is_clean && joint.from == from;
     let style = |style: SeamStyle| story.style == style;
     let dots_kept =
         || story.is_clean && joint.from != AskedFrom::Cut && ellipsis::after(joint.continuation).is_some();
+    let is_slight = (1..SLIGHT).contains(&story.repeated);
     let signs = [
         (Sign::Any, true),
         (Sign::Grammar, joint.has_grammar()),
@@ -189,9 +207,10 @@ pub(super) fn signs_of(joint: &Joint<'_>, story: &Candidate, left_out: bool) -> 
         (Sign::Whitespace, style(SeamStyle::Whitespace)),
         (Sign::Glued, !story.glue.is_empty()),
         (Sign::Ellipsis, style(SeamStyle::Ellipsis)),
+        (Sign::Spaced, is_spaced(joint, story)),
         (Sign::DotsKept, dots_kept()),
-        (Sign::Fence, style(SeamStyle::Fence)),
-        (Sign::Fenced, story.fenced),
+        (Sign::Fence, style(SeamStyle::Fence) && !is_slight),
+        (Sign::Fenced, story.fenced && !is_slight),
         (Sign::Preamble, style(SeamStyle::Preamble)),
         (Sign::Remark, left_out),
         (Sign::EscapeAnew, story.keep < joint.initial.len() && joint.in_text),

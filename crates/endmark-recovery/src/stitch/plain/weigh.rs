@@ -13,8 +13,6 @@ use crate::stitch::register::Around;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::{fence, quotation};
 
-/// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
-const TELLING: usize = 20;
 /// The share with which a clean continuation that was asked for wins over a likelier one.
 const TIED: f64 = 0.13;
 /// The share of the likeliest end of a text among all that its seam can have: a remark left in costs less than a wrong seam.
@@ -85,21 +83,20 @@ pub(super) fn weigh(
     let seam: f64 = values.iter().filter(is_same_seam).map(|(_, weight)| weight).sum();
     let ahead = ahead(joint, stories, &values, (best, seam), nothing);
     let story = &stories[best];
-    let mut signs = decision::signs_of(joint, story, story.end < joint.continuation.trim_end().len());
-    if may_go_round(joint, stories, &rounds, best, goes_on[best]) {
-        signs.push(Sign::GoesRound);
-    }
+    let signs = decision::signs_of(joint, story, story.end < joint.continuation.trim_end().len());
+    let may_go_round = may_go_round(joint, stories, &rounds, best, goes_on[best]);
     let probability = decision::probability(&signs, ahead);
     // What leaves the tags badly nested as it stands was not meant so.
     let is_broken = asked.is_some_and(|clean| nesting[clean] > nesting[best]);
     let is_tie = joint.lost_character
         || ahead.may_be_nothing()
         || rounds[best]
+        || may_go_round
         || !is_broken && shortens_slightly(joint, story)
         || is_guessed(joint, story);
     let cost = match story.is_clean && joint.from == AskedFrom::Cut {
         true => decision::COST_OF_WRONG_AS_ASKED,
-        false if may_be_its_block(joint, story) || is_spaced(joint, story) => {
+        false if may_be_its_block(joint, story) || signs.contains(&Sign::Spaced) => {
             decision::COST_OF_WRONG_FOR_GOOD
         }
         false => decision::COST_OF_WRONG,
@@ -237,14 +234,6 @@ fn may_be_its_block(joint: &Joint<'_>, story: &Candidate) -> bool {
     is_fenced && joint.format == Format::Markdown && joint.initial.ends_with("\n\n")
 }
 
-/// Whether more than one blank line stands behind an announcement: how much of that is the text's own nothing tells.
-fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
-    let ahead = joint.continuation[..story.opening].trim_end();
-    let rest = &joint.continuation[ahead.len()..];
-    let breaks = rest[..rest.len() - rest.trim_start().len()].matches('\n').count();
-    story.style == SeamStyle::Preamble && story.repeated == 0 && breaks > 2
-}
-
 /// Whether a story keeps a first line of words in brackets that end as a sentence does: they speak about the text, and are no
 /// code.
 fn begins_with_aside(joint: &Joint<'_>, story: &Candidate) -> bool {
@@ -267,8 +256,7 @@ fn says_something(joint: &Joint<'_>, story: &Candidate) -> bool {
 
 /// Whether a story takes a few words from what was asked for at the cut: two equal neighbours are ordinary.
 fn shortens_slightly(joint: &Joint<'_>, story: &Candidate) -> bool {
-    let bare = story.opening == 0 && story.repeated > 0;
-    joint.from == AskedFrom::Cut && bare && story.repeated < TELLING
+    joint.from == AskedFrom::Cut && (1..decision::SLIGHT).contains(&story.repeated)
 }
 
 /// The share with which a clean continuation that was asked for wins over a likelier story. A remark, or whitespace

@@ -55,6 +55,16 @@ fn a_letter_that_a_string_loses_is_not_told_by_what_follows() {
 }
 
 #[test]
+fn an_item_that_stands_twice_is_not_told_by_what_follows() {
+    let initial = "{\"id\": 1, \"open\": [true, false]}\n{\"id\": 2, \"open\": [4583998, \"gull\", true";
+    let first =
+        ",true], \"boat\": \"Heron\"}\n{\"id\": 3, \"open\": [false], \"boat\": \"Wave\"}\n{\"id\": 4, \"op";
+    let rest = "en\": [], \"boat\": \"Two Brothers\"}\n";
+    let text = joined(&Jsonl, Unknown, &[initial, first, rest]);
+    assert!(text.as_ref().is_none_or(|text| *text == [initial, first, rest].concat()), "{text:?}");
+}
+
+#[test]
 fn a_space_that_a_string_gets_is_not_told_by_what_follows() {
     let initial = "{\"path\": \"a.py\", \"content\": \"        self.assertEqual(optional(1,2), (1,2))\\n        with \
                    self.assertRaisesRegex(Type";

@@ -29,6 +29,24 @@ fn how_often_a_text_goes_round_is_known_only_where_the_cut_was_asked_for() {
 }
 
 #[test]
+fn where_in_its_round_a_text_was_cut_a_wrapper_does_not_say() {
+    let stair = (1..9).chain((0..8).rev()).map(|depth| [&"    ".repeat(depth), "}\n"].concat());
+    let round = stair.collect::<String>().repeat(6);
+    let (initial, rest) = (&round[..round.len() / 2], &round[round.len() / 2..]);
+    let wrapped = format!("```text\n{rest}```\n\nThe file was still being written when the output stopped.");
+    let text = joined(&Text, Token, initial, &wrapped);
+    assert!(text.as_ref().is_none_or(|text| text.trim_end() == round.trim_end()), "{text:?}");
+}
+
+#[test]
+fn how_much_white_space_behind_dots_is_of_the_text_nothing_tells() {
+    let badge = "[![version](https://example.org/version)](https://example.org/boats)";
+    let rest =
+        "…\n\n[![tests](https://example.org/tests)](https://example.org/boats)\n\n\n## Boats\n * All\n";
+    assert_eq!(joined(&Markdown, Unknown, badge, rest), None);
+}
+
+#[test]
 fn what_completes_a_literal_is_no_announcement() {
     let initial = "{\"id\": 1, \"kept\": false, \"from\": false}\n{\"id\": 2, \"kept\": t";
     let rest = "rue, \"from\": true}\n{\"id\": 3, \"kept\": true, \"from\": false}\n";
