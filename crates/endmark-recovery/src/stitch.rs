@@ -21,26 +21,25 @@ mod foreword;
 mod identity;
 mod indent;
 mod joint;
+mod likeness;
 mod lines;
 mod opening;
 mod openings;
 mod overlap;
 mod plain;
 mod preamble;
-mod predict;
 mod propose;
 mod proven;
 mod quotation;
 mod register;
+mod repetition;
 mod restart;
 mod rows;
 mod seam;
-mod shape;
 mod stream;
 mod survivor;
 mod tail;
 mod talk;
-mod texture;
 mod units;
 
 #[cfg(test)]

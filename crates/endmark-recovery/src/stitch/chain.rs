@@ -7,7 +7,7 @@ use endmark_text::{Format, Verdict};
 
 use super::decision::{self, Ahead, Sign};
 use super::evidence::grammar::NOT_AT_ITS_END;
-use super::evidence::{Weighed, weight};
+use super::evidence::{Weighed, doubts, weight};
 use super::identity::identity_of_text;
 use super::joint::Joint;
 use super::plain;
@@ -150,9 +150,11 @@ pub(super) fn follow(
 fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &Weighed) -> Doubt {
     let own = &survivor.candidate;
     let begins_anew = joint.has_grammar() && joint.initial[own.keep - own.repeated..].starts_with('"');
-    let is_slight = (1..decision::SLIGHT).contains(&own.repeated) && !begins_anew;
+    let repeats = |most: usize| (1..most).contains(&own.repeated) && !begins_anew;
+    let is_slight = repeats(decision::SLIGHT) || decision::is_spaced(joint, own);
     let is_guessed = if joint.has_grammar() {
-        is_slight && own.repeated < decision::HAIR && joint.in_text
+        joint.in_text && (repeats(decision::HAIR) || !own.glue.is_empty())
+            || repeats(decision::SLIGHT) && doubts::may_be_neighbours(joint, std::slice::from_ref(survivor))
     } else {
         own.style == SeamStyle::Whitespace && !is_settled
             || weighed.something_else

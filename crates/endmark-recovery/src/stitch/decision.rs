@@ -18,11 +18,11 @@ use super::seam::{AskedFrom, SeamStyle};
 use weights::WEIGHTS;
 
 /// A text that is silently wrong costs as much as so many refusals.
-pub(super) const COST_OF_WRONG: f64 = 18.0;
+pub(super) const COST_OF_WRONG: f64 = 15.0;
 /// The same of the clean continuation that was asked for at the cut, which nearly all are: to refuse that costs more.
-pub(super) const COST_OF_WRONG_AS_ASKED: f64 = 2.0;
+pub(super) const COST_OF_WRONG_AS_ASKED: f64 = 3.0;
 /// The same of what flows on to a reader before the rest has come, and of what may as well be the text's own.
-pub(super) const COST_OF_WRONG_FOR_GOOD: f64 = 250.0;
+pub(super) const COST_OF_WRONG_FOR_GOOD: f64 = 150.0;
 /// What is no more than so many bits likelier than that the continuation is something else is not settled.
 const IN_DOUBT: f64 = 2.5;
 /// A weight is in units of so small a part of the logarithm of the odds.
@@ -174,7 +174,7 @@ pub(super) fn settles(probability: f64, cost: f64) -> bool {
 
 /// Whether the white space behind what a story leaves out may be of the text or of what is left out: all behind dots, more than
 /// a blank line behind an announcement.
-fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
+pub(super) fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
     let ahead = joint.continuation[..story.opening].trim_end().len();
     let rest = &joint.continuation[ahead..];
     let space = &rest[..rest.len() - rest.trim_start().len()];

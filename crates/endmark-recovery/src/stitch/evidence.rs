@@ -4,9 +4,8 @@
 //! coincidence is, and how unlike the rest of the text its seam looks. Costs become shares: a survivor that
 //! costs one bit less is twice as likely.
 
-mod doubts;
+pub(super) mod doubts;
 pub(super) mod grammar;
-mod looks;
 
 use super::decision::{self, Ahead, Sign};
 use super::identity::identities;
@@ -17,7 +16,7 @@ use super::seam::AskedFrom;
 use super::survivor::Survivor;
 use super::units::{Reading, Units};
 
-use looks::NEAR;
+use grammar::NEAR;
 
 /// What the story that was asked for is worth, in bits. A prompt is followed less exactly than a prefill.
 const ASKED_AT_CUT: f64 = 3.0;
@@ -84,7 +83,6 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
     let probability = decision::probability(&signs, ahead);
     let is_tie = joint.lost_character
         || ahead.may_be_nothing()
-        || doubts::shortens_what_is_whole(joint, survivors, story)
         || doubts::says_one_more_round(joint, story)
         || joint.in_text && signs.contains(&Sign::MayBeAnew)
         || doubts::contradicts_what_was_begun(joint, story)
@@ -147,7 +145,7 @@ fn costs(joint: &Joint<'_>, compared: &grammar::Compared<'_>, survivors: &[Survi
                 cost += beginning_anew;
             }
             if candidate.repeated == 0 && candidate.start == 0 {
-                cost += grammar::signs_of_a_new_turn(joint, survivor, &before);
+                cost += grammar::signs_of_a_new_turn(joint, &before);
             }
             if survivor.left_out_remark {
                 cost += 1.0;

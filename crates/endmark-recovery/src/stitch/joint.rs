@@ -9,8 +9,8 @@ use endmark_text::{Format, Verdict};
 use super::fence;
 use super::overlap::Ends;
 use super::register::of_code;
+use super::repetition;
 use super::seam::AskedFrom;
-use super::texture;
 use super::units::{Reading, Units};
 
 /// The last settled token ends hardly ever further before the cut, in bytes: the detector is saved there, so that no
@@ -143,7 +143,7 @@ impl<'a> Joint<'a> {
         if let Some(known) = self.surprises.borrow().get(&(keep, length)) {
             return *known;
         }
-        let surprise = texture::surprise_of_repetition(
+        let surprise = repetition::surprise_of_repetition(
             &self.initial[..keep],
             length,
             self.ends.borrow_mut().entry(keep).or_default(),

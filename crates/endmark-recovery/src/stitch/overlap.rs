@@ -11,10 +11,6 @@ const MOST: usize = 12;
 /// So many units of a continuation are looked for everywhere in the first part. Only if they stand there all, more
 /// can be repeated than they are.
 pub(super) const WINDOW: usize = 1_024;
-/// Following all places where they stand, at most so many times the text's length is compared: a text that needs more
-/// is made of long repetitions that all differ in the end.
-const MOST_READ: usize = 24;
-
 /// Whether the end of `tail` may be the beginning of what `head` is the beginning of, and be longer than `head`.
 pub(super) fn begins_before(tail: &Codes, head: &Codes) -> bool {
     tail.len() > head.len() && memmem::find(tail.lowest_bytes(), head.lowest_bytes()).is_some()
@@ -33,81 +29,7 @@ pub(super) fn may_overlap(tail: &str, head: &str) -> bool {
 /// The numbers of units, longest first, at which the end of `tail` equals the beginning of `head`.
 pub(super) fn overlaps(tail: &Codes, head: &Codes) -> Vec<usize> {
     let longest = tail.len().min(head.len());
-    let beginning = tail.len() - longest;
-    if longest <= 2 * WINDOW {
-        return bounded(every_overlap(&tail[beginning..], &head[..longest]));
-    }
-    // What is as long as the window is found by its place.
-    let mut short = every_overlap(&tail[tail.len() - WINDOW + 1..], &head[..WINDOW - 1]);
-    let mut places = Places { tail: &tail[beginning..], head, budget: MOST_READ.saturating_mul(longest) };
-    let low = (&tail.lowest_bytes()[beginning..], &head.lowest_bytes()[..WINDOW]);
-    let Some(mut found) = places.longest(low, MOST) else {
-        return bounded(every_overlap(&tail[beginning..], head));
-    };
-    if found.len() == MOST && short.len() < MOST / 2 {
-        // There may be more between the longest and the shortest of those that are long.
-        let Some(shortest) = places.shortest(low, MOST / 2 - short.len()) else {
-            return bounded(every_overlap(&tail[beginning..], head));
-        };
-        found.truncate(MOST / 2);
-        let least = found.last().copied().unwrap_or(longest);
-        found.extend(shortest.into_iter().filter(|length| *length < least));
-    }
-    found.append(&mut short);
-    bounded(found)
-}
-
-/// The places in a tail where the window of the head stands, as far as the lowest bytes of the units say: there it may
-/// go on as the head does up to its end.
-struct Places<'a> {
-    tail: &'a [u32],
-    head: &'a [u32],
-    /// So many units are compared, and no more.
-    budget: usize,
-}
-
-impl Places<'_> {
-    /// The longest lengths, at most so many; none where that takes too long.
-    fn longest(&mut self, (low, window): (&[u8], &[u8]), most: usize) -> Option<Vec<usize>> {
-        let finder = memmem::Finder::new(window);
-        let (mut found, mut from) = (Vec::new(), 0);
-        while found.len() < most
-            && let Some(place) = finder.find(&low[from..]).map(|place| from + place)
-        {
-            if self.reaches_the_end(place)? {
-                found.push(self.tail.len() - place);
-            }
-            from = place + 1;
-        }
-        Some(found)
-    }
-
-    /// The shortest lengths, longest first, at most so many; none where that takes too long.
-    fn shortest(&mut self, (low, window): (&[u8], &[u8]), most: usize) -> Option<Vec<usize>> {
-        let finder = memmem::FinderRev::new(window);
-        let (mut found, mut end) = (Vec::new(), low.len());
-        while found.len() < most
-            && let Some(place) = finder.rfind(&low[..end])
-        {
-            if self.reaches_the_end(place)? {
-                found.push(self.tail.len() - place);
-            }
-            end = place + window.len() - 1;
-        }
-        found.reverse();
-        Some(found)
-    }
-
-    /// Whether the tail goes on from a place as the head begins, up to its end; none where too much was compared.
-    fn reaches_the_end(&mut self, place: usize) -> Option<bool> {
-        for (tail, head) in self.tail[place..].chunks(WINDOW).zip(self.head.chunks(WINDOW)) {
-            self.budget = self.budget.checked_sub(WINDOW)?;
-            if tail != &head[..tail.len()] {
-                return Some(false);
-            }
-        }
-        Some(true)
-    }
+    bounded(every_overlap(&tail[tail.len() - longest..], &head[..longest]))
 }
 
 /// The longest and the shortest of these lengths.

@@ -9,11 +9,9 @@ mod cost;
 mod elements;
 mod ending;
 mod form;
-mod likeness;
 mod nesting;
 mod opening;
 mod otherwise;
-mod rows;
 mod story;
 mod weigh;
 

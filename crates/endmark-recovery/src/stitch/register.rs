@@ -265,8 +265,8 @@ pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &Around, before: &str, p
         return f64::NEG_INFINITY;
     }
     let widely = breaks > 2 && !kept.contains("\n\n\n") && !joint.initial.contains("\n\n\n");
-    let begins_with_sign = !text
-        .starts_with(|sign: char| sign.is_alphanumeric() || matches!(sign, '¡' | '¿') || is_symbol(sign));
+    let begins_with_sign =
+        !text.starts_with(|sign: char| sign.is_alphanumeric() || matches!(sign, '¡' | '¿'));
     let is_wide_around = texts.into_iter().any(is_wide);
     let [to_reader, of_answer] =
         [Address::Reader, Address::Answer].map(|address| address::has(address, text));
@@ -369,11 +369,6 @@ fn is_foreign(line: &str, texts: [&str; 2]) -> bool {
     !is_wide(line)
         && letters.flat_map(char::to_lowercase).any(|sign| !stands(sign))
         && known(line, texts) == 0.0
-}
-
-/// Whether a sign is a picture, such as a check mark.
-fn is_symbol(sign: char) -> bool {
-    matches!(u32::from(sign), 0x2600..0x2800 | 0x1f300..0x1fb00)
 }
 
 /// Whether there are letters of other scripts than the Latin one.

@@ -7,8 +7,8 @@
 use memchr::memmem;
 
 use super::overlap::last_of;
+use super::repetition::in_word;
 use super::seam::AskedFrom;
-use super::texture::in_word;
 use super::units::{CHARACTER, Units, character, is_content};
 
 /// A beginning shared by chance is shorter than this, in characters.

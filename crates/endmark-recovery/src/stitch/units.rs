@@ -188,6 +188,11 @@ pub(super) fn character(code: u32) -> char {
     char::from_u32(code & CHARACTER).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
+/// The unit of a character that is content of a string, or of a text without grammar.
+pub(super) fn content(character: char) -> u32 {
+    u32::from(character) | CONTENT
+}
+
 /// Whether a unit is content of a string (or of a text without grammar).
 pub(super) fn is_content(code: u32) -> bool {
     code & CONTENT != 0

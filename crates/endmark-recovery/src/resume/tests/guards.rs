@@ -93,7 +93,7 @@ fn a_continuation_that_reasoned_its_limit_away_is_asked_with_a_higher_one() {
 
 #[test]
 fn the_same_cut_again_ends_it() {
-    let first = "{\"title\": \"A long enough beginning\", \"rows\": [";
+    let first = "{\"title\": \"A long enough beginning\", \"rows\": [\"Heron\", \"Wa";
     let mut resume = patient(Some(Format::Json), limit(first));
     resume.reply(limit(first), TOKEN);
     let end = match resume.next() {

@@ -2,27 +2,10 @@
 //! written anew, one more round of rows.
 
 use crate::stitch::joint::Joint;
-use crate::stitch::seam::{AskedFrom, SeamStyle};
+use crate::stitch::seam::AskedFrom;
 use crate::stitch::survivor::Survivor;
 
 use super::grammar::{HAIR, in_numbers};
-
-/// A repetition is no coincidence from so many bytes on, even where a clean continuation was asked for.
-const LONG_REPETITION: usize = 24;
-
-/// Whether the likeliest survivor shortens what was asked for at the cut and is whole as it stands for a short
-/// repetition, or writes a backslash anew: two equal neighbours are ordinary.
-pub(super) fn shortens_what_is_whole(joint: &Joint<'_>, survivors: &[Survivor], best: &Survivor) -> bool {
-    let asked_is_whole = joint.from == AskedFrom::Cut
-        && survivors
-            .iter()
-            .any(|survivor| survivor.candidate.is_asked(joint) && survivor.standing.is_whole());
-    let own = &best.candidate;
-    let escapes_anew =
-        joint.in_text && own.keep < joint.initial.len() && &joint.initial[joint.settled..] == "\\";
-    let says_again = own.repeated > 0 || own.style == SeamStyle::Whitespace || escapes_anew;
-    asked_is_whole && !own.is_asked(joint) && says_again && own.repeated < LONG_REPETITION
-}
 
 /// Whether the likeliest survivor leaves out all that the continuation says, for a row that the first part ends with
 /// more than once: it may as well be the next of them.
@@ -100,7 +83,7 @@ pub(super) fn forgets_escapes(joint: &Joint<'_>, best: &Survivor) -> bool {
 
 /// Whether the cut is between tokens and a few words stand right before and right behind it, so that they may be
 /// two equal neighbours or one that was repeated.
-pub(super) fn may_be_neighbours(joint: &Joint<'_>, survivors: &[Survivor]) -> bool {
+pub(in crate::stitch) fn may_be_neighbours(joint: &Joint<'_>, survivors: &[Survivor]) -> bool {
     let has_words = |survivor: &Survivor| {
         let own = &survivor.candidate;
         let repeated = &joint.initial[own.keep - own.repeated..own.keep];

@@ -4,87 +4,52 @@ use endmark_text::Format;
 use memchr::memmem;
 
 use super::doubts::{may_be_anew, may_be_neighbours};
-use super::looks::{self, NEAR, longest_repetition, shared_end};
 use crate::stitch::candidate::Candidate;
 use crate::stitch::decision::Sign;
-use crate::stitch::indent::Indents;
 use crate::stitch::joint::Joint;
-use crate::stitch::lines::begins_block;
-use crate::stitch::preamble::{self, NewTurn};
-use crate::stitch::predict::{self, Predictor, surprise_of_going_round};
+use crate::stitch::likeness::Likeness;
+use crate::stitch::preamble;
 use crate::stitch::register::{self, Around};
-use crate::stitch::restart;
+use crate::stitch::repetition::surprise_of_going_round;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
-use crate::stitch::shape::{self, Shape};
 use crate::stitch::survivor::Survivor;
-use crate::stitch::texture::Texture;
 use crate::stitch::units::{Reading, Units, character};
 
+/// Around the seam so many characters are looked at.
+pub(super) const NEAR: usize = 64;
+/// Openings this close to each other are rivals for the same seam, in bytes.
+const SAME_PLACE: usize = 12;
+/// So many units of the first part, and bytes of the continuation, are read.
+const WINDOW: usize = 4_000;
+const WINDOW_BEHIND: usize = 1_000;
 /// Behind the place that all survivors share, so many units are looked at.
 const BEHIND: usize = 6;
 /// A repetition longer than this is judged as a whole, in bytes.
 const LONG: usize = 8_192;
-/// What a capital letter in a word says against it near words that have some, in bits at most.
-const COMPOUND: f64 = 3.0;
 /// Of a part that a survivor does not explain, so many units are looked at.
 const MOST_UNEXPLAINED: usize = 512;
 
 /// What the survivors of one joint are compared by.
 pub(super) struct Compared<'a> {
     joint: &'a Joint<'a>,
-    predictor: Predictor,
-    /// What is usual in words, where the cut goes through a string.
-    texture: Option<Texture>,
-    /// How the lines of that string are indented, and what stands before the cut in it.
-    lines: Option<(Indents, String)>,
-    /// The shape of the first part up to the cut, and up to its settled end.
-    at_cut: Shape,
-    at_settled: Shape,
+    likeness: Likeness,
 }
 
 impl<'a> Compared<'a> {
     pub(super) fn new(joint: &'a Joint<'a>, survivors: &[Survivor]) -> Self {
-        let before = predict::tail(&joint.settled_units);
-        let mut predictor = Predictor::primed(joint.in_text && is_latin(before));
-        predictor.read(before);
         // Behind the last place where a survivor begins all of them are the same text.
         let last = survivors.iter().map(|survivor| survivor.candidate.start).max().unwrap_or(0);
-        let rest = preamble::head(&joint.continuation[last..], predict::WINDOW_BEHIND);
+        let rest = preamble::head(&joint.continuation[last..], WINDOW_BEHIND);
         let rest = Units::read(rest, reading(joint));
-        predictor.read(rest.codes.get(BEHIND..).unwrap_or_default());
-        let mut at_settled = Shape::default();
-        at_settled.push(&joint.initial[..joint.settled]);
-        let mut at_cut = at_settled.clone();
-        at_cut.push(&joint.initial[joint.settled..]);
-        let texture = joint.in_text.then(|| looks::words(joint));
-        let lines = joint.in_text.then(|| looks::lines(joint)).flatten();
-        Self { joint, predictor, texture, lines, at_cut, at_settled }
+        let behind = rest.codes.get(BEHIND..).unwrap_or_default();
+        let likeness = Likeness::of(tail(&joint.settled_units), behind, reading(joint));
+        Self { joint, likeness }
     }
 
     /// How unlikely it is that the text goes on as a survivor says, in bits.
     pub(super) fn cost(&self, survivor: &Survivor, survivors: &[Survivor]) -> f64 {
         let (unexplained, seam) = self.unexplained_and_seam(survivor, survivors);
-        unexplained + seam + self.shape(survivor) + self.indented(survivor).unwrap_or(0.0)
-    }
-
-    /// How unlikely the indentation is that a survivor gives to the line that the cut stands in, in bits; none where it
-    /// stands in no indentation.
-    fn indented(&self, survivor: &Survivor) -> Option<f64> {
-        let (indents, before) = self.lines.as_ref()?;
-        let own = &survivor.candidate;
-        let half = &self.joint.initial[self.joint.settled.min(own.keep)..own.keep];
-        let added = preamble::head(own.added(self.joint), predict::WINDOW_BEHIND);
-        let text = [half, own.glue, added].concat();
-        let added = Units::read(&text, Reading::Content);
-        let added: String = added.chars(0..added.len()).collect();
-        let (above, line) = before.split_at(before.rfind('\n')? + 1);
-        let text = added.trim_start_matches([' ', '\t']);
-        let indent = [line, &added[..added.len() - text.len()]].concat();
-        if !indent.trim().is_empty() || text.is_empty() || text.starts_with(['\n', '\r']) {
-            return None;
-        }
-        let above = above.lines().rev().find(|line| !line.trim().is_empty())?;
-        Some(indents.bits(above, &indent, text))
+        unexplained + seam
     }
 
     /// How unlikely it is that something else begins with just what a survivor takes for repeated, in bits.
@@ -99,14 +64,7 @@ impl<'a> Compared<'a> {
         // What stands there once alone says more than the model knows, which has read it.
         let told = if places.nth(1).is_none() { again.len() } else { 0 };
         let told = 1.5 * f64::from(u32::try_from(told).unwrap_or(u32::MAX));
-        self.predictor.surprise(before, again).max(told).min(30.0)
-    }
-
-    fn shape(&self, survivor: &Survivor) -> f64 {
-        let own = &survivor.candidate;
-        let part = &self.joint.continuation[own.start..own.end];
-        let shape = if own.keep == self.joint.initial.len() { &self.at_cut } else { &self.at_settled };
-        shape.cost_of(part).min(20.0)
+        self.likeness.bits(before, again).max(told).min(30.0)
     }
 
     /// How unlikely what a survivor takes for new is that others take for repeated, and how unlikely what follows is
@@ -116,42 +74,22 @@ impl<'a> Compared<'a> {
         let repeated = longest_repetition(survivor, survivors);
         if repeated > LONG {
             let surprise = self.joint.surprise_of_repetition(own.keep, repeated);
-            return (surprise, self.seam_behind(shared_end(survivor, survivors)));
+            return (surprise, 0.0);
         }
         let part = self.part(survivor, survivors);
         let Part { before, unexplained, rest } = &part;
         let length = f64::from(u32::try_from(unexplained.len()).unwrap_or(u32::MAX));
         let looked_at = &unexplained[..unexplained.len().min(MOST_UNEXPLAINED)];
         // What is long enough to be no coincidence need not count for ever more.
-        let mut surprise = self.predictor.surprise(before, looked_at).min(14.0 + length / 8.0);
+        let mut surprise = self.likeness.bits(before, looked_at).min(14.0 + length / 8.0);
         if repeated > 0 {
             surprise = surprise.min(self.going_round(survivor, survivors, &part));
         }
         let rest = &rest[..rest.len().min(BEHIND)];
         let context = [&before[before.len().saturating_sub(NEAR)..], unexplained].concat();
         // What follows would be as unusual in a text of its own: only the difference speaks about the seam.
-        let joined = self.predictor.surprise(&context, rest) - self.predictor.surprise(&[], rest);
-        let mut seam = joined.clamp(-6.0, 12.0);
-        if let Some(texture) = &self.texture {
-            let chars = |codes: &[u32]| codes.iter().map(|code| character(*code)).collect::<Vec<_>>();
-            let left = chars(&before[before.len().saturating_sub(NEAR)..]);
-            let after = [&unexplained[..unexplained.len().min(NEAR)], rest].concat();
-            let case = texture.case_at(&left, &chars(&after));
-            let case = if has_compounds(&left) { case.min(COMPOUND) } else { case };
-            seam += texture.words_at(&left, &chars(&after)) + case;
-        }
-        (surprise, seam)
-    }
-
-    /// How well what follows this place of the continuation goes with what stands before it there, in bits.
-    fn seam_behind(&self, place: usize) -> f64 {
-        let (said, rest) = self.joint.continuation.split_at(place);
-        let said = &said[said.ceil_char_boundary(said.len().saturating_sub(NEAR * 2))..];
-        let context = Units::read(said, reading(self.joint)).codes;
-        let rest = Units::read(preamble::head(rest, NEAR * 2), reading(self.joint)).codes;
-        let rest = &rest[..rest.len().min(BEHIND)];
-        let joined = self.predictor.surprise(&context, rest) - self.predictor.surprise(&[], rest);
-        joined.clamp(-6.0, 12.0)
+        let joined = self.likeness.bits(&context, rest) - self.likeness.bits(&[], rest);
+        (surprise, joined.clamp(-6.0, 12.0))
     }
 
     /// What a survivor joins: the units before the seam, those behind it that other survivors leave out, and more.
@@ -160,11 +98,7 @@ impl<'a> Compared<'a> {
         let own = &survivor.candidate;
         // Half an escape is no unit yet: it is read together with what completes it.
         let half = if joint.in_text { &joint.initial[joint.settled.min(own.keep)..own.keep] } else { "" };
-        let before = if joint.in_text {
-            predict::tail(&joint.settled_units)
-        } else {
-            predict::tail(joint.units_at(own.keep))
-        };
+        let before = if joint.in_text { tail(&joint.settled_units) } else { tail(joint.units_at(own.keep)) };
         let shared_end = shared_end(survivor, survivors).max(behind_number(joint, own.start));
         let reach = shared_end - own.start;
         let text = preamble::head(&joint.continuation[own.start..], reach + reach.max(64) * 2);
@@ -211,10 +145,37 @@ impl<'a> Compared<'a> {
             let more = &part.unexplained[said..];
             let more = &more[..more.len().min(MOST_UNEXPLAINED)];
             let context = &all[said.saturating_sub(NEAR)..said];
-            least = least.min(bits + self.predictor.surprise(context, more));
+            least = least.min(bits + self.likeness.bits(context, more));
         }
         least
     }
+}
+
+/// The place from which on all survivors near this one have the same text.
+fn shared_end(survivor: &Survivor, survivors: &[Survivor]) -> usize {
+    let own = &survivor.candidate;
+    let rivals = survivors
+        .iter()
+        .map(|other| &other.candidate)
+        .filter(|other| other.opening.abs_diff(own.opening) <= SAME_PLACE);
+    rivals.map(|other| other.start).max().unwrap_or(own.start)
+}
+
+/// How much more of the first part another survivor takes for repeated than this one does, in bytes.
+fn longest_repetition(survivor: &Survivor, survivors: &[Survivor]) -> usize {
+    let own = &survivor.candidate;
+    let longest = survivors
+        .iter()
+        .filter(|other| other.candidate.opening == own.opening && other.candidate.keep == own.keep)
+        .map(|other| other.candidate.repeated)
+        .max()
+        .unwrap_or(0);
+    longest.saturating_sub(own.repeated)
+}
+
+/// The last units of a text, as many as are read.
+fn tail<'u>(units: &'u Units<'_>) -> &'u [u32] {
+    &units.codes[units.codes.len().saturating_sub(WINDOW)..]
 }
 
 /// What a survivor joins.
@@ -222,14 +183,6 @@ struct Part {
     before: Vec<u32>,
     unexplained: Vec<u32>,
     rest: Vec<u32>,
-}
-
-/// Whether most of the last letters of a text are Latin ones.
-fn is_latin(codes: &[u32]) -> bool {
-    let last = &codes[codes.len().saturating_sub(200)..];
-    let letters = last.iter().map(|code| character(*code)).filter(|sign| sign.is_alphabetic());
-    let (latin, others): (Vec<_>, Vec<_>) = letters.partition(char::is_ascii);
-    latin.len() >= others.len() * 4
 }
 
 /// Whether a sign stands in numbers.
@@ -285,11 +238,17 @@ pub(super) fn something_else(
     let another = joint.format == Format::Jsonl
         && best.candidate.repeated < joint.initial.len()
         && joint.continuation[best.candidate.opening..].trim_start().starts_with(['{', '['])
-        && !shape::has_rows_like(joint.initial, &joint.continuation[best.candidate.opening..]);
+        && first_key(&joint.continuation[best.candidate.opening..]) != first_key(joint.initial);
     let unlikely = if another && best.candidate.start > best.candidate.opening { 4.0 } else { unlikely };
     let words = if best.candidate.style == SeamStyle::Preamble { UNUSUAL_WORDS } else { 0.0 };
     let (unexplained, _) = compared.unexplained_and_seam(best, survivors);
     unlikely + words + unexplained.max(0.0) + compared.coincidence(best)
+}
+
+/// What a row of JSON Lines begins with, up to its first key.
+fn first_key(rows: &str) -> Option<String> {
+    let (key, _) = rows.lines().next()?.split_once(':')?;
+    Some(key.split_whitespace().collect())
 }
 
 /// What the form of a survivor speaks against it, apart from how its seam looks.
@@ -376,56 +335,22 @@ fn says_little(joint: &Joint<'_>, own: &Candidate) -> bool {
     again.len() < LITTLE || again.len() < LITTLE * 4 && has_few()
 }
 
-/// What speaks against a continuation that is taken as it stands: that it answers rather than continues.
-pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, survivor: &Survivor, before: &[char]) -> f64 {
-    let continuation = joint.continuation;
-    let mut cost = 0.0;
-    if joint.in_text {
-        let last = before.iter().rev().find(|sign| !sign.is_whitespace());
-        let in_sentence =
-            last.is_some_and(|sign| sign.is_alphanumeric() || matches!(sign, ',' | '(' | '\'' | '-'));
-        // A model that goes on writes the space before its first word; one that begins anew has none to write.
-        let set_off = continuation.starts_with(char::is_whitespace);
-        let behind_space = before.last().is_none_or(|last| last.is_whitespace());
-        // A capital letter goes on a word in a text that writes its words so.
-        let goes_on_word = before.last().is_some_and(|last| last.is_lowercase())
-            && continuation.starts_with(char::is_uppercase)
-            && has_compounds(before)
-            && !continuation.split(':').next().is_some_and(|name| name.contains(' '));
-        let announced = if goes_on_word { 0.0 } else { announced(joint, &Around::of(joint)) };
-        cost += match announced {
-            bits if !set_off => (2.0 * bits - 4.0).clamp(0.0, 18.0),
-            bits if in_sentence => (bits - 2.0).clamp(0.0, 7.0),
-            bits => (bits - 4.0).clamp(0.0, 5.0),
-        };
-        cost += match preamble::new_turn(continuation) {
-            NewTurn::Certain if !set_off => 16.0,
-            NewTurn::Certain if in_sentence => 8.0,
-            NewTurn::Certain => 4.0,
-            NewTurn::Possible if !set_off && !behind_space => 10.0,
-            NewTurn::Possible if !set_off && in_sentence => 3.0,
-            _ => 0.0,
-        };
-        let in_line = before.iter().rev().take_while(|sign| **sign != '\n').any(|sign| !sign.is_whitespace());
-        if in_line && begins_block(continuation, !behind_space) {
-            cost += 12.0;
-        }
-        if in_sentence && begins_sentence(continuation) {
-            cost += if joint.from == AskedFrom::Cut { 8.0 } else { 4.0 };
-        }
-        let head = Units::read(preamble::head(continuation, 4_000), Reading::Content);
-        if restart::diverges(&joint.settled_units, &head) {
-            cost += 12.0;
-        }
-    } else if !survivor.standing.is_whole() && is_document_of_its_own(joint) {
-        cost += 14.0;
+/// What speaks against a continuation that is taken as it stands in a string: that it answers rather than continues.
+pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, before: &[char]) -> f64 {
+    if !joint.in_text {
+        return 0.0;
     }
-    cost
-}
-
-/// Whether words are written in one here, each with a capital letter.
-fn has_compounds(text: &[char]) -> bool {
-    text.windows(2).any(|pair| pair[0].is_lowercase() && pair[1].is_uppercase())
+    let last = before.iter().rev().find(|sign| !sign.is_whitespace());
+    let in_sentence =
+        last.is_some_and(|sign| sign.is_alphanumeric() || matches!(sign, ',' | '(' | '\'' | '-'));
+    // A model that goes on writes the space before its first word; one that begins anew has none to write.
+    let set_off = joint.continuation.starts_with(char::is_whitespace);
+    let around = Around::of(joint);
+    match announced(joint, &around).max(register::answers(joint, &around)) {
+        bits if !set_off => (2.0 * bits - 4.0).clamp(0.0, 18.0),
+        bits if in_sentence => (bits - 2.0).clamp(0.0, 7.0),
+        bits => (bits - 4.0).clamp(0.0, 5.0),
+    }
 }
 
 /// How much the first sentence of a continuation, or its first line, reads as an announcement, in bits.
@@ -442,23 +367,4 @@ fn announced(joint: &Joint<'_>, around: &Around) -> f64 {
     let ends = ends.map(|(end, _)| end).take(3);
     let bits = ends.map(|end| register::announces(joint, around, &line[..end], start + end, ""));
     bits.fold(0.0, f64::max)
-}
-
-/// Whether the continuation is a whole document of the first part's kind by itself.
-fn is_document_of_its_own(joint: &Joint<'_>) -> bool {
-    let root = |text: &str| text.trim_start().bytes().next();
-    root(joint.initial) == root(joint.continuation)
-        && joint.format == Format::Json
-        && endmark_text::detect::detect(joint.continuation.as_bytes(), &joint.format).verdict.is_whole()
-}
-
-/// Whether a continuation begins as a sentence does that is never found in the middle of one.
-fn begins_sentence(continuation: &str) -> bool {
-    const BEGINNINGS: &[&str] = &[
-        "The ", "This ", "That ", "These ", "Those ", "It ", "In ", "Here ", "There ", "To ", "If ", "We ",
-        "You ", "As ", "A ", "An ", "Every ", "Our ", "My ", "Your ", "They ", "He ", "She ", "When ",
-        "What ", "While ", "For ", "On ", "At ", "With ", "After ", "Once ", "First, ",
-    ];
-    let text = continuation.trim_start();
-    BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))
 }

@@ -6,15 +6,14 @@ use memchr::memmem;
 
 use super::elements;
 use super::form::form;
-use super::likeness::{Likeness, is_common};
 use super::nesting::Nesting;
-use super::rows::rows;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::indent::Indents;
 use crate::stitch::joint::Joint;
-use crate::stitch::predict::surprise_of_going_round;
+use crate::stitch::likeness::{Likeness, is_common};
+use crate::stitch::repetition::surprise_of_going_round;
 use crate::stitch::seam::AskedFrom;
-use crate::stitch::units::{Reading, Units};
+use crate::stitch::units::{Reading, Units, content};
 
 /// So many characters behind a seam depend on what stands before it.
 pub(super) const REACH: usize = 8;
@@ -25,12 +24,6 @@ const GOES_ROUND: f64 = 6.0;
 /// What goes round is likely to do it again: at most so many bits of surprise, if it does so that often.
 const ROUND_AGAIN: f64 = 3.0;
 const ROUNDS: usize = 3;
-/// What speaks against whitespace that breaks a word in two, in bits.
-const BROKEN_WORD: f64 = 10.0;
-/// What speaks against whitespace that breaks a compound behind its hyphen, in bits.
-const BROKEN_COMPOUND: f64 = 8.0;
-/// What stands between two words of which the first leaves out what they share.
-const CONJUNCTIONS: [&str; 12] = ["and", "or", "to", "und", "oder", "bis", "et", "ou", "y", "o", "e", "en"];
 /// No word is longer, in bytes.
 const LONG_WORD: usize = 80;
 /// No coincidence counts for more than so many bits.
@@ -44,8 +37,6 @@ pub(super) struct Scale<'a> {
     joint: &'a Joint<'a>,
     likeness: &'a Likeness,
     indents: Indents,
-    /// How much of the first part it says more than once.
-    similarity: f64,
     before: Vec<char>,
     nesting: Option<Nesting>,
     /// Whether the text of an element begins at the cut as that of others does.
@@ -59,10 +50,9 @@ impl<'a> Scale<'a> {
         let mut before: Vec<char> = joint.initial.chars().rev().take(BEFORE).collect();
         before.reverse();
         let indents = Indents::of(joint.initial, joint.continuation);
-        let similarity = self_similarity(joint.initial);
         let (nesting, begins_element) = (Nesting::of(joint), elements::begin_at_cut(joint));
         let likely = OnceCell::new();
-        Self { joint, likeness, indents, similarity, before, nesting, begins_element, stories, likely }
+        Self { joint, likeness, indents, before, nesting, begins_element, stories, likely }
     }
 
     /// How much unlikelier a story makes the continuation than a text of its own does, in bits.
@@ -72,81 +62,18 @@ impl<'a> Scale<'a> {
             && story.glue.is_empty()
             && !story.added(self.joint).starts_with(['<', ' ', '\t', '\n', '\r']);
         let seam = if begins { seam.min(BEGINS) } else { seam }.max(self.same_lines(story));
-        story.cost + seam - self.repeated(story)
-            + form(self.joint, &self.before, story)
-            + rows(self.joint, story)
-            + self.broken_word(story)
-            + self.broken_compound(story)
-            + self.glued_words(story)
-            + self.nesting(story)
+        story.cost + seam - self.repeated(story) + form(self.joint, &self.before, story) + self.nesting(story)
+    }
+
+    /// How unlikely it is, in bits, that these characters follow those.
+    fn bits(&self, before: &[char], after: &[char]) -> f64 {
+        let codes = |text: &[char]| text.iter().copied().map(content).collect::<Vec<u32>>();
+        self.likeness.bits(&codes(before), &codes(after))
     }
 
     /// What the tags that a story leaves badly nested speak against it.
     pub(super) fn nesting(&self, story: &Candidate) -> f64 {
         self.nesting.as_ref().map_or(0.0, |nesting| nesting.bits(self.joint, story))
-    }
-
-    /// What speaks against whitespace that is left out at the seam, where it keeps two words apart.
-    fn glued_words(&self, story: &Candidate) -> f64 {
-        let left_out = &self.joint.continuation[..story.start];
-        let rest = story.added(self.joint);
-        // Behind an announcement the space in its line is its own.
-        let ahead = left_out.trim_end_matches([' ', '\t']);
-        let in_line = ahead.len() < left_out.len() && ahead.ends_with('\n');
-        let alone = !left_out.is_empty() && left_out.trim().is_empty();
-        let kept_apart = story.opening == story.start && story.glue.is_empty() && (alone || in_line);
-        let initial = self.joint.initial;
-        if !kept_apart || !initial.ends_with(char::is_alphabetic) || !rest.starts_with(char::is_alphabetic) {
-            return 0.0;
-        }
-        let (left, right) = (last_word(initial), first_word(rest));
-        if left.len() > LONG_WORD || right.len() > LONG_WORD {
-            return 0.0;
-        }
-        let before = &initial[..initial.len() - left.len()];
-        let after = &rest[right.len()..];
-        let known = |word: &str| has_word(before, word) || has_word(after, word) || is_common(word);
-        match (known(&[left, right].concat()), known(left), known(right)) {
-            (true, ..) => 0.0,
-            (false, true, true) => BROKEN_WORD,
-            (false, false, false) => BROKEN_WORD / 4.0,
-            (false, ..) => BROKEN_WORD / 2.0,
-        }
-    }
-
-    /// What speaks against whitespace at the seam, where it breaks a word of the text into two parts that are none.
-    fn broken_word(&self, story: &Candidate) -> f64 {
-        let part = story.added(self.joint);
-        let rest = part.trim_start();
-        if !story.glue.is_empty() || rest.len() == part.len() || rest.is_empty() {
-            return 0.0;
-        }
-        let initial = self.joint.initial;
-        let (left, right) = (last_word(initial), first_word(rest));
-        let short = left.chars().count() < 2 || right.chars().count() < 2;
-        let is_capital = right.starts_with(char::is_uppercase) && !left.chars().all(char::is_uppercase);
-        if short || left.len() > LONG_WORD || right.len() > LONG_WORD || is_capital {
-            return 0.0;
-        }
-        let before = &initial[..initial.len() - left.len()];
-        let after = &rest[right.len()..];
-        let known = |word: &str| has_word(before, word) || has_word(after, word) || is_common(word);
-        let is_broken = !known(left) && !known(right) && known(&[left, right].concat());
-        if is_broken { BROKEN_WORD } else { 0.0 }
-    }
-
-    /// What speaks against whitespace behind a hyphen that stands directly behind a word: it ties it to the next one,
-    /// unless that one says what the two share, as in `pre- and postwar`.
-    fn broken_compound(&self, story: &Candidate) -> f64 {
-        let part = story.added(self.joint);
-        let rest = part.trim_start();
-        let is_apart = !story.glue.is_empty() || rest.len() < part.len();
-        let word = self.joint.initial.strip_suffix('-').map(last_word).unwrap_or_default();
-        let is_tied = word.chars().count() > 1 && word.chars().all(char::is_alphabetic);
-        if !is_apart || !is_tied || !rest.starts_with(char::is_alphanumeric) {
-            return 0.0;
-        }
-        if CONJUNCTIONS.contains(&first_word(rest)) { 0.0 } else { BROKEN_COMPOUND }
     }
 
     /// The most that the characters at a seam can say against it. Where one side ends between words anything can
@@ -171,10 +98,10 @@ impl<'a> Scale<'a> {
         let rest: Vec<char> = part.chars().take(REACH).collect();
         let mut joined = self.before.clone();
         let glue: Vec<char> = story.glue.chars().collect();
-        let mut bits = self.likeness.bits(&joined, &glue);
+        let mut bits = self.bits(&joined, &glue);
         joined.extend(&glue);
-        bits += self.likeness.bits(&joined, &rest);
-        bits - self.likeness.bits(&self.preceding(start), &rest)
+        bits += self.bits(&joined, &rest);
+        bits - self.bits(&self.preceding(start), &rest)
     }
 
     /// The same where the seam stands in the indentation of a line: how far lines are indented is not a matter of
@@ -199,9 +126,9 @@ impl<'a> Scale<'a> {
         let mut as_before: Vec<char> = joined.clone();
         joined.extend(indent.chars());
         as_before.extend(line_before.chars().take_while(|sign| matches!(sign, ' ' | '\t')));
-        let text_bits = self.likeness.bits(&joined, &shown).min(self.likeness.bits(&as_before, &shown));
+        let text_bits = self.bits(&joined, &shown).min(self.bits(&as_before, &shown));
         let bits = self.indents.bits(line_before, &indent, text) + text_bits;
-        Some(bits - self.likeness.bits(&self.preceding(start), &rest))
+        Some(bits - self.bits(&self.preceding(start), &rest))
     }
 
     /// What precedes a place of the continuation; a paragraph's end, where nothing does.
@@ -222,7 +149,7 @@ impl<'a> Scale<'a> {
     /// What a part of the continuation costs as text of its own.
     fn own_bits(&self, start: usize, end: usize) -> f64 {
         let part: Vec<char> = self.joint.continuation[start..end].chars().take(400).collect();
-        self.likeness.bits(&self.preceding(start), &part).min(MOST_BITS)
+        self.bits(&self.preceding(start), &part).min(MOST_BITS)
     }
 
     /// What the seam costs if a longer repeated part, which another story explains, is a coincidence: less than
@@ -302,8 +229,7 @@ impl<'a> Scale<'a> {
             return surprise.min(ROUND_AGAIN);
         }
         let bytes = f64::from(u32::try_from(length).unwrap_or(u32::MAX));
-        let surprise = surprise.max((10.0 + 0.7 * bytes).min(40.0));
-        if self.similarity > 0.3 { surprise.min(surprise_of_pieces(text, length)) } else { surprise }
+        surprise.max((10.0 + 0.7 * bytes).min(40.0))
     }
 }
 
@@ -339,22 +265,6 @@ fn has_word(text: &str, word: &str) -> bool {
         .any(|at| ends(text[..at].chars().next_back()) && ends(text[at + word.len()..].chars().next()))
 }
 
-/// How much of a text it says more than once, 0 to 1, judged by a few samples.
-pub(super) fn self_similarity(text: &str) -> f64 {
-    const SAMPLES: usize = 24;
-    const LENGTH: usize = 24;
-    let text = &text.as_bytes()[text.len().saturating_sub(64_000)..];
-    let step = text.len() / SAMPLES;
-    if step < LENGTH {
-        return 0.0;
-    }
-    let twice = (0..SAMPLES)
-        .map(|nth| &text[nth * step..nth * step + LENGTH])
-        .filter(|sample| memmem::find_iter(text, sample).take(2).count() > 1)
-        .count();
-    f64::from(u32::try_from(twice).unwrap_or(0)) / f64::from(u32::try_from(SAMPLES).unwrap_or(1))
-}
-
 /// How unlikely it is, in bits, that a text says its last lines again, which take `length` bytes, before it goes on with
 /// `rest`; none where it says as many twice in a row, or where these say little.
 fn surprise_of_same_lines(text: &str, rest: &str, length: usize) -> Option<f64> {
@@ -379,21 +289,4 @@ fn surprise_of_same_lines(text: &str, rest: &str, length: usize) -> Option<f64> 
     let pairs = || lines.windows(count * 2);
     let checked = f64::from(u32::try_from(pairs().count()).unwrap_or(u32::MAX));
     (!pairs().any(is_twice)).then(|| NEVER + (checked + 1.0).log2())
-}
-
-/// How unlikely it is, in bits, that a text says its own last `length` bytes again, judged by whether it said
-/// their pieces before: rows of a table differ, but they are made of the same pieces.
-fn surprise_of_pieces(text: &str, length: usize) -> f64 {
-    const PIECE: usize = 8;
-    const KNOWN: f64 = 3.0;
-    const UNKNOWN: f64 = 14.0;
-    let (before, repeated) = text.as_bytes().split_at(text.len() - length);
-    let mut bits = 0.0;
-    for piece in repeated.chunks(PIECE) {
-        bits += if memmem::find(before, piece).is_some() { KNOWN } else { UNKNOWN };
-        if bits > MOST_BITS {
-            break;
-        }
-    }
-    bits
 }

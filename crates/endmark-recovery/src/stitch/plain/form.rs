@@ -9,16 +9,13 @@ use crate::stitch::lines::begins_block;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::{ellipsis, fence, quotation, register};
 
-/// So many characters tell of which script a text is.
-const SCRIPT: usize = 64;
-
 /// What the form of the joined text says against a story, in bits; `before` are the last characters before the seam.
 pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64 {
     let part = story.added(joint);
     let glued = story.glue.is_empty() && !before.last().is_none_or(|last| last.is_whitespace());
     let line = joint.initial.rsplit('\n').next().unwrap_or_default();
     let in_line = !story.glue.contains('\n') && !line.trim().is_empty();
-    let mut bits = broken_fence(line, story.glue, part);
+    let mut bits = 0.0;
     // A block that was just opened is not empty, nor does it begin with another one.
     let opened = last_line(joint.initial).trim_start().starts_with("```") && joint.fence_is_open;
     let begins_fence = closes_block(part) || part.starts_with(['`', '~']) && fence::opening(part).is_some();
@@ -34,11 +31,9 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
     {
         bits += 14.0;
     }
-    if joint.fence_is_open && story.glue.is_empty() && line.is_empty() && closes_block(part) {
-        bits -= 6.0;
-    }
     bits += omission(joint, part, glued);
     bits += weight_of(stands_apart(joint.initial, part), 10.0);
+    bits += weight_of(breaks_row(joint, story), 6.0);
     if story.fenced && joint.format != Format::Tags {
         // A wrapper whose fence is closed in the middle of what it holds is none.
         let lines = fence::lines(part) + usize::from(joint.fence_is_open);
@@ -59,13 +54,22 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
     // No question stands in a word.
     let in_word = glued && before.last().is_some_and(|last| last.is_alphanumeric());
     bits += weight_of(in_word && part.starts_with(['¿', '¡']), 10.0);
-    if in_line
-        && script(part.chars())
-            .is_some_and(|own| script(before.iter().rev().copied()).is_some_and(|other| own != other))
-    {
-        bits += 6.0;
-    }
     bits
+}
+
+/// Whether a row of a table that the seam goes through has other cells than the one above.
+fn breaks_row(joint: &Joint<'_>, story: &Candidate) -> bool {
+    let Some((above, begun)) = joint.initial.rsplit_once('\n') else { return false };
+    let Some((rest, _)) = story.added(joint).split_once('\n') else { return false };
+    let above = above.lines().next_back().unwrap_or_default().trim();
+    let is_row = |line: &str| line.starts_with('|') && line.ends_with('|');
+    let cells = |row: &str| row.matches('|').count() - row.matches("\\|").count();
+    let row = [begun, story.glue, rest].concat();
+    joint.format == Format::Markdown
+        && !joint.fence_is_open
+        && begun.starts_with('|')
+        && is_row(above)
+        && (!is_row(row.trim()) || cells(&row) != cells(above))
 }
 
 /// What speaks against dots that the text goes on with being its own.
@@ -124,38 +128,8 @@ fn is_prose(text: &str) -> bool {
     line.split(' ').count() > 4 && !line.contains(register::of_code)
 }
 
-/// What speaks against a line of which a fence begins, if the seam stands in its signs and there are not three.
-fn broken_fence(line: &str, glue: &str, part: &str) -> f64 {
-    let before = line.trim_start();
-    let signs = before.len() + part.len() - part.trim_start_matches('`').len();
-    if before.is_empty()
-        || before.len() > 3
-        || !before.chars().all(|sign| sign == '`')
-        || !glue.is_empty()
-        || signs == before.len() && signs < 3
-    {
-        return 0.0;
-    }
-    match signs {
-        // What was begun is completed.
-        3 => -4.0,
-        2 => 3.0,
-        _ => 5.0,
-    }
-}
-
 /// Whether a text begins with a line that closes a block of code.
 fn closes_block(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default().trim();
     line.len() >= 3 && (line.chars().all(|sign| sign == '`') || line.chars().all(|sign| sign == '~'))
-}
-
-/// Which family of scripts the first letter is of.
-fn script(text: impl Iterator<Item = char>) -> Option<u8> {
-    text.take(SCRIPT).find(|sign| sign.is_alphabetic()).map(|letter| match u32::from(letter) {
-        ..0x370 => 0,
-        0x400..0x530 => 1,
-        0x2e80.. => 2,
-        _ => 3,
-    })
 }

@@ -197,8 +197,9 @@ fn quotation_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
 
 /// Whether a fence names a language of code.
 fn names_code(info: &str) -> bool {
-    const OF_TEXTS: [&str; 8] = ["text", "txt", "plain", "plaintext", "none", "output", "prose", "html"];
-    !info.is_empty() && !is_markdown(info) && !OF_TEXTS.iter().any(|name| info.eq_ignore_ascii_case(name))
+    const OF_TEXTS: [&str; 10] =
+        ["text", "txt", "plain", "plaintext", "none", "output", "prose", "html", "markdown", "md"];
+    !info.is_empty() && !OF_TEXTS.iter().any(|name| info.eq_ignore_ascii_case(name))
 }
 
 /// Whether nothing in the last paragraph of a text is code.
@@ -208,11 +209,6 @@ fn ends_in_prose(text: &str) -> bool {
         line.contains(register::of_code) || line.starts_with([' ', '\t']) || line.ends_with([':', ')', ','])
     };
     last.lines().filter(|line| !line.trim().is_empty()).all(|line| !is_of_code(line))
-}
-
-/// Whether a fence says that it holds Markdown.
-fn is_markdown(info: &str) -> bool {
-    ["markdown", "md"].iter().any(|name| info.eq_ignore_ascii_case(name))
 }
 
 /// How unlikely it is that a fence at this place is a wrapper.
@@ -225,8 +221,6 @@ fn fence_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
     let line = rest.lines().next().unwrap_or_default();
     let info = line.trim().trim_start_matches(['`', '~']).trim();
     let is_bare = info.is_empty();
-    // Nobody sets Markdown in a block of Markdown but to wrap it.
-    let prior = if is_markdown(info) && joint.format != Format::Tags { prior - 6.0 } else { prior };
     // What closes the block in the middle of a line, and has a blank line behind it, gives it up.
     let gives_up =
         is_bare && rest[line.len()..].trim_start_matches(['\n', '\r']).len() + 2 <= rest.len() - line.len();
@@ -237,20 +231,15 @@ fn fence_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
         || joint.initial.ends_with('\n') && joint.continuation.starts_with('\n');
     let prior = if begins_below { prior + 6.0 } else { prior };
     // Nor does who goes on with sentences call them code.
-    let prior = if names_code(info) && !joint.fence_is_open && ends_in_prose(joint.initial) {
-        prior + 8.0
-    } else {
-        prior
-    };
+    let is_other = names_code(info) && !joint.fence_is_open && ends_in_prose(joint.initial);
+    let prior = if is_other { prior + 8.0 } else { prior };
     match (joint.fence_is_open, joint.fence_stands_alone()) {
         // Here a bare fence line closes the block that is open, and one with a name opens none.
         (true, true) if is_bare => prior + 8.0,
         (true, true) => prior - 6.0,
         // Asked for at the cut, what may be the text's own block is taken for one.
         (false, true) if joint.from == AskedFrom::Cut && joint.format == Format::Markdown => prior + 10.0,
-        (false, true) if joint.looks_wrapped() => prior,
-        (false, true) if announced => prior + 6.0,
-        (false, true) => prior + 1.0,
+        (false, true) if announced && !joint.looks_wrapped() => prior + 6.0,
         (true, false) if gives_up => prior + 12.0,
         _ => prior,
     }

@@ -1,9 +1,5 @@
 //! How unlikely it is that a continuation is none of the stories: an answer, another document, the same again.
 
-use endmark_text::Format;
-
-use super::cost::self_similarity;
-use super::nesting::root;
 use super::story::only_closes;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
@@ -60,9 +56,8 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
         let most = if joint.from == AskedFrom::Cut && again.count() < 60 { 8.0 } else { 20.0 };
         // What runs in circles may begin by saying the end again.
         let of_end = if best.repeated > 0 { cost.min(0.0) } else { 0.0 };
-        let likely = 1.0 - (4.0 * self_similarity(joint.initial)).min(1.0);
         let telling = (2.5 * share).min(1.0);
-        bits += telling * (of_end - most * likely);
+        bits += telling * (of_end - most);
     }
     let shared = shared_with_beginning(joint, continuation);
     let head = &continuation[..continuation.floor_char_boundary(4_000 + shared)];
@@ -76,9 +71,6 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
     }
     if is_other_version(joint, best) {
         bits = bits.min(cost + 2.0);
-    }
-    if begins_root_again(joint, best) {
-        bits = bits.min(cost) - 30.0;
     }
     let says = best.added(joint).trim();
     let is_old = says.len() >= NOTHING_NEW && joint.initial.contains(says)
@@ -110,20 +102,6 @@ fn is_other_version(joint: &Joint<'_>, story: &Candidate) -> bool {
     story.repeated > 0
         && shared_with_beginning(joint, again) > story.repeated
         && restart::diverges_from_start(&joint.settled_units, &Units::read(again, Reading::Plain))
-}
-
-/// Whether the continuation begins a document of tags anew that the first part has the root of already.
-fn begins_root_again(joint: &Joint<'_>, story: &Candidate) -> bool {
-    let Some(name) = root(joint.initial).filter(|_| joint.format == Format::Tags) else { return false };
-    let opens = format!("<{name}");
-    let is_name = |at: usize, text: &str| {
-        text[at + opens.len()..].starts_with(|sign: char| sign == '>' || sign == '/' || sign.is_whitespace())
-    };
-    let mut places =
-        joint.initial.match_indices(&opens).map(|(at, _)| at).filter(|at| is_name(*at, joint.initial));
-    let (Some(place), None) = (places.next(), places.next()) else { return false };
-    // What says it all again from there on is a repetition like any other.
-    story.repeated < joint.initial.len() - place && root(&joint.continuation[story.opening..]) == Some(name)
 }
 
 /// Whether the first part is lines of markup, the last of which ends an element, and a sentence stands below them.

@@ -89,18 +89,6 @@ fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {
             });
         }
     }
-    if let Some(glue) = lost_indentation(joint, rest) {
-        // What closes stands further out as a rule.
-        let closes = if rest.starts_with(['}', ')', ']']) { 4.0 } else { 0.0 };
-        let lost = if opening.is_bare() { prior.lost } else { 3.0 + closes };
-        found.push(Candidate {
-            glue,
-            style: opening.style.unwrap_or(SeamStyle::Whitespace),
-            cost: opening.cost + lost,
-            is_clean: false,
-            ..clean.clone()
-        });
-    }
     found.push(clean);
 }
 
@@ -127,19 +115,6 @@ pub(super) fn closes_directly(initial: &str, rest: &str) -> bool {
     let stands_apart =
         || initial.match_indices(sign).any(|(at, _)| initial[..at].ends_with(char::is_whitespace));
     is_alone && initial.ends_with(char::is_alphanumeric) && !stands_apart()
-}
-
-/// The indentation that may have been lost where a line begins: that of the line before.
-fn lost_indentation(joint: &Joint<'_>, rest: &str) -> Option<&'static str> {
-    const SPACES: &str = "                                                                ";
-    const TABS: &str = "\t\t\t\t\t\t\t\t\t\t\t\t";
-    if !joint.initial.ends_with('\n') || rest.starts_with(char::is_whitespace) {
-        return None;
-    }
-    let line = joint.initial.lines().rev().find(|line| !line.trim().is_empty())?;
-    let indent = &line[..line.len() - line.trim_start().len()];
-    let of = |all: &'static str| all.get(..indent.len()).filter(|same| !same.is_empty() && *same == indent);
-    of(SPACES).or_else(|| of(TABS))
 }
 
 fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {

@@ -3,14 +3,15 @@
 use endmark_text::Format;
 
 use super::cost::{REACH, Scale, may_glue};
-use super::likeness::Likeness;
 use super::otherwise::something_else;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::decision::{self, Ahead, Sign};
 use crate::stitch::evidence::{Weighed, weight};
 use crate::stitch::joint::{Asked, Joint};
+use crate::stitch::likeness::Likeness;
 use crate::stitch::register::Around;
 use crate::stitch::seam::{AskedFrom, SeamStyle};
+use crate::stitch::units::{Reading, Units};
 use crate::stitch::{fence, quotation};
 
 /// The share with which a clean continuation that was asked for wins over a likelier one.
@@ -19,8 +20,13 @@ const TIED: f64 = 0.13;
 const SURE_OF_END: f64 = 0.95;
 /// A text that goes on so unlike itself does not go on there, in bits.
 const UNLIKE: f64 = 6.0;
+/// What reads less like an announcement than this is none, however well the text goes on behind it, in bits.
+const NO_ANNOUNCEMENT: f64 = -3.0;
 /// What speaks against a repetition of what the text goes round with, in bits.
 const ROUND: f64 = 400.0;
+/// So many characters before and behind a seam are read.
+const READ_BEFORE: usize = 10_000;
+const READ_BEHIND: usize = 6_000;
 /// What may stand around a text in a continuation is not longer, in bytes.
 const IN_QUESTION: usize = 400;
 
@@ -38,7 +44,9 @@ pub(super) fn likeness(joint: &Joint<'_>) -> Likeness {
     let kept = body.trim_end();
     let places = [kept.rfind("\n\n"), kept.rfind('\n')];
     let last = places.into_iter().flatten().find(|at| kept.len() - at <= IN_QUESTION);
-    Likeness::of(joint.initial, &body[..last.unwrap_or(body.len())])
+    let rest = Units::read_some(&body[..last.unwrap_or(body.len())], Reading::Plain, READ_BEHIND);
+    let before = &joint.units_at(joint.initial.len()).codes;
+    Likeness::of(&before[before.len().saturating_sub(READ_BEFORE)..], &rest.codes, Reading::Plain)
 }
 
 /// Weighs all stories; none where there is none.
@@ -91,6 +99,7 @@ pub(super) fn weigh(
     let is_tie = joint.lost_character
         || ahead.may_be_nothing()
         || rounds[best]
+        || story.style == SeamStyle::Preamble && story.announced < NO_ANNOUNCEMENT
         || may_go_round
         || !is_broken && shortens_slightly(joint, story)
         || is_guessed(joint, story);
@@ -278,18 +287,6 @@ pub(super) fn is_guessed(joint: &Joint<'_>, story: &Candidate) -> bool {
         || begins_with_aside(joint, story)
         || repeats_line_end(joint, story)
         || joint.asked != Asked::ByMessage && may_glue(joint, story)
-        || is_guessed_glue(joint, story.glue, story.added(joint))
-}
-
-/// Whether this whitespace in front of a part is a guess.
-fn is_guessed_glue(joint: &Joint<'_>, glue: &str, part: &str) -> bool {
-    let goes_on = joint.initial.ends_with(|sign: char| sign.is_alphanumeric() || sign == ',')
-        && part.starts_with(char::is_lowercase);
-    match glue {
-        "" => false,
-        " " => !goes_on,
-        _ => true,
-    }
 }
 
 /// Whether two stories have the same seam, so that the one text begins with the other: where it ends is another question.

@@ -1,26 +1,28 @@
-//! How likely characters are to follow each other: in the text itself, and in texts at large.
+//! How likely units are to follow each other: in the text itself, and in texts at large.
 //!
-//! Sequences of up to six characters are counted, once for all in a list of common words and a few lines of
+//! Sequences of up to six units are counted, once for all in a list of common words and a few lines of
 //! everything, and for each seam in what stands around it. Shorter contexts speak where longer ones are silent.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
+use super::units::{Reading, Units};
+
 /// The longest sequence that is counted.
 const ORDER: usize = 6;
-/// Slots for the sequences of texts at large, and of one text.
+/// Slots for the sequences of texts at large, and the most of one text.
 const SLOTS_AT_LARGE: usize = 1 << 19;
 const SLOTS: usize = 1 << 17;
 /// How many slots are looked at for a sequence.
 const PROBES: usize = 8;
-/// How many characters before and behind a seam are read.
-const BEFORE: usize = 10_000;
-const BEHIND: usize = 6_000;
 /// How much more the text itself says than texts at large.
 const OWN: f64 = 4.0;
 
 /// A little of everything, and common words of seven languages.
-const PRIMER: &str = include_str!("../primer.txt");
+const PRIMER: &str = include_str!("primer.txt");
+/// A little of what all JSON is made of.
+const JSON_PRIMER: &str =
+    r#"{"a": true, "b": false, "c": null}, {"d": [true, false, null, "e"], "f": {}}, [], "#;
 const WORDS: &str = include_str!("words.txt");
 
 /// Counted sequences: how often characters followed contexts, and how often and by how many different ones
@@ -35,7 +37,7 @@ struct Counts {
 struct Entry {
     tag: u32,
     count: u16,
-    /// How many different characters followed; of contexts alone.
+    /// How many different units followed; of contexts alone.
     followers: u16,
 }
 
@@ -45,13 +47,13 @@ impl Counts {
         Self { pairs: vec![Entry::default(); slots], contexts: vec![Entry::default(); slots] }
     }
 
-    fn read(&mut self, text: &[char]) {
+    fn read(&mut self, text: &[u32]) {
         for end in 0..text.len() {
             self.count(&text[end.saturating_sub(ORDER - 1)..end], text[end]);
         }
     }
 
-    fn count(&mut self, context: &[char], next: char) {
+    fn count(&mut self, context: &[u32], next: u32) {
         let mut hashes = [START; ORDER];
         for length in 1..=context.len() {
             hashes[length] = extended(hashes[length - 1], context[context.len() - length]);
@@ -72,7 +74,7 @@ impl Counts {
         }
     }
 
-    /// How often anything followed a context, how many different characters did, and how often this one did.
+    /// How often anything followed a context, how many different units did, and how often this one did.
     fn of(&self, context: u64, pair: u64) -> (f64, f64, f64) {
         let all = found(&self.contexts, context);
         if all.count == 0 {
@@ -111,46 +113,54 @@ fn found(table: &[Entry], hash: u64) -> Entry {
 
 const START: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The hash of a context that reaches one character further back.
-fn extended(hash: u64, character: char) -> u64 {
-    (hash ^ u64::from(u32::from(character))).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
+/// The hash of a context that reaches one unit further back.
+fn extended(hash: u64, code: u32) -> u64 {
+    (hash ^ u64::from(code)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
 }
 
 /// The hash of a context and what follows it.
-fn with(hash: u64, next: char) -> u64 {
-    (hash ^ (u64::from(u32::from(next)) << 32)).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(31)
+fn with(hash: u64, next: u32) -> u64 {
+    (hash ^ (u64::from(next) << 32)).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(31)
 }
 
 /// What is counted in texts at large.
-fn at_large() -> &'static Counts {
+fn texts_at_large() -> &'static Counts {
     static COUNTS: OnceLock<Counts> = OnceLock::new();
     COUNTS.get_or_init(|| {
         let mut counts = Counts::new(SLOTS_AT_LARGE);
+        let mut read = |text: &str| counts.read(&Units::read(text, Reading::Plain).codes);
         // What is common comes first in each list, and counts for more.
         for (line, words) in WORDS.lines().enumerate() {
-            let text: Vec<char> = format!(" {words} ").chars().collect();
             let times = match line {
                 0..=3 => 4,
                 4..=12 => 2,
                 _ => 1,
             };
-            (0..times).for_each(|_| counts.read(&text));
+            (0..times).for_each(|_| read(&format!(" {words} ")));
         }
-        let primer: Vec<char> = PRIMER.chars().collect();
-        (0..3).for_each(|_| counts.read(&primer));
+        (0..3).for_each(|_| read(PRIMER));
         // A paragraph begins with a capital letter, or with the sign of a heading, a list, a table or a block.
         for word in WORDS.split_whitespace().step_by(3) {
             let mut letters = word.chars();
-            let capital = letters.next().into_iter().flat_map(char::to_uppercase);
-            let word: Vec<char> = capital.chain(letters).chain([' ']).collect();
+            let capital: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
             for before in [".\n\n", ".\n", " "] {
-                counts.read(&before.chars().chain(word.iter().copied()).collect::<Vec<char>>());
+                read(&format!("{before}{capital}{} ", letters.as_str()));
             }
         }
         for sign in ["# ", "## ", "- ", "* ", "1. ", "| ", "```", "> ", "**", "<", "//"] {
-            let paragraph: Vec<char> = format!(".\n\n{sign}").chars().collect();
-            (0..3).for_each(|_| counts.read(&paragraph));
+            (0..3).for_each(|_| read(&format!(".\n\n{sign}")));
         }
+        counts
+    })
+}
+
+/// What is counted in JSON at large: less than in texts, since strings are of everything.
+fn json_at_large() -> &'static Counts {
+    static COUNTS: OnceLock<Counts> = OnceLock::new();
+    COUNTS.get_or_init(|| {
+        let mut counts = Counts::new(1 << 16);
+        counts.read(&Units::read(PRIMER, Reading::Content).codes);
+        counts.read(&Units::read(JSON_PRIMER, Reading::Structure).codes);
         counts
     })
 }
@@ -162,7 +172,7 @@ pub(super) fn is_common(word: &str) -> bool {
     known.contains(word) || known.contains(word.to_lowercase().as_str())
 }
 
-/// How likely characters are to follow each other around a seam.
+/// How likely units are to follow each other around a seam.
 pub(super) struct Likeness {
     own: Counts,
     at_large: &'static Counts,
@@ -170,28 +180,27 @@ pub(super) struct Likeness {
 
 impl Likeness {
     /// Reads what stands before the seam, and what follows it where nothing is in question any more.
-    pub(super) fn of(before: &str, after: &str) -> Self {
-        let mut own = Counts::new(SLOTS);
-        let mut tail: Vec<char> = before.chars().rev().take(BEFORE).collect();
-        tail.reverse();
-        own.read(&tail);
-        let head: Vec<char> = after.chars().take(BEHIND).collect();
-        own.read(&head);
-        Self { own, at_large: at_large() }
+    pub(super) fn of(before: &[u32], after: &[u32], reading: Reading) -> Self {
+        let slots = ((before.len() + after.len()) * ORDER * 2).next_power_of_two().clamp(1 << 10, SLOTS);
+        let mut own = Counts::new(slots);
+        own.read(before);
+        own.read(after);
+        let at_large = if reading == Reading::Plain { texts_at_large() } else { json_at_large() };
+        Self { own, at_large }
     }
 
     /// How unlikely it is, in bits, that `after` follows `before`.
-    pub(super) fn bits(&self, before: &[char], after: &[char]) -> f64 {
-        let mut text: Vec<char> = before[before.len().saturating_sub(ORDER)..].to_vec();
+    pub(super) fn bits(&self, before: &[u32], after: &[u32]) -> f64 {
+        let mut text: Vec<u32> = before[before.len().saturating_sub(ORDER)..].to_vec();
         let mut bits = 0.0;
-        for sign in after {
-            bits -= self.share(&text, *sign).log2();
-            text.push(*sign);
+        for code in after {
+            bits -= self.share(&text, *code).log2();
+            text.push(*code);
         }
         bits
     }
 
-    fn share(&self, text: &[char], next: char) -> f64 {
+    fn share(&self, text: &[u32], next: u32) -> f64 {
         let mut share = 1.0 / 400.0;
         let mut hash = START;
         for length in 0..ORDER.min(text.len() + 1) {
@@ -206,7 +215,7 @@ impl Likeness {
                 break;
             }
             let these = (OWN * own_these + other_these).min(total);
-            // A context that many characters have followed is likely to be followed by a new one.
+            // A context that many units have followed is likely to be followed by a new one.
             let open = 0.6 * (OWN * own_followers).max(other_followers) + 0.4;
             share = (these + open * share) / (total + open);
         }

@@ -1,0 +1,89 @@
+//! How unlikely it is that a text says its own end once more, in bits of surprise: a table of zeros is likely to, a sentence is
+//! not.
+
+use super::overlap::Ends;
+
+/// How far back a text is compared with itself, in units.
+const REACH: usize = 8_192;
+/// How many places where a repeated part stands in the text are looked at.
+const MOST_PLACES: usize = 4_096;
+
+/// How unlikely it is, in bits, that a text goes on by saying its own last `length` bytes once more, judged
+/// by how it went on in other places where it said the same. A table of zeros is likely to, a sentence is not.
+pub(super) fn surprise_of_repetition(text: &str, length: usize, ends: &mut Ends) -> f64 {
+    let start = text.floor_char_boundary(text.len().saturating_sub(length));
+    let repeated = &text[start..];
+    let period = ends.period(text.as_bytes(), repeated.len());
+    if period * 2 > repeated.len() {
+        return surprise_of_saying_again(text, start, ends);
+    }
+    // What is itself a repetition, such as rows that are all alike, goes on as easily as it went so far.
+    let once = text.floor_char_boundary(text.len() - period);
+    surprise_of_saying_again(text, once, ends).min(surprise_of_saying_again(text, start, ends))
+}
+
+/// The same for the end of a text from this place on, taken as one.
+fn surprise_of_saying_again(text: &str, start: usize, ends: &mut Ends) -> f64 {
+    let repeated = &text[start..];
+    if repeated.is_empty() {
+        return 0.0;
+    }
+    let (places, again) = ends.places(text.as_bytes(), repeated.len(), MOST_PLACES);
+    let unseen = (-weight(repeated)).exp2();
+    let share = (f64::from(again) + unseen) / (f64::from(places) + 1.0);
+    -share.min(1.0).log2()
+}
+
+/// How much a text says, in bits, at most as much as makes a coincidence as unlikely as it ever is.
+fn weight(text: &str) -> f64 {
+    let mut bits = 0.0;
+    for (count, character) in text.chars().take(400).enumerate() {
+        bits += match character {
+            white if white.is_whitespace() => 0.3,
+            word if word.is_alphanumeric() && count < 12 => 1.7,
+            word if word.is_alphanumeric() => 0.5,
+            _ => 0.6,
+        };
+    }
+    f64::min(bits, 13.0 + bits / 6.0)
+}
+
+/// Whether a character is part of a word.
+pub(super) fn in_word(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
+/// How unlikely it is, in bits, that a text says its own last `lag` units once more and then goes on with `after`,
+/// judged by how long it has been saying, and goes on to say, what it said so many units before: rows that are
+/// all alike go on alike. Also how many units of `after` it goes on so.
+pub(super) fn surprise_of_going_round(codes: &[u32], lag: usize, after: &[u32]) -> (f64, usize) {
+    let Some(earlier) = codes.len().checked_sub(lag) else { return (f64::INFINITY, 0) };
+    let pairs = codes.iter().rev().zip(codes[..earlier].iter().rev());
+    let behind = pairs.take(REACH).take_while(|(now, then)| now == then).count();
+    let said = codes[earlier..].iter().chain(after);
+    let ahead = said.zip(after).take_while(|(then, now)| now == then).count();
+    let [alike, lag] = [behind + ahead, lag].map(|count| f64::from(u32::try_from(count).unwrap_or(u32::MAX)));
+    let beginning = 14.0 * (1.0 - alike / lag.max(8.0)).max(0.0);
+    (beginning + ((alike + lag + 2.0) / (alike + 1.0)).log2(), ahead)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::surprise_of_going_round;
+    use crate::stitch::units::{Reading, Units};
+
+    fn codes(text: &str) -> Vec<u32> {
+        Units::read(text, Reading::Structure).codes.to_vec()
+    }
+
+    #[test]
+    fn rows_that_are_alike_go_on_alike() {
+        let rows = codes(&"[0, 0, 1], ".repeat(9));
+        let row = codes("[0, 0, 1], ").len();
+        assert!(surprise_of_going_round(&rows, row, &[]).0 < 1.0);
+        assert!(surprise_of_going_round(&rows, row + 1, &[]).0 > 10.0);
+        let two = codes("[0, 0, 1], [0, 0");
+        assert!(surprise_of_going_round(&two, row, &[]).0 > 7.0);
+        assert!(surprise_of_going_round(&two, row, &codes(", 1], [0, 0, 1]")).0 < 3.0, "it goes on alike");
+    }
+}
