@@ -12,7 +12,7 @@ use super::identity::identities;
 use super::joint::Joint;
 use super::preamble;
 use super::restart;
-use super::seam::AskedFrom;
+use super::seam::{AskedFrom, SeamStyle};
 use super::survivor::Survivor;
 use super::units::{Reading, Units};
 
@@ -144,8 +144,8 @@ fn costs(joint: &Joint<'_>, compared: &grammar::Compared<'_>, survivors: &[Survi
             if candidate.opening == 0 && candidate.repeated < joint.initial.len() {
                 cost += beginning_anew;
             }
-            if candidate.repeated == 0 && candidate.start == 0 {
-                cost += grammar::signs_of_a_new_turn(joint, &before);
+            if candidate.repeated == 0 && (candidate.start == 0 || candidate.style == SeamStyle::Preamble) {
+                cost += grammar::signs_of_a_new_turn(joint, &before, candidate.start);
             }
             if survivor.left_out_remark {
                 cost += 1.0;

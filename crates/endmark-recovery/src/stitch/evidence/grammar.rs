@@ -335,8 +335,8 @@ fn says_little(joint: &Joint<'_>, own: &Candidate) -> bool {
     again.len() < LITTLE || again.len() < LITTLE * 4 && has_few()
 }
 
-/// What speaks against a continuation that is taken as it stands in a string: that it answers rather than continues.
-pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, before: &[char]) -> f64 {
+/// What speaks against a continuation whose text begins at `start`, in a string: that it answers rather than continues.
+pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, before: &[char], start: usize) -> f64 {
     if !joint.in_text {
         return 0.0;
     }
@@ -344,9 +344,10 @@ pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, before: &[char]) -> f64 {
     let in_sentence =
         last.is_some_and(|sign| sign.is_alphanumeric() || matches!(sign, ',' | '(' | '\'' | '-'));
     // A model that goes on writes the space before its first word; one that begins anew has none to write.
-    let set_off = joint.continuation.starts_with(char::is_whitespace);
+    let set_off = joint.continuation[start..].starts_with(char::is_whitespace);
     let around = Around::of(joint);
-    match announced(joint, &around).max(register::answers(joint, &around)) {
+    let answers = register::answers_with(joint, &around, start);
+    match if start == 0 { announced(joint, &around).max(answers) } else { answers } {
         bits if !set_off => (2.0 * bits - 4.0).clamp(0.0, 18.0),
         bits if in_sentence => (bits - 2.0).clamp(0.0, 7.0),
         bits => (bits - 4.0).clamp(0.0, 5.0),

@@ -39,6 +39,16 @@ fn where_in_its_round_a_text_was_cut_a_wrapper_does_not_say() {
 }
 
 #[test]
+fn a_question_behind_words_about_the_cut_is_no_rest_of_a_string() {
+    let initial = "{\"packet\": null, \"signal\": \"It took the engineers";
+    let answer = "My last reply ended in the middle of a sentence. Would you like me to start over?";
+    for from in [Cut, Token, Unknown] {
+        let answer = merge_chunks(initial, answer, &Json, from);
+        assert!(matches!(answer, Err(MergeError::NoSeam { .. })), "{answer:?}");
+    }
+}
+
+#[test]
 fn how_much_white_space_behind_dots_is_of_the_text_nothing_tells() {
     let badge = "[![version](https://example.org/version)](https://example.org/boats)";
     let rest =
