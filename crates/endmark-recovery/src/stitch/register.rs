@@ -234,7 +234,8 @@ pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part
             f64::NEG_INFINITY
         };
     }
-    let behind_code = before.trim_end().ends_with(['}', ']', ';', '>', '`', '~']);
+    let last = before.trim_end().rsplit('\n').next().unwrap_or_default();
+    let behind_code = last.ends_with(['}', ']', ';', '>', '`', '~', '|']) || last.contains(of_code);
     let bits = match (address::has(Address::Answer, text), address::has(Address::Reader, text)) {
         (true, _) => bits,
         // What speaks to the reader may be about anything, most of all in a text that does so itself; code does not.

@@ -333,3 +333,11 @@ fn a_block_that_names_a_language_of_code_is_no_wrapper_of_sentences() {
     let wrapped = "```text\n- three\n- four\n```";
     assert_eq!(joined(&Text, Unknown, initial, wrapped), Some([initial, "- three\n- four"].concat()));
 }
+
+#[test]
+fn an_offer_of_help_behind_a_line_of_code_is_none_of_it() {
+    let initial = "    assert sends(0) == 0\n    assert sends(1) == 0\n ";
+    let rest = "   assert sends(2) == 0\n    assert sends(3) == 0";
+    let offer = "\n\nLet me know if you'd like me to explain any part of it.";
+    assert_eq!(joined(&Text, Token, initial, &[rest, offer].concat()), Some([initial, rest].concat()));
+}
