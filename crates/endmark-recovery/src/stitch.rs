@@ -204,7 +204,7 @@ fn by_every_reading(joint: &Joint<'_>, initial: &str, continuation: &str) -> Opt
         return None;
     }
     let mut survivors = survivor::verify(joint, propose::propose(joint)).into_iter();
-    if survivors.any(|survivor| survivor.candidate.repeated >= evidence::grammar::HAIR) {
+    if survivors.any(|survivor| survivor.candidate.repeated >= decision::HAIR) {
         return None;
     }
     let reading = |from| merge_chunks(initial, continuation, &joint.format, from).ok();

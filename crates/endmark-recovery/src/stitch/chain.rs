@@ -154,7 +154,7 @@ fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &Wei
     let is_slight = repeats(decision::SLIGHT) || decision::is_spaced(joint, own);
     let is_guessed = if joint.has_grammar() {
         joint.in_text && (repeats(decision::HAIR) || !own.glue.is_empty())
-            || repeats(decision::SLIGHT) && doubts::may_be_neighbours(joint, std::slice::from_ref(survivor))
+            || repeats(decision::SLIGHT) && doubts::may_be_neighbours(joint, survivor)
     } else {
         own.style == SeamStyle::Whitespace && !is_settled
             || weighed.something_else

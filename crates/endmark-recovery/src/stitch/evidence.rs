@@ -11,6 +11,7 @@ use super::decision::{self, Ahead, Sign};
 use super::identity::identities;
 use super::joint::Joint;
 use super::preamble;
+use super::register::Around;
 use super::restart;
 use super::seam::{AskedFrom, SeamStyle};
 use super::survivor::Survivor;
@@ -132,6 +133,7 @@ fn costs(joint: &Joint<'_>, compared: &grammar::Compared<'_>, survivors: &[Survi
         let units = &joint.settled_units;
         units.chars(units.len().saturating_sub(NEAR)..units.len()).collect()
     };
+    let around = joint.in_text.then(|| Around::of(joint));
     let beginning_anew = if begins_anew(joint) { 24.0 } else { 0.0 };
     survivors
         .iter()
@@ -144,8 +146,11 @@ fn costs(joint: &Joint<'_>, compared: &grammar::Compared<'_>, survivors: &[Survi
             if candidate.opening == 0 && candidate.repeated < joint.initial.len() {
                 cost += beginning_anew;
             }
-            if candidate.repeated == 0 && (candidate.start == 0 || candidate.style == SeamStyle::Preamble) {
-                cost += grammar::signs_of_a_new_turn(joint, &before, candidate.start);
+            if let Some(around) = &around
+                && candidate.repeated == 0
+                && (candidate.start == 0 || candidate.style == SeamStyle::Preamble)
+            {
+                cost += grammar::signs_of_a_new_turn(joint, around, &before, candidate.start);
             }
             if survivor.left_out_remark {
                 cost += 1.0;

@@ -25,7 +25,7 @@ const JSON_PRIMER: &str =
     r#"{"a": true, "b": false, "c": null}, {"d": [true, false, null, "e"], "f": {}}, [], "#;
 const WORDS: &str = include_str!("words.txt");
 
-/// Counted sequences: how often characters followed contexts, and how often and by how many different ones
+/// Counted sequences: how often units followed contexts, and how often and by how many different ones
 /// contexts were followed. A table with open addressing; a sequence is known by 32 bits of its hash.
 struct Counts {
     pairs: Vec<Entry>,
@@ -59,7 +59,7 @@ impl Counts {
             hashes[length] = extended(hashes[length - 1], context[context.len() - length]);
         }
         // From the longest context down to the first that knew it: shorter ones count how many contexts a
-        // character follows, not how often it does.
+        // unit follows, not how often it does.
         for hash in hashes[..=context.len()].iter().rev() {
             let Some(pair) = entry(&mut self.pairs, with(*hash, next)) else { continue };
             pair.count = pair.count.saturating_add(1);

@@ -1,5 +1,10 @@
 //! What a line is by its form: a sentence, or the beginning of a block.
 
+/// The last line of a text that is not empty.
+pub(super) fn last_line(text: &str) -> &str {
+    text.trim_end().rsplit('\n').next().unwrap_or_default()
+}
+
 /// Whether a line reads as a sentence of prose, such as a remark.
 pub(super) fn is_sentence(line: &str) -> bool {
     let line = line.trim();

@@ -9,6 +9,7 @@ use memchr::memmem;
 
 use super::fence;
 use super::joint::{Asked, Joint};
+use super::lines::last_line;
 
 mod address;
 mod pieces;
@@ -234,8 +235,8 @@ pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part
             f64::NEG_INFINITY
         };
     }
-    let last = before.trim_end().rsplit('\n').next().unwrap_or_default();
-    let behind_code = last.ends_with(['}', ']', ';', '>', '`', '~', '|']) || last.contains(of_code);
+    let last = last_line(before);
+    let behind_code = last.ends_with([']', '>', '~']) || last.contains(of_code);
     let bits = match (address::has(Address::Answer, text), address::has(Address::Reader, text)) {
         (true, _) => bits,
         // What speaks to the reader may be about anything, most of all in a text that does so itself; code does not.
@@ -258,7 +259,7 @@ pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &Around, before: &str, p
     let core = text.trim_end_matches(['*', '_', ' ']);
     let kept = before.trim_end();
     let breaks = before[kept.len()..].matches('\n').count();
-    let last = kept.rsplit('\n').next().unwrap_or_default();
+    let last = last_line(kept);
     // What is said about tags is none of them, and stands behind one.
     let in_tags = joint.format == Format::Tags
         && (without_code(text).contains('<') || !last.ends_with(['>', '`', '~']) && !is_rule(last));

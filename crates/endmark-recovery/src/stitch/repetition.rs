@@ -48,11 +48,6 @@ fn weight(text: &str) -> f64 {
     f64::min(bits, 13.0 + bits / 6.0)
 }
 
-/// Whether a character is part of a word.
-pub(super) fn in_word(character: char) -> bool {
-    character.is_alphanumeric() || character == '_'
-}
-
 /// How unlikely it is, in bits, that a text says its own last `lag` units once more and then goes on with `after`,
 /// judged by how long it has been saying, and goes on to say, what it said so many units before: rows that are
 /// all alike go on alike. Also how many units of `after` it goes on so.

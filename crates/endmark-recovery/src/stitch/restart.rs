@@ -7,7 +7,6 @@
 use memchr::memmem;
 
 use super::overlap::last_of;
-use super::repetition::in_word;
 use super::seam::AskedFrom;
 use super::units::{CHARACTER, Units, character, is_content};
 
@@ -148,4 +147,9 @@ pub(super) fn behind_reflowed_restart(initial: &str, continuation: &str) -> Opti
     let rest = &continuation[end..];
     let spaces = rest.len() - rest.trim_start().len();
     Some(if initial.ends_with(char::is_whitespace) { end + spaces } else { end })
+}
+
+/// Whether a character is part of a word.
+pub(super) fn in_word(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
 }

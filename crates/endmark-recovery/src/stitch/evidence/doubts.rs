@@ -5,7 +5,8 @@ use crate::stitch::joint::Joint;
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::survivor::Survivor;
 
-use super::grammar::{HAIR, in_numbers};
+use super::grammar::in_numbers;
+use crate::stitch::decision::HAIR;
 
 /// Whether the likeliest survivor leaves out all that the continuation says, for a row that the first part ends with
 /// more than once: it may as well be the next of them.
@@ -81,14 +82,14 @@ pub(super) fn forgets_escapes(joint: &Joint<'_>, best: &Survivor) -> bool {
     joint.in_text && again.contains('\n') && escaped(again) < escaped(repeated)
 }
 
-/// Whether the cut is between tokens and a few words stand right before and right behind it, so that they may be
-/// two equal neighbours or one that was repeated.
-pub(in crate::stitch) fn may_be_neighbours(joint: &Joint<'_>, survivors: &[Survivor]) -> bool {
-    let has_words = |survivor: &Survivor| {
-        let own = &survivor.candidate;
-        let repeated = &joint.initial[own.keep - own.repeated..own.keep];
-        let mut words = repeated.split(|sign: char| !sign.is_alphabetic());
-        !joint.goes_round(own.repeated) && repeated.len() < 64 && words.any(|word| word.chars().count() >= 3)
-    };
-    !joint.in_text && survivors.iter().any(has_words)
+/// Whether the cut is between tokens and what a survivor takes for repeated there is a few words, so that they may be two equal
+/// neighbours or one that was repeated.
+pub(in crate::stitch) fn may_be_neighbours(joint: &Joint<'_>, survivor: &Survivor) -> bool {
+    let own = &survivor.candidate;
+    let repeated = &joint.initial[own.keep - own.repeated..own.keep];
+    let mut words = repeated.split(|sign: char| !sign.is_alphabetic());
+    !joint.in_text
+        && !joint.goes_round(own.repeated)
+        && repeated.len() < 64
+        && words.any(|word| word.chars().count() >= 3)
 }

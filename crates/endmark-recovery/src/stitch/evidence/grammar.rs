@@ -213,7 +213,6 @@ pub(in crate::stitch) const NOT_AT_ITS_END: f64 = 5.0;
 const NOT_AT_ITS_END_BUT_OTHERS: f64 = 10.0;
 /// So many bytes are little.
 const LITTLE: usize = 16;
-pub(in crate::stitch) const HAIR: usize = 4;
 /// Words in front that are none of the usual ones are as unlikely in front of something else, in bits.
 const UNUSUAL_WORDS: f64 = 5.0;
 /// How unlikely it is that the continuation is none of the stories, in bits.
@@ -317,7 +316,7 @@ pub(super) fn signs_beside(
         (Sign::OtherIsWholeBesideLittle, is_little),
         (Sign::OtherIsWholeBesideTwice, is_little && is_twice),
         (Sign::MayBeAnew, may_be_anew(joint, survivors, &survivors[best])),
-        (Sign::Neighbours, may_be_neighbours(joint, survivors)),
+        (Sign::Neighbours, survivors.iter().any(|survivor| may_be_neighbours(joint, survivor))),
         (Sign::Alone, identities.iter().all(|identity| *identity == identities[best])),
     ];
     signs.into_iter().filter(|(_, holds)| *holds).map(|(sign, _)| sign)
@@ -336,18 +335,14 @@ fn says_little(joint: &Joint<'_>, own: &Candidate) -> bool {
 }
 
 /// What speaks against a continuation whose text begins at `start`, in a string: that it answers rather than continues.
-pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, before: &[char], start: usize) -> f64 {
-    if !joint.in_text {
-        return 0.0;
-    }
+pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, around: &Around, before: &[char], start: usize) -> f64 {
     let last = before.iter().rev().find(|sign| !sign.is_whitespace());
     let in_sentence =
         last.is_some_and(|sign| sign.is_alphanumeric() || matches!(sign, ',' | '(' | '\'' | '-'));
     // A model that goes on writes the space before its first word; one that begins anew has none to write.
     let set_off = joint.continuation[start..].starts_with(char::is_whitespace);
-    let around = Around::of(joint);
-    let answers = register::answers_with(joint, &around, start);
-    match if start == 0 { announced(joint, &around).max(answers) } else { answers } {
+    let answers = register::answers_with(joint, around, start);
+    match if start == 0 { announced(joint, around).max(answers) } else { answers } {
         bits if !set_off => (2.0 * bits - 4.0).clamp(0.0, 18.0),
         bits if in_sentence => (bits - 2.0).clamp(0.0, 7.0),
         bits => (bits - 4.0).clamp(0.0, 5.0),

@@ -5,7 +5,7 @@ use endmark_text::Format;
 use super::story::closes_directly;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
-use crate::stitch::lines::begins_block;
+use crate::stitch::lines::{begins_block, last_line};
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::{ellipsis, fence, quotation, register};
 
@@ -115,11 +115,6 @@ fn stands_apart(initial: &str, part: &str) -> bool {
 
 fn weight_of(holds: bool, bits: f64) -> f64 {
     if holds { bits } else { 0.0 }
-}
-
-/// The last line of a text that is not empty.
-fn last_line(text: &str) -> &str {
-    text.trim_end().rsplit('\n').next().unwrap_or_default()
 }
 
 /// Whether the first line of a text is a sentence rather than code.

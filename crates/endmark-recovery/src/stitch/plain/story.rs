@@ -187,11 +187,10 @@ fn cost_of_beginning(text: &str, at: usize) -> f64 {
     };
     let lettered = repeated.chars().take(8).any(char::is_alphabetic);
     let short = if lettered { short } else { short + 2.0 };
-    let in_word = |sign: char| sign.is_alphanumeric() || sign == '_';
     short
         + match (before.chars().next_back(), repeated.chars().next()) {
             (None | Some('\n'), _) => 0.5,
-            (Some(before), Some(first)) if in_word(before) && in_word(first) => 4.0,
+            (Some(before), Some(first)) if restart::in_word(before) && restart::in_word(first) => 4.0,
             (Some(before), Some(_)) if before.is_whitespace() => 1.0,
             _ => 2.0,
         }
