@@ -35,6 +35,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 WHOLE = json.dumps({"title": "The sea", "lines": ["The harbour was quiet.", "Nobody slept.", "The ships came home."]})
 CUT_AT = 60
 NOBODY = 65532
+NOTICES = "THIRD-PARTY-NOTICES.txt"
 
 
 class Model(http.server.BaseHTTPRequestHandler):
@@ -114,6 +115,13 @@ def is_used(command: list, version: str, upstream: str, **more) -> None:
     is_served(command, f"127.0.0.1:{free_port()}", upstream, **more)
 
 
+def has_notices(text: str) -> None:
+    """The licences of what is linked, of what is copied into the repository, and of C code."""
+    for name in ["tokio 1.", "uPlot", "libmimalloc-sys", "ring 0.17"]:
+        must(f"\n{name}" in text, f"no licence of {name}")
+    must("GNU GENERAL PUBLIC LICENSE" not in text, "the text of a licence that nothing in the program has")
+
+
 class Packages:
     def __init__(self, dist: Path, upstream: str, place: Path):
         self.dist, self.upstream, self.place = dist, upstream, place
@@ -145,6 +153,7 @@ class Packages:
         run([sys.executable, "-m", "venv", environment])
         pip = [environment / "bin/pip", "--disable-pip-version-check", "--no-cache-dir"]
         run([*pip, "install", "--no-index", self.one(f"*_{self.machine}*.whl")])
+        has_notices(next(environment.rglob("licenses/" + NOTICES)).read_text())
         self.used([str(environment / "bin/endmark")])
         must(self.version in run([environment / "bin/python", "-m", "endmark", "--version"]), "python -m endmark")
         run([*pip, "uninstall", "--yes", "endmark"])
@@ -160,6 +169,8 @@ class Packages:
         npm = ["npm", "--offline", "--no-audit", "--no-fund", "--cache", folder / "cache"]
         home = {"HOME": str(folder)}
         run([*npm, "install", *files], cwd=folder, env=home)
+        for package in ["endmark", f"@endmark/linux-{node}"]:
+            has_notices((folder / "node_modules" / package / NOTICES).read_text())
         self.used([str(folder / "node_modules/.bin/endmark")])
         must(self.version in run(["npx", "--offline", "endmark", "--version"], cwd=folder, env=home), "npx endmark")
         run([*npm, "uninstall", "endmark", f"@endmark/linux-{node}"], cwd=folder, env=home)
@@ -169,6 +180,7 @@ class Packages:
         folder = self.place / "tarball"
         run(["tar", "--extract", "--file", self.one(f"*-{self.machine}-linux.tar.gz"), "--one-top-level=" + str(folder)])
         inside = next(folder.iterdir())
+        has_notices((inside / NOTICES).read_text())
         self.used([str(inside / "endmark")])
         run(["bash", "-n", inside / "completions/endmark.bash"])
         must((inside / "man/endmark-serve.1").read_text().count(".SH") > 2, "no page for serve")
@@ -184,6 +196,7 @@ class Packages:
         must(subprocess.run([*within, "sh", "-c", "command -v cargo rustc"], stdout=subprocess.PIPE).returncode != 0, "Rust is there")
         shutil.copy(package, system / "tmp/endmark.deb")
         run([*within, "dpkg", "--install", "/tmp/endmark.deb"])
+        has_notices(run([*within, "zcat", f"/usr/share/doc/endmark/{NOTICES}.gz"]))
         self.used([*within, "/usr/bin/endmark"], env={"HOME": "/root"})
         must("DynamicUser=yes" in (system / "lib/systemd/system/endmark.service").read_text(), "no unit")
         run([*within, "/usr/bin/endmark", "config", "check", "--config", "/etc/endmark/endmark.toml"])
@@ -211,6 +224,7 @@ class Packages:
         root = self.place / "image"
         with tarfile.open(blob(manifest["layers"][0])) as archive:
             archive.extractall(root, filter="fully_trusted")
+        has_notices((root / "licenses" / NOTICES).read_text())
         # As whoever runs it would: that file system alone, that user, those variables.
         variables = dict(variable.split("=", 1) for variable in config["Env"])
         command = ["chroot", f"--userspec={config['User']}", str(root), *config["Entrypoint"]]

@@ -6,6 +6,7 @@ import hashlib
 from email.utils import formatdate
 from pathlib import Path
 
+import notices
 from archive import Entry, archived_with_ar, compressed, tar, with_folders
 
 FILES = Path(__file__).parent / "debian"
@@ -36,6 +37,7 @@ def contents(release, program: bytes) -> list[Entry]:
             Entry("etc/endmark/endmark.toml", file("endmark.toml")),
             Entry(f"{documents}/copyright", file("copyright")),
             Entry(f"{documents}/changelog.gz", compressed(changelog(release))),
+            Entry(f"{documents}/{notices.NAME}.gz", compressed(release.licences[notices.NAME])),
             Entry("usr/share/lintian/overrides/endmark", file("overrides")),
             *(Entry(completions[name], script) for name, script in release.completions.items()),
             *(Entry(f"usr/share/man/man1/{name}.gz", compressed(page)) for name, page in release.manual.items()),

@@ -23,6 +23,7 @@ def layer(release, program: bytes) -> bytes:
     entries = [
         Entry("endmark", program, 0o755),
         Entry("etc/ssl/certs/ca-certificates.crt", AUTHORITIES.read_bytes()),
+        *(Entry(f"licenses/{name}", text) for name, text in release.licences.items()),
         Entry(STATE, None, 0o700, USER),
         Entry("tmp", None, 0o1777),
     ]

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import debian
 import image
+import notices
 import npm
 import sbom
 import wheel
@@ -62,6 +63,7 @@ class Release:
     summary: str
     readme: str
     licences: dict[str, bytes]
+    """Of Endmark and of everything that its program contains."""
     manual: dict[str, bytes]
     completions: dict[str, bytes]
 
@@ -77,7 +79,7 @@ def commands(program: Path) -> list[str]:
     return [name for name in re.findall(r"^  ([a-z-]+)", listed, re.MULTILINE) if name != "help"]
 
 
-def release(program: Path) -> Release:
+def release(program: Path, packages: list[dict]) -> Release:
     version = answer(program, "--version").decode().split()[-1]
     manual = {"endmark.1": answer(program, "man")}
     manual |= {f"endmark-{name}.1": answer(program, "man", name) for name in commands(program)}
@@ -86,7 +88,8 @@ def release(program: Path) -> Release:
         epoch=int(os.environ["SOURCE_DATE_EPOCH"]),
         summary="Keeps the work of language-model agents whole",
         readme=(ROOT / "README.md").read_text(),
-        licences={name: (ROOT / name).read_bytes() for name in ["LICENSE-APACHE", "LICENSE-MIT"]},
+        licences={name: (ROOT / name).read_bytes() for name in ["LICENSE-APACHE", "LICENSE-MIT"]}
+        | {notices.NAME: notices.made(ROOT, packages)},
         manual=manual,
         completions={file: answer(program, "completions", shell) for shell, file in SHELLS.items()},
     )
@@ -116,7 +119,10 @@ def main() -> int:
     if own is None:
         print(f"no program for {platform.machine()}, which would print the manual", file=sys.stderr)
         return 2
-    made = release(own)
+    # One text for all kinds of machine, whichever are packed: the same program always has the same packages.
+    packages = {machine: sbom.packages(ROOT, machine) for machine in MACHINES.values()}
+    every = {package["id"]: package for listed in packages.values() for package in listed}
+    made = release(own, list(every.values()))
     files: dict[str, bytes] = {}
     for machine, path in programs.items():
         program = path.read_bytes()
@@ -127,7 +133,7 @@ def main() -> int:
             name, content = pack(made, machine, program)
             files[name] = content
         name = f"endmark-{made.version}-{machine.name}-linux.cdx.json"
-        files[name] = json.dumps(sbom.made(ROOT, made, machine, program), indent=1).encode()
+        files[name] = json.dumps(sbom.made(ROOT, packages[machine], made, program), indent=1).encode()
     name, content = npm.pack_front(made, list(programs))
     files[name] = content
     sums = [f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in sorted(files.items())]

@@ -53,10 +53,14 @@ def locked(root: Path) -> dict[tuple[str, str], str]:
     return sums
 
 
-def made(root: Path, release, machine, program: bytes) -> dict:
+def packages(root: Path, machine) -> list[dict]:
+    """The packages that the program for this machine is made of, as cargo describes them."""
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", machine.triple]
     command += ["--manifest-path", str(root / "crates" / PRODUCT / "Cargo.toml")]
-    metadata = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    return closure(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
+
+
+def made(root: Path, packages: list[dict], release, program: bytes) -> dict:
     sums = locked(root)
     digest = hashlib.sha256(program).hexdigest()
     return {
@@ -75,5 +79,5 @@ def made(root: Path, release, machine, program: bytes) -> dict:
                 "licenses": [{"expression": "MIT OR Apache-2.0"}],
             },
         },
-        "components": [component(package, sums) for package in closure(metadata)],
+        "components": [component(package, sums) for package in packages],
     }
