@@ -16,6 +16,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 
+use endmark_text::replace_lone_surrogate_bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -248,7 +249,8 @@ fn take(line: &[u8], dialect: &mut dyn Dialect, account: &mut Account) {
     if line.trim_ascii_start().first() != Some(&b'{') {
         return;
     }
-    if let Ok(event @ Value::Object(_)) = serde_json::from_slice::<Value>(line) {
+    if let Ok(event @ Value::Object(_)) = serde_json::from_slice::<Value>(&replace_lone_surrogate_bytes(line))
+    {
         dialect.event(&event, account);
     }
 }

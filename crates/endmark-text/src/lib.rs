@@ -7,9 +7,11 @@ mod format;
 mod literal_names;
 #[cfg(test)]
 mod outcomes;
+mod surrogates;
 mod verdict;
 
 pub use complete::{CompleteError, Completed, Unfinished, UnfinishedKind, complete};
 pub use detect::{CodeFence, detect};
 pub use format::{Format, FormatError};
+pub use surrogates::{replace_lone_surrogate_bytes, replace_lone_surrogates};
 pub use verdict::{Detection, Hint, InToken, Markup, Open, Truncation, Verdict};

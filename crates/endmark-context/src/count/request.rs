@@ -3,6 +3,7 @@
 //! The formats differ in where a text stands, not in that it is one. So every text below the fields that a model reads is
 //! counted; names, ids, signatures and settings are not.
 
+use endmark_text::replace_lone_surrogates;
 use serde_json::Value;
 
 use super::image::{Dimensions, dimensions};
@@ -63,7 +64,7 @@ pub enum Unreadable {
 /// ```
 pub fn request(body: &str, model: &str) -> Result<Count, Unreadable> {
     let family = Family::of(model);
-    let body: Value = serde_json::from_str(body)?;
+    let body: Value = serde_json::from_str(&replace_lone_surrogates(body))?;
     let read = match &body {
         Value::Array(_) => read(&body, family),
         Value::Object(fields) => {

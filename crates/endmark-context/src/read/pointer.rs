@@ -1,6 +1,7 @@
 //! What a JSON Pointer (RFC 6901) points to in a text, as it is written there.
 
 use crate::cap::json_tape::{Kind, Tape};
+use endmark_text::replace_lone_surrogates;
 
 /// Why a pointer points to nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -53,7 +54,7 @@ pub fn pointed_to<'a>(text: &'a str, pointer: &str) -> Result<&'a str, PointerEr
                 key.parse() == Ok(index) && index.to_string() == key
             } else {
                 let name = &text[nodes[child].begin as usize..nodes[child].end as usize];
-                serde_json::from_str::<String>(name).is_ok_and(|name| name == key)
+                serde_json::from_str::<String>(&replace_lone_surrogates(name)).is_ok_and(|name| name == key)
             };
             // Of a key that is there twice the last one counts, as for most who read it.
             found = if is_it { Some(value) } else { found };

@@ -1,7 +1,7 @@
 //! A result in JSON: JSON Lines between the markers, or one object that has its findings in a list. (AR-1)
 
 use endmark_text::detect::Detector;
-use endmark_text::{CompleteError, Format, complete};
+use endmark_text::{CompleteError, Format, complete, replace_lone_surrogates};
 use serde_json::{Map, Value};
 
 use super::Remarks;
@@ -68,7 +68,7 @@ impl Pending {
         };
         let completed = completed.ok()?;
         // Before its places are written out, a pointer for each level: what nests too deeply for a value has too many.
-        let value: Value = serde_json::from_str(&completed.text).ok()?;
+        let value: Value = serde_json::from_str(&replace_lone_surrogates(&completed.text)).ok()?;
         let unfinished: Vec<String> = completed.unfinished().map(|place| place.pointer.to_owned()).collect();
         let is_cut = !unfinished.is_empty();
         let problem = problem.or_else(|| is_cut.then(|| "it ends in the middle".to_owned()));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use endmark_recovery::{SchemaProblem, Validate};
+use endmark_text::replace_lone_surrogates;
 use serde_json::Value;
 
 /// A compiled JSON Schema. References are resolved inside it alone: nothing is ever fetched.
@@ -33,13 +34,14 @@ impl Schema {
 
     /// Whether this is JSON, and not as the schema demands.
     pub(crate) fn refuses(&self, json: &str) -> bool {
-        serde_json::from_str(json).is_ok_and(|value: Value| !self.validator.is_valid(&value))
+        serde_json::from_str(&replace_lone_surrogates(json))
+            .is_ok_and(|value: Value| !self.validator.is_valid(&value))
     }
 }
 
 impl Validate for Schema {
     fn validate(&self, json: &str) -> Vec<SchemaProblem> {
-        let value: Value = match serde_json::from_str(json) {
+        let value: Value = match serde_json::from_str(&replace_lone_surrogates(json)) {
             Ok(value) => value,
             Err(error) => return vec![SchemaProblem { path: String::new(), message: error.to_string() }],
         };

@@ -1,5 +1,6 @@
 //! A template: what a stage is to hand over, with the criteria in its front matter.
 
+use endmark_text::replace_lone_surrogates;
 use serde_json::Value;
 
 use super::read::{criteria, nearest, section, snake_case};
@@ -35,7 +36,8 @@ impl Template {
         let value = match ending.as_str() {
             "yaml" | "yml" => yaml(text)?,
             "toml" => toml(text)?,
-            "json" => serde_json::from_str(text).map_err(|error| unreadable("JSON", &error))?,
+            "json" => serde_json::from_str(&replace_lone_surrogates(text))
+                .map_err(|error| unreadable("JSON", &error))?,
             _ => return Self::of_markdown(text),
         };
         let table = value.as_object().and_then(section).unwrap_or(&value);

@@ -6,8 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use endmark_text::{CompleteError, complete};
-use endmark_text::{Format, UnfinishedKind};
+use endmark_text::{CompleteError, Format, UnfinishedKind, complete, replace_lone_surrogates};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -35,6 +34,8 @@ pub(crate) fn first_lost(
     };
     // Nothing was complete.
     let completed = completed.ok()?;
+    let (received, corrected) =
+        (&*replace_lone_surrogates(&completed.text), &*replace_lone_surrogates(corrected));
     let unfinished = completed.unfinished().next_back().filter(|place| {
         !place.left_out && matches!(place.kind, UnfinishedKind::String | UnfinishedKind::Number)
     });
@@ -43,8 +44,7 @@ pub(crate) fn first_lost(
         document: serde_json::from_str(corrected).unwrap_or(Value::Null),
         is_refused,
     };
-    let (Ok(before), Ok(after)) = (serde_json::from_str(&completed.text), serde_json::from_str(corrected))
-    else {
+    let (Ok(before), Ok(after)) = (serde_json::from_str(received), serde_json::from_str(corrected)) else {
         return Some(String::new());
     };
     let mut state = State { path: String::new(), demanded: 0, levels: 0 };

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use endmark_context::compact::{Mode, NotMade, Policy, Receipt as Made, compact};
 use endmark_envelope::Warning;
+use endmark_text::replace_lone_surrogates;
 use endmark_wire::conversation::Dialogue;
 use endmark_wire::format::{self, WireFormat};
 use serde::{Deserialize, Serialize};
@@ -46,8 +47,8 @@ pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, Com
             }
         }
     }
-    let request =
-        serde_json::from_str(&done.request).map_err(|error| CommandError::Bug(error.to_string()))?;
+    let request = serde_json::from_str(&replace_lone_surrogates(&done.request))
+        .map_err(|error| CommandError::Bug(error.to_string()))?;
     let data = to_data(&Report { request, receipt })?;
     let answer = Answer { max_response_bytes: usize::MAX, ..Answer::yes(data, done.request) };
     Ok(answer.with_warnings(warnings).into())

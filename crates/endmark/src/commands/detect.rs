@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use endmark_envelope::Warning;
 use endmark_text::detect::detect;
-use endmark_text::{Detection, Format, InToken, Open, Verdict};
+use endmark_text::{Detection, Format, InToken, Open, Verdict, replace_lone_surrogates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -127,6 +127,7 @@ struct Request<'a> {
 }
 
 fn answer_line(line: &str, default: &Format, complete: bool) -> Result<LineAnswer, LineError> {
+    let line = &*replace_lone_surrogates(line);
     let request: Request<'_> = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let format = format::named(request.format.as_deref(), request.marker.as_deref(), default)

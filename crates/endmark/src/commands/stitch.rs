@@ -1,7 +1,9 @@
 //! `endmark stitch`: joins the pieces of a reply. (PC-4)
 
+use std::borrow::Cow;
+
 use endmark_recovery::stitch::{AskedFrom, Merged, Outcome as Stitch, Seam, Stitched, candidates, stitch};
-use endmark_text::{Format, detect::detect};
+use endmark_text::{Format, detect::detect, replace_lone_surrogates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -130,8 +132,18 @@ struct Request {
 }
 
 fn answer_line(line: &str, default: &Format, default_from: AskedFrom) -> Result<LineAnswer, LineError> {
-    let request: Request = batch::request(line, &FIELDS)?;
+    let readable = replace_lone_surrogates(line);
+    let request: Request = batch::request(&readable, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
+    let is_halved = |chunk: &String| {
+        chunk.starts_with(char::REPLACEMENT_CHARACTER) || chunk.ends_with(char::REPLACEMENT_CHARACTER)
+    };
+    if matches!(readable, Cow::Owned(_)) && request.chunks.iter().any(is_halved) {
+        // Two halves that were replaced would no longer make the character they were split from.
+        return Err(failed(
+            "a chunk begins or ends with half a character: split the text between characters".to_owned(),
+        ));
+    }
     let format = format::named(request.format.as_deref(), request.marker.as_deref(), default)
         .map_err(|error| failed(error.to_string()))?;
     let from = match &request.from {

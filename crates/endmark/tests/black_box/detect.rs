@@ -192,8 +192,8 @@ fn a_batch_refuses_in_its_own_words_what_is_no_request() {
         refused("detect", "{\"id\":4,\"text\":\"\",\"text\":\"\"}"),
         (json!(4), "a field is there twice".to_owned())
     );
-    let surrogate = refused("detect", "{\"id\":5,\"text\":\"\\ud800\"}");
-    assert_eq!((surrogate.0, surrogate.1.contains("beyond byte")), (json!(5), true), "{}", surrogate.1);
+    let halves = refused("stitch", r#"{"id":5,"chunks":["a \ud83d","\ude00 b"]}"#);
+    assert_eq!((halves.0, halves.1.contains("half a character")), (json!(5), true), "{}", halves.1);
     assert_eq!(
         refused("stitch", "{\"id\":6,\"chunks\":[1]}"),
         (json!(6), "`chunks` must be a list of strings".to_owned())

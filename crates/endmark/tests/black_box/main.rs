@@ -28,6 +28,7 @@ mod findings;
 mod formats;
 mod gemini;
 mod guard;
+mod half_characters;
 mod hook;
 mod keys;
 mod killed;

@@ -5,6 +5,7 @@ use super::super::lines::Foreign;
 use super::super::marker;
 use super::super::text::{Landmarks, Text};
 use endmark_envelope::{Size, grapheme_boundary, json_width};
+use endmark_text::replace_lone_surrogates;
 
 /// From so much room on a string of several lines keeps its head, its tail and its errors, as a text does.
 const TEXT_ROOM: usize = 400;
@@ -17,10 +18,10 @@ pub(super) struct CutString {
     pub(super) original: Size,
 }
 
-/// A JSON string within `most`, quotation marks included; none where there is no room, or where it has no text (half a
-/// surrogate pair).
+/// Cuts a JSON string to `most`, quotation marks included. Returns `None` if there is no room. Half a surrogate pair becomes
+/// U+FFFD.
 pub(super) fn cut(json: &str, most: usize, limits: &Limits) -> Option<CutString> {
-    let text: String = serde_json::from_str(json).ok()?;
+    let text: String = serde_json::from_str(&replace_lone_surrogates(json)).ok()?;
     let is_of_lines = most >= TEXT_ROOM && text.trim_end().contains('\n');
     let shortened = if is_of_lines { as_text(&text, most, limits) } else { None };
     shortened.or_else(|| beginning(&text, most, limits))

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use endmark_text::replace_lone_surrogates;
 use serde_json::Value;
 
 use super::text::{MAX_VALUE_CHARS, clipped, exact, is_error_line};
@@ -44,7 +45,7 @@ pub(super) fn parsed(text: &str) -> Option<Value> {
     if !text.starts_with(['{', '[']) {
         return None;
     }
-    serde_json::from_str(text).ok()
+    serde_json::from_str(&replace_lone_surrogates(text)).ok()
 }
 
 /// The anchors of a text that is JSON; false where it is none.

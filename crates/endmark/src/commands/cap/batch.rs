@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use endmark_context::cap::Limits;
 use endmark_envelope::Warning;
 use endmark_store::Handle;
+use endmark_text::replace_lone_surrogates;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -63,6 +64,7 @@ pub(super) fn run(
 }
 
 fn answer_line(line: &str, default: &Asked, keeper: Option<&mut Keeper>) -> Result<LineAnswer, LineError> {
+    let line = &*replace_lone_surrogates(line);
     let request: Request<'_> = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let asked = asked(&request, default).map_err(failed)?;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use endmark_guard::{Artifact, Criteria, Finding, Guard, Verdict};
+use endmark_text::replace_lone_surrogates;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -66,6 +67,7 @@ struct Answered<'a> {
 
 /// Judges the text of one line.
 pub(super) fn answer_line(line: &str, guard: &Guard) -> Result<LineAnswer, LineError> {
+    let line = &*replace_lone_surrogates(line);
     let request: Request<'_> = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let text = request.text.as_deref().ok_or_else(|| failed("`text` is missing".to_owned()))?;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use endmark_text::replace_lone_surrogate_bytes;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -37,7 +38,7 @@ impl Event {
     /// Reads it from standard input.
     pub(super) fn read(context: &Context) -> Result<Self, CommandError> {
         let bytes = Input::open(None, context.terminal)?.bytes_up_to(MOST_BYTES)?;
-        serde_json::from_slice(&bytes).map_err(|error| {
+        serde_json::from_slice(&replace_lone_surrogate_bytes(&bytes)).map_err(|error| {
             CommandError::input(
                 "not_an_event",
                 format!("what stands on standard input is no event of an agent: {error}"),

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use endmark_context::compact::ledger_of;
+use endmark_text::replace_lone_surrogates;
 use endmark_wire::anthropic_messages::Messages;
 use endmark_wire::conversation::Dialogue;
 use serde_json::{Value, json};
@@ -82,7 +83,7 @@ fn ledger(transcript: &str) -> Result<Option<String>, CommandError> {
 /// The message in a line of a transcript, if it is one of the conversation itself: subagents have their own, and what the
 /// agent wrote of it in an earlier compaction is no source.
 fn message(line: &str) -> Option<Value> {
-    let mut entry: Value = serde_json::from_str(line).ok()?;
+    let mut entry: Value = serde_json::from_str(&replace_lone_surrogates(line)).ok()?;
     let is = |name: &str| entry.get(name).and_then(Value::as_bool) == Some(true);
     let is_turn = matches!(entry.get("type").and_then(Value::as_str), Some("user" | "assistant"));
     if !is_turn || is("isSidechain") || is("isMeta") || is("isCompactSummary") {

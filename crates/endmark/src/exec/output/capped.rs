@@ -2,6 +2,7 @@
 
 use endmark_context::cap::{Asked, CapError, Capped, Capper, Format, Limits};
 use endmark_envelope::{FieldPath, Segment, Warning};
+use endmark_text::replace_lone_surrogates;
 use serde_json::{Map, Value};
 
 use super::super::manifest::OutputKind;
@@ -62,7 +63,8 @@ fn joined(before: Vec<Warning>, more: impl IntoIterator<Item = Warning>) -> Vec<
 
 /// A capped text as the value that it is; none where it is none.
 fn value_of(capped: &Capped) -> Option<Value> {
-    let values = serde_json::Deserializer::from_str(&capped.text).into_iter::<Value>();
+    let text = replace_lone_surrogates(&capped.text);
+    let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
     let mut values = values.collect::<Result<Vec<_>, _>>().ok()?;
     match capped.format {
         Format::JsonLines => Some(Value::Array(values)),

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use endmark_envelope::{Size, Warning};
 use endmark_text::detect::detect;
-use endmark_text::{CompleteError, Completed, Format, UnfinishedKind, Verdict, complete};
+use endmark_text::{
+    CompleteError, Completed, Format, UnfinishedKind, Verdict, complete, replace_lone_surrogates,
+};
 use serde_json::Value;
 
 use super::lost::{lost, with_infinite_as_text};
@@ -38,6 +40,7 @@ impl Shape {
     }
 
     fn parse_as_it_is(self, text: &str) -> Result<Value, serde_json::Error> {
+        let text = &*replace_lone_surrogates(text);
         match self {
             Self::One => serde_json::from_str(text),
             Self::Many => {
