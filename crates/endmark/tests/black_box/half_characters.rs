@@ -64,7 +64,7 @@ fn the_output_of_a_tool_is_capped() {
 #[test]
 fn a_command_may_print_it() {
     let place = Place::new();
-    let print = format!("printf '%s' '{{\"a\":\"{HALF}\"}}'");
+    let print = format!("printf '%s' '{{\"a\":\"{HALF} b\"}}'");
     let run = place.run(&["exec", "--json", "--", "sh", "-c", &print]);
     assert_eq!((run.code, &run.envelope()["data"]["a"]), (0, &json!("\u{FFFD} b")), "{}", run.output);
 }
