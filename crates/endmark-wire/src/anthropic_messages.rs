@@ -23,6 +23,7 @@ use endmark_context::conversation::{Order, Role};
 use crate::ask::{Ask, Asked, Terms};
 use crate::closing::LimitPlace;
 use crate::conversation::Placed;
+use crate::deciding::{Deciding, fields};
 use crate::error::{ProviderError, ResponseError};
 use crate::json::{Value, quoted};
 use crate::own_tool::OwnTool;
@@ -96,6 +97,10 @@ impl WireFormat for Messages {
 
     fn credential(&self) -> (&'static str, &'static str) {
         ("x-api-key", "")
+    }
+
+    fn deciding(&self) -> &'static [Deciding] {
+        fields::MESSAGES
     }
 
     fn hint(&self) -> &'static str {

@@ -18,7 +18,7 @@ const TOOL_FIELDS: [&str; 7] = [
     "tool_config",
 ];
 /// Fields that ask for more than one reply, or for tokens beside it.
-const EXTRA_FIELDS: [&str; 2] = ["n", "thinking"];
+const EXTRA_FIELDS: [&str; 5] = ["n", "n_cmpl", "best_of", "n_predict", "thinking"];
 const CANDIDATE_FIELDS: [&str; 2] = ["candidateCount", "candidate_count"];
 
 /// Where a format limits its replies.

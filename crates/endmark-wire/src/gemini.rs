@@ -31,6 +31,7 @@ use endmark_context::conversation::{Order, Role};
 use crate::ask::{Ask, Asked, Terms};
 use crate::closing::LimitPlace;
 use crate::conversation::Placed;
+use crate::deciding::{Deciding, fields};
 use crate::error::{ProviderError, ResponseError};
 use crate::json::{Kind, Value, quoted};
 use crate::own_tool::OwnTool;
@@ -43,6 +44,7 @@ use crate::wire_format::WireFormat;
 use crate::writer::Writer;
 
 pub use stop::stop_of;
+pub(crate) use usage::read as usage_of;
 
 /// Google, as its Gemini API.
 pub const GEMINI: Provider = Provider {
@@ -95,6 +97,10 @@ impl WireFormat for Gemini {
 
     fn limit_place(&self) -> LimitPlace {
         LimitPlace { within: &request::CONFIG, names: &request::MAX_OUTPUT }
+    }
+
+    fn deciding(&self) -> &'static [Deciding] {
+        fields::GEMINI
     }
 
     fn hint(&self) -> &'static str {

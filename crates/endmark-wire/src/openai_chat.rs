@@ -27,6 +27,7 @@ pub use crate::reply::{
 };
 
 pub(crate) use error::read_error_field;
+pub(crate) use usage::read_usage as usage_of;
 pub use error::{error_body, read_error};
 pub use finish::{StoppedBy, finish_of};
 pub use format::{Chat, OPENAI};

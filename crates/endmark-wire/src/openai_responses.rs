@@ -25,6 +25,7 @@ use endmark_context::conversation::{Order, Role};
 use crate::ask::{Ask, Asked, Terms};
 use crate::closing::LimitPlace;
 use crate::conversation::Placed;
+use crate::deciding::{Deciding, fields};
 use crate::error::{ProviderError, ResponseError};
 use crate::json::{Kind, Value, quoted};
 use crate::openai_chat::{OPENAI, error_body};
@@ -37,6 +38,8 @@ use crate::sse::event_frame;
 use crate::stream::Reader;
 use crate::wire_format::WireFormat;
 use crate::writer::Writer;
+
+pub(crate) use usage::read as usage_of;
 
 /// Where OpenAI has it, and where Azure does.
 const PATHS: [&str; 3] = ["/v1/responses", "/openai/v1/responses", "/openai/responses"];
@@ -72,6 +75,10 @@ impl WireFormat for Responses {
 
     fn limit_place(&self) -> LimitPlace {
         LimitPlace { within: &[], names: &["max_output_tokens"] }
+    }
+
+    fn deciding(&self) -> &'static [Deciding] {
+        fields::RESPONSES
     }
 
     fn hint(&self) -> &'static str {

@@ -7,6 +7,7 @@ use endmark_context::conversation::{Order, Role};
 use crate::ask::{Ask, Asked, Terms};
 use crate::closing::LimitPlace;
 use crate::conversation::Placed;
+use crate::deciding::Deciding;
 use crate::error::{ProviderError, ResponseError};
 use crate::json::{Kind, Value};
 use crate::own_tool::OwnTool;
@@ -65,6 +66,9 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
     fn credential(&self) -> (&'static str, &'static str) {
         ("authorization", "Bearer ")
     }
+
+    /// The fields of a request that decide which model answers and how much it may produce.
+    fn deciding(&self) -> &'static [Deciding];
 
     /// What a body has to be, for a client that sent another: a sentence.
     fn hint(&self) -> &'static str;

@@ -20,7 +20,7 @@ const KNOWN: [&str; 5] = [
 const BY_TOOLS: &str = "toolUsePromptTokenCount";
 
 /// The counts of a message; none if it counts nothing.
-pub(super) fn read(root: Value<'_>) -> Option<Usage> {
+pub(crate) fn read(root: Value<'_>) -> Option<Usage> {
     counts(root.field("usageMetadata")?)
 }
 

@@ -12,6 +12,7 @@ use super::{ChatRequest, ChatStream, error_body};
 use crate::ask::{Ask, Asked, Terms};
 use crate::closing::LimitPlace;
 use crate::conversation::Placed;
+use crate::deciding::{Deciding, fields};
 use crate::edit::Edits;
 use crate::error::{ProviderError, ResponseError};
 use crate::json::{Kind, Value, quoted};
@@ -87,6 +88,10 @@ impl WireFormat for Chat {
 
     fn limit_place(&self) -> LimitPlace {
         LimitPlace { within: &[], names: &["max_completion_tokens", "max_tokens"] }
+    }
+
+    fn deciding(&self) -> &'static [Deciding] {
+        fields::CHAT
     }
 
     fn hint(&self) -> &'static str {

@@ -14,7 +14,7 @@ const KNOWN: [&str; 5] = [
 ];
 
 /// Reads a `usage` object; none if it counts nothing.
-pub(super) fn read_usage(value: Value<'_>) -> Option<Usage> {
+pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
     let fields = Fields::of(value);
     let count = |name| fields.get(name).and_then(Value::as_u64);
     let detail = |of, name| fields.get(of)?.field(name)?.as_u64();

@@ -16,7 +16,7 @@ const KNOWN: [&str; 5] = [
 ];
 
 /// The counts of a response; none if it counts nothing.
-pub(super) fn read(response: Value<'_>) -> Option<Usage> {
+pub(crate) fn read(response: Value<'_>) -> Option<Usage> {
     let usage = response.field("usage")?;
     let count = |path| usage.at(path).and_then(Value::as_u64);
     let (prompt, completion) = (count("input_tokens"), count("output_tokens"));

@@ -1,0 +1,221 @@
+//! The fields of a request that decide which model answers and how much it may produce, and whether every server reads
+//! them alike.
+//!
+//! A JSON object may name a field twice: some servers take the first one, most the last one, and Go's `encoding/json`
+//! takes `Model` for `model`. Where a limit depends on such a field, a request that servers can read in two ways is
+//! refused.
+
+pub(crate) mod fields;
+
+use std::borrow::Cow;
+
+use crate::json::{Kind, Value};
+use crate::request::Request;
+
+/// A field that decides something, in each of the spellings that its format has.
+#[derive(Debug, Clone, Copy)]
+pub struct Deciding {
+    /// Its names. A request may have one of them, once.
+    pub names: &'static [&'static str],
+    /// What it decides.
+    pub role: Role,
+}
+
+/// What a field decides.
+#[derive(Debug, Clone, Copy)]
+pub enum Role {
+    /// Which model answers.
+    Model,
+    /// Which other models may answer instead of it.
+    FurtherModels,
+    /// How many tokens the reply may have. Of several limits the largest one counts.
+    Limit,
+    /// How many replies are made.
+    Choices,
+    /// The prompts; each item of a list of texts, or of token lists, gets its own reply.
+    Prompts,
+    /// Whether something is done: `true` or `false`.
+    Switch,
+    /// Whether the reply is made after the request was answered, so that its usage is never seen.
+    Background,
+    /// Something else that changes the price.
+    Other,
+    /// Fields inside this object.
+    Group(&'static [Deciding]),
+}
+
+/// Shorthand for the tables.
+pub(crate) const fn field(names: &'static [&'static str], role: Role) -> Deciding {
+    Deciding { names, role }
+}
+
+/// Which limits apply to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Only some models may answer.
+    pub models: bool,
+    /// What it costs is limited.
+    pub budget: bool,
+}
+
+/// Why a limit cannot be applied to a request. Each message says what to send instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Undecided {
+    /// A field occurs twice, by the same name or in two spellings.
+    #[error("the request has `{0}` more than once, and servers differ in which one they read: send it once")]
+    Twice(String),
+    /// A field has a name that some servers take for another one.
+    #[error("some servers read `{0}` as `{1}`: send `{1}`")]
+    Spelling(String, &'static str),
+    /// A number is not a whole number.
+    #[error("`{0}` is limited here and has to be a whole number that is not negative, or be left out")]
+    NotANumber(&'static str),
+    /// A switch is neither true nor false.
+    #[error("`{0}` has to be true or false, or be left out")]
+    NotABool(&'static str),
+    /// The reply would be made in the background.
+    #[error(
+        "`background` is not available where a budget applies: the reply comes later, and its cost would not be \
+         counted; send the request without it, as a stream if it takes long"
+    )]
+    Background,
+    /// It names more models than one.
+    #[error("`{0}` names further models, and the key is for some models alone: send the request without it")]
+    FurtherModels(&'static str),
+}
+
+/// Checks that every server reads the deciding fields of this request alike, and that the limits can be applied.
+///
+/// ```
+/// use endmark_wire::deciding::{Limits, check};
+/// use endmark_wire::{format, json::Value};
+/// let chat = format::named("openai_chat").unwrap();
+/// let of = |body: &str| check(Value::parse_str(body).unwrap(), chat.deciding(), Limits { budget: true, models: true });
+/// assert!(of(r#"{"model":"a","max_tokens":9,"max_completion_tokens":7}"#).is_ok());
+/// assert!(of(r#"{"model":"a","m\u006fdel":"b"}"#).is_err());
+/// assert!(of(r#"{"model":"a","Max_Tokens":9}"#).is_err());
+/// ```
+///
+/// # Errors
+/// [`Undecided`] for the first field that cannot be relied on.
+pub fn check(root: Value<'_>, fields: &'static [Deciding], limits: Limits) -> Result<(), Undecided> {
+    let mut has = vec![false; fields.len()];
+    for given in root.fields() {
+        let Some(name) = given.key.text() else { continue };
+        let is_it = |known: &Deciding| known.names.iter().any(|known| is_alike(known, &name));
+        let Some(at) = fields.iter().position(is_it) else { continue };
+        let known = &fields[at];
+        let meant = known.names.first().copied().unwrap_or_default();
+        if std::mem::replace(&mut has[at], true) {
+            return Err(Undecided::Twice(meant.to_owned()));
+        }
+        if !known.names.contains(&name.as_ref()) {
+            return Err(Undecided::Spelling(name.into_owned(), meant));
+        }
+        let (value, kind) = (given.value, given.value.kind());
+        match known.role {
+            Role::Group(inner) => check(value, inner, limits)?,
+            _ if kind == Kind::Null => {}
+            Role::FurtherModels if limits.models => return Err(Undecided::FurtherModels(meant)),
+            Role::Background if limits.budget && value.as_bool() != Some(false) => {
+                return Err(Undecided::Background);
+            }
+            Role::Limit | Role::Choices if limits.budget && value.as_u64().is_none() => {
+                return Err(Undecided::NotANumber(meant));
+            }
+            Role::Switch if limits.budget && kind != Kind::Bool => return Err(Undecided::NotABool(meant)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Every model that a checked request names in its body: its own, and those of tools that ask another model. `None` for
+/// one that cannot be read.
+pub fn models(root: Value<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
+    let own = root.field("model").filter(|model| !model.is_null());
+    let tools = root.field("tools").into_iter().flat_map(Value::items).flat_map(Value::fields);
+    let of_tools = tools.filter(|field| field.key.text().is_some_and(|name| is_alike(&name, "model")));
+    own.into_iter().chain(of_tools.map(|field| field.value)).map(Value::text)
+}
+
+/// The most tokens of output that a checked request allows: its largest limit, or `assumed` without one, for each reply
+/// of each prompt. 0 if the fields have no limit, since nothing is generated then.
+pub fn most_output(root: Value<'_>, fields: &[Deciding], assumed: u64) -> u64 {
+    let mut found = Found::default();
+    found.read(root, fields);
+    if !found.generates {
+        return 0;
+    }
+    let replies = found.choices.unwrap_or(1).max(1).saturating_mul(found.prompts.max(1));
+    found.limit.unwrap_or(assumed).saturating_mul(replies)
+}
+
+#[derive(Default)]
+struct Found {
+    generates: bool,
+    limit: Option<u64>,
+    choices: Option<u64>,
+    prompts: u64,
+}
+
+impl Found {
+    fn read(&mut self, root: Value<'_>, fields: &[Deciding]) {
+        for known in fields {
+            self.generates |= matches!(known.role, Role::Limit);
+            let Some(value) = known.names.iter().find_map(|name| root.field(name)) else {
+                if let Role::Group(inner) = known.role {
+                    self.generates |= inner.iter().any(|inner| matches!(inner.role, Role::Limit));
+                }
+                continue;
+            };
+            match known.role {
+                Role::Limit => self.limit = self.limit.max(value.as_u64()),
+                Role::Choices => self.choices = self.choices.max(value.as_u64()),
+                Role::Prompts => {
+                    let texts = value.items().filter(|item| item.kind() != Kind::Number);
+                    self.prompts = texts.count() as u64;
+                }
+                Role::Group(inner) => self.read(value, inner),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Request {
+    /// See [`check`].
+    ///
+    /// # Errors
+    /// [`Undecided`] for the first field that cannot be relied on.
+    pub fn check_deciding(&self, limits: Limits) -> Result<(), Undecided> {
+        check(self.root(), self.format().deciding(), limits)
+    }
+
+    /// See [`models`].
+    pub fn models_in_body(&self) -> impl Iterator<Item = Option<Cow<'_, str>>> {
+        models(self.root())
+    }
+
+    /// See [`most_output`].
+    pub fn most_output(&self, assumed: u64) -> u64 {
+        most_output(self.root(), self.format().deciding(), assumed)
+    }
+}
+
+/// Whether the least strict servers take one name for the other: Go ignores case and knows two letters beside ASCII's,
+/// Google's servers take `snake_case` and `camelCase`, and C ends a text at a NUL.
+fn is_alike(one: &str, other: &str) -> bool {
+    fn folded(name: &str) -> impl Iterator<Item = char> {
+        let letters = name.chars().take_while(|letter| *letter != '\0');
+        letters.filter(|letter| !matches!(letter, '_' | '-')).map(|letter| match letter {
+            '\u{17f}' => 's',
+            '\u{212a}' => 'k',
+            other => other.to_ascii_lowercase(),
+        })
+    }
+    folded(one).eq(folded(other))
+}
+
+#[cfg(test)]
+mod tests;

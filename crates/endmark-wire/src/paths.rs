@@ -1,0 +1,245 @@
+//! What a request to a path costs, and where it names its model: one table of the providers' paths.
+//!
+//! It is asked where a budget or a list of models applies. A path that servers can read in two ways is an error there, so
+//! that a request is judged as the path that its upstream reads.
+
+mod table;
+mod usage;
+
+use crate::deciding::{Deciding, fields};
+use crate::format;
+use crate::percent_decoded;
+use table::TABLE;
+pub use usage::usage_in;
+
+/// What a request to a path costs.
+#[derive(Debug, Clone, Copy)]
+pub enum Cost {
+    /// Tokens of a reply in one of the formats.
+    Reply,
+    /// Tokens, which most servers report in the answer.
+    Counted(Service),
+    /// Nothing that is billed by tokens.
+    Free,
+    /// Something that is not counted here, by its kind: `images`, `batches`, or `unknown`.
+    Uncounted(&'static str),
+}
+
+/// A service beside replies that is billed by tokens.
+#[derive(Debug, Clone, Copy)]
+pub struct Service {
+    /// Its name, as `embeddings`.
+    pub name: &'static str,
+    /// The fields that decide what it costs.
+    pub fields: &'static [Deciding],
+}
+
+/// Where a request names the model that it uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelPlace {
+    /// In the field `model` of its body, or in the path.
+    Here,
+    /// It uses none.
+    Nowhere,
+    /// In a file, in the items of a list, or in something that is stored: it cannot be known.
+    Elsewhere,
+}
+
+/// What is known of a path.
+#[derive(Debug, Clone)]
+pub struct PathUse {
+    /// What a request to it costs.
+    pub cost: Cost,
+    /// Where a request to it names its model.
+    pub model: ModelPlace,
+    /// The model that the path names.
+    pub model_in_path: Option<String>,
+}
+
+/// A path that servers can read in two ways.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("servers can read the path in two ways ({0}), and its cost is limited here: send it without that")]
+pub struct AmbiguousPath(&'static str);
+
+/// The kind of paths that are not in the table.
+const UNKNOWN: &str = "unknown";
+
+/// Reads the path of a request that is not for reading alone, as its upstream gets it.
+///
+/// ```
+/// use endmark_wire::paths::{Cost, read};
+/// assert!(matches!(read("POST", "/v1/embeddings", None)?.cost, Cost::Counted(_)));
+/// assert!(matches!(read("POST", "/v1/files", None)?.cost, Cost::Free));
+/// assert!(matches!(read("POST", "/completion", None)?.cost, Cost::Uncounted("unknown")));
+/// assert!(read("POST", "/v1/completions%3f/count_tokens", None).is_err());
+/// # Ok::<(), endmark_wire::paths::AmbiguousPath>(())
+/// ```
+///
+/// # Errors
+/// [`AmbiguousPath`] if servers can read it in two ways.
+pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<PathUse, AmbiguousPath> {
+    let plain = plain(path)?;
+    let segments: Vec<&str> = plain.split('/').skip(1).collect();
+    let unknown = |model_in_path| PathUse {
+        cost: Cost::Uncounted(UNKNOWN),
+        model: ModelPlace::Here,
+        model_in_path,
+    };
+    let of_row = |row: &&table::Row| row.roots.iter().find_map(|root| row.matches(root, &segments));
+    let Some((row, found)) = TABLE.iter().find_map(|row| Some((row, of_row(&row)?))) else {
+        return Ok(unknown(None));
+    };
+    if !found.is_exact {
+        return Err(AmbiguousPath("some servers ignore case"));
+    }
+    let known = PathUse { cost: row.cost, model: row.model, model_in_path: found.model };
+    Ok(match row.cost {
+        Cost::Free if matches!(method, "POST" | "PUT" | "PATCH") => known,
+        _ if method != "POST" => unknown(known.model_in_path),
+        Cost::Reply if format::find(path, query).is_some() => known,
+        // The array of chunks is no format that is read, but it has its usage.
+        Cost::Reply if plain.ends_with(":streamGenerateContent") => {
+            PathUse { cost: Cost::Counted(Service { name: "gemini_array", fields: fields::GEMINI }), ..known }
+        }
+        Cost::Reply => unknown(known.model_in_path),
+        _ => known,
+    })
+}
+
+/// The path that was probably meant by one that is not known: the same with `/v1`.
+pub fn meant(path: &str) -> Option<String> {
+    let with_version = format!("/v1{path}");
+    let is_known = !path.starts_with("/v1")
+        && read("POST", &with_version, None)
+            .is_ok_and(|found| matches!(found.cost, Cost::Reply | Cost::Counted(_)));
+    is_known.then_some(with_version)
+}
+
+/// The path as every server reads it.
+fn plain(path: &str) -> Result<String, AmbiguousPath> {
+    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    let is_plain = |byte: u8| is_unreserved(byte) || b":@!$&'()*+,= ".contains(&byte);
+    let is_encoded = path.contains('%');
+    if path.bytes().any(|byte| !is_plain(byte) && !matches!(byte, b'/' | b'%') || byte == b' ') {
+        return Err(AmbiguousPath("a character such as `;` or `\\`"));
+    }
+    let mut rest = path;
+    while let Some((_, code)) = rest.split_once('%') {
+        let byte = code.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match byte {
+            Some(byte) if is_plain(byte) && !is_unreserved(byte) => rest = &code[2..],
+            _ => return Err(AmbiguousPath("percent-encoding that is not needed, or hides a separator")),
+        }
+    }
+    let plain = if is_encoded { percent_decoded(path) } else { path.to_owned() };
+    let mut segments = plain.split('/').skip(1);
+    if !plain.starts_with('/') || (plain != "/" && segments.any(|segment| matches!(segment, "" | "." | ".."))) {
+        return Err(AmbiguousPath("an empty segment, `.`, `..`, or a slash at its end"));
+    }
+    Ok(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(method: &str, path: &str) -> String {
+        match read(method, path, None) {
+            Err(_) => "ambiguous".to_owned(),
+            Ok(found) => {
+                let model = found.model_in_path.unwrap_or_default();
+                match found.cost {
+                    Cost::Reply => format!("reply {model}"),
+                    Cost::Counted(service) => format!("{} {model}", service.name),
+                    Cost::Free => format!("free {model}"),
+                    Cost::Uncounted(kind) => format!("uncounted {kind} {model}"),
+                }
+                .trim_end()
+                .to_owned()
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_is_what_its_provider_has_there() {
+        for (path, expected) in [
+            ("/v1/chat/completions", "reply"),
+            ("/v1/responses", "reply"),
+            ("/v1/messages", "reply"),
+            ("/openai/deployments/mine/chat/completions", "reply mine"),
+            ("/v1beta/models/gemini-9:generateContent", "reply gemini-9"),
+            ("/v1beta/models/gemini-9%3AgenerateContent", "reply gemini-9"),
+            ("/v1beta/models/gemini-9:streamGenerateContent", "gemini_array gemini-9"),
+            ("/v1/projects/p/locations/l/publishers/google/models/g:generateContent", "reply g"),
+            ("/v1/embeddings", "embeddings"),
+            ("/openai/deployments/m%20e/embeddings", "embeddings m e"),
+            ("/v1/completions", "completions"),
+            ("/v1/rerank", "rerank"),
+            ("/v2/rerank", "rerank"),
+            ("/v1/responses/compact", "compaction"),
+            ("/v1/messages/count_tokens", "free"),
+            ("/v1/responses/input_tokens", "free"),
+            ("/v1/responses/resp_1/cancel", "free"),
+            ("/v1beta/models/gemini-9:countTokens", "free gemini-9"),
+            ("/v1/files", "free"),
+            ("/upload/v1beta/files", "free"),
+            ("/v1/moderations", "free"),
+            ("/v1/batches", "uncounted batches"),
+            ("/v1/messages/batches", "uncounted batches"),
+            ("/v1beta/models/gemini-9:batchGenerateContent", "uncounted batches gemini-9"),
+            ("/v1/images/generations", "uncounted images"),
+            ("/v1/threads/t/runs", "uncounted assistants"),
+            ("/v1/fine_tuning/jobs", "uncounted fine_tuning"),
+            ("/v1/realtime/client_secrets", "uncounted realtime"),
+            ("/chat/completions", "uncounted unknown"),
+            ("/completion", "uncounted unknown"),
+            ("/models/cheap/v1/embeddings", "uncounted unknown"),
+            ("/v1/x/count_tokens", "uncounted unknown"),
+            ("/v1/completions/count_tokens", "uncounted unknown"),
+            ("/", "uncounted unknown"),
+        ] {
+            assert_eq!(shown("POST", path), expected, "{path}");
+        }
+        for (method, path) in [("PUT", "/v1/chat/completions"), ("POSTS", "/v1/files"), ("PUT", "/v1/embeddings")] {
+            assert_eq!(shown(method, path), "uncounted unknown", "{method} {path}");
+        }
+        assert_eq!(meant("/chat/completions").as_deref(), Some("/v1/chat/completions"));
+        assert_eq!(meant("/completions").as_deref(), Some("/v1/completions"));
+        assert_eq!((meant("/v1/x"), meant("/x")), (None, None));
+    }
+
+    #[test]
+    fn a_path_that_servers_read_in_two_ways_is_ambiguous() {
+        for path in [
+            "/v1/completions%3f/count_tokens",
+            "/v1/completions%3F/count_tokens",
+            "/v1/completions%23/count_tokens",
+            "/v1/completions;/count_tokens",
+            "/v1/completions%3b/count_tokens",
+            "/v1/completions%00/count_tokens",
+            "/v1/completions/../messages/count_tokens",
+            "/v1/completions%2f..%2ffiles",
+            "/v1/completions%252f",
+            "/v1//completions",
+            "//v1/completions",
+            "/v1/completions/",
+            "/v1/./completions",
+            "/v1\\completions",
+            "/v1/%63ompletions",
+            "/v1/files/%",
+            "/v1/files/%4",
+            "/v1/files/%zz",
+            "/v1/files/%C3%A4",
+            "/v1/files/\u{e4}",
+            "/V1/completions",
+            "/v1/Completions",
+            "/v1/CHAT/completions",
+            "/v1/Files",
+            "/v1beta/models/g:GenerateContent",
+            "/v1beta/models/g:counttokens",
+            "",
+        ] {
+            assert_eq!(shown("POST", path), "ambiguous", "{path}");
+        }
+    }
+}

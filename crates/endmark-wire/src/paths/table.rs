@@ -1,0 +1,165 @@
+//! The table.
+//!
+//! Sources, read in November 2026: the API references at platform.openai.com, docs.anthropic.com and ai.google.dev, Azure's
+//! and Vertex AI's, and for reranking those of Cohere, Jina, vLLM and llama.cpp.
+
+use super::{Cost, ModelPlace, Service};
+use crate::deciding::{Deciding, fields};
+
+/// A path below one of its roots. `{}` is any segment, `{model}` one that is a model's name, and `**` any rest.
+pub(super) struct Row {
+    pub(super) roots: &'static [&'static str],
+    path: &'static str,
+    pub(super) cost: Cost,
+    pub(super) model: ModelPlace,
+}
+
+/// What a path was found to be.
+pub(super) struct Matched {
+    pub(super) model: Option<String>,
+    /// Whether it is spelled as in the table, and not only if case is ignored.
+    pub(super) is_exact: bool,
+}
+
+const OPENAI: &[&str] = &["/v1", "/openai/v1", "/openai", "/openai/deployments/{model}"];
+const ANTHROPIC: &[&str] = &["/v1"];
+const GEMINI: &[&str] = &[
+    "/v1beta",
+    "/v1alpha",
+    "/v1",
+    "/v1/publishers/google",
+    "/v1beta1/publishers/google",
+    "/v1/projects/{}/locations/{}/publishers/google",
+    "/v1beta1/projects/{}/locations/{}/publishers/google",
+];
+const RERANKERS: &[&str] = &["/v1", "/v2", ""];
+const ROOT: &[&str] = &[""];
+
+const fn row(
+    roots: &'static [&'static str],
+    path: &'static str,
+    cost: Cost,
+    model: ModelPlace,
+) -> Row {
+    Row { roots, path, cost, model }
+}
+
+const fn reply(roots: &'static [&'static str], path: &'static str) -> Row {
+    row(roots, path, Cost::Reply, ModelPlace::Here)
+}
+
+const fn counted(
+    roots: &'static [&'static str],
+    path: &'static str,
+    name: &'static str,
+    fields: &'static [Deciding],
+) -> Row {
+    row(roots, path, Cost::Counted(Service { name, fields }), ModelPlace::Here)
+}
+
+const fn free(roots: &'static [&'static str], path: &'static str) -> Row {
+    row(roots, path, Cost::Free, ModelPlace::Nowhere)
+}
+
+/// Of which the model counts, although it costs nothing.
+const fn free_of(roots: &'static [&'static str], path: &'static str) -> Row {
+    row(roots, path, Cost::Free, ModelPlace::Here)
+}
+
+/// Billed by other units than tokens, with the model in the request.
+const fn media(roots: &'static [&'static str], path: &'static str, kind: &'static str) -> Row {
+    row(roots, path, Cost::Uncounted(kind), ModelPlace::Here)
+}
+
+/// Done later or for something that is stored, where the model is named, too.
+const fn stored(roots: &'static [&'static str], path: &'static str, kind: &'static str) -> Row {
+    row(roots, path, Cost::Uncounted(kind), ModelPlace::Elsewhere)
+}
+
+/// The first row that matches counts.
+pub(super) const TABLE: &[Row] = &[
+    reply(OPENAI, "/chat/completions"),
+    reply(OPENAI, "/responses"),
+    reply(ANTHROPIC, "/messages"),
+    reply(GEMINI, "/models/{model}:generateContent"),
+    reply(GEMINI, "/models/{model}:streamGenerateContent"),
+    counted(OPENAI, "/embeddings", "embeddings", fields::MODEL_ALONE),
+    counted(OPENAI, "/completions", "completions", fields::COMPLETIONS),
+    counted(OPENAI, "/responses/compact", "compaction", fields::RESPONSES),
+    counted(RERANKERS, "/rerank", "rerank", fields::MODEL_ALONE),
+    counted(RERANKERS, "/reranking", "rerank", fields::MODEL_ALONE),
+    counted(GEMINI, "/models/{model}:embedContent", "embeddings", fields::MODEL_ALONE),
+    free_of(ANTHROPIC, "/messages/count_tokens"),
+    free_of(OPENAI, "/responses/input_tokens"),
+    free_of(GEMINI, "/models/{model}:countTokens"),
+    free_of(OPENAI, "/moderations"),
+    free(ROOT, "/tokenize"),
+    free(ROOT, "/detokenize"),
+    free(OPENAI, "/files"),
+    free(OPENAI, "/uploads"),
+    free(OPENAI, "/uploads/{}/parts"),
+    free(OPENAI, "/uploads/{}/complete"),
+    free(OPENAI, "/uploads/{}/cancel"),
+    free(ROOT, "/upload/v1beta/files"),
+    free(OPENAI, "/responses/{}/cancel"),
+    free(OPENAI, "/conversations"),
+    free(OPENAI, "/conversations/{}"),
+    free(OPENAI, "/conversations/{}/items"),
+    free(OPENAI, "/batches/{}/cancel"),
+    free(ANTHROPIC, "/messages/batches/{}/cancel"),
+    free(OPENAI, "/fine_tuning/jobs/{}/cancel"),
+    free(OPENAI, "/threads/{}/runs/{}/cancel"),
+    media(OPENAI, "/images/**", "images"),
+    media(OPENAI, "/audio/**", "audio"),
+    media(OPENAI, "/videos", "video"),
+    stored(OPENAI, "/videos/**", "video"),
+    media(GEMINI, "/models/{model}:predict", "images"),
+    media(GEMINI, "/models/{model}:predictLongRunning", "video"),
+    stored(OPENAI, "/batches/**", "batches"),
+    stored(ANTHROPIC, "/messages/batches/**", "batches"),
+    stored(GEMINI, "/models/{model}:batchGenerateContent", "batches"),
+    stored(GEMINI, "/models/{model}:batchEmbedContents", "batches"),
+    stored(GEMINI, "/models/{model}:asyncBatchEmbedContent", "batches"),
+    stored(GEMINI, "/models/{model}:bidiGenerateContent", "realtime"),
+    stored(OPENAI, "/realtime/**", "realtime"),
+    stored(OPENAI, "/assistants/**", "assistants"),
+    stored(OPENAI, "/threads/**", "assistants"),
+    stored(OPENAI, "/fine_tuning/**", "fine_tuning"),
+    stored(GEMINI, "/tunedModels/**", "fine_tuning"),
+    stored(GEMINI, "/cachedContents/**", "cached_contents"),
+    stored(OPENAI, "/evals/**", "evals"),
+    stored(OPENAI, "/vector_stores/**", "vector_stores"),
+    stored(OPENAI, "/containers/**", "containers"),
+];
+
+impl Row {
+    /// Compares a path with this row below one of its roots.
+    pub(super) fn matches(&self, root: &str, path: &[&str]) -> Option<Matched> {
+        let mut matched = Matched { model: None, is_exact: true };
+        let mut path = path.iter();
+        for pattern in root.split('/').skip(1).chain(self.path.split('/').skip(1)) {
+            if pattern == "**" {
+                return Some(matched);
+            }
+            let segment = *path.next()?;
+            let word = match pattern.strip_prefix("{model}") {
+                None => segment,
+                Some("") => {
+                    matched.model = Some(segment.to_owned());
+                    continue;
+                }
+                Some(_) => {
+                    let (model, _) = segment.rsplit_once(':')?;
+                    matched.model = Some(model.to_owned());
+                    &segment[model.len()..]
+                }
+            };
+            let pattern = pattern.strip_prefix("{model}").unwrap_or(pattern);
+            if pattern != "{}" && !word.eq_ignore_ascii_case(pattern) {
+                return None;
+            }
+            matched.is_exact &= pattern == "{}" || word == pattern;
+        }
+        path.next().is_none().then_some(matched)
+    }
+}
