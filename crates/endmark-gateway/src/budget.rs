@@ -15,6 +15,7 @@ use endmark_context::budget::{Rule, Scope, Unit};
 use endmark_context::{Models, Moment, Tokens};
 use endmark_store::{Claim, Held, Hold, Recorder};
 use endmark_wire::format::WireFormat;
+use endmark_wire::paths::Service;
 use serde_json::json;
 
 pub(crate) use refused::NotAdmitted;
@@ -53,6 +54,8 @@ pub(crate) struct Planned<'a> {
     pub(crate) of_key: Option<Rule>,
     pub(crate) model: &'a str,
     pub(crate) format: &'static dyn WireFormat,
+    /// The service that it is made to, if it is not for a reply.
+    pub(crate) service: Option<Service>,
     pub(crate) body: &'a [u8],
     /// Whether it may be the closing call of its session.
     pub(crate) may_close: bool,
@@ -183,7 +186,11 @@ impl Budgets {
     /// What a call can cost in each of its budgets.
     fn claims(&self, planned: &Planned<'_>, at: Moment) -> Result<Vec<Claim>, NotAdmitted> {
         let prompt = self.calibrations.prompt(planned.session, planned.model, planned.body);
-        let output = estimate::output(planned.format, planned.body, self.settings.assume_output_tokens);
+        let assumed = self.settings.assume_output_tokens;
+        let output = match planned.service {
+            Some(service) => estimate::output_of_service(service, planned.body, assumed),
+            None => estimate::output(planned.format, planned.body, assumed),
+        };
         let full = Tokens { prompt, completion: output, ..Tokens::default() };
         let closing = Tokens {
             prompt: prompt.saturating_add(CLOSING_PROMPT_TOKENS),

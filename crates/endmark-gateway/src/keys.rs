@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use endmark_context::budget::Rule;
 use endmark_store::{KeyOfSecret, KeyState, SECRETS_BEGIN, Store};
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, Uri};
 use tokio::sync::Semaphore;
 
 use crate::rescue::Refusal;
@@ -135,69 +135,58 @@ impl OwnKey {
         self.found.key.budget.map(endmark_store::KeyBudget::rule)
     }
 
-    /// Whether the model of a request has to be known before it may pass.
+    /// Whether it is for some models alone.
     pub(crate) fn is_for_some_models(&self) -> bool {
         !self.found.key.models.is_empty()
     }
 
-    /// Whether a request for this model may go to this upstream, which has to have a key of its own: this one is nothing to
-    /// it.
+    /// Whether a request may go to this upstream, which has to have a key of its own: this one is nothing to it.
     ///
     /// # Errors
-    /// [`KeyRefused`] where it may not.
-    pub(crate) fn admits(
+    /// [`KeyRefused::NoUpstreamKey`] where it has none.
+    pub(crate) fn admits_upstream(&self, upstream: &Upstream) -> Result<(), KeyRefused> {
+        match upstream.api_key {
+            Some(_) => Ok(()),
+            None => Err(KeyRefused::NoUpstreamKey(upstream.name.clone())),
+        }
+    }
+
+    /// Whether a request that names all these models may pass. `None` is a model that cannot be read.
+    ///
+    /// # Errors
+    /// [`KeyRefused::Model`] for the first model that is not in the key's list, or if none is named.
+    pub(crate) fn admits_models<'a>(
         &self,
-        upstream: &Upstream,
-        model: Option<&str>,
-        asked: &Asked<'_>,
+        mut named: impl Iterator<Item = Option<Cow<'a, str>>>,
     ) -> Result<(), KeyRefused> {
-        let name = || self.found.key.name.clone();
-        if upstream.api_key.is_none() {
-            return Err(KeyRefused::NoUpstreamKey(upstream.name.clone()));
-        }
-        if asked.only_reads() {
-            return Ok(());
-        }
-        if self.is_for_some_models()
-            && !model.is_some_and(|model| self.models.iter().any(|of| of.matches(model)))
-        {
-            return Err(KeyRefused::Model {
-                name: name(),
-                model: model.map(str::to_owned),
+        let is_listed = |model: &str| self.models.iter().any(|of| of.matches(model));
+        // Gemini's bodies have `models/` before the name.
+        let is_admitted =
+            |model: &str| is_listed(model) || model.strip_prefix("models/").is_some_and(is_listed);
+        let mut has_any = false;
+        let other = named.find(|model| {
+            has_any = true;
+            !model.as_deref().is_some_and(is_admitted)
+        });
+        match other {
+            None if has_any => Ok(()),
+            other => Err(KeyRefused::Model {
+                name: self.name(),
+                model: other.flatten().map(Cow::into_owned),
                 models: self.found.key.models.join(", "),
-            });
+            }),
         }
-        if self.budget().is_some() && !asked.is_for_a_reply && !asked.only_counts() {
-            return Err(KeyRefused::Uncounted { name: name(), path: asked.path.to_owned() });
-        }
-        Ok(())
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> String {
+        self.found.key.name.clone()
     }
 }
 
 impl From<KeyRefused> for Refusal {
     fn from(why: KeyRefused) -> Self {
         Self::Key(why)
-    }
-}
-
-/// What a request is, for the question whether a key admits it.
-pub(crate) struct Asked<'a> {
-    pub(crate) method: &'a Method,
-    /// The path at the upstream.
-    pub(crate) path: &'a str,
-    /// Its reply is read, so that its cost is known.
-    pub(crate) is_for_a_reply: bool,
-}
-
-impl Asked<'_> {
-    /// It makes no model work.
-    fn only_reads(&self) -> bool {
-        matches!(*self.method, Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE)
-    }
-
-    /// It asks how many tokens there are, which costs nothing.
-    fn only_counts(&self) -> bool {
-        ["/count_tokens", ":countTokens", "/input_tokens"].iter().any(|end| self.path.ends_with(end))
     }
 }
 

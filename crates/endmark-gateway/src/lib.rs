@@ -3,6 +3,7 @@
 mod admin;
 mod admission;
 mod body;
+mod bounds;
 mod budget;
 mod causes;
 mod coding;

@@ -43,6 +43,7 @@ pub(crate) struct Metrics {
     compacted: Family<ModeLabels, Counter>,
     lost_ends: Family<UpstreamLabels, Counter>,
     budgets: Family<BudgetLabels, Counter>,
+    uncounted: Family<KindLabels, Counter>,
     tokens: Family<TokenLabels, Counter>,
     generative: Generative,
     first_byte: Family<UpstreamLabels, Histogram>,
@@ -86,6 +87,7 @@ impl Metrics {
             compacted: Family::default(),
             lost_ends: Family::default(),
             budgets: Family::default(),
+            uncounted: Family::default(),
             tokens: Family::default(),
             generative: Generative::new(),
             first_byte: Family::new_with_constructor(latencies),
@@ -145,6 +147,11 @@ impl Metrics {
             "budget_warnings",
             "Budgets that came to 80 or 95 percent, once in each window",
             self.budgets.clone(),
+        );
+        registry.register(
+            "uncounted_requests",
+            "Requests whose cost is not counted and that passed although a budget applies, by kind of path",
+            self.uncounted.clone(),
         );
         registry.register("tokens", "Tokens, as upstreams report them", self.tokens.clone());
         let seconds = Unit::Seconds;
@@ -295,6 +302,11 @@ impl Metrics {
     /// A budget came to a level for the first time in its window.
     pub(crate) fn budget_warning(&self, budget: &'static str, percent: u8) {
         self.budgets.get_or_create(&BudgetLabels { budget, percent }).inc();
+    }
+
+    /// A request passed uncounted; whether it was the first of its kind.
+    pub(crate) fn passed_uncounted(&self, kind: &'static str) -> bool {
+        self.uncounted.get_or_create(&KindLabels { kind }).inc() == 0
     }
 
     /// Whether an upstream is taken for down.

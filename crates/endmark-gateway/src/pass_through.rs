@@ -1,42 +1,77 @@
-//! A path that Endmark has nothing to do with.
+//! A path that Endmark has nothing to do with, but for what a budget or a list of models needs to know of it.
+
+mod counted;
 
 use std::sync::Arc;
 
+use http::request::Parts;
 use http::{Request, Response, header};
 
 use crate::admission::Claim;
 use crate::body::{AnyBody, unbroken};
+use crate::bounds::{Bounds, Passage};
 use crate::gateway::Gateway;
+use crate::keys::OwnKey;
 use crate::request_body::Incoming;
 use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::stage::shape::change_passing;
 use crate::upstream::{for_upstream, from_upstream, of_changed_body};
+use counted::Counted;
 
 /// Passes a request on: there and back, byte for byte, but for the id of a response that goes on
 /// under another.
 pub(crate) async fn pass_through(
     gateway: &Gateway,
     target: &Target<'_>,
+    passage: Passage,
     request: Request<Incoming>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let (head, body) = request.into_parts();
     let (body, changed) = change_passing(gateway, target, &head, body).await?;
-    let (body, _holding) = body.unchanged();
+    let (body, counted) = checked(gateway, passage, &head, body).await?;
     if let Some(claim) = head.extensions.get::<Arc<Claim>>() {
         claim.take().await?;
     }
-    let mut onward = Request::new(body);
-    *onward.method_mut() = head.method;
-    *onward.uri_mut() = target.without_credential().locate()?;
-    *onward.headers_mut() = for_upstream(&head.headers, target.upstream, None);
+    let uri = target.without_credential().locate()?;
+    let mut headers = for_upstream(&head.headers, target.upstream, None);
     if changed.is_any() {
-        onward.headers_mut().remove(header::CONTENT_ENCODING);
-        of_changed_body(onward.headers_mut());
+        headers.remove(header::CONTENT_ENCODING);
+        of_changed_body(&mut headers);
     }
-    let mut answer = send(gateway, target, onward).await?;
+    let onward = |body| {
+        let mut onward = Request::new(body);
+        *onward.method_mut() = head.method.clone();
+        (*onward.uri_mut(), *onward.headers_mut()) = (uri, headers);
+        onward
+    };
+    let (body, holding) = body.unchanged();
+    let mut answer = match counted {
+        Some(counted) => counted.send(gateway, target, &head, onward).await?,
+        None => send(gateway, target, onward(body)).await?,
+    };
+    drop(holding);
     changed.write_headers(answer.headers_mut());
     Ok(answer.map(|body| unbroken(body, gateway.settings.limits.idle)))
+}
+
+/// Reads and checks the body where it decides whether the request may pass.
+async fn checked(
+    gateway: &Gateway,
+    passage: Passage,
+    head: &Parts,
+    body: Incoming,
+) -> Result<(Incoming, Option<Counted>), Refusal> {
+    let (known, service) = match passage {
+        Passage::Open => return Ok((body, None)),
+        Passage::Checked(known) => (known, None),
+        Passage::Counted(known, service) => (known, Some(service)),
+    };
+    let (body, holding) = body.read(&head.headers, &gateway.settings.limits, &gateway.held).await?;
+    let key = head.extensions.get::<Arc<OwnKey>>().map(AsRef::as_ref);
+    let model = Bounds::of(gateway, key).check_passing(&known, &body.plain)?;
+    let counted = service.map(|service| Counted::new(service, model, &body));
+    Ok((Incoming::Read(body, holding), counted))
 }
 
 /// Sends a request to its upstream; the answer has the headers a client gets.

@@ -34,6 +34,13 @@ fn holds_own_key(pair: &str) -> bool {
     percent_decoded(pair).contains(SECRETS_BEGIN)
 }
 
+/// Whether a server may take the request for one of another method, or with other headers, by its query: Rails and its
+/// relatives read `_method`, Google's servers `$httpMethod` and `$httpHeaders`.
+pub(crate) fn overrides(query: &str) -> bool {
+    let names = ["_method", "httpmethod", "httpheaders", "x-http-method-override"];
+    query.split(['&', ';']).any(|pair| names.contains(&name_of(pair).to_ascii_lowercase().as_str()))
+}
+
 /// The values in a query that may be secrets, as they stand there and as they are meant.
 pub(crate) fn secret_values(query: &str) -> impl Iterator<Item = String> {
     query

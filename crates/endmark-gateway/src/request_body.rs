@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, header};
+use hyper::body::Body as _;
 
 use crate::admission::{Held, Holding};
 use crate::body::{AnyBody, full};
@@ -24,6 +25,16 @@ pub(crate) enum Incoming {
 }
 
 impl Incoming {
+    /// Whether there is certainly no body.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Arriving(body) => body.is_end_stream(),
+            Self::Read(body, _) => {
+                body.encoded.as_ref().map_or(&body.plain, |encoded| &encoded.bytes).is_empty()
+            }
+        }
+    }
+
     /// The body, read to its end, and what is held for it.
     pub(crate) async fn read(
         self,

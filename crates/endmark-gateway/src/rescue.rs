@@ -42,6 +42,13 @@ fn said(refusal: &Refusal) -> String {
     said
 }
 
+/// The methods that are forwarded. TRACE and its relatives would show the upstream's key to the client.
+pub(crate) const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
+
+fn did_you_mean(meant: Option<&str>) -> String {
+    meant.map_or_else(String::new, |meant| format!(" (did you mean {meant}?)"))
+}
+
 /// Why a request could not be served. Each message says what to do next.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
@@ -108,6 +115,19 @@ pub(crate) enum Refusal {
     /// A connection that is to become something else than HTTP.
     #[error("{0} is not served here: connect to the upstream itself")]
     Upgrade(String),
+    /// A method that is not forwarded.
+    #[error("the method {0} is not served here: use one of {METHODS}")]
+    Method(String),
+    /// Its cost is not counted, and a budget applies.
+    #[error(
+        "what {path} costs is not counted here, and a budget applies{}: use a key without a budget, or set \
+         [budget] unknown_paths = \"pass\" (\"refuse\" by default)", did_you_mean(.meant.as_deref())
+    )]
+    NotCounted {
+        path: String,
+        /// The known path that was probably meant.
+        meant: Option<String>,
+    },
     /// Nothing is at that path.
     #[error("{0}")]
     NotFound(String),
@@ -200,6 +220,8 @@ impl Refusal {
             Self::TooManyRequests { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Encoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Upgrade(_) => StatusCode::NOT_IMPLEMENTED,
+            Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::NotCounted { .. } => StatusCode::FORBIDDEN,
             Self::NotFound(_) | Self::NoUpstream { .. } | Self::NoConditionMet(_) => StatusCode::NOT_FOUND,
             Self::Unreachable { error: UpstreamError::Silent(_), .. } | Self::TookTooLong(_) => {
                 StatusCode::GATEWAY_TIMEOUT
@@ -231,6 +253,8 @@ impl Refusal {
             Self::BodyLost(_) => "endmark_body_lost",
             Self::Encoding(_) => "endmark_unsupported_encoding",
             Self::Upgrade(_) => "endmark_no_upgrade",
+            Self::Method(_) => "endmark_method_not_allowed",
+            Self::NotCounted { .. } => "endmark_path_not_counted",
             Self::NotFound(_) => "endmark_not_found",
             Self::NoUpstream { .. } | Self::NoConditionMet(_) => "endmark_no_upstream",
             Self::Unreachable { .. } => "endmark_upstream_unreachable",
@@ -285,6 +309,9 @@ fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     let mut response = error_response(format, refusal.status(), refusal.kind(), &said(refusal));
     if matches!(refusal, Refusal::Encoding(_)) {
         response.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static(UNDERSTOOD));
+    }
+    if matches!(refusal, Refusal::Method(_)) {
+        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(METHODS));
     }
     if let Refusal::Budget(why) = refusal {
         // What is used up is not there a moment later: an official client would ask again and again.

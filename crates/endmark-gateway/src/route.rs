@@ -35,6 +35,11 @@ pub(crate) struct Target<'a> {
 }
 
 impl Target<'_> {
+    /// The path at the upstream, without its query.
+    pub(crate) fn path(&self) -> &str {
+        self.path_and_query.split('?').next().unwrap_or_default()
+    }
+
     /// The same without the client's key, which may stand in the query, where the upstream has one of its own.
     pub(crate) fn without_credential(&self) -> Self {
         let with_query = self.path_and_query.split_once('?').filter(|_| self.upstream.api_key.is_some());
@@ -57,7 +62,7 @@ impl Target<'_> {
             ));
         }
         // Without its query, which may hold a key.
-        let path = self.path_and_query.split('?').next().unwrap_or_default();
+        let path = self.path();
         let base_url = self.upstream.read_base_url();
         let uri = base_url.locate(&self.path_and_query).map_err(|error| {
             Refusal::BadRequest(format!("the path `{path}` cannot be forwarded: {error}"))

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use endmark_recovery::Ending;
 use endmark_wire::format::{Found, WireFormat};
-use http::{Method, Request, Response};
+use http::{Request, Response};
 use tracing::Instrument as _;
 
 use crate::body::{AnyBody, made, passing};
+use crate::bounds::{Bounds, Passage};
 use crate::exchange::Exchange;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
-use crate::keys::refused::KeyRefused;
-use crate::keys::{Asked, OwnKey};
+use crate::keys::OwnKey;
 use crate::pass_through::pass_through;
 use crate::reply::{ClientGone, ClientStream};
 use crate::request_body::Incoming;
@@ -45,18 +45,16 @@ pub(crate) async fn respond(
         request.extensions_mut().insert(key.identity());
         request.extensions_mut().insert(Arc::clone(key));
     }
-    let has_to_name = key.as_ref().is_some_and(|key| key.is_for_some_models());
-    let (model, request) = match route::named(&gateway, request, has_to_name).await {
+    let (model, request) = match route::named(&gateway, request).await {
         Ok(named) => named,
         Err(refusal) => return refuse(refusal),
     };
     let model = model.as_deref();
     let route = route::find(&gateway, request.method(), request.uri(), request.headers(), model);
-    if let Some(key) = &key
-        && let Err(refused) = admitted(key, &route, request.method(), model)
-    {
-        return refuse(refused.into());
-    }
+    let passage = match admitted(&gateway, key.as_deref(), &route, &request) {
+        Ok(passage) => passage,
+        Err(refusal) => return refuse(refusal),
+    };
     let answered = match route {
         Route::Reply(target, found) => {
             let rehearsal = Arc::new(gateway.faults.draw(format));
@@ -67,22 +65,25 @@ pub(crate) async fn respond(
             let answer = answered.unwrap_or_else(refuse);
             Ok(rehearsal.deliver(answer).await)
         }
-        Route::PassThrough(target) => pass_through(&gateway, &target, request).await,
+        Route::PassThrough(target) => pass_through(&gateway, &target, passage, request).await,
         Route::Unknown(what) => Err(Refusal::NotFound(what)),
         Route::Unserved(refusal) => Err(refusal),
     };
     answered.unwrap_or_else(refuse)
 }
 
-/// Whether a client with this key may have what it asks for.
-fn admitted(key: &OwnKey, route: &Route<'_>, method: &Method, model: Option<&str>) -> Result<(), KeyRefused> {
-    let (target, is_for_a_reply) = match route {
-        Route::Reply(target, _) => (target, true),
-        Route::PassThrough(target) => (target, false),
-        Route::Unknown(_) | Route::Unserved(_) => return Ok(()),
-    };
-    let path = target.path_and_query.split('?').next().unwrap_or_default();
-    key.admits(target.upstream, model, &Asked { method, path, is_for_a_reply })
+/// Whether a client with this key may have what it asks for, and what is still to be checked in its body.
+fn admitted(
+    gateway: &Gateway,
+    key: Option<&OwnKey>,
+    route: &Route<'_>,
+    request: &Request<Incoming>,
+) -> Result<Passage, Refusal> {
+    let (Route::Reply(target, _) | Route::PassThrough(target)) = route else { return Ok(Passage::Open) };
+    if let Some(key) = key {
+        key.admits_upstream(target.upstream)?;
+    }
+    Bounds::of(gateway, key).passage(target.path(), request)
 }
 
 /// A request for a reply that can be read.

@@ -6,32 +6,27 @@
 
 use endmark_recovery::{Ending, Judgement, Stop};
 use endmark_store::CallStarted;
-use endmark_wire::format::WireFormat;
 use endmark_wire::reply::Usage;
 use http::{HeaderMap, StatusCode};
 use tracing::Span;
 use tracing::field::Empty;
 
+use crate::ledger::Api;
+
 /// The target of every span that is for traces, and for no log.
 pub const SPANS: &str = "telemetry";
 
 /// A request for a reply, from its admission to the end of its reply; it goes on with the client's own trace, if it has one.
-pub(crate) fn request(
-    id: &str,
-    upstream: &str,
-    format: &dyn WireFormat,
-    streamed: bool,
-    client: &HeaderMap,
-) -> Span {
+pub(crate) fn request(id: &str, upstream: &str, api: &Api, streamed: bool, client: &HeaderMap) -> Span {
     let span = tracing::info_span!(
         target: SPANS,
         parent: None,
         "request",
-        otel.name = format_args!("POST {}", format.route()),
+        otel.name = format_args!("POST {}", api.route),
         otel.kind = "server",
         otel.status_code = Empty,
         http.request.method = "POST",
-        http.route = format.route(),
+        http.route = api.route,
         endmark.request.id = id,
         endmark.upstream = upstream,
         endmark.streamed = streamed,
@@ -52,16 +47,16 @@ pub(crate) fn request_ended(span: &Span, outcome: &str, is_failure: bool, calls:
 }
 
 /// An upstream call made for a request.
-pub(crate) fn call(of: &Span, format: &dyn WireFormat, started: &CallStarted) -> Span {
+pub(crate) fn call(of: &Span, api: &Api, started: &CallStarted) -> Span {
     tracing::info_span!(
         target: SPANS,
         parent: of,
         "call",
-        otel.name = format_args!("{} {}", format.operation(), started.model),
+        otel.name = format_args!("{} {}", api.operation, started.model),
         otel.kind = "client",
         otel.status_code = Empty,
-        gen_ai.operation.name = format.operation(),
-        gen_ai.provider.name = format.provider().traced_as,
+        gen_ai.operation.name = api.operation,
+        gen_ai.provider.name = api.provider,
         gen_ai.request.model = started.model,
         gen_ai.request.stream = started.streamed,
         gen_ai.response.model = Empty,

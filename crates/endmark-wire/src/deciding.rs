@@ -9,7 +9,7 @@ pub(crate) mod fields;
 
 use std::borrow::Cow;
 
-use crate::json::{Kind, Value};
+use crate::json::{Fields, Kind, Value};
 use crate::request::Request;
 
 /// A field that decides something, in each of the spellings that its format has.
@@ -139,36 +139,39 @@ pub fn models(root: Value<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
     own.into_iter().chain(of_tools.map(|field| field.value)).map(Value::text)
 }
 
+/// Whether a request with these fields generates output: one that does has a limit.
+pub fn generates(fields: &[Deciding]) -> bool {
+    fields.iter().any(|known| match known.role {
+        Role::Limit => true,
+        Role::Group(inner) => generates(inner),
+        _ => false,
+    })
+}
+
 /// The most tokens of output that a checked request allows: its largest limit, or `assumed` without one, for each reply
-/// of each prompt. 0 if the fields have no limit, since nothing is generated then.
+/// of each prompt. 0 if nothing is generated.
 pub fn most_output(root: Value<'_>, fields: &[Deciding], assumed: u64) -> u64 {
-    let mut found = Found::default();
-    found.read(root, fields);
-    if !found.generates {
+    if !generates(fields) {
         return 0;
     }
-    let replies = found.choices.unwrap_or(1).max(1).saturating_mul(found.prompts.max(1));
-    found.limit.unwrap_or(assumed).saturating_mul(replies)
+    let mut amounts = Amounts::default();
+    amounts.read(root, fields);
+    let replies = amounts.choices.unwrap_or(1).max(1).saturating_mul(amounts.prompts.max(1));
+    amounts.limit.unwrap_or(assumed).saturating_mul(replies)
 }
 
 #[derive(Default)]
-struct Found {
-    generates: bool,
+struct Amounts {
     limit: Option<u64>,
     choices: Option<u64>,
     prompts: u64,
 }
 
-impl Found {
+impl Amounts {
     fn read(&mut self, root: Value<'_>, fields: &[Deciding]) {
+        let given = Fields::of(root);
         for known in fields {
-            self.generates |= matches!(known.role, Role::Limit);
-            let Some(value) = known.names.iter().find_map(|name| root.field(name)) else {
-                if let Role::Group(inner) = known.role {
-                    self.generates |= inner.iter().any(|inner| matches!(inner.role, Role::Limit));
-                }
-                continue;
-            };
+            let Some(value) = known.names.iter().find_map(|name| given.get(name)) else { continue };
             match known.role {
                 Role::Limit => self.limit = self.limit.max(value.as_u64()),
                 Role::Choices => self.choices = self.choices.max(value.as_u64()),

@@ -27,7 +27,6 @@ pub use crate::reply::{
 };
 
 pub(crate) use error::read_error_field;
-pub(crate) use usage::read_usage as usage_of;
 pub use error::{error_body, read_error};
 pub use finish::{StoppedBy, finish_of};
 pub use format::{Chat, OPENAI};
@@ -35,6 +34,7 @@ pub use request::{ChatRequest, LimitField};
 pub use response::{ChatResponse, ResponseEdit};
 pub use stream::ChatStream;
 pub use template::{ChunkEdit, Template};
+pub(crate) use usage::read_usage as usage_of;
 
 #[cfg(test)]
 mod tests;

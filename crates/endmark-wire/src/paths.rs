@@ -6,7 +6,8 @@
 mod table;
 mod usage;
 
-use crate::deciding::{Deciding, fields};
+pub use crate::deciding::fields::MODEL_ALONE;
+use crate::deciding::{self, Deciding, fields};
 use crate::format;
 use crate::percent_decoded;
 use table::TABLE;
@@ -30,8 +31,19 @@ pub enum Cost {
 pub struct Service {
     /// Its name, as `embeddings`.
     pub name: &'static str,
+    /// The path of its requests, below the version.
+    pub route: &'static str,
+    /// What a call of it does, in the words of OpenTelemetry's conventions (`gen_ai.operation.name`).
+    pub operation: &'static str,
     /// The fields that decide what it costs.
     pub fields: &'static [Deciding],
+}
+
+impl Service {
+    /// Whether it generates output.
+    pub fn generates(&self) -> bool {
+        deciding::generates(self.fields)
+    }
 }
 
 /// Where a request names the model that it uses.
@@ -61,8 +73,16 @@ pub struct PathUse {
 #[error("servers can read the path in two ways ({0}), and its cost is limited here: send it without that")]
 pub struct AmbiguousPath(&'static str);
 
+/// Gemini's stream as one JSON array.
+const GEMINI_ARRAY: Service = Service {
+    name: "gemini_array",
+    route: "/models/{model}:streamGenerateContent",
+    operation: "generate_content",
+    fields: fields::GEMINI,
+};
+
 /// The kind of paths that are not in the table.
-const UNKNOWN: &str = "unknown";
+pub const UNKNOWN: &str = "unknown";
 
 /// Reads the path of a request that is not for reading alone, as its upstream gets it.
 ///
@@ -80,11 +100,8 @@ const UNKNOWN: &str = "unknown";
 pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<PathUse, AmbiguousPath> {
     let plain = plain(path)?;
     let segments: Vec<&str> = plain.split('/').skip(1).collect();
-    let unknown = |model_in_path| PathUse {
-        cost: Cost::Uncounted(UNKNOWN),
-        model: ModelPlace::Here,
-        model_in_path,
-    };
+    let unknown =
+        |model_in_path| PathUse { cost: Cost::Uncounted(UNKNOWN), model: ModelPlace::Here, model_in_path };
     let of_row = |row: &&table::Row| row.roots.iter().find_map(|root| row.matches(root, &segments));
     let Some((row, found)) = TABLE.iter().find_map(|row| Some((row, of_row(&row)?))) else {
         return Ok(unknown(None));
@@ -99,7 +116,7 @@ pub fn read(method: &str, path: &str, query: Option<&str>) -> Result<PathUse, Am
         Cost::Reply if format::find(path, query).is_some() => known,
         // The array of chunks is no format that is read, but it has its usage.
         Cost::Reply if plain.ends_with(":streamGenerateContent") => {
-            PathUse { cost: Cost::Counted(Service { name: "gemini_array", fields: fields::GEMINI }), ..known }
+            PathUse { cost: Cost::Counted(GEMINI_ARRAY), ..known }
         }
         Cost::Reply => unknown(known.model_in_path),
         _ => known,
@@ -133,7 +150,8 @@ fn plain(path: &str) -> Result<String, AmbiguousPath> {
     }
     let plain = if is_encoded { percent_decoded(path) } else { path.to_owned() };
     let mut segments = plain.split('/').skip(1);
-    if !plain.starts_with('/') || (plain != "/" && segments.any(|segment| matches!(segment, "" | "." | ".."))) {
+    if !plain.starts_with('/') || (plain != "/" && segments.any(|segment| matches!(segment, "" | "." | "..")))
+    {
         return Err(AmbiguousPath("an empty segment, `.`, `..`, or a slash at its end"));
     }
     Ok(plain)
@@ -200,7 +218,9 @@ mod tests {
         ] {
             assert_eq!(shown("POST", path), expected, "{path}");
         }
-        for (method, path) in [("PUT", "/v1/chat/completions"), ("POSTS", "/v1/files"), ("PUT", "/v1/embeddings")] {
+        for (method, path) in
+            [("PUT", "/v1/chat/completions"), ("POSTS", "/v1/files"), ("PUT", "/v1/embeddings")]
+        {
             assert_eq!(shown(method, path), "uncounted unknown", "{method} {path}");
         }
         assert_eq!(meant("/chat/completions").as_deref(), Some("/v1/chat/completions"));

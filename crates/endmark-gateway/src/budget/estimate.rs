@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use endmark_context::count;
+use endmark_wire::deciding::most_output;
 use endmark_wire::format::WireFormat;
+use endmark_wire::json::Value;
+use endmark_wire::paths::Service;
 use endmark_wire::request::{Address, Request};
 
 /// Sessions whose bytes are known; when there are more, all are learned anew.
@@ -57,8 +60,12 @@ impl Calibrations {
 /// Tokens of output that a call can have: the limit that it names, for each of its choices.
 pub(super) fn output(format: &'static dyn WireFormat, body: &[u8], assumed: u64) -> u64 {
     let Ok(request) = Request::parse(format, body, &Address::default()) else { return assumed };
-    let view = request.view();
-    view.limit.unwrap_or(assumed).saturating_mul(u64::from(view.choices.max(1)))
+    request.most_output(assumed)
+}
+
+/// The same of a call of a service beside replies.
+pub(super) fn output_of_service(service: Service, body: &[u8], assumed: u64) -> u64 {
+    Value::parse(body).map_or(assumed, |root| most_output(root, service.fields, assumed))
 }
 
 #[cfg(test)]

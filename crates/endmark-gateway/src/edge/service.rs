@@ -19,7 +19,7 @@ use crate::admin;
 use crate::admission::Claim;
 use crate::body::AnyBody;
 use crate::gateway::Gateway;
-use crate::rescue::{self, Refusal, Refused};
+use crate::rescue::{self, METHODS, Refusal, Refused};
 use crate::route;
 use crate::stack;
 use crate::stopping::Interrupted;
@@ -103,10 +103,12 @@ async fn behind(
     stack::respond(gateway, request, format).await
 }
 
-/// A connection that is to become something else than HTTP would pass unbounded and unread.
-fn upgrade<B>(request: &Request<B>) -> Option<Refusal> {
-    if request.method() == http::Method::CONNECT {
-        return Some(Refusal::Upgrade("a tunnel (CONNECT)".to_owned()));
+/// Whether a request cannot be forwarded as HTTP: its method is not one that is served, or its connection is to become
+/// something else, which would pass unbounded and unread.
+fn unserved<B>(request: &Request<B>) -> Option<Refusal> {
+    let method = request.method().as_str();
+    if !METHODS.split(", ").any(|served| served == method) {
+        return Some(Refusal::Method(method.to_owned()));
     }
     let protocol = request.headers().get(header::UPGRADE)?;
     Some(Refusal::Upgrade(format!("an upgrade to {}", String::from_utf8_lossy(protocol.as_bytes()))))
@@ -131,7 +133,7 @@ fn admit(
     if server.is_draining() && !is_own {
         return Err(Refusal::Draining);
     }
-    if let Some(refusal) = upgrade(request) {
+    if let Some(refusal) = unserved(request) {
         return Err(refusal);
     }
     if is_own {

@@ -29,11 +29,11 @@ pub(crate) enum KeyRefused {
         model: Option<String>,
         models: String,
     },
-    /// It has a budget, and what the path costs cannot be known.
+    /// It is for some models, and which one the path uses cannot be known.
     #[error(
-        "the key `{name}` has a budget, and what {path} costs is not counted: use a key without a budget for it"
+        "the key `{name}` is for some models alone, and which model {path} uses cannot be known: use a key without a list of models"
     )]
-    Uncounted { name: String, path: String },
+    Path { name: String, path: String },
     /// There is no key that could take its place.
     #[error(
         "the upstream `{0}` has no key of its own, and a key of this gateway is never sent to it: set api_key under [upstreams.{0}] (any text for a server that asks for none)"
@@ -50,7 +50,7 @@ impl KeyRefused {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Missing | Self::Unknown | Self::Ended(_) | Self::Revoked(_) => StatusCode::UNAUTHORIZED,
-            Self::Model { .. } | Self::Uncounted { .. } | Self::NoUpstreamKey(_) => StatusCode::FORBIDDEN,
+            Self::Model { .. } | Self::Path { .. } | Self::NoUpstreamKey(_) => StatusCode::FORBIDDEN,
         }
     }
 
@@ -59,7 +59,7 @@ impl KeyRefused {
         match self {
             Self::Missing => "endmark_key_required",
             Self::Unknown | Self::Ended(_) | Self::Revoked(_) => "endmark_key_invalid",
-            Self::Model { .. } | Self::Uncounted { .. } => "endmark_key_not_for_this",
+            Self::Model { .. } | Self::Path { .. } => "endmark_key_not_for_this",
             Self::NoUpstreamKey(_) => "endmark_upstream_without_key",
         }
     }

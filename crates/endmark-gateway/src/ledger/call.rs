@@ -15,6 +15,7 @@ use http::StatusCode;
 use http_body_util::BodyExt as _;
 use tracing::Span;
 
+use super::api::Api;
 use super::body::{Gauge, Metered};
 use super::cost::{self, Cost};
 use super::ended::CallEnd;
@@ -36,6 +37,7 @@ pub(crate) struct Calls {
     credential: Option<String>,
     key_budget: Option<Rule>,
     mode: Mode,
+    api: Api,
     format: &'static dyn WireFormat,
     made: AtomicU32,
     resumes: Arc<AtomicU32>,
@@ -67,7 +69,7 @@ impl Calls {
         watch: Watch,
         caller: Caller,
         mode: Mode,
-        format: &'static dyn WireFormat,
+        (format, api): (&'static dyn WireFormat, Api),
         budgets: Arc<Budgets>,
     ) -> Self {
         Self {
@@ -82,6 +84,7 @@ impl Calls {
             credential: caller.credential,
             key_budget: caller.key_budget,
             mode,
+            api,
             format,
             made: AtomicU32::new(0),
             resumes: Arc::default(),
@@ -144,6 +147,7 @@ impl Calls {
             of_key: self.key_budget,
             model,
             format: self.format,
+            service: self.api.service,
             body,
             may_close,
         };
@@ -189,7 +193,7 @@ impl Calls {
                 session: self.session.clone(),
                 credential: self.credential.clone(),
                 upstream: upstream.to_owned(),
-                format: Cow::Borrowed(self.format.name()),
+                format: Cow::Borrowed(self.api.name),
                 model: model.to_owned(),
                 streamed,
                 mode: Cow::Borrowed(self.mode.word()),
@@ -203,7 +207,7 @@ impl Calls {
         }
         let span = open
             .started()
-            .map_or_else(Span::none, |started| telemetry::call(self.watch.span(), self.format, started));
+            .map_or_else(Span::none, |started| telemetry::call(self.watch.span(), &self.api, started));
         let gauge = Arc::new(Gauge::new(Instant::now()));
         Ok(Call {
             open: Some(open),

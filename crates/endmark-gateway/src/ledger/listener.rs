@@ -1,6 +1,8 @@
 //! What an answer says of its tokens, heard while it passes untouched.
 
 use bytes::Bytes;
+use endmark_wire::json::Value;
+use endmark_wire::paths::{Service, usage_in};
 use endmark_wire::reply::{Choice, Usage};
 use endmark_wire::request::Request;
 use endmark_wire::sse;
@@ -15,7 +17,10 @@ use crate::upstream::is_event_stream;
 /// Hears an answer that nothing is done for. It holds up nothing and changes nothing; of what it cannot read, or has no room
 /// for, the tokens are estimated.
 pub(crate) struct Listener {
-    request: Request,
+    /// The request for a reply that the answer is read for; without one it is searched for its usage alone.
+    request: Option<Request>,
+    /// Nothing is generated, so that no byte of the answer is a token of output.
+    has_no_output: bool,
     decoder: Option<Decoder>,
     heard: Heard,
     holding: Holding,
@@ -26,6 +31,8 @@ pub(crate) struct Listener {
 enum Heard {
     Whole(Vec<u8>),
     Stream(sse::Decoder, Box<dyn Reader>),
+    /// Events that are searched for their usage.
+    Events(sse::Decoder, Option<Usage>),
     /// It does not listen any more.
     Nothing,
 }
@@ -44,16 +51,33 @@ pub(super) struct Said {
 impl Listener {
     /// For the answer to this request that has these headers, up to so many bytes of it.
     pub(crate) fn new(request: Request, headers: &HeaderMap, limit: usize, holding: Holding) -> Self {
+        let stream = |decoder| Heard::Stream(decoder, request.stream(limit));
+        let mut listener = Self::with(headers, limit, holding, stream);
+        listener.request = Some(request);
+        listener
+    }
+
+    /// For the answer of a service beside replies.
+    pub(crate) fn of_service(service: Service, headers: &HeaderMap, limit: usize, holding: Holding) -> Self {
+        let events = |decoder| Heard::Events(decoder, None);
+        let has_no_output = !service.generates();
+        Self { has_no_output, ..Self::with(headers, limit, holding, events) }
+    }
+
+    fn with(
+        headers: &HeaderMap,
+        limit: usize,
+        holding: Holding,
+        stream: impl FnOnce(sse::Decoder) -> Heard,
+    ) -> Self {
         let codings = Codings::of(headers).ok();
         let heard = match codings {
             None => Heard::Nothing,
-            Some(_) if is_event_stream(headers) => {
-                Heard::Stream(sse::Decoder::new(limit), request.stream(limit))
-            }
+            Some(_) if is_event_stream(headers) => stream(sse::Decoder::new(limit)),
             Some(_) => Heard::Whole(Vec::new()),
         };
         let decoder = codings.filter(|codings| !codings.is_empty()).map(|codings| Decoder::new(&codings));
-        Self { request, decoder, heard, holding, limit }
+        Self { request: None, has_no_output: false, decoder, heard, holding, limit }
     }
 
     pub(super) fn hear(&mut self, data: &[u8]) {
@@ -96,6 +120,14 @@ impl Listener {
                         && std::iter::from_fn(|| decoder.next_frame())
                             .all(|frame| reader.frame(&frame).is_ok())
                 }
+                Heard::Events(decoder, usage) => {
+                    let is_read = decoder.push(data).is_ok();
+                    while let Some(frame) = decoder.next_frame() {
+                        let data = frame.data.as_deref().unwrap_or_default();
+                        *usage = Value::parse_str(data).ok().and_then(usage_in).or(usage.take());
+                    }
+                    is_read
+                }
                 Heard::Nothing => false,
             };
         if !is_heard {
@@ -104,7 +136,13 @@ impl Listener {
     }
 
     /// What was heard; of an answer that comes as a whole nothing before it has `ended`.
-    pub(super) fn said(mut self, ended: bool) -> Said {
+    pub(super) fn said(self, ended: bool) -> Said {
+        let has_no_output = self.has_no_output;
+        let said = self.heard(ended);
+        if has_no_output { Said { text_bytes: Some(0), ..said } } else { said }
+    }
+
+    fn heard(mut self, ended: bool) -> Said {
         if let Some(decoder) = &mut self.decoder
             && ended
         {
@@ -126,14 +164,18 @@ impl Listener {
                     text_bytes: Some(bytes(received.choices())),
                 }
             }
-            Heard::Whole(body) if ended => match self.request.response(&body) {
-                Ok(response) => Said {
-                    usage: response.reply().usage.clone(),
-                    model: Some(response.reply().model.clone()),
-                    finish_words: finish_words(&response.reply().choices),
-                    text_bytes: Some(bytes(&response.reply().choices)),
-                },
-                Err(_) => Said::default(),
+            Heard::Events(_, usage) => Said { usage, ..Said::default() },
+            Heard::Whole(body) if ended => match &self.request {
+                Some(request) => request.response(&body).map_or_else(
+                    |_| Said::default(),
+                    |response| Said {
+                        usage: response.reply().usage.clone(),
+                        model: Some(response.reply().model.clone()),
+                        finish_words: finish_words(&response.reply().choices),
+                        text_bytes: Some(bytes(&response.reply().choices)),
+                    },
+                ),
+                None => Said { usage: Value::parse_body(&body).ok().and_then(usage_in), ..Said::default() },
             },
             Heard::Whole(_) | Heard::Nothing => Said::default(),
         }

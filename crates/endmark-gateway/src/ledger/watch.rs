@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use endmark_recovery::Ending;
 use endmark_store::CallStarted;
-use endmark_wire::format::WireFormat;
 use http::{HeaderMap, StatusCode};
 use tracing::Span;
 
+use super::api::Api;
 use super::ended::{CallEnd, Ended};
 use crate::metrics::{GenerativeCall, Metrics};
 use crate::reply::Outcome;
@@ -22,7 +22,7 @@ pub(crate) struct Watch {
     stopping: Arc<Stopping>,
     request: String,
     upstream: String,
-    format: &'static dyn WireFormat,
+    api: Api,
     streamed: bool,
     began: Instant,
     ended: OnceLock<Ended>,
@@ -41,18 +41,18 @@ impl Watch {
         stopping: &Arc<Stopping>,
         request: String,
         upstream: String,
-        format: &'static dyn WireFormat,
+        api: Api,
         streamed: bool,
         client: &HeaderMap,
     ) -> Self {
         metrics.began();
-        let span = telemetry::request(&request, &upstream, format, streamed, client);
+        let span = telemetry::request(&request, &upstream, &api, streamed, client);
         Self {
             metrics: Arc::clone(metrics),
             stopping: Arc::clone(stopping),
             request,
             upstream,
-            format,
+            api,
             streamed,
             began: Instant::now(),
             ended: OnceLock::new(),
@@ -103,7 +103,7 @@ impl Watch {
         self.called_for.fetch_add(total, Ordering::Relaxed);
         let first_byte = first_byte.map(Duration::from_micros);
         let call = GenerativeCall {
-            format: self.format,
+            api: &self.api,
             model,
             status,
             ending: end.ending,
@@ -134,7 +134,7 @@ impl Drop for Watch {
             Ending::Interrupted => Ended::Failed,
             _ => Ended::Cancelled,
         });
-        self.metrics.ended(&self.upstream, self.format.name(), ended.word(), took, self.added(took, ended));
+        self.metrics.ended(&self.upstream, self.api.name, ended.word(), took, self.added(took, ended));
         telemetry::request_ended(
             &self.span,
             ended.word(),
@@ -157,7 +157,7 @@ impl Watch {
                     target: ACCESS,
                     request = self.request,
                     upstream = self.upstream,
-                    format = self.format.name(),
+                    format = self.api.name,
                     streamed = self.streamed,
                     outcome = ended.word(),
                     calls = self.calls.load(Ordering::Relaxed),

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use endmark_recovery::Ending;
-use endmark_wire::format::WireFormat;
 use endmark_wire::reply::Usage;
 use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -13,6 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::labels;
+use crate::ledger::Api;
 
 /// Boundaries that the conventions name, in seconds.
 const DURATIONS_SECONDS: [f64; 14] =
@@ -41,7 +41,7 @@ const OTHER_MODEL: &str = "_other";
 
 /// An upstream call that is over, as these metrics know it.
 pub(crate) struct GenerativeCall<'a> {
-    pub(crate) format: &'static dyn WireFormat,
+    pub(crate) api: &'a Api,
     /// What the table of models calls the one that was asked for; none where it has none of that name.
     pub(crate) model: Option<&'a str>,
     pub(crate) status: Option<StatusCode>,
@@ -101,7 +101,7 @@ impl Generative {
 
     /// A call is over.
     pub(super) fn called(&self, call: &GenerativeCall<'_>) {
-        let (operation, provider) = (call.format.operation(), call.format.provider().traced_as);
+        let (operation, provider) = (call.api.operation, call.api.provider);
         let is_answered = call.status.is_some_and(|status| status.is_success());
         let model = call.model.unwrap_or(OTHER_MODEL).to_owned();
         let error_type = match call.status {

@@ -13,15 +13,14 @@ use crate::request_body::Incoming;
 use crate::rescue::Refusal;
 
 /// The model that a request is for, and the request. Its body is read only where an upstream may be chosen by what
-/// stands in it, or the model has to be known.
+/// stands in it.
 pub(crate) async fn named(
     gateway: &Gateway,
     request: Request<AnyBody>,
-    has_to: bool,
 ) -> Result<(Option<String>, Request<Incoming>), Refusal> {
     let (head, body) = request.into_parts();
     let body = Incoming::Arriving(body);
-    if !has_to && !counts(gateway, &head) {
+    if !counts(gateway, &head) {
         return Ok((None, Request::from_parts(head, body)));
     }
     if let Some(model) = model_in_path(at_upstream(head.uri.path())) {

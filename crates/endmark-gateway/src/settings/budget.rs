@@ -19,6 +19,8 @@ pub struct BudgetSettings {
     pub webhook: Option<String>,
     /// What reports are signed with.
     pub webhook_secret: Option<Secret>,
+    /// Paths whose cost is not counted pass; else they are refused where a budget or a list of models applies.
+    pub passes_unknown_paths: bool,
     /// A model without a price is counted in tokens alone; else it is refused where a budget is in dollars.
     pub admits_unpriced: bool,
 }

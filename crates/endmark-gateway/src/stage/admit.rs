@@ -12,8 +12,10 @@ use http::request::Parts;
 use http::{HeaderMap, Request};
 
 use crate::admission::{Claim, Holding};
+use crate::bounds::Bounds;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
+use crate::keys::OwnKey;
 use crate::recovery::Schema;
 use crate::request_body::{Encoded, Incoming};
 use crate::rescue::Refusal;
@@ -67,6 +69,7 @@ pub(crate) async fn admit(
         let kind = found.format.name();
         Refusal::BadRequest(format!("the request is not one of the format {kind}: {error}; {}", error.hint))
     })?;
+    Bounds::of(gateway, client.extensions.get::<Arc<OwnKey>>().map(AsRef::as_ref)).check(&request)?;
     let wanted = mode_of(gateway, &client.headers)?;
     // Its reply does not come as the answer, or nobody knows what it asks: there is nothing to look at.
     let mode = if request.view().only_passes { Mode::Off } else { wanted };

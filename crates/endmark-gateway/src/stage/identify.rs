@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderValue};
 use super::admit::{Admitted, named};
 use crate::gateway::Gateway;
 use crate::keys::OwnKey;
-use crate::ledger::{Caller, Calls, Watch};
+use crate::ledger::{Api, Caller, Calls, Watch};
 use crate::rescue::Refusal;
 use crate::scrub::{Scrubber, Secrets};
 use crate::upstream::{CREDENTIALS, Destination, Recognised, credential, secrets_in};
@@ -85,7 +85,7 @@ impl Identified {
             &gateway.stopping,
             self.id.clone(),
             destination.upstream.name.clone(),
-            request.format(),
+            Api::of_format(request.format()),
             request.view().stream,
             &client.headers,
         );
@@ -95,8 +95,25 @@ impl Identified {
             credential: self.credential.clone(),
             key_budget: client.extensions.get::<Arc<OwnKey>>().and_then(|key| key.budget()),
         };
-        Calls::new(recorder, watch, caller, *mode, request.format(), Arc::clone(&gateway.budgets))
+        let format = request.format();
+        let api = Api::of_format(format);
+        Calls::new(recorder, watch, caller, *mode, (format, api), Arc::clone(&gateway.budgets))
     }
+}
+
+/// Whose a request is that is not for a reply. Without a session of its client's, `text` is its session.
+///
+/// # Errors
+/// [`Refusal::BadRequest`] where one of Endmark's own headers cannot be read.
+pub(crate) fn caller(client: &Parts, text: &str) -> Result<Caller, Refusal> {
+    let headers = &client.headers;
+    let named = named(headers, "x-endmark-session")?.or_else(|| of_client(headers));
+    Ok(Caller {
+        request_id: new_request_id(),
+        session: session(headers, client.extensions.get::<Recognised>(), named.unwrap_or(text)),
+        credential: credential(headers, &client.extensions),
+        key_budget: client.extensions.get::<Arc<OwnKey>>().and_then(|key| key.budget()),
+    })
 }
 
 /// What of a request, as it came and as it goes on, nobody else is to read.

@@ -63,6 +63,10 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The prefix of Endmark's own headers, which are for the gateway and not for the upstream.
 const OWN: &str = "x-endmark-";
 
+/// Headers that override the method or the path at some servers, which were judged as they came.
+const OVERRIDES: [&str; 5] =
+    ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
+
 /// A header that a key stands in, and what stands before it there.
 pub(crate) type Credential = (&'static str, &'static str);
 
@@ -77,7 +81,9 @@ const BEARER: Credential = ("authorization", "Bearer ");
 /// the client's own stood; without either where the upstream's provider has it.
 pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<Credential>) -> HeaderMap {
     let mut headers = end_to_end(client.clone());
-    remove(&mut headers, |name| matches!(name, "host" | "expect") || name.starts_with(OWN));
+    remove(&mut headers, |name| {
+        matches!(name, "host" | "expect") || name.starts_with(OWN) || is_override(name)
+    });
     without_own_keys(&mut headers);
     for (name, value) in &mut headers {
         if CREDENTIALS.contains(name) {
@@ -96,6 +102,13 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
         headers.insert(HeaderName::from_static(name), value);
     }
     headers
+}
+
+/// Whether a server may take the request for one of another method or path by this header. CGI does not distinguish `_`
+/// from `-`.
+fn is_override(name: &str) -> bool {
+    let is_alike = |(one, other): (u8, u8)| one == other || (one, other) == (b'-', b'_');
+    OVERRIDES.iter().any(|known| known.len() == name.len() && known.bytes().zip(name.bytes()).all(is_alike))
 }
 
 /// Takes away what holds a key of the gateway's own where no provider has keys: it is nothing to an upstream.

@@ -175,8 +175,8 @@ async fn the_budget_of_a_key_holds_for_all_its_secrets_and_for_no_other_key() {
         let sent = Request::post(endmark.address, path).header("x-api-key", secret.reveal());
         sent.json(&json!({"model": "m", "input": "a"})).send()
     };
-    assert_eq!(embed(&first, "/v1/embeddings").await.read().await.status, 403);
-    assert_eq!(embed(&bob, "/v1/embeddings").await.read().await.status, 200);
+    assert_eq!(embed(&first, "/v1/images/generations").await.read().await.status, 403);
+    assert_eq!(embed(&bob, "/v1/images/generations").await.read().await.status, 200);
     assert_eq!(embed(&first, "/v1/messages/count_tokens").await.read().await.status, 200);
 }
 

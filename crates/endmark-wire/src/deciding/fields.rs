@@ -93,4 +93,4 @@ pub(crate) const COMPLETIONS: &[Deciding] = &[
 ];
 
 /// Of services that generate nothing.
-pub(crate) const MODEL_ALONE: &[Deciding] = &[MODEL, MODELS, FALLBACKS, TIER];
+pub const MODEL_ALONE: &[Deciding] = &[MODEL, MODELS, FALLBACKS, TIER];

@@ -49,9 +49,15 @@ fn a_field_that_two_servers_read_differently_is_refused() {
 fn a_plain_request_is_not_refused() {
     for (format, body) in [
         ("openai_chat", r#"{"model":"a","max_tokens":1,"max_completion_tokens":9,"n":2,"stream":true}"#),
-        ("openai_chat", r#"{"model":"a","max_tokens":null,"n":1.0,"metadata":{"Model":"x","model":1,"model":2}}"#),
+        (
+            "openai_chat",
+            r#"{"model":"a","max_tokens":null,"n":1.0,"metadata":{"Model":"x","model":1,"model":2}}"#,
+        ),
         ("openai_responses", r#"{"model":"a","background":false,"store":true,"input":"model"}"#),
-        ("anthropic_messages", r#"{"model":"a","max_tokens":5,"thinking":{"type":"enabled","budget_tokens":2}}"#),
+        (
+            "anthropic_messages",
+            r#"{"model":"a","max_tokens":5,"thinking":{"type":"enabled","budget_tokens":2}}"#,
+        ),
         ("gemini", r#"{"generation_config":{"maxOutputTokens":1,"candidateCount":2}}"#),
     ] {
         assert_eq!(of(format, body), Ok(()), "{format}: {body}");
@@ -78,7 +84,8 @@ fn the_largest_limit_counts_for_each_reply_of_each_prompt() {
 
 #[test]
 fn the_models_of_tools_count() {
-    let body = r#"{"model":"a","tools":[{"type":"image_generation","model":"b"},{"Model":7},{"name":"model"}]}"#;
+    let body =
+        r#"{"model":"a","tools":[{"type":"image_generation","model":"b"},{"Model":7},{"name":"model"}]}"#;
     let named: Vec<_> = models(Value::parse_str(body).unwrap()).collect();
     assert_eq!(named, [Some("a".into()), Some("b".into()), None]);
 }

@@ -35,12 +35,7 @@ const GEMINI: &[&str] = &[
 const RERANKERS: &[&str] = &["/v1", "/v2", ""];
 const ROOT: &[&str] = &[""];
 
-const fn row(
-    roots: &'static [&'static str],
-    path: &'static str,
-    cost: Cost,
-    model: ModelPlace,
-) -> Row {
+const fn row(roots: &'static [&'static str], path: &'static str, cost: Cost, model: ModelPlace) -> Row {
     Row { roots, path, cost, model }
 }
 
@@ -51,10 +46,10 @@ const fn reply(roots: &'static [&'static str], path: &'static str) -> Row {
 const fn counted(
     roots: &'static [&'static str],
     path: &'static str,
-    name: &'static str,
+    (name, operation): (&'static str, &'static str),
     fields: &'static [Deciding],
 ) -> Row {
-    row(roots, path, Cost::Counted(Service { name, fields }), ModelPlace::Here)
+    row(roots, path, Cost::Counted(Service { name, route: path, operation, fields }), ModelPlace::Here)
 }
 
 const fn free(roots: &'static [&'static str], path: &'static str) -> Row {
@@ -83,12 +78,12 @@ pub(super) const TABLE: &[Row] = &[
     reply(ANTHROPIC, "/messages"),
     reply(GEMINI, "/models/{model}:generateContent"),
     reply(GEMINI, "/models/{model}:streamGenerateContent"),
-    counted(OPENAI, "/embeddings", "embeddings", fields::MODEL_ALONE),
-    counted(OPENAI, "/completions", "completions", fields::COMPLETIONS),
-    counted(OPENAI, "/responses/compact", "compaction", fields::RESPONSES),
-    counted(RERANKERS, "/rerank", "rerank", fields::MODEL_ALONE),
-    counted(RERANKERS, "/reranking", "rerank", fields::MODEL_ALONE),
-    counted(GEMINI, "/models/{model}:embedContent", "embeddings", fields::MODEL_ALONE),
+    counted(OPENAI, "/embeddings", ("embeddings", "embeddings"), fields::MODEL_ALONE),
+    counted(OPENAI, "/completions", ("completions", "text_completion"), fields::COMPLETIONS),
+    counted(OPENAI, "/responses/compact", ("compaction", "chat"), fields::RESPONSES),
+    counted(RERANKERS, "/rerank", ("rerank", "rerank"), fields::MODEL_ALONE),
+    counted(RERANKERS, "/reranking", ("rerank", "rerank"), fields::MODEL_ALONE),
+    counted(GEMINI, "/models/{model}:embedContent", ("embeddings", "embeddings"), fields::MODEL_ALONE),
     free_of(ANTHROPIC, "/messages/count_tokens"),
     free_of(OPENAI, "/responses/input_tokens"),
     free_of(GEMINI, "/models/{model}:countTokens"),

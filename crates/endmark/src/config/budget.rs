@@ -20,6 +20,7 @@ pub(crate) struct Budget {
     pub(crate) assume_output_tokens: u64,
     pub(crate) on_store_error: OnStoreError,
     pub(crate) unknown_price: UnknownPrice,
+    pub(crate) unknown_paths: UnknownPaths,
     pub(crate) zone: Zone,
     /// Its address is enough to send something there.
     pub(crate) webhook: Option<Secret>,
@@ -42,6 +43,21 @@ pub(crate) enum UnknownPrice {
     Refuse,
     /// It counts in budgets of tokens alone.
     CountTokensOnly,
+}
+
+/// What is done with a request whose cost or model is not known, where a budget or a list of models applies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnknownPaths {
+    /// It is refused.
+    Refuse,
+    /// It passes uncounted.
+    Pass,
+}
+
+impl Choice for UnknownPaths {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("refuse", Self::Refuse), ("pass", Self::Pass)]
+    }
 }
 
 impl Choice for OnStoreError {
@@ -70,6 +86,7 @@ impl Default for Budget {
             assume_output_tokens: 4_096,
             on_store_error: OnStoreError::Open,
             unknown_price: UnknownPrice::Refuse,
+            unknown_paths: UnknownPaths::Refuse,
             zone: Zone::default(),
             webhook: None,
             webhook_secret: None,
@@ -99,6 +116,7 @@ impl Budget {
             webhook_secret: self.webhook_secret.clone(),
             assume_output_tokens: self.assume_output_tokens,
             is_closed_on_store_error: self.on_store_error == OnStoreError::Closed,
+            passes_unknown_paths: self.unknown_paths == UnknownPaths::Pass,
             admits_unpriced: self.unknown_price == UnknownPrice::CountTokensOnly,
         }
     }

@@ -13,7 +13,7 @@ use endmark_recovery::{OnAmbiguous, Strategies, Strategy};
 use endmark_store::StoreLocation;
 use serde_json::{Value, json};
 
-use super::budget::{OnStoreError, UnknownPrice};
+use super::budget::{OnStoreError, UnknownPaths, UnknownPrice};
 use super::given::{Expected, Given};
 use super::secret_source::SecretSource;
 use super::settings::{Choice, Settings};
@@ -53,6 +53,7 @@ enum Place {
     Dollars(Access<u64>),
     OnStoreError(Access<OnStoreError>),
     UnknownPrice(Access<UnknownPrice>),
+    UnknownPaths(Access<UnknownPaths>),
     Zone(Access<Zone>),
     /// It is never shown.
     Secret(Access<Option<Secret>>),
@@ -87,6 +88,7 @@ impl Key {
             Place::Dollars(access) => *(access.get_mut)(settings) = given.dollars()?,
             Place::OnStoreError(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::UnknownPrice(access) => *(access.get_mut)(settings) = given.choice()?,
+            Place::UnknownPaths(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::Secret(access) => *(access.get_mut)(settings) = given.optional_text()?.map(Secret::new),
             Place::Zone(access) => {
                 let zone = given.text()?.parse();
@@ -121,6 +123,7 @@ impl Key {
             },
             Place::OnStoreError(access) => json!((access.get)(settings).word()),
             Place::UnknownPrice(access) => json!((access.get)(settings).word()),
+            Place::UnknownPaths(access) => json!((access.get)(settings).word()),
             Place::Zone(access) => json!((access.get)(settings).to_string()),
             Place::Secret(access) => json!((access.get)(settings).as_ref().map(|_| "***")),
         }

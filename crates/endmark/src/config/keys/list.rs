@@ -456,6 +456,12 @@ pub(crate) static KEYS: &[Key] = &[
         Place::UnknownPrice(access!(budget.unknown_price)),
     ),
     key(
+        "budget.unknown_paths",
+        environment::BUDGET_UNKNOWN_PATHS,
+        "paths whose cost is not counted, where a budget applies: refuse, or pass",
+        Place::UnknownPaths(access!(budget.unknown_paths)),
+    ),
+    key(
         "budget.zone",
         environment::BUDGET_ZONE,
         "the zone in which days and months begin at midnight: UTC, +02:00, Europe/Berlin",

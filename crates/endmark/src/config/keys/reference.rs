@@ -50,6 +50,7 @@ fn accepted(place: &Place) -> String {
         Place::Dollars(_) => "dollars".to_owned(),
         Place::OnStoreError(_) => words::<super::super::budget::OnStoreError>(),
         Place::UnknownPrice(_) => words::<super::super::budget::UnknownPrice>(),
+        Place::UnknownPaths(_) => words::<super::super::budget::UnknownPaths>(),
         Place::Secret(_) => "a text, never shown".to_owned(),
         Place::KeptSecret(_) => "a text, `{ env = \"NAME\" }` or `{ file = \"PATH\" }`".to_owned(),
         Place::Zone(_) => "`UTC`, `+HH:MM`, or a name like `Europe/Berlin`".to_owned(),

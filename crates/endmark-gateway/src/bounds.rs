@@ -1,0 +1,160 @@
+//! What a request may ask for where its key is for some models alone, or a budget applies.
+//!
+//! Such a request has to be one that every server reads alike: its path, its method, and the fields of its body that
+//! decide what it costs. Without a list of models and without a budget nothing is checked.
+
+use endmark_wire::deciding::{self, Limits, Undecided};
+use endmark_wire::json::Value;
+use endmark_wire::paths::{self, Cost, ModelPlace, PathUse, Service};
+use endmark_wire::{percent_decoded, request as wire};
+use http::{Method, Request};
+
+use crate::gateway::Gateway;
+use crate::keys::OwnKey;
+use crate::keys::refused::KeyRefused;
+use crate::query;
+use crate::request_body::Incoming;
+use crate::rescue::Refusal;
+
+/// The limits of one request.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds<'a> {
+    gateway: &'a Gateway,
+    /// The key, if it is for some models alone.
+    list: Option<&'a OwnKey>,
+    limits: Limits,
+}
+
+/// What is to be done with a request that is not for a reply.
+pub(crate) enum Passage {
+    /// It passes.
+    Open,
+    /// It passes if its body names no other models.
+    Checked(PathUse),
+    /// The same, and its cost is counted.
+    Counted(PathUse, Service),
+}
+
+impl<'a> Bounds<'a> {
+    /// Of a request with this key.
+    pub(crate) fn of(gateway: &'a Gateway, key: Option<&'a OwnKey>) -> Self {
+        let list = key.filter(|key| key.is_for_some_models());
+        let budget = gateway.budgets.are_any(key.and_then(OwnKey::budget));
+        Self { gateway, list, limits: Limits { models: list.is_some(), budget } }
+    }
+
+    /// Judges a request by its head.
+    ///
+    /// # Errors
+    /// [`Refusal::BadRequest`] if servers can read it in two ways, [`Refusal::NotCounted`] or [`Refusal::Key`] if its cost
+    /// or its model cannot be known.
+    pub(crate) fn passage(&self, path: &str, request: &Request<Incoming>) -> Result<Passage, Refusal> {
+        if self.limits == Limits::default() {
+            return Ok(Passage::Open);
+        }
+        let (method, query) = (request.method(), request.uri().query());
+        if query.is_some_and(query::overrides) {
+            let message = "a query that overrides the method is not forwarded where a budget or a list of models applies: \
+                           send the request with the method that it is for";
+            return Err(Refusal::BadRequest(message.to_owned()));
+        }
+        // They make no model work.
+        if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE) {
+            if request.body().is_empty() {
+                return Ok(Passage::Open);
+            }
+            return Err(Refusal::BadRequest(format!(
+                "a {method} with a body is not forwarded where a budget or a list of models applies: send it without one"
+            )));
+        }
+        let known = paths::read(method.as_str(), path, query)
+            .map_err(|ambiguous| Refusal::BadRequest(ambiguous.to_string()))?;
+        self.judge(path, known)
+    }
+
+    fn judge(&self, path: &str, known: PathUse) -> Result<Passage, Refusal> {
+        if let Some(key) = self.list
+            && known.model == ModelPlace::Elsewhere
+        {
+            return Err(KeyRefused::Path { name: key.name(), path: path.to_owned() }.into());
+        }
+        match known.cost {
+            // Its body is checked when it has been read.
+            Cost::Reply => return Ok(Passage::Open),
+            Cost::Counted(service) if self.limits.budget => return Ok(Passage::Counted(known, service)),
+            Cost::Counted(_) => {}
+            Cost::Free if known.model == ModelPlace::Nowhere => return Ok(Passage::Open),
+            Cost::Free => {}
+            Cost::Uncounted(kind) if self.limits.budget => self.uncounted(kind, path)?,
+            Cost::Uncounted(paths::UNKNOWN) if !self.gateway.settings.budget.passes_unknown_paths => {
+                let name = self.list.map(OwnKey::name).unwrap_or_default();
+                return Err(KeyRefused::Path { name, path: path.to_owned() }.into());
+            }
+            Cost::Uncounted(_) => {}
+        }
+        Ok(if self.list.is_some() { Passage::Checked(known) } else { Passage::Open })
+    }
+
+    /// Refuses a path whose cost is not counted, or notes that it passes.
+    fn uncounted(&self, kind: &'static str, path: &str) -> Result<(), Refusal> {
+        let meant = paths::meant(path);
+        if !self.gateway.settings.budget.passes_unknown_paths {
+            return Err(Refusal::NotCounted { path: path.to_owned(), meant });
+        }
+        if self.gateway.metrics.passed_uncounted(kind) {
+            let meant = meant.unwrap_or_default();
+            tracing::warn!(
+                kind,
+                path,
+                meant,
+                "requests of this kind pass uncounted although a budget applies"
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks a request for a reply.
+    ///
+    /// # Errors
+    /// [`Refusal::BadRequest`] if servers can read it in two ways, [`Refusal::Key`] if it names another model.
+    pub(crate) fn check(&self, request: &wire::Request) -> Result<(), Refusal> {
+        if self.limits == Limits::default() {
+            return Ok(());
+        }
+        request.check_deciding(self.limits).map_err(undecided)?;
+        let Some(key) = self.list else { return Ok(()) };
+        let in_path = request.address().model.as_deref().map(|model| Some(percent_decoded(model).into()));
+        Ok(key.admits_models(in_path.into_iter().chain(request.models_in_body()))?)
+    }
+
+    /// Checks the body of a request that is not for a reply, and returns the model that it is for.
+    ///
+    /// # Errors
+    /// As [`Bounds::check`], and [`Refusal::BadRequest`] if the body is not JSON.
+    pub(crate) fn check_passing(&self, known: &PathUse, body: &[u8]) -> Result<String, Refusal> {
+        let fields = match known.cost {
+            Cost::Counted(service) => service.fields,
+            _ => paths::MODEL_ALONE,
+        };
+        let root = Value::parse(body).ok();
+        match root {
+            Some(root) => deciding::check(root, fields, self.limits).map_err(undecided)?,
+            None if self.limits.budget && matches!(known.cost, Cost::Counted(_)) => {
+                let message =
+                    "the body is not JSON, and a budget applies: send one JSON object, encoded as UTF-8";
+                return Err(Refusal::BadRequest(message.to_owned()));
+            }
+            None => {}
+        }
+        let in_path = known.model_in_path.as_deref().map(|model| Some(model.into()));
+        let named: Vec<_> = in_path.into_iter().chain(root.into_iter().flat_map(deciding::models)).collect();
+        if let Some(key) = self.list {
+            key.admits_models(named.iter().cloned())?;
+        }
+        Ok(named.into_iter().next().flatten().unwrap_or_default().into_owned())
+    }
+}
+
+fn undecided(why: Undecided) -> Refusal {
+    Refusal::BadRequest(why.to_string())
+}
