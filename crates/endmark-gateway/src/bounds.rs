@@ -4,10 +4,10 @@
 //! decide what it costs. Without a list of models and without a budget nothing is checked.
 
 use endmark_wire::deciding::{self, Limits, Undecided};
-use endmark_wire::json::Value;
+use endmark_wire::json::{Kind, Value};
 use endmark_wire::paths::{self, Cost, ModelPlace, PathUse, Service};
 use endmark_wire::{percent_decoded, request as wire};
-use http::{Method, Request};
+use http::{HeaderMap, Method, Request, header};
 
 use crate::gateway::Gateway;
 use crate::keys::OwnKey;
@@ -67,6 +67,11 @@ impl<'a> Bounds<'a> {
                 "a {method} with a body is not forwarded where a budget or a list of models applies: send it without one"
             )));
         }
+        if self.list.is_some() && query.is_some_and(query::names_model) {
+            let message =
+                "the key is for some models alone, and the query names a model: name it in the body";
+            return Err(Refusal::BadRequest(message.to_owned()));
+        }
         let known = paths::read(method.as_str(), path, query)
             .map_err(|ambiguous| Refusal::BadRequest(ambiguous.to_string()))?;
         self.judge(path, known)
@@ -117,10 +122,11 @@ impl<'a> Bounds<'a> {
     ///
     /// # Errors
     /// [`Refusal::BadRequest`] if servers can read it in two ways, [`Refusal::Key`] if it names another model.
-    pub(crate) fn check(&self, request: &wire::Request) -> Result<(), Refusal> {
+    pub(crate) fn check(&self, request: &wire::Request, headers: &HeaderMap) -> Result<(), Refusal> {
         if self.limits == Limits::default() {
             return Ok(());
         }
+        check_content_type(headers)?;
         request.check_deciding(self.limits).map_err(undecided)?;
         let Some(key) = self.list else { return Ok(()) };
         let in_path = request.address().model.as_deref().map(|model| Some(percent_decoded(model).into()));
@@ -131,17 +137,25 @@ impl<'a> Bounds<'a> {
     ///
     /// # Errors
     /// As [`Bounds::check`], and [`Refusal::BadRequest`] if the body is not JSON.
-    pub(crate) fn check_passing(&self, known: &PathUse, body: &[u8]) -> Result<String, Refusal> {
+    pub(crate) fn check_passing(
+        &self,
+        known: &PathUse,
+        body: &[u8],
+        headers: &HeaderMap,
+    ) -> Result<String, Refusal> {
         let fields = match known.cost {
             Cost::Counted(service) => service.fields,
             _ => paths::MODEL_ALONE,
         };
-        let root = Value::parse(body).ok();
+        let root = Value::parse(body).ok().filter(|root| root.kind() == Kind::Object);
         match root {
-            Some(root) => deciding::check(root, fields, self.limits).map_err(undecided)?,
+            Some(root) => {
+                check_content_type(headers)?;
+                deciding::check(root, fields, self.limits).map_err(undecided)?;
+            }
             None if self.limits.budget && matches!(known.cost, Cost::Counted(_)) => {
                 let message =
-                    "the body is not JSON, and a budget applies: send one JSON object, encoded as UTF-8";
+                    "the body is not a JSON object, and a budget applies: send one, encoded as UTF-8";
                 return Err(Refusal::BadRequest(message.to_owned()));
             }
             None => {}
@@ -157,4 +171,34 @@ impl<'a> Bounds<'a> {
 
 fn undecided(why: Undecided) -> Refusal {
     Refusal::BadRequest(why.to_string())
+}
+
+/// Checks that a server which goes by the content type reads a JSON body as JSON in UTF-8, too: one text can be a form, or
+/// JSON with other names in another character set.
+fn check_content_type(headers: &HeaderMap) -> Result<(), Refusal> {
+    let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
+    let is_plain = match (kinds.next(), kinds.next()) {
+        (None, _) => true,
+        (Some(kind), None) => kind.to_str().is_ok_and(is_json_in_utf8),
+        (Some(_), Some(_)) => false,
+    };
+    if is_plain {
+        return Ok(());
+    }
+    let message = "the content type is not JSON in UTF-8, and a budget or a list of models applies: send the body with \
+                   `content-type: application/json`";
+    Err(Refusal::BadRequest(message.to_owned()))
+}
+
+fn is_json_in_utf8(kind: &str) -> bool {
+    let kind = kind.to_ascii_lowercase();
+    let mut parts = kind.split(';').map(str::trim);
+    let is_json = parts.next().is_some_and(|kind| kind == "application/json" || kind.ends_with("+json"));
+    let is_utf8 = |part: &str| match part.split_once('=') {
+        Some((name, value)) if name.trim() == "charset" => {
+            matches!(value.trim().trim_matches('"'), "utf-8" | "utf8")
+        }
+        _ => !part.contains("charset"),
+    };
+    is_json && parts.all(is_utf8)
 }

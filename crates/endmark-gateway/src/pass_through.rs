@@ -69,7 +69,7 @@ async fn checked(
     };
     let (body, holding) = body.read(&head.headers, &gateway.settings.limits, &gateway.held).await?;
     let key = head.extensions.get::<Arc<OwnKey>>().map(AsRef::as_ref);
-    let model = Bounds::of(gateway, key).check_passing(&known, &body.plain)?;
+    let model = Bounds::of(gateway, key).check_passing(&known, &body.plain, &head.headers)?;
     let counted = service.map(|service| Counted::new(service, model, &body));
     Ok((Incoming::Read(body, holding), counted))
 }

@@ -37,7 +37,15 @@ fn holds_own_key(pair: &str) -> bool {
 /// Whether a server may take the request for one of another method, or with other headers, by its query: Rails and its
 /// relatives read `_method`, Google's servers `$httpMethod` and `$httpHeaders`.
 pub(crate) fn overrides(query: &str) -> bool {
-    let names = ["_method", "httpmethod", "httpheaders", "x-http-method-override"];
+    has_any(query, &["_method", "httpmethod", "httpheaders", "x-http-method-override"])
+}
+
+/// Whether a query names a model.
+pub(crate) fn names_model(query: &str) -> bool {
+    has_any(query, &["model", "models"])
+}
+
+fn has_any(query: &str, names: &[&str]) -> bool {
     query.split(['&', ';']).any(|pair| names.contains(&name_of(pair).to_ascii_lowercase().as_str()))
 }
 

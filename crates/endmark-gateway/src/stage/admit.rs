@@ -69,7 +69,8 @@ pub(crate) async fn admit(
         let kind = found.format.name();
         Refusal::BadRequest(format!("the request is not one of the format {kind}: {error}; {}", error.hint))
     })?;
-    Bounds::of(gateway, client.extensions.get::<Arc<OwnKey>>().map(AsRef::as_ref)).check(&request)?;
+    Bounds::of(gateway, client.extensions.get::<Arc<OwnKey>>().map(AsRef::as_ref))
+        .check(&request, &client.headers)?;
     let wanted = mode_of(gateway, &client.headers)?;
     // Its reply does not come as the answer, or nobody knows what it asks: there is nothing to look at.
     let mode = if request.view().only_passes { Mode::Off } else { wanted };

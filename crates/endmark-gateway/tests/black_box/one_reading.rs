@@ -86,6 +86,9 @@ fn evasions() -> Vec<(&'static str, String, &'static [Who])> {
         ("/v1/chat/completions", chat(r#""model":"cheap","N":50"#), ALL),
         ("/v1/chat/completions", chat(r#""model":"cheap","models":["dear"]"#), &[Listed]),
         ("/v1/chat/completions", chat(r#""model":"cheap","tools":[{"type":"x","model":"dear"}]"#), &[Listed]),
+        ("/v1/chat/completions", chat(r#""model":"cheap","tools":[],"Tools":[{"model":"dear"}]"#), ALL),
+        ("/v1/chat/completions?model=dear", chat(r#""model":"cheap""#), &[Listed]),
+        ("/v1/embeddings", r#"[{"model":"dear"}]"#.to_owned(), ALL),
         ("/v1/responses", cheap(r#","background":true"#), MONEY),
         ("/v1/responses", cheap(r#","background":false,"Background":true"#), ALL),
         ("/v1beta/models/cheap:generateContent", r#"{"contents":[],"model":"models/dear"}"#.to_owned(), &[Listed]),
@@ -132,6 +135,31 @@ async fn what_two_servers_read_differently_evades_no_limit() {
             } else if who == Who::Free {
                 assert_eq!(reply.status, 200, "{path} {body}: {}", reply.text());
                 assert_eq!(gate.endmark.upstream.requests()[before].body, body.as_bytes(), "{path}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_read_as_json_by_its_content_type_too() {
+    for who in [Who::Listed, Who::Budgeted, Who::UnderBudget, Who::Free] {
+        let gate = Gate::of(who).await;
+        let body = format!(r#"{{"model":"cheap","x":"&model=dear&",{MESSAGES}}}"#);
+        for (kind, is_json) in [
+            ("application/json", true),
+            ("Application/JSON; charset=UTF-8", true),
+            ("application/x-www-form-urlencoded", false),
+            ("multipart/form-data; boundary=x", false),
+            ("application/json; charset=utf-7", false),
+            ("application/json; charset=\"utf-16\"", false),
+            ("application/json, text/plain", false),
+        ] {
+            for path in ["/v1/chat/completions", "/v1/embeddings"] {
+                let key = format!("Bearer {}", gate.secret.as_deref().unwrap_or("sk-any"));
+                let sent = Request::post(gate.endmark.address, path).header("content-type", kind);
+                let reply = sent.header("authorization", &key).body(body.clone()).send().await.read().await;
+                let expected = if is_json || who == Who::Free { 200 } else { 400 };
+                assert_eq!(reply.status, expected, "{who:?} {path} {kind}: {}", reply.text());
             }
         }
     }

@@ -8,6 +8,8 @@ use super::{Deciding, Role, field};
 const MODEL: Deciding = field(&["model"], Role::Model);
 const MODELS: Deciding = field(&["models"], Role::FurtherModels);
 const FALLBACKS: Deciding = field(&["fallbacks"], Role::FurtherModels);
+/// Tools may ask another model.
+const TOOLS: Deciding = field(&["tools"], Role::Other);
 const STREAM: Deciding = field(&["stream"], Role::Switch);
 const TIER: Deciding = field(&["service_tier"], Role::Other);
 const MAX_TOKENS: Deciding = field(&["max_tokens"], Role::Limit);
@@ -28,6 +30,7 @@ pub(crate) const CHAT: &[Deciding] = &[
     CHOICES,
     BEST_OF,
     N_CMPL,
+    TOOLS,
     STREAM,
     TIER,
     BACKGROUND,
@@ -43,6 +46,7 @@ pub(crate) const RESPONSES: &[Deciding] = &[
     N_PREDICT,
     N_CMPL,
     field(&["max_tool_calls"], Role::Other),
+    TOOLS,
     STREAM,
     TIER,
     BACKGROUND,
@@ -56,6 +60,7 @@ pub(crate) const MESSAGES: &[Deciding] = &[
     MAX_TOKENS,
     field(&["thinking"], Role::Other),
     field(&["speed"], Role::Other),
+    TOOLS,
     STREAM,
     TIER,
     BACKGROUND,
