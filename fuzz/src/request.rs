@@ -1,7 +1,13 @@
 //! Chat Completions requests: the input is the body (PC-3, PC-9).
 
+use std::fmt;
+
+use endmark_wire::deciding::{Limits, check as check_deciding};
+use endmark_wire::format::FORMATS;
 use endmark_wire::json::{Kind, Value};
 use endmark_wire::openai_chat::{ChatRequest, Partial, PrefillVariant, Terms, ToolCall, ToolPrefill};
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use crate::input::Numbers;
 
@@ -38,6 +44,7 @@ const TEXTS: &[&str] = &["", "Once ", "{\"a\": \"\\u00", "line\n\t\"quoted\" \u{
 /// Whatever continues an accepted request is an accepted request, on the terms that were given, with everything in
 /// it that has nothing to do with continuing.
 pub fn check(bytes: &[u8]) {
+    deciding(bytes);
     let Ok(request) = ChatRequest::parse(bytes) else { return };
     assert_eq!(request.body(), bytes);
     let root = Value::parse(bytes).unwrap();
@@ -117,4 +124,50 @@ fn ends_in_question(request: &ChatRequest, prompt: &str) {
     let last = root.field("messages").unwrap().items().last().unwrap();
     assert_eq!(last.field("role").and_then(Value::text).as_deref(), Some("user"));
     assert_eq!(last.field("content").and_then(Value::text).as_deref(), Some(prompt));
+}
+
+/// A request whose deciding fields pass has each of them once, as another parser reads them that ignores case.
+fn deciding(bytes: &[u8]) {
+    let Ok(root) = Value::parse(bytes) else { return };
+    let Ok(Names(names)) = serde_json::from_slice(bytes) else { return };
+    for format in FORMATS {
+        if check_deciding(root, format.deciding(), Limits { models: true, budget: true }).is_err() {
+            continue;
+        }
+        for known in format.deciding() {
+            let is_meant = |name: &&String| known.names.iter().any(|known| caseless(name) == *known);
+            let meant: Vec<_> = names.iter().filter(is_meant).collect();
+            assert!(meant.len() <= 1, "{meant:?}");
+            assert!(meant.iter().all(|name| known.names.contains(&name.as_str())), "{meant:?}");
+        }
+    }
+}
+
+fn caseless(name: &str) -> String {
+    name.to_uppercase().to_lowercase()
+}
+
+/// The names of an object's fields, with those that occur twice.
+struct Names(Vec<String>);
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Names;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Names, A::Error> {
+                let mut names = Vec::new();
+                while let Some((name, IgnoredAny)) = map.next_entry()? {
+                    names.push(name);
+                }
+                Ok(Names(names))
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
 }

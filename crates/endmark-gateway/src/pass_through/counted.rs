@@ -23,6 +23,9 @@ use crate::settings::Mode;
 use crate::stage::identify::caller;
 use crate::upstream::secrets_in;
 
+/// As much of a body is its session, where the client names none. To hash all of a long one takes too long.
+const SESSION_BYTES: usize = 4096;
+
 /// What is counted of a request.
 pub(super) struct Counted {
     service: Service,
@@ -52,7 +55,7 @@ impl Counted {
     ) -> Result<Response<AnyBody>, Refusal> {
         let format = route::format_of(&head.uri, &head.headers);
         let api = Api::of_service(self.service, target.upstream.provider);
-        let text = String::from_utf8_lossy(&self.plain);
+        let text = String::from_utf8_lossy(&self.plain[..self.plain.len().min(SESSION_BYTES)]);
         let caller = caller(head, &text)?;
         let stream = Value::parse(&self.plain).ok().and_then(|root| root.field("stream")?.as_bool());
         let is_streamed = stream.unwrap_or(false);
