@@ -87,15 +87,13 @@ impl<'a> Bounds<'a> {
             // Its body is checked when it has been read.
             Cost::Reply => return Ok(Passage::Open),
             Cost::Counted(service) if self.limits.budget => return Ok(Passage::Counted(known, service)),
-            Cost::Counted(_) => {}
             Cost::Free if known.model == ModelPlace::Nowhere => return Ok(Passage::Open),
-            Cost::Free => {}
             Cost::Uncounted(kind) if self.limits.budget => self.uncounted(kind, path)?,
             Cost::Uncounted(paths::UNKNOWN) if !self.gateway.settings.budget.passes_unknown_paths => {
                 let name = self.list.map(OwnKey::name).unwrap_or_default();
                 return Err(KeyRefused::Path { name, path: path.to_owned() }.into());
             }
-            Cost::Uncounted(_) => {}
+            Cost::Counted(_) | Cost::Free | Cost::Uncounted(_) => {}
         }
         Ok(if self.list.is_some() { Passage::Checked(known) } else { Passage::Open })
     }
@@ -127,7 +125,7 @@ impl<'a> Bounds<'a> {
             return Ok(());
         }
         check_content_type(headers)?;
-        request.check_deciding(self.limits).map_err(undecided)?;
+        request.check_deciding(self.limits)?;
         let Some(key) = self.list else { return Ok(()) };
         let in_path = request.address().model.as_deref().map(|model| Some(percent_decoded(model).into()));
         Ok(key.admits_models(in_path.into_iter().chain(request.models_in_body()))?)
@@ -151,7 +149,7 @@ impl<'a> Bounds<'a> {
         match root {
             Some(root) => {
                 check_content_type(headers)?;
-                deciding::check(root, fields, self.limits).map_err(undecided)?;
+                deciding::check(root, fields, self.limits)?;
             }
             None if self.limits.budget && matches!(known.cost, Cost::Counted(_)) => {
                 let message =
@@ -169,8 +167,10 @@ impl<'a> Bounds<'a> {
     }
 }
 
-fn undecided(why: Undecided) -> Refusal {
-    Refusal::BadRequest(why.to_string())
+impl From<Undecided> for Refusal {
+    fn from(why: Undecided) -> Self {
+        Self::BadRequest(why.to_string())
+    }
 }
 
 /// Checks that a server which goes by the content type reads a JSON body as JSON in UTF-8, too: one text can be a form, or

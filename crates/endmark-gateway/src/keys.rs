@@ -16,7 +16,7 @@ use http::{HeaderMap, Uri};
 use tokio::sync::Semaphore;
 
 use crate::rescue::Refusal;
-use crate::settings::{Pattern, Upstream};
+use crate::settings::Pattern;
 use crate::upstream::{CREDENTIALS, Recognised, secrets_in};
 use refused::KeyRefused;
 
@@ -138,17 +138,6 @@ impl OwnKey {
     /// Whether it is for some models alone.
     pub(crate) fn is_for_some_models(&self) -> bool {
         !self.found.key.models.is_empty()
-    }
-
-    /// Whether a request may go to this upstream, which has to have a key of its own: this one is nothing to it.
-    ///
-    /// # Errors
-    /// [`KeyRefused::NoUpstreamKey`] where it has none.
-    pub(crate) fn admits_upstream(&self, upstream: &Upstream) -> Result<(), KeyRefused> {
-        match upstream.api_key {
-            Some(_) => Ok(()),
-            None => Err(KeyRefused::NoUpstreamKey(upstream.name.clone())),
-        }
     }
 
     /// Whether a request that names all these models may pass. `None` is a model that cannot be read.

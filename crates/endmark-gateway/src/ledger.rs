@@ -1,6 +1,5 @@
 //! What is written down of every upstream call: noted before it is made, one row when it is over.
 
-mod api;
 mod body;
 mod call;
 mod cost;
@@ -9,7 +8,6 @@ mod listener;
 mod sent;
 mod watch;
 
-pub(crate) use api::Api;
 pub(crate) use call::{Call, Caller, Calls, FirstCall};
 pub(crate) use ended::{CallEnd, Ended};
 pub(crate) use listener::Listener;

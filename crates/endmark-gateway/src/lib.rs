@@ -2,6 +2,7 @@
 
 mod admin;
 mod admission;
+mod api;
 mod body;
 mod bounds;
 mod budget;

@@ -209,7 +209,7 @@ impl Refusal {
             Self::BadRequest(_) | Self::Malformed(_) => StatusCode::BAD_REQUEST,
             Self::BodyTooLong(_) | Self::UploadTooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyLost(_) | Self::HeadLate(_) | Self::GaveWay => StatusCode::REQUEST_TIMEOUT,
-            Self::Stranger(_) => StatusCode::FORBIDDEN,
+            Self::Stranger(_) | Self::NotCounted { .. } => StatusCode::FORBIDDEN,
             Self::Key(why) => why.status(),
             Self::Budget(NotAdmitted::StoreFails(_)) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Budget(why) if why.is_for_now() => StatusCode::TOO_MANY_REQUESTS,
@@ -221,7 +221,6 @@ impl Refusal {
             Self::Encoding(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Upgrade(_) => StatusCode::NOT_IMPLEMENTED,
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
-            Self::NotCounted { .. } => StatusCode::FORBIDDEN,
             Self::NotFound(_) | Self::NoUpstream { .. } | Self::NoConditionMet(_) => StatusCode::NOT_FOUND,
             Self::Unreachable { error: UpstreamError::Silent(_), .. } | Self::TookTooLong(_) => {
                 StatusCode::GATEWAY_TIMEOUT

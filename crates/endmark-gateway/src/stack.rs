@@ -16,6 +16,7 @@ use crate::exchange::Exchange;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
 use crate::keys::OwnKey;
+use crate::keys::refused::KeyRefused;
 use crate::pass_through::pass_through;
 use crate::reply::{ClientGone, ClientStream};
 use crate::request_body::Incoming;
@@ -80,8 +81,9 @@ fn admitted(
     request: &Request<Incoming>,
 ) -> Result<Passage, Refusal> {
     let (Route::Reply(target, _) | Route::PassThrough(target)) = route else { return Ok(Passage::Open) };
-    if let Some(key) = key {
-        key.admits_upstream(target.upstream)?;
+    // A key of the gateway's own is nothing to an upstream.
+    if key.is_some() && target.upstream.api_key.is_none() {
+        return Err(KeyRefused::NoUpstreamKey(target.upstream.name.clone()).into());
     }
     Bounds::of(gateway, key).passage(target.path(), request)
 }

@@ -11,7 +11,7 @@ use http::{HeaderMap, StatusCode};
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::ledger::Api;
+use crate::api::Api;
 
 /// The target of every span that is for traces, and for no log.
 pub const SPANS: &str = "telemetry";

@@ -15,13 +15,13 @@ use http::StatusCode;
 use http_body_util::BodyExt as _;
 use tracing::Span;
 
-use super::api::Api;
 use super::body::{Gauge, Metered};
 use super::cost::{self, Cost};
 use super::ended::CallEnd;
 use super::listener::Listener;
 use super::sent::Sent;
 use super::watch::Watch;
+use crate::api::Api;
 use crate::body::AnyBody;
 use crate::budget::{Budgets, NotAdmitted, Planned, Reserved};
 use crate::settings::Mode;

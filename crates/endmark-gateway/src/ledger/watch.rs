@@ -9,8 +9,8 @@ use endmark_store::CallStarted;
 use http::{HeaderMap, StatusCode};
 use tracing::Span;
 
-use super::api::Api;
 use super::ended::{CallEnd, Ended};
+use crate::api::Api;
 use crate::metrics::{GenerativeCall, Metrics};
 use crate::reply::Outcome;
 use crate::stopping::{Stage, Stopping};

@@ -12,7 +12,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::labels;
-use crate::ledger::Api;
+use crate::api::Api;
 
 /// Boundaries that the conventions name, in seconds.
 const DURATIONS_SECONDS: [f64; 14] =

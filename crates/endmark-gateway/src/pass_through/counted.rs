@@ -12,9 +12,10 @@ use http::request::Parts;
 use http::{Request, Response};
 
 use super::send;
+use crate::api::Api;
 use crate::body::AnyBody;
 use crate::gateway::Gateway;
-use crate::ledger::{Api, CallEnd, Calls, Ended, Listener, Watch};
+use crate::ledger::{CallEnd, Calls, Ended, Listener, Watch};
 use crate::request_body::RequestBody;
 use crate::rescue::Refusal;
 use crate::route::{self, Target};

@@ -13,9 +13,10 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 
 use super::admit::{Admitted, named};
+use crate::api::Api;
 use crate::gateway::Gateway;
 use crate::keys::OwnKey;
-use crate::ledger::{Api, Caller, Calls, Watch};
+use crate::ledger::{Caller, Calls, Watch};
 use crate::rescue::Refusal;
 use crate::scrub::{Scrubber, Secrets};
 use crate::upstream::{CREDENTIALS, Destination, Recognised, credential, secrets_in};

@@ -1,7 +1,8 @@
 //! The deciding fields of each format, and of the services beside replies.
 //!
 //! Sources: the API references of OpenAI, Anthropic and Google (November 2026). `n_predict` and `n_cmpl` are llama.cpp's
-//! names, which it takes before `max_tokens` and `n`; `models` and `fallbacks` are those of OpenRouter and LiteLLM.
+//! names, which it takes before `max_tokens` and `n`; `models` and `fallbacks` are those of
+//! `OpenRouter` and `LiteLLM`.
 
 use super::{Deciding, Role, field};
 
