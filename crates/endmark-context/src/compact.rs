@@ -370,7 +370,15 @@ impl Machine<'_> {
             let is_own = self.fixed.summaries.iter().any(|(own, _)| *own == turn);
             turn < self.fixed.from || self.fixed.pinned.contains(&turn) || (turn >= plan.tail && !is_own)
         };
-        (0..self.conversation.turns.len()).map(stays).collect()
+        let mut all: Vec<bool> = (0..self.conversation.turns.len()).map(stays).collect();
+        for step in self.pairs.steps() {
+            if step.iter().any(|turn| !all[*turn]) {
+                let is_fixed = |turn: &usize| *turn < self.fixed.from || self.fixed.pinned.contains(turn);
+                let stay = step.iter().any(is_fixed);
+                step.iter().for_each(|turn| all[*turn] = stay);
+            }
+        }
+        all
     }
 
     /// Shortens results among the newest turns; gives how many.
@@ -386,7 +394,8 @@ impl Machine<'_> {
         let Some(most) = plan.result_tokens else { return 0 };
         let mut shortened = 0;
         for place in planner.results(plan.tail) {
-            let is_kept = self.pairs.call_of(place).is_some_and(|call| stays[call.turn]);
+            let call = self.pairs.call_of(place).map_or(place.turn, |call| call.turn);
+            let is_kept = stays[place.turn] && stays[call] && !self.pairs.is_orphan(place);
             let result = self.conversation.turns[place.turn].parts[place.part].result();
             let Some(result) = result.filter(|_| is_kept) else { continue };
             let tokens = self.sizes.part(place);

@@ -102,6 +102,11 @@ pub enum Content<'a> {
         /// What the provider calls it.
         kind: Cow<'a, str>,
     },
+    /// An item that the provider stored, by its id alone: a call, reasoning, or a message.
+    Reference {
+        /// The item's id.
+        id: Cow<'a, str>,
+    },
     /// A kind that is not known.
     Unknown {
         /// What it calls itself; empty where it does not.

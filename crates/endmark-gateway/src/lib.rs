@@ -15,6 +15,7 @@ mod faults;
 mod gateway;
 mod keys;
 mod ledger;
+mod mended_items;
 mod metrics;
 mod pass_through;
 mod query;

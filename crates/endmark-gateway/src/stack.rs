@@ -117,7 +117,7 @@ async fn reply_to(
                 };
                 let mended = mend::whole::whole(observed).await?;
                 let settled = settle::whole::whole(mended);
-                Ok(disclose::whole::whole(settled))
+                Ok(disclose::whole::whole(settled).await)
             }
         }
     };

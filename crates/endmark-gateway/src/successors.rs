@@ -50,11 +50,6 @@ impl Successors {
         }
     }
 
-    /// Whether no response was finished by another one.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.lock().last.is_empty()
-    }
-
     /// The id under which the upstream has all of this response, where that is another.
     pub(crate) fn of(&self, upstream: &str, credential: Option<&str>, id: &str) -> Option<String> {
         let known = self.lock();

@@ -93,6 +93,14 @@ impl WireFormat for Responses {
         request::tools(root)
     }
 
+    fn reference<'a>(&self, item: Value<'a>) -> Option<Value<'a>> {
+        conversation::reference(item)
+    }
+
+    fn stored_items<'a>(&self, root: Value<'a>) -> Vec<Value<'a>> {
+        root.field("output").into_iter().flat_map(Value::items).collect()
+    }
+
     fn goes_on_from<'a>(&self, root: Value<'a>) -> Option<Value<'a>> {
         root.filled("previous_response_id").filter(|id| id.kind() == Kind::String)
     }

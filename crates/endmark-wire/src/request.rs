@@ -1,7 +1,7 @@
 //! A request in any format: what the gateway has to know of it, and the bytes it goes on with.
 
 use std::cell::LazyCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -362,6 +362,47 @@ impl Request {
     /// the format says things twice.
     pub fn writer(&self, keep_bytes: usize) -> Box<dyn Writer> {
         self.format.writer(self, keep_bytes)
+    }
+
+    /// Whether the client asks the provider not to store the reply. No later request can refer to it then.
+    pub fn declines_storage(&self) -> bool {
+        self.root().field("store").and_then(Value::as_bool) == Some(false)
+    }
+
+    /// The ids of the stored items that its conversation refers to.
+    pub fn references(&self) -> Vec<String> {
+        let ids = self.items().filter_map(|item| self.format.reference(item)?.text());
+        ids.map(Into::into).collect()
+    }
+
+    /// The request with whole items instead of references to them, by id, and how many were replaced.
+    ///
+    /// ```
+    /// use endmark_wire::format::find;
+    /// use endmark_wire::request::Request;
+    /// let found = find("/v1/responses", None).unwrap();
+    /// let body = br#"{"input":[{"type":"item_reference","id":"fc_1"},{"id":"rs_1"}]}"#;
+    /// let request = Request::parse(found.format, body, &found.address)?;
+    /// assert_eq!(request.references(), ["fc_1", "rs_1"]);
+    /// let items = [("fc_1".to_owned(), r#"{"id":"fc_1","type":"function_call"}"#.to_owned())].into();
+    /// let (whole, replaced) = request.with_items(&items);
+    /// assert_eq!(whole.body(), br#"{"input":[{"id":"fc_1","type":"function_call"},{"id":"rs_1"}]}"#);
+    /// assert_eq!(replaced, 1);
+    /// # Ok::<(), endmark_wire::error::RequestError>(())
+    /// ```
+    #[must_use]
+    pub fn with_items(&self, whole: &HashMap<String, String>) -> (Self, usize) {
+        let mut edits = Edits::of(self.root());
+        let mut replaced = 0;
+        for item in self.items() {
+            let id = self.format.reference(item).and_then(Value::text);
+            if let Some(raw) = id.and_then(|id| whole.get(id.as_ref())) {
+                edits.replace(item, raw);
+                replaced += 1;
+            }
+        }
+        let request = Self::parse(self.format, &edits.finish(), &self.address).ok();
+        request.map_or_else(|| (self.clone(), 0), |request| (request, replaced))
     }
 
     /// The id of the response that the request goes on from, where its server is to remember that.

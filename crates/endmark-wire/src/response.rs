@@ -1,6 +1,6 @@
 //! A response that is not streamed, in any format: viewed, and edited in place.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -73,6 +73,35 @@ impl Response {
 
     pub(crate) fn root(&self) -> Value<'_> {
         Value::checked_before(&self.body, self.root.clone())
+    }
+}
+
+impl Response {
+    /// The items of a changed response that its provider stored otherwise, or not at all: later requests may refer to them
+    /// by id alone.
+    pub fn changed_items(&self, changed: &[u8]) -> Vec<StoredItem> {
+        let before: HashSet<&str> =
+            self.format.stored_items(self.root()).into_iter().map(Value::raw).collect();
+        let Ok(root) = Value::parse_body(changed) else { return Vec::new() };
+        let items = self.format.stored_items(root).into_iter().map(Value::raw);
+        items.filter(|item| !before.contains(item)).filter_map(StoredItem::whole).collect()
+    }
+}
+
+/// An item of a reply that its provider stores by an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredItem {
+    /// The id.
+    pub id: String,
+    /// The item as its client has it.
+    pub json: String,
+}
+
+impl StoredItem {
+    /// Reads one. Returns `None` for an item without an id, and for one that is incomplete.
+    pub(crate) fn whole(json: &str) -> Option<Self> {
+        let item = Value::parse_str(json).ok().filter(|item| !item.says("status", "incomplete"))?;
+        Some(Self { id: item.word("id").filter(|id| !id.is_empty())?, json: json.to_owned() })
     }
 }
 

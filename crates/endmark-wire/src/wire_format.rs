@@ -131,6 +131,16 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
     /// The same of a stream: the data of its events, and the choice that was received in them.
     fn said_in(&self, events: &[Value<'_>], choice: &Choice) -> Vec<String>;
 
+    /// The id of a stored item that this item of a conversation only refers to.
+    fn reference<'a>(&self, _item: Value<'a>) -> Option<Value<'a>> {
+        None
+    }
+
+    /// The items of a response, where its provider stores them and later requests may refer to them by id.
+    fn stored_items<'a>(&self, _root: Value<'a>) -> Vec<Value<'a>> {
+        Vec::new()
+    }
+
     /// The id of the response that a request goes on from, where its server is to remember that.
     fn goes_on_from<'a>(&self, _root: Value<'a>) -> Option<Value<'a>> {
         None

@@ -7,6 +7,7 @@ use std::hash::Hash;
 use serde_json::value::RawValue;
 
 use crate::reply::{Event, ToolCall, Usage};
+use crate::response::StoredItem;
 use crate::sse::{Frame, comment};
 
 /// How a choice is to say that it ended.
@@ -123,6 +124,12 @@ pub trait Writer: fmt::Debug + Send + Sync {
     /// An error that the upstream itself sent, and that is held back, stands in its place. Before it goes what is
     /// held back and is no end.
     fn error(&mut self, error: &StreamError<'_>) -> Vec<u8>;
+
+    /// The items that were written or made whole here, once the stream is closed: its provider stores them otherwise, or not
+    /// at all, and later requests may refer to them by id alone.
+    fn changed_items(&self) -> Vec<StoredItem> {
+        Vec::new()
+    }
 
     /// A sign of life that clients ignore.
     fn keep_alive(&self) -> Vec<u8> {

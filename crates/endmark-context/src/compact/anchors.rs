@@ -106,7 +106,10 @@ pub(crate) fn of_turn<'c>(
                 value: clipped(name, text::MAX_VALUE_CHARS),
                 place: Source::User,
             })),
-            Content::Reasoning { .. } | Content::Server { .. } | Content::Unknown { .. } => {}
+            Content::Reasoning { .. }
+            | Content::Server { .. }
+            | Content::Reference { .. }
+            | Content::Unknown { .. } => {}
         }
     }
     anchors

@@ -9,6 +9,8 @@ pub enum Violation {
     OrphanResult(Place),
     /// A call without its result.
     OrphanCall(Place),
+    /// Of this turn and others that have to stay or go with it, only some stay.
+    Parted(usize),
     /// The results of this turn's calls do not stand behind it as the provider demands it.
     Order(usize),
     /// The first turn is not the user's, although it was before.
@@ -28,6 +30,12 @@ pub fn violations(before: &Conversation<'_>, changes: &Changes) -> Vec<Violation
     let mut found: Vec<Violation> =
         pairs.orphans().iter().map(|place| Violation::OrphanResult(*place)).collect();
     found.extend(pairs.unanswered().iter().map(|place| Violation::OrphanCall(*place)));
+    let before_pairs = Pairs::of(before);
+    let parted = before_pairs.steps().iter().filter(|step| {
+        let gone = step.iter().filter(|turn| changes.drops_turn(**turn)).count();
+        gone != 0 && gone != step.len()
+    });
+    found.extend(parted.filter_map(|step| step.first()).map(|turn| Violation::Parted(*turn)));
     if after.order.results_behind_calls {
         found.extend(
             (0..after.turns.len()).filter(|turn| !is_answered(&after, &pairs, *turn)).map(Violation::Order),

@@ -71,7 +71,9 @@ pub(super) fn lines(
             let name = media.name.as_deref().unwrap_or_default();
             said(style.user, &format!("[{} {name}]", media.kind))
         }
-        Content::Result(_) | Content::Server { .. } | Content::Unknown { .. } => None,
+        Content::Result(_) | Content::Server { .. } | Content::Reference { .. } | Content::Unknown { .. } => {
+            None
+        }
     };
     turn.parts.iter().map(|part| &part.content).enumerate().filter_map(line).collect()
 }

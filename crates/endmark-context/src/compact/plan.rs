@@ -84,14 +84,20 @@ fn own(conversation: &Conversation<'_>, at: usize) -> Option<Summary> {
     }
 }
 
-/// For every turn whether what stays may begin there: no result is parted from its call, and no reasoning from what it
-/// led to.
+/// For every turn whether what stays may begin there: no result is parted from its call or from the references that may
+/// be its call, and no reasoning from what it led to.
 fn may_begin(conversation: &Conversation<'_>, pairs: &Pairs) -> Vec<bool> {
     let turns = &conversation.turns;
     let mut parted = vec![0_i64; turns.len() + 2];
     for (call, result) in pairs.pairs() {
         parted[call.turn + 1] += 1;
         parted[result.turn + 1] -= 1;
+    }
+    for step in pairs.steps() {
+        if let (Some(first), Some(last)) = (step.first(), step.last()) {
+            parted[first + 1] += 1;
+            parted[last + 1] -= 1;
+        }
     }
     let mut open = 0;
     let is_reasoning = |at: usize| {

@@ -97,7 +97,7 @@ fn name(content: &Content<'_>) -> &'static str {
         Content::Result(_) => "tool_results",
         Content::Reasoning { .. } => "reasoning",
         Content::Media(_) => "media",
-        Content::Server { .. } => "server_items",
+        Content::Server { .. } | Content::Reference { .. } => "server_items",
         Content::Unknown { .. } => "unknown",
     }
 }

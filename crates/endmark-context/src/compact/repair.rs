@@ -21,7 +21,11 @@ pub(super) fn edits(conversation: &Conversation<'_>, pairs: &Pairs, stays: &[boo
     for (turn, standing) in conversation.turns.iter().enumerate().filter(|(turn, _)| is_kept(*turn)) {
         for (part, _) in standing.parts.iter().enumerate().filter(|(_, part)| part.result().is_some()) {
             let place = Place { turn, part };
-            if !pairs.call_of(place).is_some_and(|call| is_kept(call.turn)) {
+            let lacks_call = match pairs.call_of(place) {
+                Some(call) => !is_kept(call.turn),
+                None => pairs.is_orphan(place),
+            };
+            if lacks_call {
                 edits.push(Edit::DropPart(place));
             }
         }

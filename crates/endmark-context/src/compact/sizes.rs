@@ -57,6 +57,6 @@ fn part_tokens(part: &Part<'_>, count: Count) -> u64 {
         Content::Call(call) => count(&call.name) + count(&call.arguments),
         Content::Result(result) => count(&result.text) + MEDIA_TOKENS * result.media.len() as u64,
         Content::Media(_) => MEDIA_TOKENS,
-        Content::Server { .. } | Content::Unknown { .. } => 0,
+        Content::Server { .. } | Content::Reference { .. } | Content::Unknown { .. } => 0,
     }
 }

@@ -141,9 +141,11 @@ fn shown(conversation: &Conversation<'_>, turn: usize) -> Vec<String> {
         Content::Text(text) => Some(format!("{who}: {}", short(text))),
         Content::Call(call) => Some(format!("call: {} {}", call.name, short(&call.arguments))),
         Content::Result(result) => Some(format!("result: {}", short(&result.text))),
-        Content::Reasoning { .. } | Content::Media(_) | Content::Server { .. } | Content::Unknown { .. } => {
-            None
-        }
+        Content::Reasoning { .. }
+        | Content::Media(_)
+        | Content::Server { .. }
+        | Content::Reference { .. }
+        | Content::Unknown { .. } => None,
     };
     turn.parts.iter().filter_map(part).collect()
 }

@@ -1,5 +1,7 @@
 //! Which result belongs to which call (CX-3).
 
+mod references;
+
 use std::collections::{HashMap, HashSet};
 
 use super::{Call, Conversation, ToolResult};
@@ -24,6 +26,7 @@ pub struct Pairs {
     calls: HashMap<Place, Place>,
     unanswered: Vec<Place>,
     orphans: Vec<Place>,
+    steps: Vec<Vec<usize>>,
 }
 
 impl Pairs {
@@ -48,6 +51,7 @@ impl Pairs {
             }
         }
         pairs.unanswered = open.left();
+        pairs.steps = references::steps(conversation, &mut pairs.orphans);
         pairs
     }
 
@@ -71,9 +75,20 @@ impl Pairs {
         &self.unanswered
     }
 
-    /// Results without a call, in their order.
+    /// Turns that stay or go together, each list in its order: references to stored items, and the results of the calls
+    /// that may be among these. No turn is in two of them.
+    pub fn steps(&self) -> &[Vec<usize>] {
+        &self.steps
+    }
+
+    /// Results without a call, in their order. A result whose call may be a reference is not one of them.
     pub fn orphans(&self) -> &[Place] {
         &self.orphans
+    }
+
+    /// Whether this result is one of them.
+    pub fn is_orphan(&self, result: Place) -> bool {
+        self.orphans.binary_search(&result).is_ok()
     }
 }
 

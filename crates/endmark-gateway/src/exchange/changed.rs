@@ -11,6 +11,8 @@ use crate::shaping::Summary;
 pub(crate) struct Changed {
     /// Calls in the conversation whose arguments were no JSON.
     pub(crate) repaired_calls: usize,
+    /// References to stored items that Endmark had mended: the whole items are sent instead.
+    pub(crate) restored_items: usize,
     /// Results of tools that are capped.
     pub(crate) capped: usize,
     /// Whether the model is offered the tool that reads what was left out of them.
@@ -26,7 +28,11 @@ pub(crate) struct Changed {
 impl Changed {
     /// Whether the request goes on in other bytes than it came in.
     pub(crate) fn is_any(&self) -> bool {
-        self.repaired_calls > 0 || self.goes_on_from.is_some() || self.capped > 0 || self.summary.is_some()
+        self.repaired_calls > 0
+            || self.restored_items > 0
+            || self.goes_on_from.is_some()
+            || self.capped > 0
+            || self.summary.is_some()
     }
 
     /// Counts it, and says it in the log.
@@ -35,6 +41,10 @@ impl Changed {
             metrics.repaired(upstream, self.repaired_calls as u64);
             let calls = self.repaired_calls;
             tracing::info!(request, calls, "calls in the conversation had arguments that are no JSON");
+        }
+        if self.restored_items > 0 {
+            let items = self.restored_items;
+            tracing::info!(request, items, "references to mended items were replaced by the whole items");
         }
         if self.capped > 0 {
             metrics.capped(upstream, self.capped as u64);
@@ -51,6 +61,9 @@ impl Changed {
     pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
         if self.repaired_calls > 0 {
             headers.insert(HeaderName::from_static("x-endmark-repaired-calls"), self.repaired_calls.into());
+        }
+        if self.restored_items > 0 {
+            headers.insert(HeaderName::from_static("x-endmark-restored-items"), self.restored_items.into());
         }
         if self.capped > 0 {
             headers.insert(HeaderName::from_static("x-endmark-capped"), self.capped.into());

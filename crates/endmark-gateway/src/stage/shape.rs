@@ -39,7 +39,8 @@ pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal>
     if mends {
         let Identified { admitted, credential, .. } = &mut identified;
         let upstream = &admitted.destination.upstream.name;
-        changed = history::change(&admitted.gateway, upstream, credential.as_deref(), &mut admitted.request);
+        changed =
+            history::change(&admitted.gateway, upstream, credential.as_deref(), &mut admitted.request).await;
     }
     let may_condense = wish != Wish::Off && (mends || wish == Wish::On);
     let window = match wish {

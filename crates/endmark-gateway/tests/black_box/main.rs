@@ -31,6 +31,7 @@ mod half_characters;
 mod half_read_calls;
 mod history;
 mod http2_streams;
+mod item_references;
 mod last_words;
 mod ledger;
 mod left_calls;

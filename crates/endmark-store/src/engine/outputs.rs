@@ -15,9 +15,10 @@ pub(crate) fn now() -> i64 {
     i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
 }
 
-/// Opens a row, and forgets what has expired.
+/// Opens a row, and forgets what has expired. An output that has the handle already is replaced.
 pub(crate) fn begin(connection: &Connection, output: &NewOutput) -> Result<(), Fault> {
     forget(connection)?;
+    discard(connection, output.handle.as_str())?;
     connection
         .prepare_cached("INSERT INTO outputs (handle, owner, keep_days, last_used) VALUES (?1, ?2, ?3, ?4)")?
         .execute(params![output.handle.as_str(), output.owner, output.keep_days, now()])?;

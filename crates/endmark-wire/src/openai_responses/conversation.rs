@@ -26,6 +26,10 @@ pub(super) fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static 
     let fields = Fields::of(item);
     let kind = fields.get("type").and_then(Value::text);
     let named = fields.get("role").and_then(Value::text);
+    if let Some(id) = reference(item) {
+        let content = Content::Reference { id: id.text().unwrap_or_default() };
+        return Ok((Role::Assistant, vec![Placed::turn(item, content, Slot::None)]));
+    }
     let role = role_of(kind.as_deref(), named.as_deref()).ok_or("has neither `type` nor `role`")?;
     if named.is_some() && kind.as_deref().is_none_or(|kind| kind == "message") {
         return Ok((role, message(item)));
@@ -77,6 +81,9 @@ pub(super) fn role(item: Value<'_>) -> Option<Role> {
         return Some(Role::User);
     }
     let word = |name| item.field(name).and_then(Value::text);
+    if reference(item).is_some() {
+        return Some(Role::Assistant);
+    }
     role_of(word("type").as_deref(), word("role").as_deref())
 }
 
@@ -92,10 +99,18 @@ fn role_of(kind: Option<&str>, role: Option<&str>) -> Option<Role> {
 
 /// Whether an item is something that the server did, or a call that it has made or left to the client.
 fn is_of_server(kind: &str) -> bool {
-    kind.ends_with("_call")
-        || kind.starts_with("compaction")
-        || kind.starts_with("mcp_")
-        || kind == "item_reference"
+    kind.ends_with("_call") || kind.starts_with("compaction") || kind.starts_with("mcp_")
+}
+
+/// The id of the stored item that this one refers to. A reference need not state its type.
+pub(super) fn reference(item: Value<'_>) -> Option<Value<'_>> {
+    let id = item.field("id").filter(|id| id.kind() == Kind::String)?;
+    let says = |name| item.field(name).and_then(Value::text);
+    match says("type").as_deref() {
+        Some("item_reference") => Some(id),
+        Some(_) => None,
+        None => (says("role").is_none() && item.field("content").is_none()).then_some(id),
+    }
 }
 
 fn role_named(role: &str) -> Role {

@@ -115,6 +115,16 @@ pub(super) fn status_of(end: End) -> &'static str {
     }
 }
 
+/// The id of an item that was made here, at this position of a response. Providers' ids of items are at most 64 characters.
+pub(super) fn own_item_id(prefix: &str, response: &str, position: usize) -> String {
+    let usable = |character: &char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    let response: String = response.chars().filter(usable).collect();
+    let last = response.len().saturating_sub(40);
+    let response = response.get(last..).unwrap_or_default();
+    let between = if response.is_empty() { "" } else { "_" };
+    format!("{prefix}_endmark_{response}{between}{position}")
+}
+
 /// A message item with this text.
 pub(super) fn message_item(id: &str, status: &str, text: &str) -> String {
     format!(
@@ -154,6 +164,11 @@ impl<'a> Edit<'a> {
         Self { edits: Edits::of(root), cut: BTreeSet::new() }
     }
 
+    fn own_id(&self, prefix: &str, position: usize) -> String {
+        let response = self.edits.original().word("id").unwrap_or_default();
+        own_item_id(prefix, &response, position)
+    }
+
     fn output(&self, choice: u32) -> Option<Value<'a>> {
         let output = self.edits.original().field("output").filter(|_| choice == 0)?;
         output.of_kind(Kind::Array)
@@ -166,7 +181,8 @@ impl ReplyEdit for Edit<'_> {
         let messages = output.items().filter(|item| Item::of(*item) == Item::Message);
         let texts: Vec<Value<'_>> = messages.flat_map(texts).collect();
         if texts.is_empty() {
-            self.edits.push_item(output, &message_item("msg_endmark", "completed", text));
+            let id = self.own_id("msg", output.items().count());
+            self.edits.push_item(output, &message_item(&id, "completed", text));
         }
         self.edits.set_texts(&texts, text);
         // Nobody asks for those of a rest, and those of a beginning would be taken for all.
@@ -205,8 +221,8 @@ impl ReplyEdit for Edit<'_> {
 
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
         let Some(output) = self.output(choice) else { return };
-        for call in calls {
-            let id = format!("fc_endmark_{}", call.index);
+        for (call, position) in calls.iter().zip(output.items().count()..) {
+            let id = self.own_id("fc", position);
             self.edits.push_item(output, &call_item(&id, "completed", call, &call.arguments));
         }
     }

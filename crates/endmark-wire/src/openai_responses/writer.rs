@@ -8,11 +8,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::error;
 use super::item::Item;
-use super::response::{COMPLETED, INCOMPLETE, call_item, status_of, text_part};
+use super::response::{COMPLETED, INCOMPLETE, call_item, own_item_id, status_of, text_part};
 use super::stream::Place;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Event, Piece, ToolCall, append};
+use crate::response::StoredItem;
 use crate::sse::{Frame, event_frame};
 use crate::writer::{Closing, CutCall, End, Held, StreamError, Writer};
 use known::Known;
@@ -178,6 +179,13 @@ impl ResponseWriter {
 
     fn next_index(&self) -> u64 {
         self.items.last().map_or(0, |known| known.index.saturating_add(1))
+    }
+
+    /// An id for an item that begins here. It contains the response's: later requests may refer to an item by its id.
+    fn own_id(&self, prefix: &str) -> String {
+        let begun = self.response.as_deref().and_then(|response| Value::parse_str(response).ok()?.word("id"));
+        let response = begun.or_else(|| self.id.clone()).unwrap_or_default();
+        own_item_id(prefix, &response, self.items.len())
     }
 
     /// The fields `sequence_number`, where the server has one.
@@ -446,7 +454,7 @@ impl Writer for ResponseWriter {
         let mut bytes = self.make_way(Some(Target::Text));
         let position = self.open(Target::Text).filter(|position| !self.items[*position].part_done);
         let position = position.unwrap_or_else(|| {
-            let id = format!("msg_endmark_{}", self.items.len());
+            let id = self.own_id("msg");
             bytes.extend(self.begin(Item::Message, &id, &bare_message(&id)));
             self.items.len() - 1
         });
@@ -482,7 +490,7 @@ impl Writer for ResponseWriter {
         self.leave_unknown_out();
         let mut bytes = self.pass_held("completed", true);
         bytes.extend(self.complete_all());
-        let id = format!("fc_endmark_{}", self.items.len());
+        let id = self.own_id("fc");
         bytes.extend(self.begin(Item::Call, &id, &call_item(&id, "in_progress", call, "")));
         let position = self.items.len() - 1;
         let fields = self.grow(position, &call.arguments);
@@ -536,6 +544,11 @@ impl Writer for ResponseWriter {
         bytes.extend(edited.unwrap_or_else(|| self.made_end(closing)));
         bytes.extend(done.map(|frame| frame.raw).unwrap_or_default());
         bytes
+    }
+
+    fn changed_items(&self) -> Vec<StoredItem> {
+        let changed = self.items.iter().filter(|known| known.grown);
+        changed.filter_map(|known| StoredItem::whole(known.done.as_deref()?)).collect()
     }
 
     fn error(&mut self, error: &StreamError<'_>) -> Vec<u8> {

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::disclosure::{Disclosure, with_cost};
 use crate::exchange::Exchange;
+use crate::mended_items;
 use crate::reply::{ClientGone, ClientStream};
 use crate::stage::mend::stream::{GivenUp, Mended};
 use crate::stage::settle::stream::Settled;
@@ -63,6 +64,7 @@ pub(crate) async fn stream(
         }
         bytes
     };
+    mended_items::keep(exchange, writer.changed_items()).await;
     client.send(bytes).await
 }
 

@@ -8,6 +8,7 @@ use http::Response;
 
 use crate::body::{AnyBody, full};
 use crate::exchange::Exchange;
+use crate::mended_items;
 use crate::recovery::Account;
 use crate::stage::mend::choice::Settled;
 use crate::stage::observe::suspects::{before, lead};
@@ -15,7 +16,7 @@ use crate::stage::settle::whole::Settled as SettledReply;
 use crate::upstream::of_another_body;
 
 /// Answers with the whole reply; one that needs nothing is passed byte for byte.
-pub(crate) fn whole(reply: SettledReply) -> Response<AnyBody> {
+pub(crate) async fn whole(reply: SettledReply) -> Response<AnyBody> {
     let mended = reply.mended;
     let (observed, account, disclosure) = (*mended.observed, mended.account, mended.disclosure);
     let (exchange, response) = (&*observed.exchange, &observed.response);
@@ -44,7 +45,9 @@ pub(crate) fn whole(reply: SettledReply) -> Response<AnyBody> {
         }
     }
     of_another_body(&mut head.headers);
-    Response::from_parts(head, full(edit.finish()))
+    let changed = edit.finish();
+    mended_items::keep(exchange, response.changed_items(&changed)).await;
+    Response::from_parts(head, full(changed))
 }
 
 /// The reply that stands in the place of one of which nothing but thoughts came. Its own thoughts belong to it, with

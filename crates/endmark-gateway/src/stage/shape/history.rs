@@ -1,19 +1,21 @@
-//! What of a request's history is changed before it goes upstream: calls that no server can read, and a response that went
-//! on under another id.
+//! What of a request's history is changed before it goes upstream: calls that no server can read, references to items that
+//! the server stored cut, and a response that went on under another id.
 
 use endmark_wire::request::Request;
 
 use crate::exchange::Changed;
 use crate::gateway::Gateway;
+use crate::mended_items;
 
 /// Changes what has to be changed.
-pub(super) fn change(
+pub(super) async fn change(
     gateway: &Gateway,
     upstream: &str,
     credential: Option<&str>,
     request: &mut Request,
 ) -> Changed {
     let mut changed = Changed::default();
+    changed.restored_items = mended_items::put_in(gateway, credential, request).await;
     if let Some((repaired, calls)) = request.repaired() {
         (*request, changed.repaired_calls) = (repaired, calls);
     }

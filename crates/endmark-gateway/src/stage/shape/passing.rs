@@ -8,13 +8,14 @@ use http::request::Parts;
 use super::history::go_on;
 use crate::exchange::Changed;
 use crate::gateway::Gateway;
+use crate::mended_items;
 use crate::request_body::{Incoming, RequestBody};
 use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::stage::admit::mode_of;
 use crate::upstream::credential;
 
-/// Changes a request that is for no reply where it goes on from a response: counting what that has, or making it shorter, is
+/// Changes a request that is for no reply where it goes on from a response or refers to items: counting what that has, or making it shorter, is
 /// of no use with the beginning of it alone.
 pub(crate) async fn change_passing(
     gateway: &Gateway,
@@ -26,7 +27,7 @@ pub(crate) async fn change_passing(
     let mut changed = Changed::default();
     let path = target.path_and_query.split('?').next().unwrap_or_default();
     let format = FORMATS.into_iter().find(|format| format.goes_on_in(path));
-    let Some(format) = format.filter(|_| !gateway.successors.is_empty()) else { return Ok((body, changed)) };
+    let Some(format) = format else { return Ok((body, changed)) };
     if !mode_of(gateway, headers)?.mends() {
         return Ok((body, changed));
     }
@@ -34,6 +35,7 @@ pub(crate) async fn change_passing(
     let (mut body, holding) = body.read_as_far_as_possible(headers, limits, &gateway.held).await?;
     if let Ok(mut request) = Request::parse(format, &body.plain, &Address::default()) {
         let credential = credential(headers, &head.extensions);
+        changed.restored_items = mended_items::put_in(gateway, credential.as_deref(), &mut request).await;
         changed.goes_on_from = go_on(gateway, &target.upstream.name, credential.as_deref(), &mut request);
         if changed.is_any() {
             body = RequestBody { plain: Bytes::copy_from_slice(request.body()), encoded: None };

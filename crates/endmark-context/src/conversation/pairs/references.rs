@@ -1,0 +1,61 @@
+//! References to items that the provider stored. Such an item may be a call, so a result without a visible call belongs to
+//! the references before it, and the reasoning among them belongs to the call after it.
+
+use super::Place;
+use crate::conversation::{Content, Conversation, Role, Turn};
+
+/// How OpenAI's ids of items begin that are not calls.
+const NOT_CALLS: [&str; 2] = ["msg_", "rs_"];
+
+/// A run of the model's items with at least one reference, and the results of the calls in it.
+#[derive(Debug, Default)]
+struct Step {
+    turns: Vec<usize>,
+    has_reference: bool,
+    may_call: bool,
+}
+
+/// Finds the turns that belong together, and takes the results among them out of `orphans`.
+pub(super) fn steps(conversation: &Conversation<'_>, orphans: &mut Vec<Place>) -> Vec<Vec<usize>> {
+    let mut waiting = orphans.iter().copied().peekable();
+    let mut steps: Vec<Step> = Vec::new();
+    let mut left = Vec::new();
+    let mut goes_on = false;
+    // The last steps that have a reference, and one that may be a call.
+    let (mut last_reference, mut last_call) = (None, None);
+    for (position, turn) in conversation.turns.iter().enumerate() {
+        if turn.role == Role::Assistant && turn.parts.iter().all(|part| part.result().is_none()) {
+            if !goes_on {
+                steps.push(Step::default());
+            }
+            goes_on = true;
+            let current = steps.len() - 1;
+            let step = &mut steps[current];
+            step.turns.push(position);
+            step.has_reference |= references(turn).next().is_some();
+            step.may_call |=
+                references(turn).any(|id| !NOT_CALLS.iter().any(|begins| id.starts_with(begins)));
+            last_reference = if step.has_reference { Some(current) } else { last_reference };
+            last_call = if step.may_call { Some(current) } else { last_call };
+            continue;
+        }
+        goes_on = false;
+        while let Some(place) = waiting.next_if(|place| place.turn <= position) {
+            match last_call.or(last_reference) {
+                Some(step) if steps[step].turns.last() != Some(&position) => steps[step].turns.push(position),
+                Some(_) => {}
+                None => left.push(place),
+            }
+        }
+    }
+    left.extend(waiting);
+    *orphans = left;
+    steps.into_iter().filter(|step| step.has_reference).map(|step| step.turns).collect()
+}
+
+fn references<'t>(turn: &'t Turn<'_>) -> impl Iterator<Item = &'t str> {
+    turn.parts.iter().filter_map(|part| match &part.content {
+        Content::Reference { id } => Some(id.as_ref()),
+        _ => None,
+    })
+}

@@ -1,0 +1,99 @@
+//! Items of replies that Endmark made whole: a later request may refer to one by its id alone, and its provider stored it
+//! cut. They are kept in the store for their owner, like capped outputs.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use endmark_store::{Handle, NewOutput, Reader, StoreError, sha256_hex};
+use endmark_wire::request::Request;
+use endmark_wire::response::StoredItem;
+use tokio::time::timeout;
+
+use crate::exchange::Exchange;
+use crate::gateway::Gateway;
+use crate::shaping::owner;
+
+/// Long for a store that works; a request goes on without one that does not.
+const STORE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Keeps items before the client has the end of its reply, so that its next request finds them.
+pub(crate) async fn keep(exchange: &Exchange, items: Vec<StoredItem>) {
+    if items.is_empty() || exchange.request.declines_storage() {
+        return;
+    }
+    let (gateway, owner) = (&exchange.gateway, owner(exchange.calls.credential()));
+    let work = async {
+        for item in &items {
+            let Some(handle) = handle(&owner, &item.id) else { continue };
+            let keep_days = gateway.settings.keep_days;
+            let new = NewOutput { handle, owner: owner.clone(), keep_days };
+            let mut draft = gateway.store.begin_output(new).await?;
+            draft.push(item.json.as_bytes()).await?;
+            draft.keep("json").await?;
+        }
+        Ok::<(), StoreError>(())
+    };
+    match timeout(STORE_PATIENCE, work).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::warn!(request = exchange.id, %error, "a mended item cannot be kept"),
+        Err(_) => {
+            tracing::warn!(request = exchange.id, "a mended item cannot be kept: the store does not answer")
+        }
+    }
+}
+
+/// Replaces references to mended items by the whole items. Returns how many.
+pub(crate) async fn put_in(gateway: &Gateway, credential: Option<&str>, request: &mut Request) -> usize {
+    let ids = request.references();
+    if ids.is_empty() {
+        return 0;
+    }
+    let owner = owner(credential);
+    let named: Vec<(String, Handle)> = ids
+        .into_iter()
+        .filter_map(|id| Some((handle(&owner, &id)?, id)))
+        .map(|(handle, id)| (id, handle))
+        .collect();
+    let read = move |reader: &Reader| {
+        let mut whole = HashMap::new();
+        for (id, handle) in named {
+            match reader.output(&handle, &owner) {
+                Ok(kept) => {
+                    if let Ok(json) = String::from_utf8(kept.read(0..kept.bytes)?) {
+                        whole.insert(id, (handle, json));
+                    }
+                }
+                Err(StoreError::NoOutput { .. } | StoreError::ExpiredOutput { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(whole)
+    };
+    let found = match timeout(STORE_PATIENCE, gateway.store.read(read)).await {
+        Ok(Ok(found)) if !found.is_empty() => found,
+        Ok(Ok(_)) => return 0,
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "mended items cannot be read");
+            return 0;
+        }
+        Err(_) => return 0,
+    };
+    let mut items = HashMap::with_capacity(found.len());
+    for (id, (handle, json)) in found {
+        // Its days begin again with every use.
+        let touched = timeout(STORE_PATIENCE, gateway.store.touch_output(&handle)).await;
+        if let Ok(Err(error)) = touched {
+            tracing::warn!(%error, "the use of a mended item cannot be noted");
+        }
+        items.insert(id, json);
+    }
+    let (whole, replaced) = request.with_items(&items);
+    *request = whole;
+    replaced
+}
+
+/// The name of an item in the store. Only its owner can compute it.
+fn handle(owner: &str, id: &str) -> Option<Handle> {
+    let digest = sha256_hex(format!("item\n{owner}\n{id}").as_bytes());
+    Handle::parse(&format!("h{}", digest.get(..32)?))
+}
