@@ -175,7 +175,8 @@ pub(crate) fn quoted_text(partial: &Partial<'_>) -> String {
             text.push_str("\n\n");
         }
         // The arguments stand last, so that the text ends where they are cut.
-        for part in ["Arguments of the call to `", &call.name, "`, as JSON:\n", &call.arguments] {
+        let (what, form) = if call.free_text { ("Input", "") } else { ("Arguments", ", as JSON") };
+        for part in [what, " of the call to `", &call.name, "`", form, ":\n", &call.arguments] {
             text.push_str(part);
         }
     }

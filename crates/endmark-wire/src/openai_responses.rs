@@ -1,8 +1,8 @@
 //! OpenAI Responses, as OpenAI and the servers that follow it speak it (PC-8, PC-9).
 //!
 //! A reply is one choice, of output items. Its text is that of its messages; its tool calls are its
-//! `function_call` items, counted from 0. Reasoning, tools that the server runs itself, and whatever else an
-//! item may be, pass untouched. A call of another kind that the client has to answer, as that of a custom tool,
+//! `function_call` and `custom_tool_call` items, counted from 0. Reasoning, tools that the server runs itself, and whatever else an
+//! item may be, pass untouched. A call of another kind that the client has to answer, as that of a shell,
 //! can only be passed on, and the reply with it.
 //!
 //! Every piece comes more than once: as it is made, when its part is complete, when its item is complete, and

@@ -21,5 +21,5 @@ pub use finish::Finish;
 pub(crate) use growth::append;
 pub(crate) use received::Fidelity;
 pub use received::Received;
-pub use tool_call::{Place, ToolCall};
+pub use tool_call::{CallProgress, Place, ToolCall};
 pub use usage::Usage;

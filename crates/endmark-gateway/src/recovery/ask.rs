@@ -198,14 +198,17 @@ impl<'a> Asker<'a> {
         let call = call_so_far(self.suspect, rest);
         let partial = partial(self.suspect, rest, call.as_ref());
         let terms = terms(limit, flow.is_live());
+        let free_text = matches!(&self.suspect.slot.part, Part::ToolCall(call) if call.free_text);
         let tool = tool_prefill(rest);
         if self.is_call() && self.shown_as != tool {
             // Who refuses the one may take the other.
             (self.shown_as, self.refused.prefill) = (tool, None);
             self.settle_in().await;
         }
+        // No server is known to go on in the input of a custom tool.
         let prefill = self
             .prefill()
+            .filter(|_| !free_text)
             .and_then(|variant| request.asking(&Ask::Prefill { so_far: partial, variant, tool }, terms));
         if let Some(asked) = prefill {
             self.note(PREFILL);

@@ -51,7 +51,9 @@ async fn cut(
 ) -> Result<Mended, ClientGone> {
     let Judged { settled, by_format, .. } = *judged(suspect);
     let record = Record::open(case, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
-    match action(case.mode, kind, case.sets_limit, by_format) {
+    // A client that limits its reply wants no call to be cut, whatever its arguments are.
+    let is_demanded = by_format || matches!(suspect.slot.part, Part::ToolCall(_));
+    match action(case.mode, kind, case.sets_limit, is_demanded) {
         Action::Disclose if kind == CutKind::Window => Ok(disclosed(case, record, suspect, kind, FULL).await),
         Action::Disclose => {
             let why = if case.mode == Mode::Warn { LEFT_BY_WARN } else { LEFT_BY_OWN_LIMIT };
@@ -94,10 +96,11 @@ fn judge_anew(suspect: &Suspect) -> Judged {
     };
     let reply = &suspect.reply;
     let by_format = suspect.demanded.as_ref().is_some_and(|format| format.testifies(&verdict, &reply.text));
+    let grammar = if suspect.is_proved { Some(&Verdict::Whole) } else { by_format.then_some(&verdict) };
     let judgement = judge(&Evidence {
         ending: reply.ending,
         stop: reply.stop,
-        grammar: by_format.then_some(&verdict),
+        grammar,
         marker: matches!(suspect.demanded, Some(Format::Marker(_))),
         output_tokens: reply.output_tokens,
         limit: reply.limit,
@@ -311,7 +314,8 @@ fn mended(
         },
         PipelineResult::Exhausted(exhausted) => {
             // Text is missing in front of them: a client would act on a reply with a hole in it.
-            if judged(suspect).by_format || outcome.pieces.iter().any(fitted_nowhere) {
+            let is_call = matches!(suspect.slot.part, Part::ToolCall(_));
+            if is_call || judged(suspect).by_format || outcome.pieces.iter().any(fitted_nowhere) {
                 answered.following = None;
             }
             let verified = exhausted.merged_raw.get(..exhausted.verified_len).unwrap_or_default();

@@ -17,6 +17,8 @@ pub(crate) struct Suspect {
     pub(crate) reply: Reply,
     pub(crate) demanded: Option<Format>,
     pub(crate) schema: Option<Schema>,
+    /// The server said that it is complete, and nothing else can tell: no grammar is demanded of it.
+    pub(crate) is_proved: bool,
     /// What stands in the message before a tool call.
     pub(crate) before: Before,
     /// Why no request can go on with it, where none can.

@@ -18,6 +18,7 @@ mod compacted_conversations;
 mod compression;
 mod conditions;
 mod counted_paths;
+mod custom_calls;
 mod early_answers;
 mod endings;
 mod ends_of_messages;

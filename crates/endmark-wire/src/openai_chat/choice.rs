@@ -31,7 +31,7 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
         choice.beside = holds_more(&message);
         choice.ends_unshown = choice.beside && choice.text.trim().is_empty();
         for (number, call) in (0..).zip(CallView::all(&message)) {
-            if !call.of_function {
+            if !call.is_known {
                 choice.shows_no_more();
                 continue;
             }
@@ -44,6 +44,7 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
                 name: call.name.unwrap_or_default(),
                 arguments,
                 legacy: call.legacy,
+                free_text: call.free_text,
                 ..ToolCall::default()
             });
         }

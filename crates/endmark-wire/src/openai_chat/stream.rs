@@ -11,7 +11,7 @@ use super::usage::read_usage;
 use super::whose_piece::whose;
 use super::{ChatRequest, Template};
 use crate::json::{Fields, Value};
-use crate::reply::{Choice, Delta, Event, EventError, Fidelity, Piece, Received, Usage};
+use crate::reply::{CallProgress, Choice, Delta, Event, EventError, Fidelity, Piece, Received, Usage};
 use crate::sse::Frame;
 use crate::stream::{Data, data_in, data_of};
 
@@ -221,7 +221,7 @@ impl ChatStream {
         }
         self.received.pieces(choice, pieces.get(before..).unwrap_or_default(), false);
         for call in CallView::all(delta) {
-            if call.of_function {
+            if call.is_known {
                 pieces.push(self.call(&call, choice, ends, fidelity));
             } else {
                 self.received.beside(choice);
@@ -244,6 +244,9 @@ impl ChatStream {
         if owner.is_uncertain {
             // Nothing can be asked for behind what may be two calls.
             self.received.explained(choice);
+        }
+        if call.free_text {
+            self.received.takes_free_text(choice, index, CallProgress::Untold);
         }
         if let Some(place) = owner.begins_at {
             self.received.sent_by(choice, index, place);

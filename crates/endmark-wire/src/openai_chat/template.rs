@@ -3,6 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::response::find_choice;
+use super::tool_call::form_of;
 use super::usage::{usage_json, write_usage};
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value, quoted};
@@ -60,24 +61,25 @@ impl Template {
 
     /// A chunk that begins a tool call: its id, its name and its arguments so far.
     pub fn tool_call_chunk(&self, choice: u32, call: &ToolCall) -> Vec<u8> {
-        let function =
-            format!("{{\"name\":{},\"arguments\":{}}}", quoted(&call.name), quoted(&call.arguments));
+        let (kind, field) = form_of(call);
+        let function = format!("{{\"name\":{},\"{field}\":{}}}", quoted(&call.name), quoted(&call.arguments));
         if call.legacy {
             return self.delta(choice, &format!("{{\"function_call\":{function}}}"));
         }
         let id = call.id.as_ref().map(|id| format!("\"id\":{},", quoted(id))).unwrap_or_default();
-        let call = format!("{{\"index\":{},{id}\"type\":\"function\",\"function\":{function}}}", call.index);
+        let call = format!("{{\"index\":{},{id}\"type\":\"{kind}\",\"{kind}\":{function}}}", call.index);
         self.delta(choice, &format!("{{\"tool_calls\":[{call}]}}"))
     }
 
     /// A chunk with the next characters of a call's arguments; of `call` only the place is used.
     pub fn tool_arguments_chunk(&self, choice: u32, call: &ToolCall, arguments: &str) -> Vec<u8> {
-        let function = format!("{{\"arguments\":{}}}", quoted(arguments));
+        let (kind, field) = form_of(call);
+        let function = format!("{{\"{field}\":{}}}", quoted(arguments));
         if call.legacy {
             return self.delta(choice, &format!("{{\"function_call\":{function}}}"));
         }
         let index = call.sent_index().map(|index| format!("\"index\":{index},")).unwrap_or_default();
-        self.delta(choice, &format!("{{\"tool_calls\":[{{{index}\"function\":{function}}}]}}"))
+        self.delta(choice, &format!("{{\"tool_calls\":[{{{index}\"{kind}\":{function}}}]}}"))
     }
 
     /// A chunk that ends a choice, with what Endmark has to say of it.

@@ -6,12 +6,21 @@ use crate::reply::ToolCall;
 /// The call as an item of a message's `tool_calls`.
 pub(super) fn call_json(call: &ToolCall) -> String {
     let id = call.id.as_ref().map(|id| format!("\"id\":{},", quoted(id))).unwrap_or_default();
+    let (kind, field) = form_of(call);
     format!(
-        "{{{id}\"type\":\"function\",\"function\":{{\"name\":{},\"arguments\":{}}}}}",
+        "{{{id}\"type\":\"{kind}\",\"{kind}\":{{\"name\":{},\"{field}\":{}}}}}",
         quoted(&call.name),
         quoted(&call.arguments)
     )
 }
+
+/// A call's `type`, which is also the name of the object that it consists of; and the field with the arguments in that.
+pub(super) fn form_of(call: &ToolCall) -> (&'static str, &'static str) {
+    if call.free_text { (CUSTOM, "input") } else { ("function", "arguments") }
+}
+
+/// The type of a call of a tool that takes free text.
+const CUSTOM: &str = "custom";
 
 /// What an item of `tool_calls`, or a `function_call`, says; as much as is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,28 +32,37 @@ pub(super) struct CallView<'a> {
     /// The value that holds the arguments.
     pub(super) arguments: Option<Value<'a>>,
     pub(super) legacy: bool,
-    /// Whether it calls a function. What a call of another kind holds, as the free text of a `custom` tool,
-    /// is not read.
-    pub(super) of_function: bool,
+    /// Whether it calls a function or a custom tool. What a call of another kind holds is not read.
+    pub(super) is_known: bool,
+    /// Whether it calls a custom tool, which takes free text.
+    pub(super) free_text: bool,
 }
 
 impl<'a> CallView<'a> {
     /// The calls of a message or of a delta: `tool_calls`, and the legacy `function_call`.
     pub(super) fn all(message: &Fields<'a>) -> impl Iterator<Item = CallView<'a>> + use<'a> {
-        let calls = message.get("tool_calls").into_iter().flat_map(Value::items).map(|call| CallView {
-            index: call.field("index").and_then(Value::as_u64).and_then(|index| u32::try_from(index).ok()),
-            id: non_empty(call.field("id")),
-            of_function: calls_function(call),
-            ..Self::function(call.field("function"), false)
+        let calls = message.get("tool_calls").into_iter().flat_map(Value::items).map(|call| {
+            let (free_text, is_function) = (calls_custom(call), calls_function(call));
+            let (kind, field) = if free_text { (CUSTOM, "input") } else { ("function", "arguments") };
+            CallView {
+                index: call
+                    .field("index")
+                    .and_then(Value::as_u64)
+                    .and_then(|index| u32::try_from(index).ok()),
+                id: non_empty(call.field("id")),
+                is_known: free_text || is_function,
+                free_text,
+                ..Self::called(call.field(kind), field, false)
+            }
         });
         let legacy = message.get("function_call").filter(|call| call.kind() == Kind::Object);
-        calls.chain(legacy.map(|call| Self::function(Some(call), true)))
+        calls.chain(legacy.map(|call| Self::called(Some(call), "arguments", true)))
     }
 
-    fn function(function: Option<Value<'a>>, legacy: bool) -> Self {
-        let name = non_empty(function.and_then(|function| function.field("name")));
-        let arguments = function.and_then(|function| function.field("arguments"));
-        CallView { index: None, id: None, name, arguments, legacy, of_function: true }
+    fn called(tool: Option<Value<'a>>, field: &str, legacy: bool) -> Self {
+        let name = non_empty(tool.and_then(|tool| tool.field("name")));
+        let arguments = tool.and_then(|tool| tool.field(field));
+        CallView { index: None, id: None, name, arguments, legacy, is_known: true, free_text: false }
     }
 
     /// The arguments' text, and whether it is exactly what was sent. Some servers send an object where the
@@ -69,6 +87,16 @@ fn calls_function(call: Value<'_>) -> bool {
     }
 }
 
+/// The same for a custom tool.
+fn calls_custom(call: Value<'_>) -> bool {
+    let word = call.field("type").filter(|kind| !kind.is_null()).map(Value::text);
+    match word {
+        Some(Some(word)) if !word.trim().is_empty() => word == CUSTOM,
+        Some(None) => false,
+        None | Some(Some(_)) => holds_custom(call),
+    }
+}
+
 fn holds_custom(call: Value<'_>) -> bool {
     let is_object = |name| call.field(name).is_some_and(|value| value.kind() == Kind::Object);
     is_object("custom") && !is_object("function")
@@ -83,11 +111,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn which_calls_are_of_functions() {
-        let of_function = |call: &str| {
+    fn which_calls_are_of_functions_and_of_custom_tools() {
+        let kinds = |call: &str| {
             let message = format!("{{\"tool_calls\":[{call}]}}");
             let message = Value::parse_str(&message).unwrap();
-            CallView::all(&Fields::of(message)).map(|call| call.of_function).collect::<Vec<_>>()
+            CallView::all(&Fields::of(message))
+                .map(|call| (call.is_known, call.free_text))
+                .collect::<Vec<_>>()
         };
         for call in [
             r#"{"type":"function","function":{"name":"f"}}"#,
@@ -97,19 +127,24 @@ mod tests {
             r#"{"function":{"arguments":"{"}}"#,
             r#"{"index":0}"#,
         ] {
-            assert_eq!(of_function(call), [true], "{call}");
+            assert_eq!(kinds(call), [(true, false)], "{call}");
         }
         for call in [
             r#"{"type":"custom","custom":{"name":"f","input":"x"}}"#,
             r#"{"type":"custom"}"#,
-            r#"{"type":"builtin_function","function":{"name":"f","arguments":"{"}}"#,
             r#"{"custom":{"input":"x"}}"#,
             r#"{"type":"","custom":{"input":"x"},"function":null}"#,
-            r#"{"type":7,"function":{"name":"f"}}"#,
         ] {
-            assert_eq!(of_function(call), [false], "{call}");
+            assert_eq!(kinds(call), [(true, true)], "{call}");
+        }
+        for call in [
+            r#"{"type":"builtin_function","function":{"name":"f","arguments":"{"}}"#,
+            r#"{"type":7,"function":{"name":"f"}}"#,
+            r#"{"type":7,"custom":{"name":"f"}}"#,
+        ] {
+            assert_eq!(kinds(call), [(false, false)], "{call}");
         }
         let legacy = Value::parse_str(r#"{"function_call":{"name":"f"}}"#).unwrap();
-        assert!(CallView::all(&Fields::of(legacy)).all(|call| call.of_function && call.legacy));
+        assert!(CallView::all(&Fields::of(legacy)).all(|call| call.is_known && call.legacy));
     }
 }

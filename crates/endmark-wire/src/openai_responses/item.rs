@@ -7,7 +7,7 @@ use crate::json::{Kind, Value};
 pub(super) enum Item {
     /// A message, of parts.
     Message,
-    /// A call of a function.
+    /// A call of a function, or of a custom tool, which takes free text.
     Call,
     /// A call of another kind, which the client has to answer too.
     OtherCall,
@@ -22,13 +22,56 @@ impl Item {
     pub(super) fn of(item: Value<'_>) -> Self {
         match item.word("type").as_deref() {
             Some("message") => Self::Message,
-            Some("function_call") => Self::Call,
+            Some("function_call" | CUSTOM_CALL) => Self::Call,
             Some("reasoning") => Self::Reasoning,
-            Some(
-                "custom_tool_call" | "local_shell_call" | "shell_call" | "apply_patch_call" | "computer_call",
-            ) => Self::OtherCall,
+            Some("local_shell_call" | "shell_call" | "apply_patch_call" | "computer_call") => Self::OtherCall,
             _ => Self::Other,
         }
+    }
+}
+
+const CUSTOM_CALL: &str = "custom_tool_call";
+
+/// How a kind of call is written: a function's arguments are JSON, the input of a custom tool is free text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CallForm {
+    /// The kind of its item.
+    pub(super) kind: &'static str,
+    /// The field with its arguments.
+    pub(super) field: &'static str,
+    /// What the names of the events with its arguments begin with.
+    pub(super) event: &'static str,
+    /// How the ids of its items begin.
+    pub(super) id_prefix: &'static str,
+}
+
+impl CallForm {
+    const FUNCTION: Self = Self {
+        kind: "function_call",
+        field: "arguments",
+        event: "response.function_call_arguments",
+        id_prefix: "fc",
+    };
+    const CUSTOM: Self = Self {
+        kind: CUSTOM_CALL,
+        field: "input",
+        event: "response.custom_tool_call_input",
+        id_prefix: "ctc",
+    };
+
+    /// That of an item which is a call.
+    pub(super) fn of(item: Value<'_>) -> Self {
+        Self::with(item.says("type", CUSTOM_CALL))
+    }
+
+    /// That of a call which takes free text, or JSON.
+    pub(super) fn with(free_text: bool) -> Self {
+        if free_text { Self::CUSTOM } else { Self::FUNCTION }
+    }
+
+    /// Whether the arguments are free text.
+    pub(super) fn is_free_text(self) -> bool {
+        self == Self::CUSTOM
     }
 }
 

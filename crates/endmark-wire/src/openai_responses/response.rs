@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 
 use serde_json::value::RawValue;
 
-use super::item::{Item, refusal_of, texts};
+use super::item::{CallForm, Item, refusal_of, texts};
 use super::stop;
 use super::usage;
 use crate::edit::Edits;
 use crate::error::ResponseError;
 use crate::json::{Kind, Value, quoted};
-use crate::reply::{Choice, ToolCall, Usage};
+use crate::reply::{CallProgress, Choice, ToolCall, Usage};
 use crate::response::{Reply, ReplyEdit};
 use crate::writer::End;
 
@@ -43,14 +43,18 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
             Item::Call => {
                 choice.ends_unshown = false;
                 choice.last_call_at = choice.text.len();
-                let arguments = item.field("arguments").and_then(Value::decoded);
+                let form = CallForm::of(item);
+                let arguments = item.field(form.field).and_then(Value::decoded);
+                let is_open = item.says("status", INCOMPLETE);
+                let progress = if is_open { CallProgress::Open } else { CallProgress::Closed };
                 choice.exact &= arguments.as_ref().is_none_or(|arguments| arguments.exact);
                 choice.tool_calls.push(ToolCall {
                     index: u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX),
                     id: item.word("call_id"),
                     name: item.word("name").unwrap_or_default(),
                     arguments: arguments.map(|arguments| arguments.text.into_owned()).unwrap_or_default(),
-                    signature: None,
+                    free_text: form.is_free_text(),
+                    progress,
                     ..ToolCall::default()
                 });
             }
@@ -97,8 +101,10 @@ pub(super) fn write_cut<'a>(
         return;
     }
     for (call, item) in (0..).zip(items.filter(|item| Item::of(*item) == Item::Call)) {
-        if item.field("status").is_some() {
-            let status = if cut.contains(&call) { INCOMPLETE } else { COMPLETED };
+        // Nothing but its status tells that free text is cut.
+        let is_cut = cut.contains(&call);
+        if item.field("status").is_some() || (is_cut && CallForm::of(item).is_free_text()) {
+            let status = if is_cut { INCOMPLETE } else { COMPLETED };
             edits.set_field(item, "status", &quoted(status));
         }
     }
@@ -139,11 +145,12 @@ pub(super) fn text_part(text: &str) -> String {
     format!("{{\"type\":\"output_text\",\"annotations\":[],\"logprobs\":[],\"text\":{}}}", quoted(text))
 }
 
-/// A function call as an item.
+/// A call as an item.
 pub(super) fn call_item(id: &str, status: &str, call: &ToolCall, arguments: &str) -> String {
+    let CallForm { kind, field, .. } = CallForm::with(call.free_text);
     let call_id = call.id.clone().unwrap_or_else(|| format!("call_endmark_{}", call.index));
     format!(
-        "{{\"id\":{},\"type\":\"function_call\",\"status\":\"{status}\",\"call_id\":{},\"name\":{},\"arguments\":{}}}",
+        "{{\"id\":{},\"type\":\"{kind}\",\"status\":\"{status}\",\"call_id\":{},\"name\":{},\"{field}\":{}}}",
         quoted(id),
         quoted(&call_id),
         quoted(&call.name),
@@ -206,10 +213,11 @@ impl ReplyEdit for Edit<'_> {
         if let Some(item) = item.filter(|item| item.field("status").is_some()) {
             self.edits.set_field(item, "status", &quoted(COMPLETED));
         }
-        match item.map(|item| (item, item.field("arguments"))) {
-            Some((_, Some(held))) => self.edits.set_text(held, arguments),
-            Some((item, None)) => self.edits.set_field(item, "arguments", &quoted(arguments)),
-            None => {}
+        let Some(item) = item else { return };
+        let field = CallForm::of(item).field;
+        match item.field(field) {
+            Some(held) => self.edits.set_text(held, arguments),
+            None => self.edits.set_field(item, field, &quoted(arguments)),
         }
     }
 
@@ -222,7 +230,7 @@ impl ReplyEdit for Edit<'_> {
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]) {
         let Some(output) = self.output(choice) else { return };
         for (call, position) in calls.iter().zip(output.items().count()..) {
-            let id = self.own_id("fc", position);
+            let id = self.own_id(CallForm::with(call.free_text).id_prefix, position);
             self.edits.push_item(output, &call_item(&id, "completed", call, &call.arguments));
         }
     }

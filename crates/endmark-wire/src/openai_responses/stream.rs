@@ -1,11 +1,11 @@
 //! A streamed response, event by event.
 
 use super::error;
-use super::item::{Item, refusal_of, texts};
+use super::item::{CallForm, Item, refusal_of, texts};
 use super::stop;
 use super::usage;
 use crate::json::{Fields, Value};
-use crate::reply::{Delta, Event, EventError, Fidelity, Piece, Received};
+use crate::reply::{CallProgress, Delta, Event, EventError, Fidelity, Piece, Received};
 use crate::sse::Frame;
 use crate::stream::{Data, Reader, data_of};
 
@@ -91,7 +91,7 @@ impl ResponseReader {
             "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" => {
                 self.said(&fields, &mut event, Piece::Reasoning);
             }
-            "response.function_call_arguments.delta" => {
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
                 match self.open_call(&fields) {
                     Some(index) => fidelity = self.piece(&fields, &mut event, Some(index)),
                     // Which call it is of is not known.
@@ -102,6 +102,7 @@ impl ResponseReader {
             | "response.content_part.done"
             | "response.refusal.done"
             | "response.function_call_arguments.done"
+            | "response.custom_tool_call_input.done"
             | "response.reasoning_text.done"
             | "response.reasoning_summary_text.done"
             | "response.reasoning_summary_part.done" => {
@@ -122,6 +123,7 @@ impl ResponseReader {
             self.received.pieces(0, &event.pieces, false);
         }
         self.received.end(0, event.finishes.first().cloned(), fidelity);
+        self.note_free_text(root, &kind, &event);
         if kind == "response.output_item.added"
             && self
                 .open
@@ -144,6 +146,25 @@ impl ResponseReader {
         }
         event.no_choices = event.pieces.is_empty() && event.finishes.is_empty() && !event.closes;
         event
+    }
+
+    /// Notes of a call of a custom tool that it is one, and whether its item is complete.
+    fn note_free_text(&mut self, root: Value<'_>, kind: &str, event: &Event) {
+        let Some(item) = root.field("item").filter(|_| kind.starts_with("response.output_item.")) else {
+            return;
+        };
+        if Item::of(item) != Item::Call || !CallForm::of(item).is_free_text() {
+            return;
+        }
+        let begun = event.pieces.iter().find_map(|delta| match &delta.piece {
+            Piece::ToolCall { index, .. } => Some(*index),
+            _ => None,
+        });
+        let ends = kind == "response.output_item.done" && !item.says("status", "incomplete");
+        let progress = if ends { CallProgress::Closed } else { CallProgress::Open };
+        if let Some(call) = begun.or(event.closed_call) {
+            self.received.takes_free_text(0, call, progress);
+        }
     }
 
     /// The call that an event is of, as long as its item is open.
@@ -261,7 +282,7 @@ impl ResponseReader {
 
 /// A call as its item has it, and how much of what was sent its arguments say.
 fn call_begins(item: Value<'_>, index: u32) -> (Piece, Fidelity) {
-    let arguments = item.field("arguments").and_then(Value::decoded);
+    let arguments = item.field(CallForm::of(item).field).and_then(Value::decoded);
     let fidelity = Fidelity::of(arguments.as_ref().is_none_or(|arguments| arguments.exact));
     let arguments = arguments.map(|arguments| arguments.text.into_owned()).unwrap_or_default();
     (Piece::ToolCall { index, id: item.word("call_id"), name: item.word("name"), arguments }, fidelity)

@@ -7,7 +7,7 @@ mod known;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::error;
-use super::item::Item;
+use super::item::{CallForm, Item};
 use super::response::{COMPLETED, INCOMPLETE, call_item, own_item_id, status_of, text_part};
 use super::stream::Place;
 use crate::edit::Edits;
@@ -155,7 +155,8 @@ impl ResponseWriter {
         let index = index.unwrap_or_else(|| self.next_index());
         let mut known = Known::new(Place::of(root), index, item.word("id").unwrap_or_default(), kind, raw);
         known.call = call;
-        known.text = item.word("arguments").map(|arguments| self.keep(&arguments)).unwrap_or_default();
+        known.form = CallForm::of(item);
+        known.text = item.word(known.form.field).map(|arguments| self.keep(&arguments)).unwrap_or_default();
         self.add(known);
     }
 
@@ -301,6 +302,9 @@ impl ResponseWriter {
                 continue;
             };
             let place = Place::of(root);
+            if event.closes && self.is_cut_text(&place) {
+                continue;
+            }
             let mut edits = Edits::of(root);
             let known = self.at.get(&place).and_then(|position| self.items.get(*position));
             let own = known.and_then(|known| self.status_in(known, ends.then_some(status)));
@@ -386,9 +390,14 @@ impl ResponseWriter {
                 let part = known.whole_part();
                 bytes.extend(self.event("response.content_part.done", &format!("{at},\"part\":{part}")));
             }
+            // Clients run a call with free text as soon as it is said to be complete, whatever its status.
+            Item::Call if known.form.is_free_text() && status == INCOMPLETE => {
+                self.items[position].done = Some(known.whole_item(status));
+                return bytes;
+            }
             Item::Call => {
-                let name = "response.function_call_arguments.done";
-                bytes.extend(self.event(name, &format!("{at},\"arguments\":{text}")));
+                let CallForm { event, field, .. } = known.form;
+                bytes.extend(self.event(&format!("{event}.done"), &format!("{at},\"{field}\":{text}")));
             }
             _ => {}
         }
@@ -397,6 +406,23 @@ impl ResponseWriter {
         bytes.extend(self.event("response.output_item.done", &fields));
         self.items[position].done = Some(item);
         bytes
+    }
+
+    /// The name of an event with more arguments of the call in this item.
+    fn delta_of(&self, position: usize) -> String {
+        format!("{}.delta", self.items[position].form.event)
+    }
+
+    fn status_of_call(&self, call: &ToolCall) -> &'static str {
+        if call.can_be_whole() && !self.cut.contains(&call.index) { COMPLETED } else { INCOMPLETE }
+    }
+
+    /// Whether the item at this place is a call with free text that stays cut: no event may say that it is complete.
+    fn is_cut_text(&self, place: &Place) -> bool {
+        let known = self.at.get(place).and_then(|position| self.items.get(*position));
+        known.is_some_and(|known| {
+            known.kind == Item::Call && known.form.is_free_text() && self.cut.contains(&known.call)
+        })
     }
 
     /// All items, as far as they are complete.
@@ -474,7 +500,8 @@ impl Writer for ResponseWriter {
         let position = self.open(target)?;
         let mut bytes = self.make_way(Some(target));
         let fields = self.grow(position, arguments);
-        bytes.extend(self.event("response.function_call_arguments.delta", &fields));
+        let name = self.delta_of(position);
+        bytes.extend(self.event(&name, &fields));
         Some(bytes)
     }
 
@@ -490,13 +517,15 @@ impl Writer for ResponseWriter {
         self.leave_unknown_out();
         let mut bytes = self.pass_held("completed", true);
         bytes.extend(self.complete_all());
-        let id = self.own_id("fc");
+        let form = CallForm::with(call.free_text);
+        let id = self.own_id(form.id_prefix);
         bytes.extend(self.begin(Item::Call, &id, &call_item(&id, "in_progress", call, "")));
         let position = self.items.len() - 1;
+        self.items[position].form = form;
         let fields = self.grow(position, &call.arguments);
-        bytes.extend(self.event("response.function_call_arguments.delta", &fields));
-        let is_whole = Value::parse_str(&call.arguments).is_ok();
-        bytes.extend(self.complete(position, if is_whole { "completed" } else { "incomplete" }));
+        let name = self.delta_of(position);
+        bytes.extend(self.event(&name, &fields));
+        bytes.extend(self.complete(position, self.status_of_call(call)));
         bytes
     }
 
@@ -556,7 +585,9 @@ impl Writer for ResponseWriter {
         let mut bytes = Vec::new();
         for (frame, event) in self.held.take() {
             let ends = !event.finishes.is_empty() || event.done || event.error.is_some();
-            if !self.wrote && !ends {
+            let root = frame.data.as_deref().and_then(|data| Value::parse_str(data).ok());
+            let is_cut = event.closes && root.is_some_and(|root| self.is_cut_text(&Place::of(root)));
+            if !self.wrote && !ends && !is_cut {
                 self.note(&frame, &event);
                 bytes.extend(frame.raw);
             }

@@ -7,7 +7,9 @@ use super::places::Places;
 use crate::json::{Decoded, Value};
 
 use super::event::ENTRY_BYTES;
-use super::{Choice, Continuation, Delta, Event, EventError, Finish, Piece, Place, ToolCall, Usage};
+use super::{
+    CallProgress, Choice, Continuation, Delta, Event, EventError, Finish, Piece, Place, ToolCall, Usage,
+};
 
 /// More choices than a request can ask for; of others nothing is kept.
 const MAX_CHOICES: usize = 128;
@@ -319,6 +321,15 @@ impl Received {
         if let Some(call) = choice.and_then(|choice| choice.tool_calls.get_mut(position)) {
             call.place = place;
             self.places.is_sent(index, call.sent_index().unwrap_or(call.index), position);
+        }
+    }
+
+    /// Notes that the call of this number takes free text, and what its server says of its end.
+    pub(crate) fn takes_free_text(&mut self, index: u32, call: u32, progress: CallProgress) {
+        let Some(position) = self.places.own(index, call) else { return };
+        let choice = self.choices.iter_mut().find(|choice| choice.index == index);
+        if let Some(call) = choice.and_then(|choice| choice.tool_calls.get_mut(position)) {
+            (call.free_text, call.progress) = (true, progress);
         }
     }
 

@@ -331,6 +331,10 @@ impl<'a> Observer<'a> {
             // It was said before.
             return false;
         }
+        if known.free_text {
+            // Nothing but what follows tells.
+            return false;
+        }
         let arguments = known.arguments.trim();
         let is_cut =
             !arguments.is_empty() && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_err();

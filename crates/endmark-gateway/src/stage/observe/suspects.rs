@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use endmark_recovery::{CutKind, Ending, Judgement, Reply, Stop};
 use endmark_text::Format;
 use endmark_wire::error::ProviderError;
-use endmark_wire::reply::{Choice, Finish, ToolCall};
+use endmark_wire::reply::{CallProgress, Choice, Finish, ToolCall};
 
 use crate::exchange::Exchange;
 use crate::recovery::{BEHIND_CALLS, Before, HALVED, SURPLUS, Suspect, UNSHOWN, is_made_up, judgement};
@@ -49,6 +49,7 @@ pub(crate) fn suspects(
         hindrance: None,
         fills_window,
         continuation: None,
+        is_proved: false,
         judged: OnceLock::new(),
         reply,
     };
@@ -94,7 +95,9 @@ pub(crate) fn suspects(
     let of_call = |(position, call): (usize, &ToolCall)| {
         let mut reply = reply(&call.arguments);
         let is_last = position == last && !went_on;
-        if !is_last {
+        // Of free text nothing else tells that it is cut.
+        let stays_open = call.free_text && call.progress == CallProgress::Open;
+        if !is_last && !stays_open {
             (reply.ending, reply.stop, reply.output_tokens) = (Ending::Clean, Some(Stop::Normal), None);
         }
         let suspect = call_suspect(exchange, choice.index, call, reply);
@@ -178,10 +181,14 @@ pub(crate) fn call_suspect(exchange: &Exchange, choice: u32, call: &ToolCall, re
         (_, true) => Reply { limit: None, ..reply },
         _ => reply,
     };
+    let has_grammar = !without_arguments && !call.free_text;
+    // An end that broke off says nothing of a call that was said to be complete before.
+    let is_proved = call.free_text && call.progress == CallProgress::Closed && reply.ending != Ending::Clean;
     Suspect {
         slot: Slot { choice, part: Part::ToolCall(call.clone()) },
         reply,
-        demanded: (!without_arguments).then_some(Format::Json),
+        demanded: has_grammar.then_some(Format::Json),
+        is_proved,
         schema: schema.filter(|_| !without_arguments),
         before: Before::default(),
         hindrance: None,

@@ -91,16 +91,18 @@ fn a_stream_with_a_blank_finish_on_every_chunk_has_not_ended() {
 }
 
 #[test]
-fn a_choice_that_calls_another_tool_than_a_function_cannot_be_gone_on_with() {
+fn a_choice_with_a_call_of_an_unknown_kind_cannot_be_gone_on_with() {
     let chunk = |index: u32, call: &str| {
         format!("{{\"choices\":[{{\"index\":{index},\"delta\":{{\"tool_calls\":[{call}]}}}}]}}")
     };
     let mut stream = stream(1000);
     stream.chunk(&text(0, "Let me see.")).unwrap();
-    let begin = r#"{"index":0,"id":"c","type":"custom","custom":{"name":"sh","input":""}}"#;
+    let begin = r#"{"index":0,"id":"c","type":"builtin_function","function":{"name":"sh","arguments":""}}"#;
     stream.chunk(&chunk(0, begin)).unwrap();
     assert!(!stream.choices()[0].can_go_on());
-    stream.chunk(&chunk(0, r#"{"index":0,"custom":{"input":"ls"}}"#)).unwrap();
+    stream
+        .chunk(&chunk(0, r#"{"index":0,"type":"builtin_function","function":{"arguments":"ls"}}"#))
+        .unwrap();
     let call = r#"{"index":1,"id":"d","type":"function","function":{"name":"f","arguments":"{"}}"#;
     stream.chunk(&chunk(0, call)).unwrap();
     stream.chunk(&chunk(1, call)).unwrap();

@@ -3,8 +3,8 @@
 use super::ResponseWriter;
 use crate::edit::Edits;
 use crate::json::{Kind, Value};
-use crate::openai_responses::item::Item;
-use crate::openai_responses::response::{COMPLETED, INCOMPLETE};
+use crate::openai_responses::item::{CallForm, Item};
+use crate::openai_responses::response::COMPLETED;
 use crate::openai_responses::stream::Place;
 use crate::reply::{Event, Piece, ToolCall};
 use crate::sse::Frame;
@@ -39,9 +39,9 @@ impl ResponseWriter {
             }
             let at = self.items.len().saturating_sub(1);
             let fields = self.grow(at, &call.arguments);
-            bytes.extend(self.event("response.function_call_arguments.delta", &fields));
-            let is_whole = Value::parse_str(&call.arguments).is_ok();
-            bytes.extend(self.complete(at, if is_whole { COMPLETED } else { INCOMPLETE }));
+            let name = self.delta_of(at);
+            bytes.extend(self.event(&name, &fields));
+            bytes.extend(self.complete(at, self.status_of_call(call)));
         }
         self.held.put_first(kept);
         Some(bytes)
@@ -53,7 +53,8 @@ impl ResponseWriter {
             return frame.raw.clone();
         };
         let mut edits = Edits::of(root);
-        if let Some(arguments) = root.at("item.arguments") {
+        let item = root.field("item");
+        if let Some(arguments) = item.and_then(|item| item.field(CallForm::of(item).field)) {
             edits.replace(arguments, "\"\"");
         }
         let bytes = self.renumbered(frame, edits, None);

@@ -3,7 +3,7 @@
 use super::{ResponseWriter, Target};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
-use crate::openai_responses::item::{Item, texts};
+use crate::openai_responses::item::{CallForm, Item, texts};
 use crate::openai_responses::response::text_part;
 use crate::openai_responses::stream::Place;
 
@@ -17,6 +17,8 @@ pub(super) struct Known {
     pub(super) kind: Item,
     /// Its number among the calls.
     pub(super) call: u32,
+    /// How it is written, if it is a call.
+    pub(super) form: CallForm,
     /// The item as it began.
     item: String,
     /// The place of its last text part; none while it has none.
@@ -77,6 +79,7 @@ impl Known {
             id,
             kind,
             call: 0,
+            form: CallForm::with(false),
             item,
             content_index: None,
             part: String::new(),
@@ -115,7 +118,7 @@ impl Known {
         }
         match self.kind {
             Item::Message => edits.set_field(item, "content", &format!("[{}]", self.whole_part())),
-            Item::Call => edits.set_field(item, "arguments", &quoted(&self.text)),
+            Item::Call => edits.set_field(item, self.form.field, &quoted(&self.text)),
             Item::OtherCall | Item::Reasoning | Item::Other => {}
         }
         String::from_utf8(edits.finish()).unwrap_or_default()
@@ -123,7 +126,7 @@ impl Known {
 
     /// Changes an event that says that this item, or a part of it, is complete.
     pub(super) fn write_closing<'a>(&self, edits: &mut Edits<'a>, root: Value<'a>, status: &str) {
-        for name in ["text", "arguments"] {
+        for name in ["text", self.form.field] {
             if let Some(held) = root.field(name).filter(|held| held.kind() == Kind::String) {
                 edits.set_text(held, &self.text);
             }
@@ -158,9 +161,9 @@ pub(super) fn write_known<'a>(edits: &mut Edits<'a>, item: Value<'a>, known: &Kn
                 edits.set_text(last, &known.text);
             }
         }
-        Item::Call => match item.field("arguments") {
+        Item::Call => match item.field(known.form.field) {
             Some(held) => edits.set_text(held, &known.text),
-            None => edits.set_field(item, "arguments", &quoted(&known.text)),
+            None => edits.set_field(item, known.form.field, &quoted(&known.text)),
         },
         Item::OtherCall | Item::Reasoning | Item::Other => {}
     }
