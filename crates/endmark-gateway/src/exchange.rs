@@ -62,6 +62,10 @@ pub(crate) struct Exchange {
     pub(crate) budget: BudgetTold,
     /// Further tries that were made before there was a reply.
     pub(crate) retries: u32,
+    /// How many of them followed a reply that broke off, of which the client had nothing.
+    pub(crate) lost_replies: u32,
+    /// How often the client has sent this request before.
+    pub(crate) client_retries: u32,
     /// The request as the upstream that answers gets it.
     pub(crate) request: Request,
     /// The client's own request, while another upstream gets another.

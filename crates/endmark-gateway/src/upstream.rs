@@ -18,7 +18,7 @@ pub(crate) use credential::{Recognised, credential};
 pub(crate) use destination::Destination;
 pub(crate) use headers::{
     CREDENTIALS, KEYS, for_fallback, for_upstream, from_upstream, is_event_stream, of_another_body,
-    of_changed_body, retry_after, secrets_in,
+    of_changed_body, retries_of_client, retry_after, secrets_in, should_retry,
 };
 pub(crate) use plain::plain;
 pub(crate) use standing::{Standing, random};

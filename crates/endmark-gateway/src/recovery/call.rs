@@ -18,7 +18,7 @@ use super::site::Site;
 use crate::body::AnyBody;
 use crate::ledger::{Call, CallEnd};
 use crate::reply::{ClientGone, Flow};
-use crate::upstream::{UpstreamError, of_another_body, plain, random, read_whole, retry_after};
+use crate::upstream::{UpstreamError, of_another_body, plain, random, read_whole, retry_after, should_retry};
 
 /// No provider's error message is longer.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -96,14 +96,14 @@ pub(super) async fn send(
                 return Ok((plain(answer.map(|body| call.answered(status, body))), call));
             }
             Ok(answer) => {
-                let wait = retry_after(answer.headers());
+                let (wait, should_retry) = (retry_after(answer.headers()), should_retry(answer.headers()));
                 let status = answer.status();
                 let answer = plain(answer.map(|body| call.answered(status, body)));
                 let mut error = read_refusal(answer, site.request.format(), limits.idle).await;
                 // It goes into the log, and to whoever reads that.
                 error.message = case.recorder.clean(&error.message);
                 call.settle(CallEnd::new(Ending::UpstreamError));
-                if !may_pass(status) {
+                if !should_retry.unwrap_or_else(|| may_pass(status)) {
                     return Err(CallFailure::Rejected { status, error });
                 }
                 (format!("the upstream answered {status}: {}", error.message), wait)

@@ -1,7 +1,7 @@
 //! From a request to the beginning of its reply: tried again, and left to another upstream, where that helps.
 //!
 //! What follows a failure is decided in `endmark_recovery::failover`; this sends, waits and remembers. Nothing is
-//! tried again once something of a reply is there.
+//! tried again once the client has something of a reply.
 
 mod beginning;
 mod refused;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use endmark_recovery::Ending;
-use endmark_recovery::failover::{Admission, Delivery, Failure, Next, RetryPolicy};
+use endmark_recovery::failover::{Admission, Delivery, Failure, Next, RetryPolicy, pause};
 use endmark_store::Purpose;
 use endmark_wire::error::ProviderError;
 use endmark_wire::json::Value;
@@ -27,7 +27,7 @@ use crate::scrub::Scrubber;
 use crate::settings::{Limits, Mode};
 use crate::upstream::{
     ReadError, UpstreamError, from_upstream, is_event_stream, of_another_body, plain, random, read_whole,
-    retry_after, typed,
+    retry_after, should_retry, typed,
 };
 use beginning::{Beginning, beginning};
 
@@ -105,6 +105,32 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
     })
 }
 
+/// Asks again for a reply that was lost before its client had anything of it.
+///
+/// # Errors
+/// `lost`, where it may not be asked for again; else what the upstream said or did last.
+pub(crate) async fn deliver_again(mut exchange: Box<Exchange>, lost: Refusal) -> Result<Delivered, Refusal> {
+    let gateway = std::sync::Arc::clone(&exchange.gateway);
+    let retry = &gateway.settings.retry;
+    let wait = pause(exchange.lost_replies + 1, random());
+    let may_be = exchange.client_retries == 0
+        && exchange.lost_replies < retry.max_retries
+        && Instant::now() + wait < exchange.deadline
+        && gateway.standing.may_retry(exchange.upstream_name());
+    if !may_be {
+        return Err(lost);
+    }
+    tracing::info!(request = exchange.id, %lost, "a reply is asked for again");
+    exchange.lost_replies += 1;
+    exchange.retries += 1;
+    sleep(wait).await;
+    match deliver(exchange).await {
+        // A further try that its budgets have no room for is none.
+        Err(Refusal::Budget(_)) => Err(lost),
+        other => other,
+    }
+}
+
 async fn delivered(exchange: &mut Exchange) -> Said {
     let admission = match exchange.fallback {
         Some(_) => exchange.gateway.standing.admit(exchange.upstream_name()),
@@ -150,13 +176,22 @@ async fn delivered(exchange: &mut Exchange) -> Said {
 async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
     let gateway = std::sync::Arc::clone(&exchange.gateway);
     let (standing, retry) = (&gateway.standing, &gateway.settings.retry);
-    let policy = RetryPolicy {
-        max_retries: if patience == Patience::OneTry { 0 } else { retry.max_retries },
-        max_wait: retry.max_wait,
+    // A client that sends its request again makes the further tries itself.
+    let is_sent_again = exchange.client_retries > 0;
+    let max_retries = match patience {
+        Patience::Settings if !is_sent_again => retry.max_retries.saturating_sub(exchange.lost_replies),
+        Patience::Settings | Patience::OneTry => 0,
     };
+    let policy = RetryPolicy { max_retries, max_wait: retry.max_wait };
     let has_fallback = exchange.fallback.is_some() && !exchange.stands_in;
     let mut delivery = Delivery::new(policy, has_fallback);
-    standing.request(exchange.upstream_name());
+    if exchange.lost_replies > 0 {
+        // It was counted when it was tried again.
+    } else if is_sent_again {
+        standing.retried(exchange.upstream_name());
+    } else {
+        standing.request(exchange.upstream_name());
+    }
     let mut last_said = None;
     loop {
         let call = match open(exchange).await {
@@ -336,7 +371,8 @@ async fn refused(
 ) -> Result<Response<AnyBody>, (Failure, Said)> {
     let (mut head, body) = answer.into_parts();
     let status = head.status.as_u16();
-    let told = Failure::Refused { status, retry_after: retry_after(&head.headers) };
+    let (retry_after, should_retry) = (retry_after(&head.headers), should_retry(&head.headers));
+    let told = Failure::Refused { status, retry_after, should_retry };
     match read_whole(body, MAX_ERROR_BYTES, exchange.gateway.settings.limits.idle).await {
         Ok(body) => {
             let root = Value::parse_body(&body).ok();

@@ -9,7 +9,7 @@ use crate::exchange::{BudgetTold, Exchange, ToolSchemas};
 use crate::ledger::Ended;
 use crate::recovery::StorePatience;
 use crate::rescue::Refusal;
-use crate::upstream::of_changed_body;
+use crate::upstream::{of_changed_body, retries_of_client};
 
 /// Opens the account of a request's calls. From here on every one of them is noted before it is made.
 ///
@@ -71,6 +71,8 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
         is_closing: false,
         budget: BudgetTold::default(),
         retries: 0,
+        lost_replies: 0,
+        client_retries: retries_of_client(&admitted.client.headers),
         set_aside: None,
         demanded: admitted.demanded,
         schema: admitted.schema,

@@ -200,11 +200,19 @@ pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-/// How long an upstream asks to be left alone: in seconds, or until a moment of its own clock.
+/// How long an upstream asks to be left alone: in milliseconds, in seconds, or until a moment of its own clock.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
+    let word = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number >= 0.0);
+    // OpenAI's and Anthropic's own clients prefer this one.
+    let exact = word("retry-after-ms").and_then(number).map(|milliseconds| milliseconds / 1_000.0);
+    if let Some(wait) = exact.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
+        return Some(wait);
+    }
+    let text = word("retry-after")?;
+    if let Some(seconds) = number(text) {
+        // A number that no clock can count is longer than any wait.
+        return Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     }
     let moment = httpdate::parse_http_date(text).ok()?;
     let said_at = headers.get(header::DATE).and_then(|date| date.to_str().ok());
@@ -213,6 +221,22 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
         .unwrap_or_else(std::time::SystemTime::now);
     // A moment that is over already asks for no wait.
     Some(moment.duration_since(now).unwrap_or_default())
+}
+
+/// Whether an upstream says that its refusal is to be tried again; none where it does not say.
+pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
+    match headers.get("x-should-retry")?.to_str().ok()?.trim() {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}
+
+/// How often a client has sent this request before, as the libraries of OpenAI and Anthropic count it.
+pub(crate) fn retries_of_client(headers: &HeaderMap) -> u32 {
+    let count =
+        headers.get("x-stainless-retry-count").and_then(|count| count.to_str().ok()?.trim().parse().ok());
+    count.unwrap_or(0)
 }
 
 fn end_to_end(mut passing: HeaderMap) -> HeaderMap {
@@ -354,6 +378,15 @@ mod tests {
         }
         assert_eq!(after(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT")]), Some(Duration::ZERO));
         assert_eq!(after(&[("retry-after", "soon"), date]), None);
+        let millis = |text| after(&[("retry-after-ms", text), ("retry-after", "9")]);
+        assert_eq!(millis("1500"), Some(Duration::from_millis(1_500)));
+        assert_eq!(millis("0.5"), Some(Duration::from_micros(500)));
+        for text in ["soon", "-1", "NaN", "inf", "1e300"] {
+            assert_eq!(millis(text), Some(Duration::from_secs(9)), "{text}");
+        }
+        assert_eq!(after(&[("retry-after", "1.5")]), Some(Duration::from_millis(1_500)));
+        assert_eq!(after(&[("retry-after", "1e300")]), Some(Duration::MAX));
+        assert_eq!(after(&[("retry-after", "-3")]), None);
     }
 
     #[test]

@@ -38,6 +38,11 @@ impl Standing {
         self.with(upstream, (), |state, now| state.budget.request(now));
     }
 
+    /// Counts a request that its client sends again: it is a further try itself.
+    pub(crate) fn retried(&self, upstream: &str) {
+        self.with(upstream, (), |state, now| state.budget.retried(now));
+    }
+
     /// Takes one further try out of the upstream's budget; false where there is none left.
     pub(crate) fn may_retry(&self, upstream: &str) -> bool {
         self.with(upstream, false, |state, now| state.budget.try_retry(now))

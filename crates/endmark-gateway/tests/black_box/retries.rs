@@ -85,19 +85,28 @@ async fn an_account_with_nothing_left_is_not_asked_again() {
     assert_eq!(endmark.calls(), 1);
 }
 
-/// A POST whose answer has begun was served, and billed: it is never sent a second time.
+/// Its client has nothing of it, and many libraries only raise an error.
 #[tokio::test]
-async fn behind_the_head_of_a_reply_nothing_is_tried_again() {
+async fn a_whole_reply_that_breaks_off_is_tried_again() {
     let whole = good();
     let half = whole.body().len() / 2;
     for fault in [Fault::Reset, Fault::Close] {
+        let endmark = Endmark::start(Script::new().then(good().fault(half, fault)).otherwise(good())).await;
+        let reply = endmark.ask(&request(50)).await;
+        assert_eq!((text(&reply).as_str(), reply.header("x-endmark-retries")), ("Yes.", Some("1")));
+        assert_eq!(endmark.calls(), 2);
+
         let endmark = Endmark::start(Script::new().otherwise(good().fault(half, fault))).await;
         let reply = endmark.ask(&request(50)).await;
         assert_eq!(reply.status, 502);
         assert_eq!(reply.json()["error"]["type"], "endmark_upstream_answer_lost");
-        assert_eq!(endmark.calls(), 1);
+        assert_eq!(endmark.calls(), 3);
     }
-    // The rest of a stream is another request: it shows what is there, and costs only what is missing.
+}
+
+/// The rest of a stream is another request: it shows what is there, and costs only what is missing.
+#[tokio::test]
+async fn a_stream_that_began_is_never_sent_a_second_time() {
     let cut = Answer::sse(ChatFrames::new().text("The harbour ").text("was").cut());
     let rest = Answer::sse(testkit::chat_stream(&[" quiet."], "stop"));
     let endmark = Endmark::start(Script::new().then(cut).otherwise(rest)).await;
@@ -122,4 +131,53 @@ async fn an_upstream_that_is_down_is_not_buried_under_tries() {
     }
     // A fifth of the requests at that moment, and never more than a fifth of all.
     assert!((51..=60).contains(&endmark.calls()), "{}", endmark.calls());
+}
+
+#[tokio::test]
+async fn the_upstreams_own_word_on_tries_is_heard() {
+    let refused =
+        |status, word| Answer::error(status, "server_error", None, "no").header("x-should-retry", word);
+    for (answer, calls) in [(refused(503, "false"), 1), (refused(409, "true"), 2)] {
+        let endmark = Endmark::start(Script::new().then(answer).otherwise(good())).await;
+        endmark.ask(&request(50)).await;
+        assert_eq!(endmark.calls(), calls);
+    }
+    let busy = Answer::error(429, "rate_limit", None, "no")
+        .header("retry-after-ms", "700")
+        .header("retry-after", "60");
+    let endmark = Endmark::start(Script::new().then(busy).otherwise(good())).await;
+    assert_eq!(text(&endmark.ask(&request(50)).await), "Yes.");
+    let sent = endmark.upstream.requests();
+    assert!(sent[1].at - sent[0].at >= Duration::from_millis(700));
+}
+
+/// Otherwise three tries of a client become nine.
+#[tokio::test]
+async fn a_client_that_tries_again_itself_makes_the_only_tries() {
+    let down = |_: &Received| Answer::error(503, "server_error", None, "overloaded");
+    let endmark = Endmark::start(down).await;
+    for count in ["0", "1", "2"] {
+        let request = endmark.chat(&request(5)).header("x-stainless-retry-count", count);
+        assert_eq!(request.send().await.read().await.status, 503);
+    }
+    assert_eq!(endmark.calls(), 3 + 1 + 1);
+}
+
+#[tokio::test]
+async fn the_tries_of_clients_use_up_the_budget() {
+    let down = |_: &Received| Answer::error(503, "server_error", None, "overloaded");
+    let endmark = Endmark::start_with(down, |settings| {
+        settings.retry.budget_percent = 50;
+        settings.retry.budget_per_second = 0;
+    })
+    .await;
+    for _ in 0..4 {
+        let request = endmark.chat(&request(5)).header("x-stainless-retry-count", "1");
+        request.send().await.read().await;
+    }
+    // Half of the requests may be tried again, and more were.
+    for _ in 0..4 {
+        endmark.ask(&request(5)).await;
+    }
+    assert_eq!(endmark.calls(), 8);
 }

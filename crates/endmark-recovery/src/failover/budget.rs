@@ -53,6 +53,11 @@ impl RetryBudget {
         self.second(now).requests += 1;
     }
 
+    /// Counts a further try that somebody else decided, as a client that sends its request again: it is made in any case.
+    pub fn retried(&mut self, now: Duration) {
+        self.second(now).retries += 1;
+    }
+
     /// Takes one further try out of the budget; false where there is none left.
     pub fn try_retry(&mut self, now: Duration) -> bool {
         self.second(now);

@@ -31,6 +31,8 @@ pub enum Failure {
         status: u16,
         /// What `Retry-After` says.
         retry_after: Option<Duration>,
+        /// What `x-should-retry` says, which counts for more than the status.
+        should_retry: Option<bool>,
     },
     /// It refuses the request as too long for its context.
     TooLong,
@@ -132,7 +134,9 @@ fn remedy(failure: Failure) -> Remedy {
     match failure {
         Failure::Unreachable | Failure::Fruitless(_) => Remedy::Time,
         Failure::Silent | Failure::Unreadable | Failure::TooLong | Failure::QuotaUsedUp => Remedy::Another,
-        Failure::Refused { status, .. } => match status {
+        Failure::Refused { should_retry: Some(true), .. } => Remedy::Time,
+        Failure::Refused { status, should_retry, .. } => match status {
+            408 | 429 | 500 | 502..=504 | 529 if should_retry == Some(false) => Remedy::Another,
             // 529 is Anthropic's word for an overloaded server.
             408 | 429 | 500 | 502..=504 | 529 => Remedy::Time,
             _ => Remedy::None,

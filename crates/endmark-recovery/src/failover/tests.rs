@@ -8,7 +8,7 @@ use crate::Ending;
 const POLICY: RetryPolicy = RetryPolicy { max_retries: 2, max_wait: Duration::from_secs(10) };
 
 fn refused(status: u16) -> Failure {
-    Failure::Refused { status, retry_after: None }
+    Failure::Refused { status, retry_after: None, should_retry: None }
 }
 
 #[test]
@@ -49,7 +49,11 @@ fn a_refusal_that_stands_is_passed_on() {
 
 #[test]
 fn retry_after_is_honoured_unless_it_is_too_long() {
-    let told = |seconds| Failure::Refused { status: 429, retry_after: Some(Duration::from_secs(seconds)) };
+    let told = |seconds| Failure::Refused {
+        status: 429,
+        retry_after: Some(Duration::from_secs(seconds)),
+        should_retry: None,
+    };
     assert_eq!(Delivery::new(POLICY, true).failed(told(10), 0), Next::Again(Duration::from_secs(10)));
     assert_eq!(Delivery::new(POLICY, true).failed(told(11), 0), Next::FallBack);
     assert_eq!(Delivery::new(POLICY, false).failed(told(11), 0), Next::GiveUp);
@@ -106,7 +110,7 @@ proptest! {
             let failure = match status {
                 0 => Failure::Unreachable,
                 1 => Failure::Silent,
-                status => Failure::Refused { status, retry_after: seconds.map(Duration::from_secs) },
+                status => Failure::Refused { status, retry_after: seconds.map(Duration::from_secs), should_retry: None },
             };
             match delivery.failed(failure, 9) {
                 Next::Again(wait) => {
@@ -155,4 +159,18 @@ proptest! {
         let granted = (0..1_000).filter(|_| budget.try_retry(Duration::from_secs(second))).count();
         prop_assert_eq!(granted as u64, u64::from(floor) * BUDGET_WINDOW_SECONDS);
     }
+}
+
+#[test]
+fn the_upstreams_own_word_counts_for_more_than_its_status() {
+    let failure = |status, should_retry| Failure::Refused { status, retry_after: None, should_retry };
+    let next = |status, word, has_fallback| {
+        let policy = RetryPolicy { max_retries: 1, max_wait: Duration::from_secs(10) };
+        Delivery::new(policy, has_fallback).failed(failure(status, word), 0)
+    };
+    assert!(matches!(next(409, Some(true), false), Next::Again(_)));
+    assert!(matches!(next(503, None, false), Next::Again(_)));
+    assert_eq!(next(503, Some(false), false), Next::GiveUp);
+    assert_eq!(next(503, Some(false), true), Next::FallBack);
+    assert_eq!(next(400, Some(false), true), Next::GiveUp);
 }

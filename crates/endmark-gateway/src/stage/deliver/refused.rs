@@ -3,7 +3,7 @@
 use endmark_recovery::Ending;
 use endmark_wire::json::unmarked;
 use http::response::Parts;
-use http::{Response, header};
+use http::{HeaderName, Response, header};
 
 use crate::body::{AnyBody, full};
 use crate::exchange::Exchange;
@@ -38,8 +38,10 @@ pub(super) async fn refused(
     let message = without_error(&exchange, &head, &body);
     let mut response =
         error_response(exchange.request.format(), head.status, "endmark_upstream_error", &message);
-    if let Some(wait) = head.headers.get(header::RETRY_AFTER) {
-        response.headers_mut().insert(header::RETRY_AFTER, wait.clone());
+    for name in ["retry-after", "retry-after-ms", "x-should-retry"].map(HeaderName::from_static) {
+        if let Some(value) = head.headers.get(&name) {
+            response.headers_mut().insert(name, value.clone());
+        }
     }
     Ok(response)
 }

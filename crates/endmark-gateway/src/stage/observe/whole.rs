@@ -14,6 +14,7 @@ use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd, Ended};
 use crate::reply::ends_too_early;
 use crate::rescue::Refusal;
+use crate::stage::deliver::{Delivered, deliver_again};
 use crate::upstream::{Read, ReadError, read_up_to};
 
 /// A whole reply after its last byte.
@@ -35,20 +36,71 @@ pub(crate) struct Observed {
     pub(crate) _holding: Holding,
 }
 
-/// Reads a reply, and settles the call that gave it.
+/// Reads a reply, and settles the call that gave it. One that breaks off is asked for again: its client has nothing of it.
 ///
 /// # Errors
 /// [`Refusal`] where it was lost, or is none.
-pub(crate) async fn whole(exchange: Box<Exchange>, answer: Response<AnyBody>) -> Result<Seen, Refusal> {
+pub(crate) async fn whole(
+    mut exchange: Box<Exchange>,
+    mut answer: Response<AnyBody>,
+) -> Result<Seen, Refusal> {
     let watch = std::sync::Arc::clone(&exchange.calls.watch);
-    observed(exchange, answer).await.inspect_err(|_| watch.end(Ended::Failed))
+    let failed = |refusal| {
+        watch.end(Ended::Failed);
+        refusal
+    };
+    loop {
+        let lost = match observed(exchange, answer).await {
+            Ok(seen) => return Ok(seen),
+            Err(Unseen::Refused(refusal)) => return Err(failed(refusal)),
+            Err(Unseen::Lost(lost)) => lost,
+        };
+        (exchange, answer) = match deliver_again(lost.exchange, lost.refusal).await.map_err(&failed)? {
+            Delivered::Whole(exchange, answer) => (exchange, answer),
+            Delivered::Passed(answer) => return Ok(Seen::Unread(answer)),
+            Delivered::Streamed(exchange, _) => {
+                let upstream = exchange.upstream_name().to_owned();
+                return Err(failed(Refusal::NotTheFormat { upstream, what: "a stream".to_owned() }));
+            }
+        };
+    }
 }
 
-async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Result<Seen, Refusal> {
+/// Why a reply was not read.
+enum Unseen {
+    /// It broke off, and may be asked for again.
+    Lost(Box<Lost>),
+    Refused(Refusal),
+}
+
+struct Lost {
+    exchange: Box<Exchange>,
+    refusal: Refusal,
+}
+
+impl Unseen {
+    /// A reply whose body ended in this error. An upstream that was silent for the whole time allowed is not given that time
+    /// twice.
+    fn broken(exchange: Box<Exchange>, error: ReadError) -> Self {
+        let is_silent = matches!(error, ReadError::Stalled(_));
+        let refusal = Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error };
+        if is_silent { Self::Refused(refusal) } else { Self::Lost(Box::new(Lost { exchange, refusal })) }
+    }
+}
+
+impl From<Refusal> for Unseen {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Result<Seen, Unseen> {
     let (head, body) = answer.into_parts();
-    let (body, mut holding) = match read(&mut exchange, body).await? {
-        Received::Whole(body, holding) => (body, holding),
-        Received::Unread(body) => return Ok(Seen::Unread(Response::from_parts(head, body))),
+    let (body, mut holding) = match read(&mut exchange, body).await {
+        Ok(Received::Whole(body, holding)) => (body, holding),
+        Ok(Received::Unread(body)) => return Ok(Seen::Unread(Response::from_parts(head, body))),
+        Err(Unread::Refused(refusal)) => return Err(refusal.into()),
+        Err(Unread::Broken(error)) => return Err(Unseen::broken(exchange, error)),
     };
     let call = exchange.call.take();
     let response = match exchange.request.response(&body) {
@@ -61,15 +113,15 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
         }
         Err(_) if ends_too_early(&body) => {
             settle(call, CallEnd::new(Ending::Dropped));
-            let upstream = exchange.upstream_name().to_owned();
-            return Err(Refusal::AnswerLost { upstream, error: ReadError::CutShort(body.len()) });
+            return Err(Unseen::broken(exchange, ReadError::CutShort(body.len())));
         }
         Err(error) => {
             settle(call, CallEnd::new(Ending::UpstreamError));
             return Err(Refusal::NotTheFormat {
                 upstream: exchange.upstream_name().to_owned(),
                 what: format!("{} ({error})", content_type(&head.headers)),
-            });
+            }
+            .into());
         }
     };
     let reply = response.reply();
@@ -107,8 +159,14 @@ enum Received {
     Unread(AnyBody),
 }
 
+/// Why a body was not read.
+enum Unread {
+    Broken(ReadError),
+    Refused(Refusal),
+}
+
 /// Reads the body of a reply.
-async fn read(exchange: &mut Exchange, body: AnyBody) -> Result<Received, Refusal> {
+async fn read(exchange: &mut Exchange, body: AnyBody) -> Result<Received, Unread> {
     let limits = &exchange.gateway.settings.limits;
     let idle = limits.idle;
     let mut holding = exchange.gateway.held.part(limits.held_bytes);
@@ -122,12 +180,12 @@ async fn read(exchange: &mut Exchange, body: AnyBody) -> Result<Received, Refusa
                 exchange.call.take(),
                 CallEnd::new(if stalled { Ending::Stalled } else { Ending::Dropped }),
             );
-            return Err(Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error });
+            return Err(Unread::Broken(error));
         }
     };
     if let Err(refusal) = passes(exchange, why) {
         settle(exchange.call.take(), CallEnd::unread(Ending::OverCap));
-        return Err(refusal);
+        return Err(Unread::Refused(refusal));
     }
     Ok(Received::Unread(exchange.pass_unread(preceded(beginning, rest), Ending::OverCap)))
 }
