@@ -177,3 +177,31 @@ async fn a_call_that_lacks_its_arguments_at_the_limit_is_not_called_finished() {
         assert_eq!(told(&reply, &heard).as_deref(), Some("exhausted"), "{what}");
     }
 }
+
+/// A client that allows far more than may be spent on the rest: what the reply took tells what it needs.
+#[tokio::test]
+async fn a_large_limit_of_the_client_does_not_use_up_the_room_for_a_call() {
+    let message = |stop: &str, input: serde_json::Value, tokens: u64| {
+        testkit::Answer::json(
+            200,
+            &serde_json::json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_sequence": null,
+                "content": [{"type": "tool_use", "id": "toolu_1", "name": "write", "input": input}],
+                "stop_reason": stop, "usage": {"input_tokens": 9, "output_tokens": tokens}}),
+        )
+    };
+    let body = serde_json::json!({"model": "m", "max_tokens": 64_000, "messages": [{"role": "user", "content": "Write."}],
+        "tools": [{"name": "write", "input_schema": {"type": "object", "required": ["path"],
+            "properties": {"path": {"type": "string"}}}}]});
+    for (took, calls) in [(700, 2), (64_000, 1)] {
+        let cut = message("max_tokens", serde_json::json!({}), took);
+        let whole = message("tool_use", serde_json::json!({"path": "a.rs"}), 20);
+        let endmark = crate::support::Endmark::start(testkit::Script::new().then(cut).otherwise(whole)).await;
+        let request = testkit::Request::post(endmark.address, "/v1/messages").header("x-api-key", "key");
+        let reply = request.json(&body).send().await.read().await.json();
+        assert_eq!(endmark.calls(), calls, "{took}: {reply}");
+        if calls == 2 {
+            assert_eq!(reply["content"][0]["input"]["path"], "a.rs");
+            assert_eq!(reply["stop_reason"], "tool_use");
+        }
+    }
+}

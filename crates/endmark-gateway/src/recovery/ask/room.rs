@@ -13,7 +13,7 @@ const MODEST_LIMIT: u64 = 1_024;
 /// client itself began it.
 pub(in crate::recovery) fn has_room_to_restart(case: &Case<'_>, account: &Account, kind: CutKind) -> bool {
     let view = case.request.view();
-    let taken = account.first().map_or(0, |usage| usage.completion).max(view.limit.unwrap_or(0));
+    let taken = taken(account, view.limit);
     let left = account.tokens_left();
     let is_enough = match kind {
         CutKind::Limit | CutKind::Empty => left > taken,
@@ -21,6 +21,12 @@ pub(in crate::recovery) fn has_room_to_restart(case: &Case<'_>, account: &Accoun
         CutKind::Window => false,
     };
     is_enough && view.prefill.as_deref().unwrap_or("").is_empty()
+}
+
+/// What the reply took: as its server counted, else as much as it may have taken. A client may allow far more than a reply
+/// takes, and a server may end it long before.
+fn taken(account: &Account, limit: Option<u64>) -> u64 {
+    account.first().map(|usage| usage.completion).filter(|taken| *taken > 0).or(limit).unwrap_or(0)
 }
 
 impl Asker<'_> {
@@ -39,8 +45,8 @@ impl Asker<'_> {
         let at_least = self.case.settings.resume.continuation_tokens;
         let wanted = own.map_or(u64::MAX, |own| self.wanted(own.saturating_mul(2).max(at_least)));
         let limit = self.limit(wanted)?;
-        let taken = self.account.first().map_or(0, |usage| usage.completion);
-        if limit < taken.max(own.unwrap_or(0)) {
+        let taken = taken(self.account, own);
+        if limit < taken {
             let why = format!(
                 "the reply took {taken} tokens, and of [resume] max_extra_tokens no more than {limit} are left for it"
             );
