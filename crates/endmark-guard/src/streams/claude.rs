@@ -27,6 +27,10 @@ pub(super) struct Claude {
     result: Option<Outcome>,
     /// Why a message was cut, if the last one was.
     cut: Option<String>,
+    /// The stop reason of the last message, where a line of it has one.
+    stop_reason: Option<String>,
+    /// Whether the last thing in it is a call of a tool.
+    ends_in_call: bool,
     /// How many results there should have been up to now, where they are counted.
     results_missing: bool,
     results: u64,
@@ -38,6 +42,8 @@ struct Outcome {
     subtype: String,
     is_error: bool,
     stop_reason: Option<String>,
+    /// Older versions say no stop reason in the result: the last message has it.
+    is_stop_unsaid: bool,
     terminal_reason: Option<String>,
     text: String,
     errors: String,
@@ -71,7 +77,7 @@ impl Dialect for Claude {
                 None => AttemptJudgement::new(AttemptVerdict::Crashed, "the stream has no `result`"),
             };
         };
-        result.judge(account, self.results_missing, self.cut.as_deref())
+        result.judge(account, self)
     }
 }
 
@@ -106,6 +112,9 @@ impl Claude {
             }
             _ => None,
         };
+        self.stop_reason = text(message, "stop_reason").map(str::to_owned);
+        let last = message.get("content").and_then(Value::as_array).and_then(|blocks| blocks.last());
+        self.ends_in_call = last.is_some_and(|last| text(last, "type") == Some("tool_use"));
         for block in message.get("content").and_then(Value::as_array).into_iter().flatten() {
             match text(block, "type") {
                 Some("text") => account.say(text(block, "text").unwrap_or_default()),
@@ -134,6 +143,7 @@ impl Claude {
             subtype: owned("subtype").unwrap_or_default(),
             is_error: event.get("is_error").and_then(Value::as_bool).unwrap_or(false),
             stop_reason: owned("stop_reason"),
+            is_stop_unsaid: event.get("stop_reason").is_none(),
             terminal_reason: owned("terminal_reason"),
             text: said.to_owned(),
             errors: errors.join("; "),
@@ -142,9 +152,11 @@ impl Claude {
 }
 
 impl Outcome {
-    fn judge(&self, account: &Account, is_result_missing: bool, cut: Option<&str>) -> AttemptJudgement {
+    fn judge(&self, account: &Account, stream: &Claude) -> AttemptJudgement {
         use AttemptVerdict::{Budget, ContextExhausted, Crashed, Truncated, WrappedUp};
-        let stop = self.stop_reason.as_deref();
+        let (is_result_missing, cut) = (stream.results_missing, stream.cut.as_deref());
+        let of_message = stream.stop_reason.as_deref().filter(|_| self.is_stop_unsaid);
+        let stop = self.stop_reason.as_deref().or(of_message);
         let terminal = self.terminal_reason.as_deref();
         let as_said = |verdict, what: &str, word: Option<&str>| {
             AttemptJudgement::new(verdict, format!("{what} is `{}`", word.unwrap_or("none")))
@@ -194,7 +206,9 @@ impl Outcome {
             return as_said(WrappedUp, "the last stop reason", stop);
         }
         let is_end = matches!(stop, Some("end_turn" | "stop_sequence"))
-            || (stop.is_none() && terminal == Some("completed"));
+            || (stop.is_none() && terminal == Some("completed"))
+            // The lines of a message are printed before its stop reason is known.
+            || (stop.is_none() && self.is_stop_unsaid && terminal.is_none() && !stream.ends_in_call);
         if !is_end {
             return as_said(Truncated, "the result says `success`, but its stop reason", stop);
         }

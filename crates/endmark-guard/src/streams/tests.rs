@@ -77,6 +77,40 @@ fn claude_reports_success_for_what_was_cut() {
     assert_eq!(verdict(Agent::Claude, &[&result(about)]), Whole);
 }
 
+/// Older versions have no `stop_reason` in the result.
+#[test]
+fn the_last_message_of_claude_has_the_stop_reason_that_its_result_lacks() {
+    use AttemptVerdict::{ContextExhausted, Truncated, Whole};
+    let message = |stop: &str, kind: &str, parent: &str| {
+        format!(
+            r#"{{"type":"assistant","parent_tool_use_id":{parent},"message":{{"id":"m","stop_reason":{stop},"content":[{{"type":"{kind}","text":"Done."}}]}}}}"#
+        )
+    };
+    let result = |text: &str, more: &str| {
+        format!(r#"{{"type":"result","subtype":"success","is_error":false,"result":"{text}"{more}}}"#)
+    };
+    let main = |stop: &str, kind: &str| message(stop, kind, "null");
+    for (message, result, expected) in [
+        (main("\"end_turn\"", "text"), result("Done.", ""), Whole),
+        (main("null", "text"), result("Done.", ""), Whole),
+        (String::new(), result("Done.", ""), Whole),
+        (main("\"tool_use\"", "text"), result("Done.", ""), Truncated),
+        (main("null", "tool_use"), result("Done.", ""), Truncated),
+        (main("\"max_tokens\"", "text"), result("Done.", ""), Truncated),
+        (main("\"model_context_window_exceeded\"", "text"), result("Done.", ""), ContextExhausted),
+        (main("null", "text"), result("", ""), Truncated),
+        // What the result says itself counts.
+        (main("\"end_turn\"", "text"), result("Done.", r#","stop_reason":null"#), Truncated),
+        (main("\"end_turn\"", "text"), result("Done.", r#","stop_reason":"tool_use""#), Truncated),
+    ] {
+        assert_eq!(verdict(Agent::Claude, &[&message, &result]), expected, "{message} {result}");
+    }
+    // A sub-agent's message says nothing of the end.
+    let lines = [main("null", "text"), message("\"tool_use\"", "tool_use", "\"t\""), result("Done.", "")];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    assert_eq!(verdict(Agent::Claude, &lines), Whole);
+}
+
 #[test]
 fn claude_stops_with_its_own_list_open() {
     let todos = r#"{"type":"assistant","parent_tool_use_id":null,"message":{"id":"m1","content":[{"type":"tool_use","name":"TodoWrite","input":{"todos":[{"content":"Write the tests","status":"pending"},{"content":"Plan","status":"completed"}]}}]}}"#;

@@ -15,6 +15,9 @@ use crate::input::Input;
 /// A larger event is not read; agents cut results long before.
 const MOST_BYTES: u64 = 256 << 20;
 
+/// The states of a task that is over, and wakes nobody.
+const ENDED: [&str; 6] = ["completed", "failed", "killed", "stopped", "cancelled", "canceled"];
+
 /// One event, as far as anything is made of it.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Event {
@@ -29,9 +32,11 @@ pub(super) struct Event {
     last_assistant_message: Option<String>,
     /// The same in Gemini CLI.
     prompt_response: Option<String>,
-    /// What still runs for the agent, and will wake it.
-    background_tasks: Option<Vec<Value>>,
-    session_crons: Option<Vec<Value>>,
+    /// What runs for the agent, and will wake it.
+    #[serde(default)]
+    background_tasks: Value,
+    #[serde(default)]
+    session_crons: Value,
 }
 
 impl Event {
@@ -61,7 +66,11 @@ impl Event {
 
     /// Whether something is under way that will wake the agent again.
     pub(super) fn is_waiting(&self) -> bool {
-        let has_any = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
+        let runs = |task: &Value| {
+            let status = task.get("status").and_then(Value::as_str);
+            !status.is_some_and(|status| ENDED.contains(&status))
+        };
+        let has_any = |list: &Value| list.as_array().is_some_and(|list| list.iter().any(runs));
         has_any(&self.background_tasks) || has_any(&self.session_crons)
     }
 

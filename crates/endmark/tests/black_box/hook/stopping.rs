@@ -104,6 +104,15 @@ fn attempts_that_change_nothing_are_not_repeated() {
 fn what_still_runs_for_the_agent_is_waited_for() {
     let place = Place::new();
     let mut event = recorded(&place, "claude", 1);
-    event["background_tasks"] = json!([{"id": "b1"}]);
-    assert_eq!(hook(&place, &["stop", "--agent", "claude", "--artifact", "report.md"], &event).output, "");
+    let arguments = ["stop", "--agent", "claude", "--artifact", "report.md"];
+    for tasks in [
+        json!([{"id": "b1"}]),
+        json!([{"id": "b1", "status": "completed"}, {"id": "b2", "status": "running"}]),
+    ] {
+        event["background_tasks"] = tasks;
+        assert_eq!(hook(&place, &arguments, &event).output, "");
+    }
+    // One that is over wakes nobody.
+    event["background_tasks"] = json!([{"id": "b1", "status": "completed"}]);
+    assert!(hook(&place, &arguments, &event).output.contains("\"block\""));
 }
