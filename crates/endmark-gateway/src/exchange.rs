@@ -190,6 +190,7 @@ impl Exchange {
             turn_number: self.turn_number,
             mode: self.mode,
             sets_limit: self.sets_limit(),
+            is_closing: self.is_closing,
             withdrawn: self.offers_reading().then_some(READ_TOOL.name),
             request: &self.request,
             destination: &self.destination,

@@ -60,8 +60,8 @@ pub use location::{LocationError, StoreLocation};
 pub use outputs::{Handle, NewOutput, OutputDraft};
 pub use recorder::Recorder;
 pub use records::{
-    Condition, CutId, CutSettled, CutStarted, FinalStatus, Health, LEFT_BY_OWN_LIMIT, LEFT_BY_WARN, Leftover,
-    LogRow, LoggedPiece, Piece, Recovery,
+    Condition, CutId, CutSettled, CutStarted, FinalStatus, Health, LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT,
+    LEFT_BY_WARN, Leftover, LogRow, LoggedPiece, Piece, Recovery,
 };
 pub use runs::{RunEventRecord, RunRecord, RunTask, StoredRun, StoredRunEvent};
 pub use scrub::{NoSecrets, Scrub};

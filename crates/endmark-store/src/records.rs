@@ -5,6 +5,10 @@ use crate::error::StoreError;
 /// The reason of a recovery of which the mode `warn` let nothing be asked (PC-7).
 pub const LEFT_BY_WARN: &str = "the mode is `warn`, which only watches and reports";
 
+/// The reason of a recovery that is not tried for the last request of a session, which the gateway itself limits (CX-7).
+pub const LEFT_BY_CLOSING_LIMIT: &str =
+    "the reply reached the limit that Endmark gives the last request of a session whose budget is used up";
+
 /// The reason of a recovery of which the client's own limit let nothing be asked (PC-7).
 pub const LEFT_BY_OWN_LIMIT: &str = "the reply reached the limit that the client set itself, which the mode `auto` takes for what the client wants";
 

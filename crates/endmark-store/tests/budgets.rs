@@ -246,7 +246,7 @@ async fn a_used_up_session_is_closed_once_and_goes_on_when_it_is_raised() {
     };
     let Held::Fits { warnings, least_left } = ask("em_1", 80).await else { panic!("it fits") };
     assert!(warnings.is_empty(), "what is held is not spent: {warnings:?}");
-    assert_eq!(least_left, Some((Scope::Session, Unit::Tokens, 20)));
+    assert_eq!(least_left, Some((Scope::Session, Unit::Tokens, 100)));
     recorder.open_call(started("em_1")).await.settle(settled(80, 0));
     let Held::Fits { warnings, .. } = ask("em_2", 5).await else { panic!("it fits") };
     assert_eq!(warnings.iter().map(|warning| warning.level).collect::<Vec<_>>(), [Level::High]);

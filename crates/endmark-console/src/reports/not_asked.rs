@@ -1,6 +1,6 @@
 //! Why nothing was asked for a cut reply, and what would change that (PC-7).
 
-use endmark_store::{LEFT_BY_OWN_LIMIT, LEFT_BY_WARN, LogRow};
+use endmark_store::{LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT, LEFT_BY_WARN, LogRow};
 use serde::Serialize;
 
 /// Why nothing was asked, in words.
@@ -23,9 +23,14 @@ const OWN_LIMIT: NotAsked = NotAsked {
     remedy: "raise the limit in the request, send `x-endmark-resume: on` with it, or set `[resume] mode = \"on\"`",
 };
 
+const CLOSING_LIMIT: NotAsked = NotAsked {
+    because: LEFT_BY_CLOSING_LIMIT,
+    remedy: "raise the session's budget with `endmark budget raise`, and send the request again",
+};
+
 impl NotAsked {
     /// Of a row of the log; none where something was asked, or where something about the reply was in the way.
     pub fn of(row: &LogRow) -> Option<Self> {
-        [WATCHING, OWN_LIMIT].into_iter().find(|not_asked| not_asked.because == row.reason)
+        [WATCHING, OWN_LIMIT, CLOSING_LIMIT].into_iter().find(|not_asked| not_asked.because == row.reason)
     }
 }

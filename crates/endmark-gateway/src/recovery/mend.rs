@@ -6,7 +6,7 @@ use endmark_recovery::{
     CutKind, Ending, Evidence, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome, PipelinePolicy,
     PipelineResult, ResumePolicy, Stop, Validate, judge,
 };
-use endmark_store::{LEFT_BY_OWN_LIMIT, LEFT_BY_WARN};
+use endmark_store::{LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT, LEFT_BY_WARN};
 use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
 
@@ -56,7 +56,11 @@ async fn cut(
     match action(case.mode, kind, case.sets_limit, is_demanded) {
         Action::Disclose if kind == CutKind::Window => Ok(disclosed(case, record, suspect, kind, FULL).await),
         Action::Disclose => {
-            let why = if case.mode == Mode::Warn { LEFT_BY_WARN } else { LEFT_BY_OWN_LIMIT };
+            let why = match case.mode {
+                Mode::Warn => LEFT_BY_WARN,
+                _ if case.is_closing => LEFT_BY_CLOSING_LIMIT,
+                _ => LEFT_BY_OWN_LIMIT,
+            };
             Ok(disclosed(case, record, suspect, kind, why).await)
         }
         Action::Resume => match suspect.hindrance.or((!flow.is_open()).then_some(CLOSED)) {
@@ -130,23 +134,18 @@ async fn whole(
     let invalid =
         suspect.schema.as_ref().is_some_and(|schema| !schema.validate(&suspect.reply.text).is_empty());
     if !invalid {
-        return Ok(if disclosed {
-            Mended::Whole { finish, cut_behind, invalid, attempts: 0 }
-        } else {
-            Mended::Untouched
-        });
+        return Ok(if disclosed { Mended::Whole { finish, cut_behind, invalid } } else { Mended::Untouched });
     }
     if case.mode == Mode::Warn || !flow.is_open() || corrections(case, suspect, account, flow) == 0 {
-        return Ok(Mended::Whole { finish, cut_behind, invalid, attempts: 0 });
+        return Ok(Mended::Whole { finish, cut_behind, invalid });
     }
     let pipeline = pipeline(case, suspect, account, flow, false);
     let mut asker = Asker::new(case, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline, &mut asker, flow).await?;
-    let attempts = outcome.corrections;
     let signature = asker.signature_of(&outcome.text);
-    account.tried(0, attempts);
+    account.tried(0, outcome.corrections);
     if outcome.result != PipelineResult::Corrected {
-        return Ok(Mended::Whole { finish, cut_behind, invalid, attempts });
+        return Ok(Mended::Whole { finish, cut_behind, invalid });
     }
     let (kind, reason) = cut_behind.unzip();
     Ok(Mended::Corrected {
@@ -154,7 +153,7 @@ async fn whole(
         reason,
         text: outcome.text,
         finish,
-        answered: Answered { attempts, signature, ..Answered::default() },
+        answered: Answered { signature, ..Answered::default() },
         whole: AnsweredWhole::default(),
     })
 }
@@ -222,8 +221,8 @@ async fn resumed(
     let outcome = drive(pipeline, &mut asker, flow).await?;
     let made_now = made.load(Ordering::Relaxed).saturating_sub(made_before);
     let answered = Answered {
-        // An attempt whose call no budget admits makes none.
-        attempts: outcome.attempts.min(made_now) + outcome.corrections,
+        // An attempt whose call no budget admits makes none. A correction is not an attempt to resume.
+        attempts: outcome.attempts.min(made_now),
         signature: asker.signature_of(&outcome.text),
         upstream: asker.other_upstream,
         following: asker.following,

@@ -29,8 +29,6 @@ pub(crate) enum Mended {
         cut_behind: Option<(CutKind, String)>,
         /// It is not as its schema demands.
         invalid: bool,
-        /// Calls made to correct it, in vain.
-        attempts: u32,
     },
     /// Its rest was received and joined.
     Resumed {
@@ -69,7 +67,7 @@ pub(crate) enum Mended {
 /// What came of asking for a part's rest, whether or not that made it whole.
 #[derive(Debug, Default)]
 pub(crate) struct Answered {
-    /// Calls made for it.
+    /// Calls made to resume it.
     pub(crate) attempts: u32,
     /// The other upstream that was asked, if one was.
     pub(crate) upstream: Option<String>,
@@ -121,6 +119,17 @@ impl Mended {
         self.outcome().is_some_and(|outcome| !outcome.is_delivered_whole())
     }
 
+    /// Whether its rest was asked for in vain, or calls may be missing after it.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        match self {
+            Self::Untouched | Self::Resumed { .. } | Self::Cut { .. } => false,
+            Self::Whole { cut_behind, .. } => cut_behind.is_some(),
+            // A reason is only there for a whole call after which the reply was cut.
+            Self::Corrected { reason, .. } => reason.is_some(),
+            Self::Exhausted { .. } => true,
+        }
+    }
+
     /// How the part was cut, or the reply behind it.
     pub(crate) fn kind(&self) -> Option<CutKind> {
         match self {
@@ -153,11 +162,10 @@ impl Mended {
         }
     }
 
-    /// Calls made for it.
+    /// Calls made to resume it.
     pub(crate) fn attempts(&self) -> u32 {
         match self {
-            Self::Untouched | Self::Cut { .. } => 0,
-            Self::Whole { attempts, .. } => *attempts,
+            Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => 0,
             Self::Resumed { answered, .. }
             | Self::Corrected { answered, .. }
             | Self::Exhausted { answered, .. } => answered.attempts,

@@ -105,14 +105,16 @@ impl BaseUrl {
         Cow::Owned(Self { origin: self.origin.clone(), path })
     }
 
-    /// The address of a client's path at this upstream: `/v1/…` stands for the base path, and `/v1beta/…` for one that
-    /// ends so; every other path for itself.
+    /// The address of a client's path at this upstream: `/v1/…` stands for the base path, `/v1beta/…` for one that
+    /// ends so, and Vertex AI's projects and publishers are below it; every other path stands for itself.
     ///
     /// ```
     /// use endmark_gateway::BaseUrl;
     /// let base: BaseUrl = "http://127.0.0.1:8080/api/v1".parse().unwrap();
     /// assert_eq!(base.locate("/v1/models?x=1").unwrap(), "http://127.0.0.1:8080/api/v1/models?x=1");
     /// assert_eq!(base.locate("/health").unwrap(), "http://127.0.0.1:8080/health");
+    /// let vertex = base.locate("/projects/p/locations/l/publishers/google/models/m:generateContent").unwrap();
+    /// assert_eq!(vertex.path(), "/api/v1/projects/p/locations/l/publishers/google/models/m:generateContent");
     /// let base: BaseUrl = "http://127.0.0.1:8080/google/v1beta".parse().unwrap();
     /// assert_eq!(base.locate("/v1beta/models").unwrap(), "http://127.0.0.1:8080/google/v1beta/models");
     /// ```
@@ -122,7 +124,12 @@ impl BaseUrl {
             rest.filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
         };
         let beta = || below("/v1beta").filter(|_| self.path.ends_with("/v1beta"));
-        let below_base = below("/v1").or_else(beta);
+        let vertex = || {
+            let is_below =
+                ["/projects/", "/publishers/"].iter().any(|place| path_and_query.starts_with(place));
+            (is_below && path_and_query.contains("publishers/")).then_some(path_and_query)
+        };
+        let below_base = below("/v1").or_else(beta).or_else(vertex);
         let target = match below_base {
             Some(rest) => format!("{}{rest}", self.path),
             None => path_and_query.to_owned(),

@@ -122,7 +122,10 @@ async fn what_is_reported_counts_and_a_refusal_says_all_of_the_budget() {
         asked["user"] = json!(calls.to_string());
         let reply = endmark.ask(&asked).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
-        assert!(reply.header("x-endmark-budget-remaining").unwrap().ends_with(" tokens of all"));
+        let left = reply.header("x-endmark-budget-remaining").unwrap();
+        // What it holds itself is not taken off.
+        assert_eq!(left, format!("{} tokens of all", 300 - (calls - 1) * BILLED));
+        settled(&endmark, "all").await;
     }
     assert_eq!(settled(&endmark, "all").await.spent, 6 * BILLED);
     let refused = endmark.ask(&request(200)).await;
@@ -175,6 +178,18 @@ async fn the_closing_call_of_a_session_has_no_tools_and_asks_for_a_summary_in_ev
         let rows = endmark.store.reader().unwrap().recent_calls(9).unwrap();
         assert!(rows.iter().any(|row| row.purpose == "closing"), "{wire:?}");
     }
+}
+
+/// The limit of that call is the gateway's, and the log does not call it the client's.
+#[tokio::test]
+async fn a_closing_call_that_reaches_its_limit_is_not_said_to_reach_the_clients() {
+    let cut = Answer::json(200, &chat_reply("All that was", "length", (20, 1_024)));
+    let change = with(vec![rule(Scope::Session, Unit::Tokens, 5_000)]);
+    let endmark = Endmark::start_with(Script::new().otherwise(cut), change).await;
+    let reply = endmark.ask(&request(9_000)).await;
+    assert_eq!(reply.header("x-endmark-budget"), Some("closing"));
+    let log = endmark.log(1).await;
+    assert_eq!(log[0].reason, endmark_store::LEFT_BY_CLOSING_LIMIT);
 }
 
 /// The session is closed by it, and there is room for no second one: what went wrong is what the client hears.

@@ -68,6 +68,25 @@ async fn nothing_of_the_firsts_project_or_deployment_is_in_a_fallbacks_path() {
     }
 }
 
+/// Vertex AI behind a name: its base URL has the version, and the client's path begins with the project.
+#[tokio::test]
+async fn a_project_at_a_named_upstream_is_read() {
+    let cut = GEMINI.answer(&[Said::Text("The harbour was quiet, ")], End::Limit, false);
+    let rest = GEMINI.answer(&[Said::Text("and the gulls were away.")], End::Turn, false);
+    let endmark = Endmark::start_with(Script::new().then(cut).otherwise(rest), |settings| {
+        settings.resume.mode = endmark_gateway::Mode::On;
+        settings.upstreams[0].provider = &GEMINI_PROVIDER;
+    })
+    .await;
+    let below = "/projects/p/locations/l/publishers/google/models/gemini-2.5-pro:generateContent";
+    let request = Request::post(endmark.address, &format!("/u/scripted{below}"));
+    let reply = request.json(&GEMINI.request(false)).send().await.read().await;
+    assert!(reply.text().contains("quiet, and the gulls"), "{}", reply.text());
+    let requests = endmark.upstream.requests();
+    assert!(requests.iter().all(|request| request.path == format!("/v1{below}")), "{requests:?}");
+    assert_eq!(requests.len(), 2);
+}
+
 #[tokio::test]
 async fn a_fallback_hears_which_messages_it_is_asked_in() {
     for request in heard(MESSAGES, "/v1/messages", |_| {}).await {

@@ -335,6 +335,7 @@ async fn a_reply_against_its_schema_is_corrected_with_the_validators_words() {
     let reply = endmark.ask(&body).await;
     assert_eq!(text(&reply), "{\"age\": 4}");
     assert_eq!(reply.header("x-endmark-outcome"), Some("corrected"));
+    assert_eq!(reply.header("x-endmark-attempts"), Some("0"), "a correction resumes nothing");
     let asked = endmark.upstream.requests()[1].json();
     let prompt =
         asked["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap().to_owned();

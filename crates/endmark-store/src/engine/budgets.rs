@@ -36,11 +36,10 @@ pub(crate) fn hold(connection: &Connection, owner: &str, hold: &Hold) -> Result<
             enter(connection, owner, hold, claim, claim.amount)?;
             warnings.extend(warning(connection, claim)?);
         }
-        let left = |(claim, account): &(&Claim, Account)| {
-            (claim.scope, claim.unit, account.left().saturating_sub(claim.amount))
-        };
-        let share = |(claim, account): &&(&Claim, Account)| {
-            u128::from(account.left().saturating_sub(claim.amount)) * 1_000 / u128::from(account.limit.max(1))
+        // Before the hold of this call: most calls cost far less than they hold.
+        let left = |(claim, account): &(&Claim, Account)| (claim.scope, claim.unit, account.left());
+        let share = |(_, account): &&(&Claim, Account)| {
+            u128::from(account.left()) * 1_000 / u128::from(account.limit.max(1))
         };
         let least_left = accounts.iter().min_by_key(share).map(left);
         return Ok(Held::Fits { warnings, least_left });

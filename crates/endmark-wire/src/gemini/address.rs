@@ -53,7 +53,9 @@ pub(super) fn read(path: &str, query: Option<&str>) -> Option<Address> {
 
 /// Whether a path is what stands before a model's name at Vertex AI, with a project and a place or without.
 fn is_of_vertex(base: &str) -> bool {
-    let Some(below) = VERTEX.into_iter().find_map(|version| base.strip_prefix(version)) else { return false };
+    // A base URL that ends with the version is followed by the project itself.
+    let below = VERTEX.into_iter().chain(["/"]).find_map(|version| base.strip_prefix(version));
+    let Some(below) = below else { return false };
     let Some(named) = below.strip_suffix("publishers/google/models/") else { return false };
     // A project of an organisation has its domain before a colon.
     let is_word = |word: &str| {
@@ -76,8 +78,8 @@ pub(super) fn is_gemini(path: &str) -> bool {
             .is_some_and(|(model, method)| METHODS.contains(&method) && method_in(model).is_none())
     };
     let is_vertex = || {
-        let below = path.strip_prefix(VERTEX[0]).unwrap_or_default();
-        below.starts_with("projects/") || below.starts_with("publishers/")
+        let below = [VERTEX[0], "/"].into_iter().find_map(|version| path.strip_prefix(version));
+        below.is_some_and(|below| below.starts_with("projects/") || below.starts_with("publishers/"))
     };
     VERSIONS.contains(&first)
         || FILES.contains(&first)
@@ -133,6 +135,7 @@ mod tests {
             "/v1/projects/p-1/locations/europe-west4/publishers/google/models/gemini-2.5-flash:streamGenerateContent",
             "/v1beta1/projects/example.com:p/locations/global/publishers/google/models/gemini-2.5-flash:streamGenerateContent",
             "/v1/publishers/google/models/gemini-2.5-flash%3AstreamGenerateContent",
+            "/projects/p-1/locations/global/publishers/google/models/gemini-2.5-flash:streamGenerateContent",
         ] {
             let address = read(path, Some("key=x&alt=sse")).unwrap();
             assert_eq!(address.model.as_deref(), Some("gemini-2.5-flash"), "{path}");

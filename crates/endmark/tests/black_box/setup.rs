@@ -58,6 +58,8 @@ fn a_file_is_written_without_loss_and_comes_back_byte_for_byte() {
         "{}",
         written.output
     );
+    let key = "provider.endmark.options.apiKey: not set → {env:OPENAI_API_KEY}";
+    assert!(written.output.contains(key), "{}", written.output);
     let after = text(&place, OPENCODE_FILE);
     assert!(after.starts_with("{\n  // mine\n  \"theme\": \"dark\",\n  \"provider\": {"), "{after}");
     for kept in ["\"x\": {\"a\": [1,2]}", "\"endmark\": {", "\"local-model\": {}"] {

@@ -28,6 +28,9 @@ const fn at(event: &'static str, matcher: Option<&'static str>) -> At {
 const CLAUDE_TOOLS: &str = "Bash|BashOutput|TaskOutput|Task|Agent|Grep|Glob|WebFetch|WebSearch|mcp__.*";
 const CLAUDE_UNTOUCHED: [&str; 6] = ["Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "NotebookRead"];
 
+/// Characters of a token, about.
+const CHARS_PER_TOKEN: u64 = 4;
+
 /// How long a hook may take, in seconds.
 const TIMEOUT_SECONDS: u64 = 60;
 
@@ -75,6 +78,15 @@ impl HookAgent {
             Self::Codex => 10_000,
             // `truncateToolOutputThreshold`.
             Self::Gemini => 40_000,
+        }
+    }
+
+    /// The most that the agent keeps of a hook's answer whatever its settings are, in tokens or characters.
+    pub(super) fn keeps_at_most(self, in_tokens: bool) -> Option<u64> {
+        match self {
+            Self::Codex if in_tokens => Some(self.own_limit() / CHARS_PER_TOKEN),
+            Self::Codex => Some(self.own_limit()),
+            Self::Claude | Self::Gemini => None,
         }
     }
 

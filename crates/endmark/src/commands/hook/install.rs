@@ -20,6 +20,10 @@ use crate::terminal::{Paint, Painter, in_one_line};
 
 pub(in crate::commands) use command::is_ours;
 
+/// The only agent for which a limit is lowered is Codex.
+const LIMIT_LOWERED: &str = "The limit was lowered to what Codex keeps of a hook's output: 10,000 characters, or 2,500 tokens. Codex cuts \
+    what is longer, and keeps no lines that report errors.";
+
 /// What was done, or is to be done.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -68,7 +72,7 @@ pub(super) fn run(context: &Context, arguments: &Install) -> Result<Answer, Comm
     let mut answer = format!("{heading} {}:\n", file.path.display());
     answer.push_str(&lines(&changes, context.terminal.output));
     if !arguments.remove {
-        for note in agent.notes() {
+        for note in notes(arguments) {
             let _ = writeln!(answer, "{note}");
         }
         answer.push_str("`endmark doctor --hooks` looks whether it works; `--remove` takes it out again.\n");
@@ -196,9 +200,19 @@ fn report(
         action,
         file: file.display().to_string(),
         changes,
-        notes: arguments.agent.notes().to_vec(),
+        notes: notes(arguments),
     })?;
     Ok(Answer::yes(data, text))
+}
+
+/// What has to be known of the agent, and of the limit that was typed.
+fn notes(arguments: &Install) -> Vec<&'static str> {
+    let mut notes = arguments.agent.notes().to_vec();
+    let is_for_tools = arguments.kinds.is_empty() || arguments.kinds.contains(&HookKind::Tool);
+    if is_for_tools && !arguments.remove && command::is_limit_lowered(arguments) {
+        notes.push(LIMIT_LOWERED);
+    }
+    notes
 }
 
 fn lines(changes: &[Change], painter: Painter) -> String {

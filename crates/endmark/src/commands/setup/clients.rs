@@ -173,6 +173,8 @@ pub(super) fn settings(choice: ClientChoice, address: &Address, model: Option<&s
                 Setting::text(&["provider", "endmark", "npm"], "@ai-sdk/openai-compatible"),
                 Setting::text(&["provider", "endmark", "name"], "Endmark"),
                 Setting::text(&["provider", "endmark", "options", "baseURL"], address.with("v1")),
+                // A provider of its own has no key unless its options name one.
+                Setting::text(&["provider", "endmark", "options", "apiKey"], "{env:OPENAI_API_KEY}"),
                 Setting {
                     path: ["provider", "endmark", "models", model].map(str::to_owned).to_vec(),
                     value: Value::Table,

@@ -160,3 +160,24 @@ fn what_cannot_be_used_is_refused_and_nothing_is_written() {
     assert_eq!(run.code, 2);
     assert!(run.errors.contains("Codex has no hook for `compact`"), "{}", run.errors);
 }
+
+/// Codex cuts what is longer, and a larger limit would be no limit.
+#[test]
+fn a_limit_above_what_codex_keeps_is_lowered_and_said() {
+    for (option, asked, written, is_lowered) in [
+        ("--max-chars", "50000", "10000", true),
+        ("--max-bytes", "50000", "10000", true),
+        ("--max-tokens", "9000", "2500", true),
+        ("--max-chars", "8000", "8000", false),
+    ] {
+        let place = Place::new();
+        let install = place.run(&["hook", "install", "--agent", "codex", "tool", option, asked]);
+        assert_eq!(install.code, 0, "{}", install.errors);
+        assert!(text(&place, "codex").contains(&format!("{option} {written}")), "{option} {asked}");
+        assert_eq!(install.output.contains("was lowered"), is_lowered, "{}", install.output);
+    }
+    let place = Place::new();
+    let install = place.run(&["hook", "install", "--agent", "claude", "tool", "--max-chars", "50000"]);
+    assert!(text(&place, "claude").contains("--max-chars 50000"));
+    assert!(!install.output.contains("was lowered"));
+}

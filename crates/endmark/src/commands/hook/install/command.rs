@@ -21,11 +21,9 @@ pub(super) fn of(program: &str, kind: HookKind, arguments: &Install) -> Result<S
     add("--agent", arguments.agent.name());
     match kind {
         HookKind::Tool => {
-            let most = &arguments.most;
-            let limits =
-                [("--max-chars", most.chars), ("--max-bytes", most.bytes), ("--max-tokens", most.tokens)];
-            for (option, limit) in limits.into_iter().filter_map(|(option, limit)| Some((option, limit?))) {
-                add(option, &limit.to_string());
+            for (option, limit) in limits(arguments) {
+                let most = arguments.agent.keeps_at_most(option == MAX_TOKENS);
+                add(option, &most.map_or(limit, |most| limit.min(most)).to_string());
             }
         }
         HookKind::Stop => {
@@ -52,6 +50,22 @@ pub(super) fn of(program: &str, kind: HookKind, arguments: &Install) -> Result<S
         HookKind::Compact => {}
     }
     Ok(words.join(" "))
+}
+
+const MAX_TOKENS: &str = "--max-tokens";
+
+/// The limits that were typed.
+fn limits(arguments: &Install) -> impl Iterator<Item = (&'static str, u64)> {
+    let most = &arguments.most;
+    let limits = [("--max-chars", most.chars), ("--max-bytes", most.bytes), (MAX_TOKENS, most.tokens)];
+    limits.into_iter().filter_map(|(option, limit)| Some((option, limit?)))
+}
+
+/// Whether a limit that was typed is above what the agent keeps, and is lowered to that.
+pub(super) fn is_limit_lowered(arguments: &Install) -> bool {
+    limits(arguments).any(|(option, limit)| {
+        arguments.agent.keeps_at_most(option == MAX_TOKENS).is_some_and(|most| limit > most)
+    })
 }
 
 /// Whether a command in an agent's settings is a hook of Endmark's, of this kind.
