@@ -10,6 +10,10 @@ use crate::exchange::Exchange;
 use crate::recovery::{Account, Mended};
 use crate::reply::Outcome;
 use crate::rescue::REQUEST;
+use crate::settings::Incomplete;
+
+/// The kind of an error that a client gets instead of an incomplete reply.
+pub(crate) const REPLY_INCOMPLETE: &str = "endmark_reply_incomplete";
 
 /// What is told of counts that lack some.
 const AT_LEAST: &str = "at_least";
@@ -34,6 +38,10 @@ pub(crate) struct Disclosure {
     kind: Option<CutKind>,
     reason: Option<String>,
     invalid: bool,
+    /// Whether a client that wants errors gets one instead of the reply.
+    is_error: bool,
+    /// Whether the settings ask for such errors.
+    raises: bool,
     left_out: usize,
     limit_sent: Option<u64>,
     /// The upstream that was asked for the rest, where it is another than gave the beginning.
@@ -55,6 +63,8 @@ impl Disclosure {
             kind: None,
             reason: None,
             invalid: false,
+            is_error: false,
+            raises: exchange.gateway.settings.incomplete == Incomplete::Error,
             left_out: 0,
             limit_sent: None,
             upstream: None,
@@ -74,6 +84,7 @@ impl Disclosure {
             self.reason = mended.reason().map(str::to_owned);
         }
         self.invalid |= mended.is_invalid();
+        self.is_error |= self.raises && mended.is_incomplete();
         self.left_out += mended.left_out();
         self.limit_sent = account.limit_sent;
         if self.counts == Counts::Whole && account.is_the_least() {
@@ -93,6 +104,20 @@ impl Disclosure {
     /// How the reply ended up.
     pub(crate) fn outcome(&self) -> Outcome {
         self.outcome
+    }
+
+    /// Whether the client gets an error instead of the reply: it is incomplete, and the settings ask for errors.
+    pub(crate) fn is_error(&self) -> bool {
+        self.is_error
+    }
+
+    /// The message of such an error.
+    pub(crate) fn error_message(&self) -> String {
+        format!(
+            "the reply is incomplete, and [disclose] incomplete = \"error\" asks for an error instead ({}): raise its output limit, \
+             or send the request again",
+            self.reason()
+        )
     }
 
     /// Whether the client is told anything.

@@ -45,7 +45,7 @@ pub use scrub::Scrubber;
 pub use settings::{
     Answering, Authorities, AuthoritiesError, BaseUrl, BaseUrlError, BudgetSettings, CapSettings,
     CompactSettings, Conditions, CorrectSettings, EmergencySettings, FaultError, FaultPlan, FaultSettings,
-    FaultSide, FieldPattern, Limits, Mode, PageBody, Pages, Pattern, Prefill, Proxy, ProxyError,
+    FaultSide, FieldPattern, Incomplete, Limits, Mode, PageBody, Pages, Pattern, Prefill, Proxy, ProxyError,
     ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, TlsFiles, Unfit, UnknownFaultSide,
     UnknownMode, UnknownPrefill, UnusablePattern, Upstream, Visit, WindowSettings,
 };

@@ -7,6 +7,7 @@ mod conditions;
 mod context;
 mod correct;
 mod faults;
+mod incomplete;
 mod limits;
 mod listener;
 mod pages;
@@ -33,6 +34,7 @@ pub use context::{CapSettings, CompactSettings, EmergencySettings, WindowSetting
 pub use correct::CorrectSettings;
 pub(crate) use faults::{ALL, Fault, Kind, Place};
 pub use faults::{FaultError, FaultPlan, FaultSettings, FaultSide, UnknownFaultSide};
+pub use incomplete::Incomplete;
 pub use limits::Limits;
 pub use listener::TlsFiles;
 pub use pages::{Answering, PageBody, Pages, Visit};
@@ -69,6 +71,8 @@ pub struct Settings {
     pub hold_tool_calls: bool,
     /// Whether replies that needed nothing are disclosed too.
     pub disclose_always: bool,
+    /// How a reply is shown that could not be made whole.
+    pub incomplete: Incomplete,
     /// Whether the texts of cut replies are kept beside their lengths and hashes.
     pub keep_text: bool,
     /// For how many days without use full outputs and summaries are kept; 0: for ever.
@@ -122,6 +126,7 @@ impl Default for Settings {
             correct: CorrectSettings::default(),
             hold_tool_calls: false,
             disclose_always: false,
+            incomplete: Incomplete::default(),
             keep_text: false,
             keep_days: 30,
             cap: CapSettings::default(),

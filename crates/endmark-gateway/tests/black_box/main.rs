@@ -32,6 +32,7 @@ mod half_characters;
 mod half_read_calls;
 mod history;
 mod http2_streams;
+mod incomplete_as_error;
 mod item_references;
 mod last_words;
 mod ledger;

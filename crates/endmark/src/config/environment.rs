@@ -168,6 +168,8 @@ pub(crate) const RUNS_WEBHOOK: &str = "ENDMARK_RUNS_WEBHOOK";
 pub(crate) const RUNS_WEBHOOK_SECRET: &str = "ENDMARK_RUNS_WEBHOOK_SECRET";
 /// Whether a reply that needed nothing is marked as well.
 pub(crate) const DISCLOSE_ALWAYS: &str = "ENDMARK_DISCLOSE_ALWAYS";
+/// How a reply is shown that could not be made whole.
+pub(crate) const DISCLOSE_INCOMPLETE: &str = "ENDMARK_DISCLOSE_INCOMPLETE";
 /// Whether the texts of cut replies are stored.
 pub(crate) const STORE_POLICY_KEEP_TEXT: &str = "ENDMARK_STORE_POLICY_KEEP_TEXT";
 /// For how long records are kept.

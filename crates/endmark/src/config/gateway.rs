@@ -53,6 +53,7 @@ pub(crate) fn for_gateway(
         },
         hold_tool_calls: settings.tools.hold,
         disclose_always: settings.disclose.always,
+        incomplete: settings.disclose.incomplete,
         keep_text: settings.store_policy.keep_text,
         keep_days: small(settings.store_policy.keep_days),
         cap: gateway::CapSettings {

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use endmark_context::budget::Zone;
-use endmark_gateway::{Mode, Secret};
+use endmark_gateway::{Incomplete, Mode, Secret};
 use endmark_recovery::{OnAmbiguous, Strategies, Strategy};
 use endmark_store::StoreLocation;
 use serde_json::{Value, json};
@@ -48,6 +48,7 @@ enum Place {
     Flag(Access<bool>),
     Mode(Access<Mode>),
     OnAmbiguous(Access<OnAmbiguous>),
+    Incomplete(Access<Incomplete>),
     Strategies(Access<Strategies>),
     /// Nano-dollars, written in dollars.
     Dollars(Access<u64>),
@@ -84,6 +85,7 @@ impl Key {
             Place::Flag(access) => *(access.get_mut)(settings) = given.flag()?,
             Place::Mode(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::OnAmbiguous(access) => *(access.get_mut)(settings) = given.choice()?,
+            Place::Incomplete(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::Strategies(access) => *(access.get_mut)(settings) = strategies(given)?,
             Place::Dollars(access) => *(access.get_mut)(settings) = given.dollars()?,
             Place::OnStoreError(access) => *(access.get_mut)(settings) = given.choice()?,
@@ -113,6 +115,7 @@ impl Key {
             Place::Flag(access) => json!((access.get)(settings)),
             Place::Mode(access) => json!((access.get)(settings).word()),
             Place::OnAmbiguous(access) => json!((access.get)(settings).word()),
+            Place::Incomplete(access) => json!((access.get)(settings).word()),
             Place::Strategies(access) => {
                 json!((access.get)(settings).ways().iter().map(|way| way.name()).collect::<Vec<_>>())
             }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use endmark_gateway::{BaseUrl, Conditions, Mode, Prefill, Proxy, Secret};
+use endmark_gateway::{BaseUrl, Conditions, Incomplete, Mode, Prefill, Proxy, Secret};
 use endmark_recovery::{OnAmbiguous, Strategies};
 use endmark_store::StoreLocation;
 use endmark_wire::openai_chat::OPENAI;
@@ -232,6 +232,7 @@ pub(crate) struct CompactEmergency {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Disclose {
     pub(crate) always: bool,
+    pub(crate) incomplete: Incomplete,
 }
 
 /// What the store keeps.
@@ -349,7 +350,7 @@ impl Default for Settings {
             compact: Compact::of(gateway.compact),
             budget: Budget::default(),
             runs: Runs::default(),
-            disclose: Disclose { always: gateway.disclose_always },
+            disclose: Disclose { always: gateway.disclose_always, incomplete: gateway.incomplete },
             store_policy: StorePolicy { keep_text: gateway.keep_text, keep_days: gateway.keep_days.into() },
             schemas: Vec::new(),
             prices: Vec::new(),
@@ -382,6 +383,12 @@ impl Choice for Mode {
 impl Choice for OnAmbiguous {
     fn words() -> Vec<(&'static str, Self)> {
         vec![("stop", Self::Stop), ("best", Self::Best)]
+    }
+}
+
+impl Choice for Incomplete {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("finish_reason", Self::FinishReason), ("error", Self::Error)]
     }
 }
 

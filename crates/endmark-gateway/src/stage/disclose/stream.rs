@@ -5,7 +5,7 @@ use endmark_wire::reply::Usage;
 use endmark_wire::writer::{ChoiceEnd, Closing, StreamError};
 use serde_json::value::RawValue;
 
-use crate::disclosure::{Disclosure, with_cost};
+use crate::disclosure::{Disclosure, REPLY_INCOMPLETE, with_cost};
 use crate::exchange::Exchange;
 use crate::mended_items;
 use crate::reply::{ClientGone, ClientStream};
@@ -23,13 +23,16 @@ pub(crate) async fn stream(
 ) -> Result<(), ClientGone> {
     let Settled { mut mended, end_lost } = settled;
     let usage = mended.usage();
-    let error = mended
-        .result
-        .failed
-        .as_ref()
-        .map(|disclosure| (mended.what_broke(exchange, disclosure), disclosure.json()));
+    let failed = mended.result.failed.as_ref();
+    let broke =
+        failed.map(|disclosure| (mended.what_broke(exchange, disclosure), "endmark_reply_cut", disclosure));
+    let incomplete = mended.result.incomplete.as_ref();
+    let is_incomplete =
+        || incomplete.map(|disclosure| (disclosure.error_message(), REPLY_INCOMPLETE, disclosure));
     let cost = exchange.calls.cost();
-    let error = error.map(|(message, told)| (message, told.map(|told| with_cost(&told, cost))));
+    let error = broke.or_else(is_incomplete).map(|(message, kind, disclosure)| {
+        (message, kind, disclosure.json().map(|told| with_cost(&told, cost)))
+    });
     let told: Vec<Option<Box<RawValue>>> = mended
         .result
         .ends
@@ -50,12 +53,13 @@ pub(crate) async fn stream(
         .collect();
     let passes = ends.is_empty() && mended.observed.ending == Ending::Clean;
     let writer = mended.observed.writer.as_mut();
-    let bytes = if let Some((message, endmark)) = &error {
+    let bytes = if let Some((message, kind, endmark)) = &error {
         writer.error(&StreamError {
             message,
-            kind: "endmark_reply_cut",
+            kind,
             endmark: endmark.as_deref(),
-            choices: &ends,
+            // With an error the whole reply is incomplete: no choice is said to have ended.
+            choices: if incomplete.is_some() { &[] } else { &ends },
         })
     } else {
         let mut bytes = writer.close(&Closing { choices: &ends, usage, end_lost });

@@ -1,12 +1,16 @@
 //! What the client is given of a reply that came as a whole: its own bytes where it needed nothing.
 
 use endmark_recovery::Stop;
+use endmark_wire::edit::Edits;
 use endmark_wire::reply::Choice;
 use endmark_wire::response::{self as wire, Reply, ReplyEdit};
 use endmark_wire::writer::End;
-use http::Response;
+use http::response::Parts;
+use http::{HeaderValue, Response, StatusCode, header};
+use serde_json::{Value, json};
 
 use crate::body::{AnyBody, full};
+use crate::disclosure::{Disclosure, REPLY_INCOMPLETE, with_cost};
 use crate::exchange::Exchange;
 use crate::mended_items;
 use crate::recovery::Account;
@@ -25,6 +29,10 @@ pub(crate) async fn whole(reply: SettledReply) -> Response<AnyBody> {
     disclosure.write_cost(exchange, &mut head.headers);
     if !disclosure.has_something() {
         return Response::from_parts(head, full(body));
+    }
+    if disclosure.is_error() {
+        let parts = response.reply().choices.iter().zip(&mended.choices);
+        return as_error(exchange, head, &disclosure, parts);
     }
     let choices: Vec<(&Choice, Settled)> = response.reply().choices.iter().zip(mended.choices).collect();
     let anew = anew(exchange, &choices);
@@ -48,6 +56,45 @@ pub(crate) async fn whole(reply: SettledReply) -> Response<AnyBody> {
     let changed = edit.finish();
     mended_items::keep(exchange, response.changed_items(&changed)).await;
     Response::from_parts(head, full(changed))
+}
+
+/// The status of an error instead of an incomplete reply: no client takes it for one that passes by itself.
+const INCOMPLETE: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
+
+/// An error instead of the reply, with what was received.
+fn as_error<'a>(
+    exchange: &Exchange,
+    mut head: Parts,
+    disclosure: &Disclosure,
+    choices: impl Iterator<Item = (&'a Choice, &'a Settled)>,
+) -> Response<AnyBody> {
+    let format = exchange.request.format();
+    let (mut text, mut calls) = (String::new(), Vec::new());
+    for (choice, settled) in choices {
+        text.push_str(settled.text.as_deref().unwrap_or(&choice.text));
+        for call in choice.tool_calls.iter().chain(&settled.new_calls) {
+            let mended = settled.calls.iter().rfind(|mended| mended.index == call.index);
+            let arguments = &mended.unwrap_or(call).arguments;
+            calls.push(json!({"name": call.name, "arguments": arguments}));
+        }
+    }
+    let told = disclosure.json().map(|told| with_cost(&told, exchange.calls.cost()));
+    let mut told: Value =
+        told.and_then(|told| serde_json::from_str(told.get()).ok()).unwrap_or_else(|| json!({}));
+    told["partial"] = text.into();
+    if !calls.is_empty() {
+        told["partial_calls"] = calls.into();
+    }
+    let body = format.error_body(INCOMPLETE.as_u16(), REPLY_INCOMPLETE, &disclosure.error_message());
+    let edited = Edits::new(&body).ok().and_then(|mut edits| {
+        edits.set("error.endmark", &told.to_string()).ok()?;
+        Some(edits.finish())
+    });
+    of_another_body(&mut head.headers);
+    head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    head.headers.insert("x-should-retry", HeaderValue::from_static("false"));
+    head.status = INCOMPLETE;
+    Response::from_parts(head, full(edited.unwrap_or(body)))
 }
 
 /// The reply that stands in the place of one of which nothing but thoughts came. Its own thoughts belong to it, with

@@ -35,6 +35,8 @@ pub(crate) struct MendedReply {
     pub(crate) failed: Option<Disclosure>,
     /// Why nothing more was done for it.
     pub(crate) given_up: Option<GivenUp>,
+    /// A choice that is incomplete, where its client is to get an error for it.
+    pub(crate) incomplete: Option<Disclosure>,
 }
 
 /// Does for each part of a stream what is right for it.
@@ -60,7 +62,13 @@ pub(crate) async fn stream(
         writer: writer.as_mut(),
         client,
         account,
-        result: MendedReply { worst: Outcome::Whole, ends: Vec::new(), failed: None, given_up: None },
+        result: MendedReply {
+            worst: Outcome::Whole,
+            ends: Vec::new(),
+            failed: None,
+            given_up: None,
+            incomplete: None,
+        },
     };
     let given_up = if Instant::now() < exchange.deadline {
         let choices = pin!(timeout_at(exchange.deadline, mending.choices(parts)));
@@ -132,6 +140,9 @@ impl Mending<'_> {
                 continue;
             }
             self.result.worst = self.result.worst.max(disclosure.outcome());
+            if disclosure.is_error() {
+                self.result.incomplete.get_or_insert_with(|| disclosure.clone());
+            }
             if disclosure.has_something() {
                 self.choice(choice, &settled, &disclosure).await?;
             } else {

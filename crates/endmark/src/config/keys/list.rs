@@ -498,6 +498,12 @@ pub(crate) static KEYS: &[Key] = &[
         Place::Flag(access!(disclose.always)),
     ),
     key(
+        "disclose.incomplete",
+        environment::DISCLOSE_INCOMPLETE,
+        "how a reply is shown that could not be made whole, or may lack calls: as far as it came, or as an error",
+        Place::Incomplete(access!(disclose.incomplete)),
+    ),
+    key(
         "store_policy.keep_text",
         environment::STORE_POLICY_KEEP_TEXT,
         "whether the texts of cut replies are stored",

@@ -46,6 +46,7 @@ fn accepted(place: &Place) -> String {
         Place::Flag(_) => "`true`, `false`".to_owned(),
         Place::Mode(_) => words::<endmark_gateway::Mode>(),
         Place::OnAmbiguous(_) => words::<endmark_recovery::OnAmbiguous>(),
+        Place::Incomplete(_) => words::<endmark_gateway::Incomplete>(),
         Place::Strategies(_) => "a list of ways".to_owned(),
         Place::Dollars(_) => "dollars".to_owned(),
         Place::OnStoreError(_) => words::<super::super::budget::OnStoreError>(),

@@ -1,0 +1,99 @@
+//! `[disclose] incomplete = "error"`: a reply that could not be made whole is an error, because frameworks show no headers.
+
+use endmark_gateway::{Incomplete, Mode, Settings};
+use serde_json::Value;
+use testkit::{Dialect, Reply, Request, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+const BEGUN: &str = "The harbour was quiet, and";
+
+fn as_errors(settings: &mut Settings) {
+    settings.incomplete = Incomplete::Error;
+    settings.resume.mode = Mode::On;
+    settings.resume.treat_limit_as_cap = 1;
+}
+
+async fn ask(endmark: &Endmark, wire: Wire, stream: bool) -> Reply {
+    Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream)).send().await.read().await
+}
+
+/// Its rest was asked for in vain: every answer is cut at once, and brings nothing.
+fn exhausting(wire: Wire, stream: bool) -> Script {
+    let first = wire.answer(&[Said::Text(BEGUN)], End::Limit, stream);
+    Script::new().then(first).otherwise(wire.answer(&[], End::Limit, stream))
+}
+
+#[tokio::test]
+async fn a_reply_that_stays_incomplete_is_an_error_of_the_providers_shape() {
+    for wire in Wire::ALL {
+        let endmark = Endmark::start_with(exhausting(wire, false), as_errors).await;
+        let reply = ask(&endmark, wire, false).await;
+        assert_eq!(
+            (reply.status, reply.header("x-should-retry")),
+            (422, Some("false")),
+            "{wire:?} {}",
+            reply.text()
+        );
+        assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"));
+        let error = &reply.json()["error"];
+        assert_eq!(error["endmark"]["partial"], BEGUN, "{wire:?}: {error}");
+        assert_eq!(error["endmark"]["outcome"], "exhausted");
+        assert!(error["message"].as_str().is_some_and(|message| message.contains("incomplete")), "{error}");
+
+        let endmark = Endmark::start_with(exhausting(wire, true), as_errors).await;
+        let reply = ask(&endmark, wire, true).await;
+        let events = reply.json_events();
+        let is_error = |event: &Value| event.get("error").is_some() || event["type"] == "error";
+        assert!(events.last().is_some_and(is_error), "{wire:?}: {}", reply.text());
+        assert!(reply.text().contains("endmark_reply_incomplete"), "{wire:?}: {}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn by_default_it_keeps_the_providers_word_for_a_cut_reply() {
+    for stream in [false, true] {
+        let endmark = Endmark::start_with(exhausting(Wire::Chat, stream), |settings| {
+            as_errors(settings);
+            settings.incomplete = Incomplete::default();
+        })
+        .await;
+        let reply = ask(&endmark, Wire::Chat, stream).await;
+        assert_eq!(reply.status, 200);
+        assert!(reply.text().contains("\"finish_reason\":\"length\""), "{}", reply.text());
+    }
+}
+
+/// What its client wanted to be cut is no error.
+#[tokio::test]
+async fn a_reply_that_is_left_cut_is_no_error() {
+    for wire in [Wire::Chat, Wire::Other(Dialect::Gemini)] {
+        for stream in [false, true] {
+            let endmark = Endmark::start_with(exhausting(wire, stream), |settings| {
+                as_errors(settings);
+                settings.resume.mode = Mode::Warn;
+            })
+            .await;
+            let reply = ask(&endmark, wire, stream).await;
+            assert_eq!((reply.status, endmark.calls()), (200, 1));
+            assert!(!reply.text().contains("endmark_reply_incomplete"), "{}", reply.text());
+        }
+    }
+}
+
+/// Behind a whole call the reply was cut: another may be missing.
+#[tokio::test]
+async fn a_reply_that_may_lack_calls_is_an_error() {
+    for stream in [false, true] {
+        let call = Said::Call("get_weather", r#"{"city":"Berlin","unit":"celsius"}"#);
+        let answer = Wire::Chat.answer(&[call], End::Limit, stream);
+        let endmark = Endmark::start_with(Script::new().otherwise(answer), as_errors).await;
+        let reply = ask(&endmark, Wire::Chat, stream).await;
+        assert!(reply.text().contains("endmark_reply_incomplete"), "{}", reply.text());
+        if !stream {
+            assert_eq!(reply.status, 422);
+            assert_eq!(reply.json()["error"]["endmark"]["partial_calls"][0]["name"], "get_weather");
+        }
+    }
+}
