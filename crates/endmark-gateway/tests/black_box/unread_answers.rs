@@ -55,6 +55,7 @@ impl Plain {
         Endmark::start_with(Script::new(), |settings| {
             settings.resume.mode = mode;
             let base_url = format!("http://{}/v1", self.address).parse().unwrap();
+            settings.retry.max_retries = 0;
             settings.upstreams = vec![Target::new("plain", base_url)];
         })
         .await

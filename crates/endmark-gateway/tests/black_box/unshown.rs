@@ -252,12 +252,12 @@ async fn a_reply_that_ends_in_a_thought_behind_a_text_is_not_gone_on_with() {
     }
 }
 
-/// A call of another tool than a function, or of one that the server runs: its end is the server's to say.
+/// A call that is neither of a function nor of a custom tool: its end is the server's to say.
 #[tokio::test]
 async fn an_item_that_its_server_left_open_is_not_closed() {
     let wire = Wire::Other(Dialect::Responses);
     for (kind, delta) in [
-        ("custom_tool_call", "response.custom_tool_call_input.delta"),
+        ("apply_patch_call", "response.apply_patch_call_operation_diff.delta"),
         ("mcp_call", "response.mcp_call_arguments.delta"),
         ("image_generation_call", "response.image_generation_call.generating"),
     ] {
