@@ -122,6 +122,16 @@ pub enum NotAdmitted {
         /// How the budget stands.
         account: Account,
     },
+    /// The call may need more than the whole budget.
+    #[error("the call may need {}, more than the whole budget of {}; ask for less", unit.shown(*needed), unit.shown(account.limit))]
+    TooLarge {
+        /// What is counted.
+        unit: Unit,
+        /// How the budget stands.
+        account: Account,
+        /// The most that the call can cost.
+        needed: u64,
+    },
     /// There is a budget in dollars, and nobody knows what it costs.
     #[error("there is a budget in dollars, and the model `{0}` has no price")]
     NoPrice(String),
@@ -172,8 +182,10 @@ impl<'a> Meter<'a> {
         let full = self.hold_of(call, call.max_output_tokens, at)?;
         let Some(not_admitted) = self.refusal(full) else { return Ok(self.hold(call, full, false)) };
         let is_closed = |account: &Option<Account>| account.is_some_and(|account| account.is_closed);
-        let is_for_now = matches!(not_admitted, NotAdmitted::Held { .. });
-        if is_for_now || is_closed(&self.tokens) || is_closed(&self.nano_usd) {
+        let is_closed_by =
+            |account: Option<Account>, amount| account.is_some_and(|account| account.is_closed_by(amount));
+        let closes = is_closed_by(self.tokens, full.0) || is_closed_by(self.nano_usd, full.1);
+        if !closes || is_closed(&self.tokens) || is_closed(&self.nano_usd) {
             return Err(not_admitted);
         }
         let output = call.max_output_tokens.min(CLOSING_OUTPUT_TOKENS);
@@ -238,7 +250,11 @@ impl<'a> Meter<'a> {
             || accounts.into_iter().filter_map(|(unit, account, amount)| Some((unit, account?, amount)));
         let used_up = accounts().find(|(_, account, amount)| !account.may_admit(*amount));
         let held = accounts().find(|(_, account, amount)| !account.admits(*amount));
-        let used_up = used_up.map(|(unit, account, _)| NotAdmitted::UsedUp { unit, account });
+        let used_up =
+            used_up.map(|(unit, account, needed)| match needed > account.limit && !account.is_closed {
+                true => NotAdmitted::TooLarge { unit, account, needed },
+                false => NotAdmitted::UsedUp { unit, account },
+            });
         used_up.or(held.map(|(unit, account, _)| NotAdmitted::Held { unit, account }))
     }
 

@@ -4,6 +4,7 @@
 //! holds until the call has its own row.
 
 mod estimate;
+mod parts;
 mod refused;
 mod reserved;
 

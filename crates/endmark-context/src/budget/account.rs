@@ -68,6 +68,18 @@ impl Account {
         Self { held: 0, ..*self }.admits(amount)
     }
 
+    /// Whether a call that can cost so much is the one to close it with: what is spent leaves no room for it. A call that is
+    /// larger than the whole budget is refused, since it tells nothing of what is spent.
+    ///
+    /// ```
+    /// use endmark_context::budget::Account;
+    /// let account = Account { limit: 100, spent: 60, held: 0, is_closed: false };
+    /// assert!(account.is_closed_by(41) && !account.is_closed_by(40) && !account.is_closed_by(101));
+    /// ```
+    pub fn is_closed_by(&self, amount: u64) -> bool {
+        !self.is_closed && !self.may_admit(amount) && amount <= self.limit
+    }
+
     /// How far it is used up by what calls did cost. A hold is the most that one can cost: most come to far less, and a
     /// warning of them would be one of nothing.
     pub fn level(&self) -> Level {

@@ -46,6 +46,11 @@ fn calls_at_once_cannot_overdraw_and_the_last_one_closes() {
         matches!(&refused, Err(NotAdmitted::UsedUp { unit: Unit::Tokens, account }) if account.held == 5_024)
     );
     assert_eq!(meter.after_call(second, &AfterCall::Unanswered, at()).tokens, 0);
+    // A call that is larger than the whole budget closes nothing.
+    let mut other = Meter::new(&models).with_tokens(10_000);
+    let refused = other.before_call(&call("m", 1_000, 9_001), at());
+    assert!(matches!(refused, Err(NotAdmitted::TooLarge { needed: 10_001, .. })), "{refused:?}");
+    assert!(!other.before_call(&call("m", 1_000, 9_000), at()).unwrap().is_closing);
     let cost = meter.after_call(closing, &AfterCall::Unreported { text_bytes: 400 }, at());
     assert_eq!((cost.tokens, cost.is_estimated), (1_100, true));
     assert_eq!((meter.held(), meter.left()), (0, Some(7_900)));

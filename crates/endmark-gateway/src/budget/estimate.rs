@@ -10,6 +10,8 @@ use endmark_wire::json::Value;
 use endmark_wire::paths::Service;
 use endmark_wire::request::{Address, Request};
 
+use super::parts::{KINDS, Parts, USUAL_MEDIA_TOKENS};
+
 /// Sessions whose bytes are known; when there are more, all are learned anew.
 const MAX_SESSIONS: usize = 4_096;
 /// Tokens for so many bytes, where nothing is known of a session: more than any text but the densest has.
@@ -19,28 +21,75 @@ const USUAL_TOKENS: u64 = PARTS / 3;
 const MEASURED_BYTES: usize = 32 << 10;
 /// A session is taken for what it was, and a tenth more.
 const MARGIN_PERCENT: u64 = 110;
+/// More tokens than one part of a request comes to.
+const MOST_MEDIA_TOKENS: u64 = 4_000_000;
 /// What a session can have learned: from one token in 32 bytes to one in each.
 const FEWEST_TOKENS: u64 = PARTS / 32;
 
-/// How many tokens each session's bytes came to when they were last reported.
+/// What each session came to when it was last reported.
 #[derive(Debug, Default)]
-pub(super) struct Calibrations(Mutex<HashMap<String, u64>>);
+pub(super) struct Calibrations(Mutex<HashMap<String, Calibration>>);
+
+/// What a session came to, by the kinds of its parts: an hour of video has as few bytes as its address.
+#[derive(Debug, Clone, Copy)]
+struct Calibration {
+    /// Tokens for [`PARTS`] bytes of text; `None` before a request without media was reported.
+    text: Option<u64>,
+    /// Tokens of one part of each kind of media.
+    media: [u64; KINDS],
+    /// The parts of the request that was last estimated.
+    last: Parts,
+}
+
+impl Default for Calibration {
+    fn default() -> Self {
+        Self { text: None, media: USUAL_MEDIA_TOKENS, last: Parts::default() }
+    }
+}
+
+impl Calibration {
+    fn text_tokens(&self, parts: &Parts) -> u64 {
+        parts.text_bytes.saturating_mul(self.text.unwrap_or(USUAL_TOKENS)) / PARTS
+    }
+
+    /// Learns what a request of these parts came to. Media account for what its text does not.
+    fn learn(&mut self, parts: &Parts, tokens: u64) {
+        if !parts.has_media() {
+            let learned = tokens.saturating_mul(PARTS) / parts.text_bytes.max(1);
+            self.text = Some(learned.clamp(FEWEST_TOKENS, PARTS));
+            return;
+        }
+        let expected = parts.media_tokens(&self.media).max(1);
+        let came = tokens.saturating_sub(self.text_tokens(parts));
+        for (each, count) in self.media.iter_mut().zip(parts.media) {
+            if count > 0 {
+                let scaled = u128::from(*each) * u128::from(came) / u128::from(expected);
+                *each = u64::try_from(scaled).unwrap_or(u64::MAX).clamp(1, MOST_MEDIA_TOKENS);
+            }
+        }
+    }
+}
 
 impl Calibrations {
     /// Tokens of a request's prompt: by what its session came to before, else by its size or a count of its family.
     pub(super) fn prompt(&self, session: &str, model: &str, body: &[u8]) -> u64 {
-        let learned = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(session).copied();
-        let bytes = body.len() as u64;
-        if let Some(tokens) = learned {
-            return (bytes.saturating_mul(tokens) / PARTS).saturating_mul(MARGIN_PERCENT).div_ceil(100);
+        let parts = Parts::of(body);
+        let known = self.with(session, |known| {
+            known.last = parts;
+            *known
+        });
+        let media = parts.media_tokens(&known.media);
+        let margin = |tokens: u64| tokens.saturating_mul(MARGIN_PERCENT).div_ceil(100);
+        if known.text.is_some() || parts.has_uncounted_media() {
+            return margin(known.text_tokens(&parts).saturating_add(media));
         }
         if body.len() > MEASURED_BYTES
             && let Some(counted) =
                 std::str::from_utf8(body).ok().and_then(|text| count::request(text, model).ok())
         {
-            return counted.tokens.saturating_mul(MARGIN_PERCENT).div_ceil(100);
+            return margin(counted.tokens);
         }
-        bytes.saturating_mul(USUAL_TOKENS).div_ceil(PARTS)
+        parts.text_bytes.saturating_mul(USUAL_TOKENS).div_ceil(PARTS).saturating_add(media)
     }
 
     /// Learns what a call's prompt came to.
@@ -48,12 +97,20 @@ impl Calibrations {
         if bytes == 0 || tokens == 0 {
             return;
         }
-        let learned = (tokens.saturating_mul(PARTS) / bytes).clamp(FEWEST_TOKENS, PARTS);
+        self.with(session, |known| {
+            // Another request of the session may have been estimated since: then its bytes count as text.
+            let text = Parts { bytes, text_bytes: bytes, ..Parts::default() };
+            let parts = if known.last.bytes == bytes { known.last } else { text };
+            known.learn(&parts, tokens);
+        });
+    }
+
+    fn with<T>(&self, session: &str, act: impl FnOnce(&mut Calibration) -> T) -> T {
         let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(session) {
             sessions.clear();
         }
-        sessions.insert(session.to_owned(), learned);
+        act(sessions.entry(session.to_owned()).or_default())
     }
 }
 
@@ -91,6 +148,19 @@ mod tests {
             calibrations.learn(&number.to_string(), 10, 5);
         }
         assert!(calibrations.0.lock().unwrap().len() <= MAX_SESSIONS);
+    }
+
+    #[test]
+    fn media_teach_nothing_of_text() {
+        let calibrations = Calibrations::default();
+        let video = r#"{"fileData":{"mimeType":"video/mp4","fileUri":"gs://a/b"}}"#;
+        let body = |text: &str| format!(r#"{{"contents":[{{"parts":[{video},{{"text":"{text}"}}]}}]}}"#);
+        let first = body("What is in it?");
+        assert!(calibrations.prompt("s", "m", first.as_bytes()) > 10_000);
+        calibrations.learn("s", first.len() as u64, 20_000);
+        // 20,000 for the video, and a token for three bytes of text, with a margin.
+        let next = calibrations.prompt("s", "m", body(&"x".repeat(200_000)).as_bytes());
+        assert!((90_000..100_000).contains(&next), "{next}");
     }
 
     #[test]

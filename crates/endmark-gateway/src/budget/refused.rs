@@ -75,9 +75,14 @@ fn said(claim: &Claim, account: &Account, resets_at: Option<u64>) -> String {
         Period::Month => format!(" in {}", claim.window),
     };
     let is_for_now = account.may_admit(claim.amount);
+    let is_too_large = !account.is_closed && claim.amount > account.limit;
     let next = match (claim.scope, resets_at) {
         _ if is_for_now => {
             "other calls hold the rest: send it again when one of them is over, or name smaller output limits"
+                .to_owned()
+        }
+        (Scope::Session, _) if is_too_large => {
+            "it is larger than the whole budget: send less, name a smaller output limit, or raise [budget]"
                 .to_owned()
         }
         (Scope::Session, _) => {

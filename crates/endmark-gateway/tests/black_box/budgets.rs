@@ -9,10 +9,10 @@ use endmark_context::{Model, Models, Prices, Rates};
 use endmark_gateway::{BudgetSettings, Mode, Secret, Settings};
 use endmark_store::BudgetRow;
 use serde_json::{Value, json};
-use testkit::{Answer, Reply, Request, Script, ScriptedModel, Speaking, Upstream, chat_reply};
+use testkit::{Answer, Dialect, Reply, Request, Script, ScriptedModel, Upstream, chat_reply};
 use tokio::sync::Barrier;
 
-use crate::support::spoken::Wire;
+use crate::support::spoken::{End, Said, Wire};
 use crate::support::{Endmark, request, text};
 
 /// What the scripted upstream bills for each call.
@@ -148,19 +148,22 @@ async fn what_is_reported_counts_and_a_refusal_says_all_of_the_budget() {
 #[tokio::test]
 async fn the_closing_call_of_a_session_has_no_tools_and_asks_for_a_summary_in_every_format() {
     for wire in Wire::ALL {
-        let model = || ScriptedModel::new("All that was found.");
-        let change = with(vec![rule(Scope::Session, Unit::Tokens, 5_000)]);
-        let endmark = match wire {
-            Wire::Chat => Endmark::start_with(model(), change).await,
-            Wire::Other(dialect) => Endmark::start_with(Speaking::new(dialect, model()), change).await,
-        };
-        // It may need more than there is: its limit is 8,192.
+        let reply = wire.whole(&[Said::Text("All that was found.")], wire.word(End::Turn));
+        // The first call comes to 4,005 tokens.
+        let dear = reply.to_string().replace(":7", ":4000").replace(":12", ":4005");
+        let dear: Value = serde_json::from_str(&dear).unwrap();
+        let script = Script::new().then(Answer::json(200, &dear)).otherwise(Answer::json(200, &reply));
+        let endmark =
+            Endmark::start_with(script, with(vec![rule(Scope::Session, Unit::Tokens, 9_000)])).await;
+        // The next one may need more than is left: its limit is 8,192.
         let body = wire.request(false);
         let asked = || Request::post(endmark.address, wire.path(false)).json(&body);
         let reply = asked().send().await.read().await;
+        assert_eq!((reply.status, reply.header("x-endmark-budget")), (200, None), "{wire:?}");
+        let reply = asked().send().await.read().await;
         assert_eq!((reply.status, reply.header("x-endmark-budget")), (200, Some("closing")), "{wire:?}");
         assert!(reply.text().contains("All that was found."), "{wire:?}: {}", reply.text());
-        let sent = endmark.upstream.requests()[0].json();
+        let sent = endmark.upstream.requests()[1].json();
         assert_eq!(sent.get("tools"), None, "{wire:?}");
         assert!(sent.to_string().contains("1024"), "{wire:?}: {sent}");
         let last = ["messages", "input", "contents"].iter().find_map(|name| sent[*name].as_array()?.last());
@@ -168,7 +171,7 @@ async fn the_closing_call_of_a_session_has_no_tools_and_asks_for_a_summary_in_ev
         let refused = asked().send().await.read().await;
         assert_eq!(refused.status, 402, "{wire:?}: {}", refused.text());
         assert_eq!(refused.json()["endmark"]["budget"], "session", "{wire:?}");
-        assert_eq!(endmark.calls(), 1);
+        assert_eq!(endmark.calls(), 2);
         let session = settled(&endmark, "session").await;
         assert!(session.is_closed);
         // `endmark budget raise` lets it go on.
@@ -196,17 +199,54 @@ async fn a_closing_call_that_reaches_its_limit_is_not_said_to_reach_the_clients(
 #[tokio::test]
 async fn a_closing_call_that_fails_is_shown_with_its_own_error() {
     let error = json!({"error": {"message": "overloaded for now", "type": "server_error"}});
-    let script = Script::new().otherwise(Answer::json(503, &error));
+    let dear = Answer::json(200, &chat_reply("Yes.", "stop", (20, 180)));
+    let script = Script::new().then(dear).otherwise(Answer::json(503, &error));
     let endmark = Endmark::start_with(script, |settings| {
-        with(vec![rule(Scope::Session, Unit::Tokens, 5_000)])(settings);
+        with(vec![rule(Scope::Session, Unit::Tokens, 9_100)])(settings);
         settings.retry.max_retries = 2;
     })
     .await;
+    assert_eq!(endmark.ask(&request(9_000)).await.status, 200);
     let reply = endmark.ask(&request(9_000)).await;
     assert_eq!(reply.status, 503, "{}", reply.text());
     assert!(reply.text().contains("overloaded for now"), "{}", reply.text());
-    assert_eq!(endmark.calls(), 1);
+    assert_eq!(endmark.calls(), 2);
     assert_eq!(endmark.ask(&request(9_000)).await.status, 402);
+}
+
+/// It tells nothing of what is spent, and the session goes on.
+#[tokio::test]
+async fn a_request_larger_than_the_whole_budget_is_refused_and_closes_no_session() {
+    let change = with(vec![rule(Scope::Session, Unit::Tokens, 5_000)]);
+    let endmark = Endmark::start_with(Script::new().otherwise(good()), change).await;
+    for spent in [0, BILLED] {
+        let refused = endmark.ask(&request(6_000)).await;
+        assert_eq!(refused.status, 402, "{}", refused.text());
+        assert!(refused.text().contains("larger than the whole budget"), "{}", refused.text());
+        assert_eq!(refused.json()["endmark"]["spent"], spent);
+        assert_eq!(endmark.ask(&request(10)).await.status, 200);
+        settled(&endmark, "session").await;
+    }
+}
+
+/// An address of a video has few bytes and many tokens: that says nothing of the text behind it.
+#[tokio::test]
+async fn a_video_by_its_address_does_not_make_text_dear() {
+    let gemini = Wire::Other(Dialect::Gemini);
+    let mut reply = gemini.whole(&[Said::Text("It is a harbour.")], "STOP");
+    reply["usageMetadata"] =
+        json!({"promptTokenCount": 20_000, "candidatesTokenCount": 50, "totalTokenCount": 20_050});
+    let change = with(vec![rule(Scope::Session, Unit::Tokens, 200_000)]);
+    let endmark = Endmark::start_with(Script::new().otherwise(Answer::json(200, &reply)), change).await;
+    let mut body = gemini.request(false);
+    let video = json!({"fileData": {"mimeType": "video/mp4", "fileUri": "https://files/harbour"}});
+    body["contents"][0]["parts"].as_array_mut().unwrap().push(video);
+    let (first, _) = gemini.ask(&endmark, &body, false).await;
+    assert_eq!(first.status, 200, "{}", first.text());
+    let found = json!({"role": "user", "parts": [{"text": "gulls ".repeat(33_000)}]});
+    body["contents"].as_array_mut().unwrap().push(found);
+    let (next, _) = gemini.ask(&endmark, &body, false).await;
+    assert_eq!((next.status, next.header("x-endmark-budget")), (200, None), "{}", next.text());
 }
 
 #[tokio::test]

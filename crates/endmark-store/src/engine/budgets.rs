@@ -45,7 +45,9 @@ pub(crate) fn hold(connection: &Connection, owner: &str, hold: &Hold) -> Result<
         return Ok(Held::Fits { warnings, least_left });
     };
     // What is only held is not spent: a session that others hold the rest of goes on when they are over.
-    let is_ending = |used: &(&Claim, Account)| used.0.scope == Scope::Session && is_used_up(&used);
+    let is_ending = |(claim, account): &(&Claim, Account)| {
+        claim.scope == Scope::Session && account.is_closed_by(claim.amount)
+    };
     let is_closable = |(claim, account): &(&Claim, Account)| match claim.scope {
         Scope::Session => !account.is_closed,
         _ => account.admits(claim.closing_amount),
