@@ -141,7 +141,7 @@ fn applying(entries: &[PriceEntry], at: Moment) -> Option<&PriceEntry> {
 }
 
 impl Rates {
-    /// Millionths of nano-dollars; none where there are tokens of a kind without a price. Parts that do not fit into their whole count as they are
+    /// Millionths of nano-dollars; none where there are tokens of a kind, or searches, without a price. Parts that do not fit into their whole count as they are
     /// reported: a provider bills them.
     fn cost_of(&self, tokens: &Tokens) -> Option<u128> {
         let Self { input, output, .. } = *self;
@@ -167,8 +167,8 @@ impl Rates {
                 sum = sum.saturating_add(u128::from(count) * u128::from(rate?));
             }
         }
-        if let Some(rate) = self.web_search {
-            let searches = u128::from(tokens.web_searches) * u128::from(rate);
+        if tokens.web_searches > 0 {
+            let searches = u128::from(tokens.web_searches) * u128::from(self.web_search?);
             sum = sum.saturating_add(searches.saturating_mul(TOKENS_PER_SEARCH));
         }
         Some(sum)

@@ -89,11 +89,25 @@ impl Budgets {
         self.models.find(name).map(|model| model.id.as_str())
     }
 
-    /// What tokens cost at the standard price of now, in nano-dollars; none for a model without a price.
-    pub(crate) fn price<'a>(&self, names: impl IntoIterator<Item = &'a str>, tokens: &Tokens) -> Option<u64> {
+    /// What tokens cost at the price of now, in nano-dollars; `None` where a price of theirs is not known. A tier that the
+    /// table does not have counts at the standard price.
+    pub(crate) fn price<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a str>,
+        tokens: &Tokens,
+        tier: Option<&str>,
+    ) -> Option<u64> {
         let mut told = names.into_iter().filter(|name| !name.is_empty());
         let model = told.find_map(|name| self.models.find(name))?;
-        model.prices.cost(tokens, now(), None).map(|cost| cost.nano_usd)
+        let cost = model.prices.cost(tokens, now(), tier)?;
+        if cost.is_unknown_tier {
+            tracing::info!(
+                model = model.id,
+                tier,
+                "a tier without a price: the standard one stands in for it"
+            );
+        }
+        Some(cost.nano_usd)
     }
 
     /// Learns from what a provider reports how many bytes of a session are a token; of use where there is any budget.
@@ -207,7 +221,7 @@ impl Budgets {
             let (amount, closing_amount) = match rule.unit {
                 Unit::Tokens => (both(&full), both(&closing)),
                 Unit::NanoUsd => {
-                    let price = |tokens| self.price([planned.model], tokens);
+                    let price = |tokens| self.price([planned.model], tokens, None);
                     match price(&full).zip(price(&closing)) {
                         Some(amounts) => amounts,
                         None if self.settings.admits_unpriced => continue,

@@ -18,6 +18,9 @@ pub(crate) const REPLY_INCOMPLETE: &str = "endmark_reply_incomplete";
 /// What is told of counts that lack some.
 const AT_LEAST: &str = "at_least";
 
+/// The longest finish reason that is repeated in a header.
+const MAX_WORD_BYTES: usize = 64;
+
 /// What a client is told of the tokens of its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counts {
@@ -93,6 +96,13 @@ impl Disclosure {
         if let Some(upstream) = mended.upstream() {
             self.upstream = Some(upstream.to_owned());
         }
+    }
+
+    /// Notes that a reply ended with a word that is not known. A stream passes unchanged: its headers are gone by then.
+    pub(crate) fn ended_unknown(&mut self, word: &str) {
+        self.something = true;
+        let word: String = word.escape_default().take(MAX_WORD_BYTES).collect();
+        self.reason.get_or_insert_with(|| format!("unknown_finish_reason {word}"));
     }
 
     /// Notes that the reply broke off where nothing could be done for it.

@@ -3,12 +3,15 @@
 mod body;
 mod call;
 mod cost;
+mod counts_behind;
 mod ended;
 mod listener;
 mod sent;
 mod watch;
 
 pub(crate) use call::{Call, Caller, Calls, FirstCall};
+pub(crate) use cost::Spent;
+pub(crate) use counts_behind::counts_behind;
 pub(crate) use ended::{CallEnd, Ended};
 pub(crate) use listener::Listener;
 pub(crate) use watch::Watch;

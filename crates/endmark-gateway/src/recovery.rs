@@ -28,4 +28,6 @@ pub(crate) use mend::{judgement, mend};
 pub(crate) use mended::{Finish, Mended};
 pub(crate) use schema::{Schema, SchemaError};
 pub(crate) use store_patience::StorePatience;
-pub(crate) use suspect::{BEHIND_CALLS, Before, Following, HALVED, SURPLUS, Suspect, UNSHOWN, is_made_up};
+pub(crate) use suspect::{
+    BEHIND_CALLS, Before, Following, HALVED, REPEATED, SURPLUS, Suspect, UNSHOWN, is_made_up,
+};

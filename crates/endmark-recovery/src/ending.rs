@@ -49,6 +49,10 @@ pub enum Stop {
     Refused,
     /// The provider paused a turn of its own (`pause_turn`): never resumed.
     Paused,
+    /// The server stopped a reply that repeated itself: cut, and never resumed.
+    Repetition,
+    /// The provider's word is not known: passed on, disclosed, and never resumed.
+    Unknown,
 }
 
 impl Stop {
@@ -60,6 +64,8 @@ impl Stop {
             Self::Limit => "limit",
             Self::Refused => "refused",
             Self::Paused => "paused",
+            Self::Repetition => "repetition",
+            Self::Unknown => "unknown",
         }
     }
 }

@@ -68,7 +68,7 @@ pub enum Judgement {
     },
     /// Something is missing.
     Cut(CutKind),
-    /// Refused, filtered or paused: passed on as it is, never resumed.
+    /// Refused, filtered, paused, or ended by a word that is not known: passed on as it is, never resumed.
     Passed,
 }
 
@@ -97,7 +97,8 @@ enum Says {
     NormalAtLimit,
     Sequence,
     Limit,
-    RefusedOrPaused,
+    /// A refusal, a pause, or a word that is not known.
+    Passed,
 }
 
 /// The third column: what the demanded grammar says.
@@ -149,7 +150,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     let says = says(evidence, &stream);
     let grammar = grammar(evidence);
     match (stream, says, grammar) {
-        (_, Says::RefusedOrPaused, _) => Judgement::Passed,
+        (_, Says::Passed, _) => Judgement::Passed,
 
         (Stream::Clean, Says::Sequence, _) => whole,
         (Stream::Broken, Says::Sequence, _) => disclosed,
@@ -210,8 +211,8 @@ fn says(evidence: &Evidence<'_>, stream: &Stream) -> Says {
         (Some(Stop::Normal), _) | (None, Stream::Clean) if at_limit => Says::NormalAtLimit,
         (Some(Stop::Normal), _) => Says::Normal,
         (Some(Stop::Sequence), _) => Says::Sequence,
-        (Some(Stop::Limit), _) => Says::Limit,
-        (Some(Stop::Refused | Stop::Paused), _) => Says::RefusedOrPaused,
+        (Some(Stop::Limit | Stop::Repetition), _) => Says::Limit,
+        (Some(Stop::Refused | Stop::Paused | Stop::Unknown), _) => Says::Passed,
         (None, _) => Says::Nothing,
     }
 }

@@ -24,6 +24,8 @@ fn how_a_reply_ended() {
         (Stop::Limit, "limit"),
         (Stop::Refused, "refused"),
         (Stop::Paused, "paused"),
+        (Stop::Repetition, "repetition"),
+        (Stop::Unknown, "unknown"),
     ] {
         assert_eq!(stop.name(), name);
     }

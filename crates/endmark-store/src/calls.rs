@@ -104,7 +104,7 @@ pub struct CallSettled {
     pub nano_usd: Option<u64>,
     /// Bytes of the answer's body.
     pub received_bytes: u64,
-    /// Bytes of the text and the arguments of calls in it; none where nobody read it. 0 where there is no answer, and the call
+    /// Bytes of what the model wrote in it, by which the output is estimated; none where nobody read it. 0 where there is no answer, and the call
     /// was left while its upstream, which had all of the request, was at work on it.
     pub text_bytes: Option<u64>,
     /// From the beginning to the first byte of the answer's body, in microseconds.
@@ -145,6 +145,11 @@ pub struct Tokens {
 }
 
 impl Tokens {
+    /// Whether the provider reported the prompt and the output. What it did not report is estimated.
+    pub fn are_complete(&self) -> bool {
+        self.prompt.is_some() && self.output.is_some()
+    }
+
     /// Whether the provider reported any.
     pub fn is_reported(&self) -> bool {
         self.prompt.is_some() || self.output.is_some()

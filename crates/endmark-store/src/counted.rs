@@ -160,18 +160,16 @@ fn sums_of(call: &UsageRow) -> CallSums {
         reported_output: tokens.output.unwrap_or(0),
         ..CallSums::default()
     };
-    if tokens.is_reported() {
-        sums.prompt = sums.reported_prompt;
-        sums.completion = sums.reported_output;
+    // Of one whose gateway was killed nobody knows what came: its prompt went out.
+    if tokens.is_reported() || call.ended_at.is_none() || may_be_billed(call.http_status, call.text_bytes) {
+        let received_bytes = call.text_bytes.or(call.received_bytes).unwrap_or(0);
+        sums.estimated = u64::from(!tokens.are_complete());
+        sums.prompt = tokens.prompt.unwrap_or_else(|| call.sent_bytes.div_ceil(BYTES_PER_TOKEN));
+        sums.completion = tokens.output.unwrap_or_else(|| received_bytes.div_ceil(BYTES_PER_TOKEN));
         sums.cached = tokens.cached.unwrap_or(0);
         sums.cache_write_1h = tokens.cache_written_1h.unwrap_or(0);
         sums.cache_write = tokens.cache_written.unwrap_or(0).saturating_sub(sums.cache_write_1h);
         sums.reasoning = tokens.reasoning.unwrap_or(0);
-    } else if call.ended_at.is_none() || may_be_billed(call.http_status, call.text_bytes) {
-        // Of one whose gateway was killed nobody knows what came: its prompt went out.
-        sums.estimated = 1;
-        sums.prompt = call.sent_bytes.div_ceil(BYTES_PER_TOKEN);
-        sums.completion = call.text_bytes.or(call.received_bytes).unwrap_or(0).div_ceil(BYTES_PER_TOKEN);
     }
     sums.plain_prompt = sums.prompt.saturating_sub(sums.in_cache());
     sums.plain_completion = sums.completion.saturating_sub(sums.reasoning);

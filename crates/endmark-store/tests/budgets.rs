@@ -221,6 +221,24 @@ async fn a_call_without_a_report_costs_what_is_estimated_and_no_more_than_was_he
     store.close().await;
 }
 
+/// A stream that broke off may have counted its prompt alone.
+#[tokio::test]
+async fn what_is_reported_of_a_call_counts_and_the_rest_is_estimated() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let recorder = store.recorder(NoSecrets);
+    recorder.hold(hold("em_1", vec![claim(Scope::All, "", 1_000, 90)])).await.unwrap();
+    let tokens = Tokens { prompt: Some(50), ..Tokens::default() };
+    let broken = CallSettled { tokens, text_bytes: Some(80), ..settled(0, 0) };
+    recorder.open_call(started("em_1")).await.settle(broken);
+    store.close().await;
+    assert_eq!(stands(&location, "all").spent, 70);
+    let rows = endmark_store::Reader::open(&location).unwrap().recent_calls(9).unwrap();
+    let (_, sums) = endmark_store::counted(&rows[0]);
+    assert_eq!((sums.prompt, sums.completion, sums.estimated), (50, 20, 1));
+}
+
 #[tokio::test]
 async fn what_the_dead_held_is_spent() {
     let folder = tempfile::tempdir().unwrap();

@@ -36,8 +36,6 @@ use crate::stream::Reader;
 use crate::wire_format::WireFormat;
 use crate::writer::Writer;
 
-pub use stop::stop_of;
-
 /// Anthropic.
 pub const ANTHROPIC: Provider = Provider {
     name: "anthropic",

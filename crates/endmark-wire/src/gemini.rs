@@ -43,7 +43,6 @@ use crate::stream::Reader;
 use crate::wire_format::WireFormat;
 use crate::writer::Writer;
 
-pub use stop::stop_of;
 pub(crate) use usage::read as usage_of;
 
 /// Google, as its Gemini API.

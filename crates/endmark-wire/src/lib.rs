@@ -7,6 +7,7 @@ pub mod conversation;
 pub mod deciding;
 pub mod edit;
 pub mod error;
+pub mod finish_reasons;
 pub mod format;
 pub mod gemini;
 pub mod history;

@@ -28,7 +28,6 @@ pub use crate::reply::{
 
 pub(crate) use error::read_error_field;
 pub use error::{error_body, read_error};
-pub use finish::{StoppedBy, finish_of};
 pub use format::{Chat, OPENAI};
 pub use request::{ChatRequest, LimitField};
 pub use response::{ChatResponse, ResponseEdit};

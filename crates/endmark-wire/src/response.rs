@@ -24,6 +24,8 @@ pub struct Reply {
     pub choices: Vec<Choice>,
     /// Tokens, as the server counts them.
     pub usage: Option<Usage>,
+    /// The tier that it was served in, as `flex`; `None` where the response names none.
+    pub tier: Option<String>,
 }
 
 impl Reply {

@@ -1,5 +1,6 @@
 //! A reply that somebody saved to a file: which format it is of, and what it says, without the request it answered.
 
+use crate::error::ProviderError;
 use crate::format::{FORMATS, WireFormat};
 use crate::json::{Kind, Value};
 use crate::request::View;
@@ -12,6 +13,8 @@ pub struct SavedReply {
     pub format: &'static dyn WireFormat,
     /// What it says.
     pub reply: Reply,
+    /// The error that is saved with it.
+    pub error: Option<ProviderError>,
 }
 
 /// Reads a reply of any format; none where the bytes are something else, also other JSON.
@@ -31,6 +34,6 @@ pub fn saved_reply(body: &[u8]) -> Option<SavedReply> {
     let root = Value::parse_body(body).ok().filter(|root| root.kind() == Kind::Object)?;
     FORMATS.into_iter().filter(|format| format.has_written(root)).find_map(|format| {
         let reply = format.reply(root, &View::default()).ok()?;
-        (!reply.choices.is_empty()).then_some(SavedReply { format, reply })
+        (!reply.choices.is_empty()).then(|| SavedReply { format, reply, error: format.read_error(root) })
     })
 }

@@ -245,6 +245,8 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         half_open,
         last_call_at: _,
         beside,
+        received_beside: _,
+        web_searches: _,
     } = choice;
     writeln!(
         out,

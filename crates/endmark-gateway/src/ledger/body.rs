@@ -97,6 +97,9 @@ impl Metered {
             call.settle(CallEnd {
                 finish_words: said.finish_words,
                 usage: said.usage,
+                is_counted: said.is_counted,
+                tier: said.tier,
+                web_searches: said.web_searches,
                 model: said.model,
                 ..CallEnd::unread(ending)
             });

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use endmark_context::budget::{Rule, Scope, Unit};
-use endmark_recovery::{Ending, Judgement};
+use endmark_context::budget::{BYTES_PER_TOKEN, Rule, Scope, Unit};
+use endmark_recovery::{Ending, Judgement, Stop};
 use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens, may_be_billed};
 use endmark_wire::format::WireFormat;
 use endmark_wire::reply::Choice;
@@ -16,7 +16,7 @@ use http_body_util::BodyExt as _;
 use tracing::Span;
 
 use super::body::{Gauge, Metered};
-use super::cost::{self, Cost};
+use super::cost::{self, Cost, Spent};
 use super::ended::CallEnd;
 use super::listener::Listener;
 use super::sent::Sent;
@@ -262,7 +262,7 @@ impl Call {
     /// Takes note of what was read in the answer so far, or that it passes unread from here on: what it took is estimated from
     /// its text where the upstream reports no tokens.
     pub(crate) fn read(&self, choices: Option<&[Choice]>) {
-        let bytes = |choices: &[Choice]| choices.iter().map(|choice| choice.received as u64).sum();
+        let bytes = |choices: &[Choice]| choices.iter().map(Choice::written_bytes).sum();
         self.gauge.read(choices.map(bytes));
     }
 
@@ -279,9 +279,9 @@ impl Call {
         Metered { inner: body, gauge, call: Some((self, ending)), listener }.boxed_unsync()
     }
 
-    /// Writes down how it ended. The row is safe when this returns.
-    pub(crate) fn settle(mut self, end: CallEnd) {
-        self.over(end);
+    /// Writes down how it ended, and answers what it used; `None` where it costs nothing. The row is safe when this returns.
+    pub(crate) fn settle(mut self, end: CallEnd) -> Option<Spent> {
+        self.over(end)
     }
 
     /// Whether nobody waited any longer for an upstream that had all of the request and did not begin to answer. One that
@@ -291,13 +291,26 @@ impl Call {
         was_left && self.status.is_none() && self.gauge.has_gone_up()
     }
 
-    fn over(&mut self, mut end: CallEnd) {
-        let Some(open) = self.open.take() else { return };
+    fn over(&mut self, mut end: CallEnd) -> Option<Spent> {
+        let open = self.open.take()?;
         // An upstream may repeat in it what it was asked with, and traces are read by others, too.
         end.model = end.model.filter(|model| !model.is_empty()).map(|model| open.clean(&model));
         for word in &mut end.finish_words {
             *word = open.clean(word);
         }
+        if let Some(started) = open.started().filter(|_| end.stop == Some(Stop::Unknown)) {
+            tracing::warn!(
+                request = started.request_id,
+                upstream = started.upstream,
+                words = ?end.finish_words,
+                "an upstream ended a reply with an unknown finish reason: it passes as it is"
+            );
+        }
+        let text_bytes = if self.was_left_at_work(end.ending) { Some(0) } else { self.gauge.text_bytes() };
+        let spent = self.spent(&open, &end, text_bytes);
+        let counted_so_far = end.usage.as_ref().map_or(0, |usage| usage.completion);
+        // Metrics and traces have what was reported, and no estimate.
+        end.usage = end.usage.filter(|_| spent.as_ref().is_some_and(Spent::is_reported));
         let (first_byte, total) = (self.gauge.first_byte(), self.gauge.elapsed());
         telemetry::call_ended(
             &std::mem::replace(&mut self.span, Span::none()),
@@ -316,25 +329,14 @@ impl Call {
             let model = self.budgets.known(&started.model);
             self.watch.called(started, self.status, first_byte, total, model, &end);
         }
-        let counted = end.usage.as_ref().map(cost::tokens);
-        let http_status = self.status.map(|status| status.as_u16());
-        let text_bytes = if self.was_left_at_work(end.ending) { Some(0) } else { self.gauge.text_bytes() };
-        let nano_usd = open.started().and_then(|started| {
-            let tokens = match &counted {
-                Some(tokens) => {
-                    if self.is_held {
-                        self.budgets.learn(&started.session, started.sent_bytes, tokens.prompt);
-                    }
-                    *tokens
-                }
-                None if may_be_billed(http_status, text_bytes) => {
-                    cost::estimate(started.sent_bytes, text_bytes.unwrap_or_else(|| self.gauge.bytes()))
-                }
-                None => return None,
-            };
-            self.budgets.price(end.model.iter().chain([&started.model]).map(String::as_str), &tokens)
+        let nano_usd = spent.as_ref().zip(open.started()).and_then(|(spent, started)| {
+            if self.is_held && spent.reports_prompt {
+                self.budgets.learn(&started.session, started.sent_bytes, spent.usage.prompt);
+            }
+            let names = end.model.iter().chain([&started.model]).map(String::as_str);
+            self.budgets.price(names, &cost::tokens(&spent.usage, end.web_searches), end.tier.as_deref())
         });
-        self.cost.add(nano_usd.filter(|_| counted.is_some()), counted.is_some());
+        self.cost.add(nano_usd, spent.is_some());
         let (verdict, cut_kind) = match end.judged {
             None if end.unread => (Some("unread"), None),
             None => (None, None),
@@ -344,26 +346,44 @@ impl Call {
         };
         open.settle(CallSettled {
             answered_model: end.model,
-            http_status,
+            http_status: self.status.map(|status| status.as_u16()),
             ending: Cow::Borrowed(end.ending.name()),
             stop: end.stop.map(|stop| Cow::Borrowed(stop.name())),
             verdict: verdict.map(Cow::Borrowed),
             cut_kind: cut_kind.map(Cow::Borrowed),
-            tokens: end.usage.map_or(Tokens::default(), |usage| Tokens {
-                prompt: Some(usage.prompt),
-                output: Some(usage.completion),
-                cached: usage.cached,
-                cache_written: usage.cache_writes(),
-                cache_written_1h: usage.cache_writes_for_an_hour(),
-                reasoning: usage.reasoning,
-                total: Some(usage.total),
+            tokens: spent.as_ref().map_or(Tokens::default(), |spent| {
+                let (usage, is_whole) = (&spent.usage, spent.is_reported());
+                Tokens {
+                    prompt: Some(usage.prompt).filter(|_| spent.reports_prompt),
+                    output: Some(usage.completion).filter(|_| spent.reports_output),
+                    cached: usage.cached,
+                    cache_written: usage.cache_writes(),
+                    cache_written_1h: usage.cache_writes_for_an_hour(),
+                    reasoning: usage.reasoning,
+                    total: Some(usage.total).filter(|_| is_whole),
+                }
             }),
             nano_usd,
             received_bytes: self.gauge.bytes(),
-            text_bytes,
+            // What a server counted in mid-reply may be more than its text tells.
+            text_bytes: text_bytes.map(|bytes| bytes.max(counted_so_far.saturating_mul(BYTES_PER_TOKEN))),
             first_byte_us: first_byte,
             total_us: total,
         });
+        spent
+    }
+
+    /// What it used; `None` where it costs nothing.
+    fn spent(&self, open: &OpenCall, end: &CallEnd, text_bytes: Option<u64>) -> Option<Spent> {
+        let started = open.started()?;
+        let http_status = self.status.map(|status| status.as_u16());
+        // Of an answer that nobody read its own counts are all that there is.
+        let unread = || if end.usage.is_some() { 0 } else { self.gauge.bytes() };
+        let spent = || {
+            let written_bytes = text_bytes.unwrap_or_else(unread);
+            Spent::new(end.usage.as_ref(), end.is_counted, started.sent_bytes, written_bytes)
+        };
+        (end.usage.is_some() || may_be_billed(http_status, text_bytes)).then(spent)
     }
 }
 

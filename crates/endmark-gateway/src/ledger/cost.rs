@@ -15,14 +15,14 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Adds a call that is over; `counted` says whether its provider reported what it took.
-    pub(super) fn add(&self, nano_usd: Option<u64>, counted: bool) {
+    /// Adds a call that is over; `is_billed` says whether it may cost anything.
+    pub(super) fn add(&self, nano_usd: Option<u64>, is_billed: bool) {
         match nano_usd {
             Some(cost) => {
                 self.nano_usd.fetch_add(cost, Ordering::Relaxed);
                 self.has_any.store(true, Ordering::Relaxed);
             }
-            None if counted => self.lacks_some.store(true, Ordering::Relaxed),
+            None if is_billed => self.lacks_some.store(true, Ordering::Relaxed),
             None => {}
         }
     }
@@ -34,24 +34,78 @@ impl Cost {
 }
 
 /// Tokens as they are priced.
-pub(super) fn tokens(usage: &Usage) -> Tokens {
+/// `web_searches` are those that the counts lack.
+pub(super) fn tokens(usage: &Usage, web_searches: u64) -> Tokens {
     let written_1h = usage.cache_writes_for_an_hour().unwrap_or(0);
+    let cached_audio = usage.cached_audio().unwrap_or(0);
     Tokens {
         prompt: usage.prompt,
-        cached: usage.cached.unwrap_or(0),
+        cached: usage.cached.unwrap_or(0).saturating_sub(cached_audio),
+        prompt_audio: usage.prompt_audio().unwrap_or(0).saturating_sub(cached_audio),
+        cached_audio,
+        completion_audio: usage.completion_audio().unwrap_or(0),
+        web_searches: usage.web_searches().unwrap_or(0).max(web_searches),
         cache_write: usage.cache_writes().unwrap_or(0).saturating_sub(written_1h),
         cache_write_1h: written_1h,
         completion: usage.completion,
         reasoning: usage.reasoning.unwrap_or(0),
-        ..Tokens::default()
     }
 }
 
-/// What a call is taken for that may be billed, and whose upstream reported nothing.
-pub(super) fn estimate(sent_bytes: u64, answer_bytes: u64) -> Tokens {
-    Tokens {
-        prompt: sent_bytes.div_ceil(BYTES_PER_TOKEN),
-        completion: answer_bytes.div_ceil(BYTES_PER_TOKEN),
-        ..Tokens::default()
+/// What a call used: as its provider reported it, and estimated where it did not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spent {
+    pub(crate) usage: Usage,
+    pub(crate) reports_prompt: bool,
+    pub(crate) reports_output: bool,
+}
+
+impl Spent {
+    /// Of a call that sent `sent_bytes`, and whose model wrote `written_bytes`. `is_counted` is whether the reply ended with
+    /// its counts; see [`Received::is_counted`](endmark_wire::reply::Received::is_counted). A provider that counts 0 for
+    /// what is there did not count it.
+    pub(super) fn new(usage: Option<&Usage>, is_counted: bool, sent_bytes: u64, written_bytes: u64) -> Self {
+        let mut spent = usage.cloned().unwrap_or_default();
+        let reports_prompt = spent.prompt > 0;
+        let reports_output = usage.is_some() && is_counted && (spent.completion > 0 || written_bytes == 0);
+        if !reports_prompt {
+            spent.prompt = sent_bytes.div_ceil(BYTES_PER_TOKEN);
+        }
+        if !reports_output {
+            spent.completion = spent.completion.max(written_bytes.div_ceil(BYTES_PER_TOKEN));
+        }
+        if !(reports_prompt && reports_output) {
+            spent.total = spent.prompt.saturating_add(spent.completion);
+        }
+        Self { usage: spent, reports_prompt, reports_output }
+    }
+
+    /// Whether nothing of it is estimated.
+    pub(crate) fn is_reported(&self) -> bool {
+        self.reports_prompt && self.reports_output
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_reply_did_not_end_with_is_estimated() {
+        let usage =
+            |prompt, completion| Usage { prompt, completion, total: prompt + completion, ..Usage::default() };
+        let spent = |usage: Option<&Usage>, is_counted| {
+            let spent = Spent::new(usage, is_counted, 400, 80);
+            (spent.usage.prompt, spent.usage.completion, spent.is_reported())
+        };
+        assert_eq!(spent(Some(&usage(90, 7)), true), (90, 7, true));
+        // Messages begins with a count of 1; servers that count in mid-reply may have more than its text tells.
+        assert_eq!(spent(Some(&usage(90, 1)), false), (90, 20, false));
+        assert_eq!(spent(Some(&usage(90, 50)), false), (90, 50, false));
+        // Gemini may report nothing but the prompt.
+        assert_eq!(spent(Some(&usage(90, 0)), true), (90, 20, false));
+        assert_eq!(spent(Some(&usage(0, 7)), true), (100, 7, false));
+        assert_eq!(spent(None, true), (100, 20, false));
+        assert!(Spent::new(Some(&usage(90, 0)), true, 400, 0).is_reported());
     }
 }

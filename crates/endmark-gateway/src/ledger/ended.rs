@@ -1,7 +1,8 @@
 //! How requests and calls ended, as plain values.
 
 use endmark_recovery::{Ending, Judgement, Stop};
-use endmark_wire::reply::{Choice, Usage};
+use endmark_wire::reply::{Choice, Received, Usage};
+use endmark_wire::response::Reply;
 
 use crate::reply::Outcome;
 
@@ -49,6 +50,12 @@ pub(crate) struct CallEnd {
     /// The answer passed without being looked at.
     pub(crate) unread: bool,
     pub(crate) usage: Option<Usage>,
+    /// Whether the answer ended with its counts.
+    pub(crate) is_counted: bool,
+    /// The tier that the answer was served in.
+    pub(crate) tier: Option<String>,
+    /// Searches of the web that its counts lack.
+    pub(crate) web_searches: u64,
     /// The model that says it answered.
     pub(crate) model: Option<String>,
 }
@@ -63,22 +70,40 @@ impl CallEnd {
             judged: None,
             unread: false,
             usage: None,
+            is_counted: false,
+            tier: None,
+            web_searches: 0,
             model: None,
         }
     }
 
-    /// Of an answer that was read, with what it says of itself.
-    pub(crate) fn read(
-        ending: Ending,
-        choices: &[Choice],
-        usage: Option<&Usage>,
-        model: Option<&str>,
-    ) -> Self {
+    /// Of a stream that was read.
+    pub(crate) fn stream(ending: Ending, received: &Received) -> Self {
         Self {
-            stop: choices.first().and_then(|choice| choice.finish.as_ref()?.stop),
+            usage: received.usage().cloned(),
+            is_counted: received.is_counted(),
+            model: received.model().map(str::to_owned),
+            tier: received.tier().map(str::to_owned),
+            ..Self::of_choices(ending, received.choices())
+        }
+    }
+
+    /// Of an answer that came as a whole and was read.
+    pub(crate) fn whole(reply: &Reply) -> Self {
+        Self {
+            usage: reply.usage.clone(),
+            is_counted: true,
+            model: Some(reply.model.clone()),
+            tier: reply.tier.clone(),
+            ..Self::of_choices(Ending::Clean, &reply.choices)
+        }
+    }
+
+    fn of_choices(ending: Ending, choices: &[Choice]) -> Self {
+        Self {
+            stop: stop_of(choices),
             finish_words: finish_words(choices),
-            usage: usage.cloned(),
-            model: model.map(str::to_owned),
+            web_searches: choices.iter().map(|choice| choice.web_searches).sum(),
             ..Self::new(ending)
         }
     }
@@ -87,6 +112,13 @@ impl CallEnd {
     pub(crate) fn unread(ending: Ending) -> Self {
         Self { unread: true, ..Self::new(ending) }
     }
+}
+
+/// Why an answer stopped: its first choice, unless the word of another is not known.
+fn stop_of(choices: &[Choice]) -> Option<Stop> {
+    let stop = |choice: &Choice| choice.finish.as_ref()?.stop;
+    let is_unknown = choices.iter().any(|choice| stop(choice) == Some(Stop::Unknown));
+    if is_unknown { Some(Stop::Unknown) } else { choices.first().and_then(stop) }
 }
 
 /// What an answer calls the ends of its choices, of those that have ended.

@@ -41,6 +41,12 @@ enum Heard {
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) usage: Option<Usage>,
+    /// Whether it ended with its counts.
+    pub(super) is_counted: bool,
+    /// The tier that it was served in.
+    pub(super) tier: Option<String>,
+    /// Searches of the web that its counts lack.
+    pub(super) web_searches: u64,
     pub(super) model: Option<String>,
     /// What it calls the ends of its choices.
     pub(super) finish_words: Vec<String>,
@@ -149,7 +155,8 @@ impl Listener {
             decoder.end();
             self.hear_decoded();
         }
-        let bytes = |choices: &[Choice]| choices.iter().map(|choice| choice.received as u64).sum();
+        let bytes = |choices: &[Choice]| choices.iter().map(|choice| choice.written_bytes()).sum();
+        let searches = |choices: &[Choice]| choices.iter().map(|choice| choice.web_searches).sum();
         match self.heard {
             Heard::Stream(decoder, mut reader) => {
                 if let sse::Tail::Frame(frame) = decoder.finish() {
@@ -159,23 +166,32 @@ impl Listener {
                 let received = reader.received();
                 Said {
                     usage: received.usage().cloned(),
+                    is_counted: received.is_counted(),
+                    tier: received.tier().map(str::to_owned),
+                    web_searches: searches(received.choices()),
                     model: received.model().map(str::to_owned),
                     finish_words: finish_words(received.choices()),
                     text_bytes: Some(bytes(received.choices())),
                 }
             }
-            Heard::Events(_, usage) => Said { usage, ..Said::default() },
+            Heard::Events(_, usage) => Said { is_counted: ended && usage.is_some(), usage, ..Said::default() },
             Heard::Whole(body) if ended => match &self.request {
                 Some(request) => request.response(&body).map_or_else(
                     |_| Said::default(),
                     |response| Said {
                         usage: response.reply().usage.clone(),
+                        is_counted: true,
+                        tier: response.reply().tier.clone(),
+                        web_searches: searches(&response.reply().choices),
                         model: Some(response.reply().model.clone()),
                         finish_words: finish_words(&response.reply().choices),
                         text_bytes: Some(bytes(&response.reply().choices)),
                     },
                 ),
-                None => Said { usage: Value::parse_body(&body).ok().and_then(usage_in), ..Said::default() },
+                None => {
+                    let usage = Value::parse_body(&body).ok().and_then(usage_in);
+                    Said { is_counted: usage.is_some(), usage, ..Said::default() }
+                }
             },
             Heard::Whole(_) | Heard::Nothing => Said::default(),
         }

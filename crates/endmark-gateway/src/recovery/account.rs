@@ -5,16 +5,19 @@ use endmark_wire::reply::Usage;
 
 use super::allowance::Allowance;
 use super::patience::Patience;
+use crate::ledger::Spent;
 
 /// The tokens of one request, over all its upstream calls.
 #[derive(Debug)]
 pub(crate) struct Account {
-    /// As the first call reported them, if it did.
+    /// Of the first call.
     first: Option<Usage>,
-    /// Of all further calls, as far as they reported any.
+    /// Of all further calls.
     pub(crate) extra: Option<Usage>,
-    /// A call cost what nobody counted.
+    /// A call cost what nobody counted, or what is only estimated.
     lacks_some: bool,
+    /// A provider reported anything: estimates alone are no usage.
+    is_reported: bool,
     /// The output limit that the last further call carried.
     pub(crate) limit_sent: Option<u64>,
     /// The id of the last further call's answer.
@@ -34,6 +37,7 @@ impl Account {
             first: None,
             extra: None,
             lacks_some: false,
+            is_reported: false,
             limit_sent: None,
             last_id: None,
             last_upstream: None,
@@ -43,10 +47,10 @@ impl Account {
         }
     }
 
-    /// Books the first call: what it reported, and how it ended. A stream counts at its end.
-    pub(crate) fn open(&mut self, usage: Option<&Usage>, ending: Ending) {
-        self.first = usage.cloned();
-        self.counted(usage, ending);
+    /// Books the first call: what it used, and how it ended. A stream counts at its end.
+    pub(crate) fn open(&mut self, spent: Option<&Spent>, ending: Ending) {
+        self.first = spent.map(|spent| spent.usage.clone());
+        self.counted(spent, ending);
     }
 
     /// The output limit for the next call: `wanted`, or what is left of the allowance; none if nothing is.
@@ -75,13 +79,14 @@ impl Account {
         self.allowance.tokens
     }
 
-    /// Books a further call: what it reported, or else all it was allowed; and how it ended.
-    pub(super) fn book(&mut self, usage: Option<&Usage>, ending: Ending, limit: u64) {
-        self.counted(usage, ending);
-        let spent = usage.map_or(limit, |usage| usage.completion);
+    /// Books a further call: what it used, and how it ended. What it did not report takes all of the allowance that it had.
+    pub(super) fn book(&mut self, spent: Option<&Spent>, ending: Ending, limit: u64) {
+        self.counted(spent, ending);
+        let reported = spent.filter(|spent| spent.reports_output);
+        let taken = reported.map_or(limit, |spent| spent.usage.completion);
         self.further_calls += 1;
-        self.allowance.tokens = self.allowance.tokens.saturating_sub(spent);
-        self.extra = sum(self.extra.take(), usage.cloned());
+        self.allowance.tokens = self.allowance.tokens.saturating_sub(taken);
+        self.extra = sum(self.extra.take(), spent.map(|spent| spent.usage.clone()));
     }
 
     /// Notes an answer that was lost, with what it cost.
@@ -89,16 +94,17 @@ impl Account {
         self.lacks_some = true;
     }
 
-    fn counted(&mut self, usage: Option<&Usage>, ending: Ending) {
-        self.lacks_some |= usage.is_none() || ending != Ending::Clean;
+    fn counted(&mut self, spent: Option<&Spent>, ending: Ending) {
+        self.lacks_some |= !spent.is_some_and(Spent::is_reported) || ending != Ending::Clean;
+        self.is_reported |= spent.is_some_and(|spent| spent.reports_prompt || spent.reports_output);
     }
 
-    /// Whether the sum is the least that it can be: a call reported nothing, or not to its end.
+    /// Whether the sum is marked: a call reported nothing, or not to its end, so that it has an estimate or lacks a call.
     pub(crate) fn is_the_least(&self) -> bool {
         self.lacks_some && self.total().is_some()
     }
 
-    /// What the first call reported.
+    /// What the first call used.
     pub(crate) fn first(&self) -> Option<&Usage> {
         self.first.as_ref()
     }
@@ -108,9 +114,10 @@ impl Account {
         self.further_calls > 0
     }
 
-    /// The usage to report to the client: the sum over all calls, as far as they reported any; none where none did.
+    /// The usage to report to the client: the sum over all calls, with estimates for what was not reported; `None` where no
+    /// call reported any.
     pub(crate) fn total(&self) -> Option<Usage> {
-        sum(self.first.clone(), self.extra.clone())
+        sum(self.first.clone(), self.extra.clone()).filter(|_| self.is_reported)
     }
 }
 
@@ -132,11 +139,16 @@ mod tests {
         Account::new(Allowance { tokens, attempts: 3, corrections: 1, waiting: time, calls: time })
     }
 
+    fn counted(completion: u64) -> Spent {
+        let usage = Usage { prompt: 5, completion, total: 5 + completion, ..Usage::default() };
+        Spent { usage, reports_prompt: true, reports_output: true }
+    }
+
     #[test]
     fn further_calls_share_one_allowance() {
         let mut account = account(100);
         assert_eq!(account.limit(60), Some(60));
-        account.book(Some(&Usage { completion: 30, ..Usage::default() }), Ending::Clean, 60);
+        account.book(Some(&counted(30)), Ending::Clean, 60);
         assert_eq!(account.limit(90), Some(70));
         account.book(None, Ending::Clean, 70);
         assert_eq!(account.limit(1), None);
@@ -156,19 +168,19 @@ mod tests {
         let mut account = account(100);
         account.book(None, Ending::Clean, 10);
         assert_eq!((account.total(), account.is_the_least()), (None, false));
-        let counted = Usage { completion: 30, ..Usage::default() };
-        account.book(Some(&counted), Ending::Clean, 40);
-        account.book(None, Ending::Clean, 10);
-        assert_eq!(account.total().as_ref(), Some(&counted));
-        account.open(Some(&counted), Ending::Clean);
-        assert_eq!(account.total(), Some(counted.clone() + counted));
+        let estimated = Spent { reports_prompt: false, reports_output: false, ..counted(9) };
+        account.book(Some(&estimated), Ending::Clean, 10);
+        assert_eq!((account.total(), account.is_the_least()), (None, false));
+        account.open(Some(&counted(30)), Ending::Clean);
+        // The estimate is in the sum, which is marked.
+        assert_eq!(account.total().map(|usage| usage.completion), Some(39));
         assert!(account.is_the_least());
     }
 
     #[test]
     fn a_sum_is_the_least_where_a_call_was_not_counted_to_its_end() {
-        let counted = Usage { completion: 30, ..Usage::default() };
-        let sum = |first: (Option<&Usage>, Ending), rest: (Option<&Usage>, Ending)| {
+        let counted = counted(30);
+        let sum = |first: (Option<&Spent>, Ending), rest: (Option<&Spent>, Ending)| {
             let mut account = account(100);
             account.open(first.0, first.1);
             account.book(rest.0, rest.1, 10);

@@ -400,7 +400,7 @@ impl<'a> Asker<'a> {
         let patience = &mut self.account.patience;
         match call(self.case, &self.site, request, expected, patience, flow).await {
             Ok(continuation) => {
-                self.account.book(continuation.usage.as_ref(), continuation.ending, limit);
+                self.account.book(continuation.spent.as_ref(), continuation.ending, limit);
                 self.account.last_id.clone_from(&continuation.id);
                 self.account.last_upstream = Some(self.site.name().to_owned());
                 flow.answered_by(continuation.id.as_deref());
@@ -417,9 +417,9 @@ impl<'a> Asker<'a> {
                 self.account.lost();
                 Err(Unanswered::Failed(AskFailure::Budget(error.to_string())))
             }
-            Err(CallFailure::Unusable { why, usage, ending }) => {
-                match usage {
-                    Some(usage) => self.account.book(Some(&usage), ending, limit),
+            Err(CallFailure::Unusable { why, spent, ending }) => {
+                match spent {
+                    Some(spent) => self.account.book(Some(&spent), ending, limit),
                     None => self.account.lost(),
                 }
                 Err(Unanswered::Failed(AskFailure::Unusable(why)))
@@ -463,7 +463,10 @@ impl<'a> Asker<'a> {
             text: continuation.text,
             ending,
             stop,
-            output_tokens: continuation.usage.map(|usage| usage.completion),
+            output_tokens: continuation
+                .spent
+                .filter(|spent| spent.reports_output)
+                .map(|spent| spent.usage.completion),
             limit,
             reasoned: continuation.reasoned,
         }

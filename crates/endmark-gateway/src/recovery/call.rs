@@ -8,7 +8,6 @@ use endmark_store::Purpose;
 use endmark_wire::error::ProviderError;
 use endmark_wire::format::WireFormat;
 use endmark_wire::json::Value;
-use endmark_wire::reply::Usage;
 use http::{Response, StatusCode};
 use tokio::time::{sleep, timeout};
 
@@ -16,7 +15,7 @@ use super::case::Case;
 use super::patience::Patience;
 use super::site::Site;
 use crate::body::AnyBody;
-use crate::ledger::{Call, CallEnd};
+use crate::ledger::{Call, CallEnd, Spent};
 use crate::reply::{ClientGone, Flow};
 use crate::upstream::{UpstreamError, of_another_body, plain, random, read_whole, retry_after, should_retry};
 
@@ -48,7 +47,7 @@ pub(super) enum CallFailure {
     Unusable {
         why: String,
         /// What it cost all the same, as far as that was counted.
-        usage: Option<Usage>,
+        spent: Option<Spent>,
         /// How the answer ended.
         ending: Ending,
     },

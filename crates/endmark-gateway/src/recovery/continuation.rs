@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use endmark_recovery::{Ending, Stop};
-use endmark_wire::reply::{Choice, Continuation as Further, ToolCall, Usage};
+use endmark_wire::reply::{Choice, Continuation as Further, ToolCall};
 use endmark_wire::sse;
 use http::Response;
 use http_body_util::BodyExt;
@@ -17,8 +17,8 @@ use super::passing::Passing;
 use super::patience::Patience;
 use super::site::Site;
 use super::suspect::HALVED;
-use crate::body::AnyBody;
-use crate::ledger::{Call, CallEnd};
+use crate::body::{AnyBody, Patient};
+use crate::ledger::{Call, CallEnd, Spent, counts_behind};
 use crate::reply::{Flow, Heard};
 use crate::upstream::{ReadError, is_event_stream, read_whole, typed};
 
@@ -32,7 +32,7 @@ pub(super) struct Continuation {
     pub(super) calls: Vec<ToolCall>,
     pub(super) ending: Ending,
     pub(super) stop: Option<Stop>,
-    pub(super) usage: Option<Usage>,
+    pub(super) spent: Option<Spent>,
     pub(super) reasoned: bool,
     /// The answer's id.
     pub(super) id: Option<String>,
@@ -104,16 +104,15 @@ async fn whole(
     };
     let reply = response.reply();
     call.read(Some(&reply.choices));
-    call.settle(CallEnd::read(Ending::Clean, &reply.choices, reply.usage.as_ref(), Some(&reply.model)));
-    let usage = reply.usage.clone();
+    let spent = call.settle(CallEnd::whole(reply));
     let Some(choice) = reply.choices.first() else {
         let why = "it has no choice in it".to_owned();
-        return Err(CallFailure::Unusable { why, usage, ending: Ending::Clean });
+        return Err(CallFailure::Unusable { why, spent, ending: Ending::Clean });
     };
     if let Some(why) = hindrance(case, choice) {
-        return Err(CallFailure::Unusable { why, usage, ending: Ending::Clean });
+        return Err(CallFailure::Unusable { why, spent, ending: Ending::Clean });
     }
-    let continuation = continuation(choice, Ending::Clean, usage, reply.id.as_deref(), expected);
+    let continuation = continuation(choice, Ending::Clean, spent, reply.id.as_deref(), expected);
     Ok(Continuation { body: Some(body), ..continuation })
 }
 
@@ -131,7 +130,7 @@ fn lost(call: Call, error: &ReadError) -> CallFailure {
 fn continuation(
     choice: &Choice,
     ending: Ending,
-    usage: Option<Usage>,
+    spent: Option<Spent>,
     id: Option<&str>,
     expected: &Expected<'_>,
 ) -> Continuation {
@@ -144,9 +143,9 @@ fn continuation(
         text: text.to_owned(),
         echoed,
         calls: answered.behind.to_vec(),
-        ending,
+        ending: choice.ended_by(ending),
         stop: choice.finish.as_ref().and_then(|finish| finish.stop),
-        usage,
+        spent,
         reasoned: choice.reasoned,
         id: id.map(str::to_owned),
         further: choice.continuation.clone(),
@@ -212,13 +211,16 @@ async fn streamed(
         }
         heard.or_alive(flow).await?;
     };
+    if ending == Ending::Clean && stream.received().is_done() && !stream.received().is_counted() {
+        counts_behind(&mut decoder, &mut stream, &mut Patient::new(body, limits.idle, until)).await;
+    }
     let all = stream.received();
     call.read(Some(all.choices()));
-    call.settle(CallEnd::read(ending, all.choices(), all.usage(), all.model()));
+    let spent = call.settle(CallEnd::stream(ending, all));
     match all.choices().first() {
         Some(choice) => match hindrance(case, choice) {
-            None => Ok(continuation(choice, ending, all.usage().cloned(), all.id(), expected)),
-            Some(why) => Err(CallFailure::Unusable { why, usage: all.usage().cloned(), ending }),
+            None => Ok(continuation(choice, ending, spent, all.id(), expected)),
+            Some(why) => Err(CallFailure::Unusable { why, spent, ending }),
         },
         None => Err(CallFailure::AnswerLost(format!(
             "the continuation's stream ended {} with nothing in it",

@@ -346,5 +346,5 @@ fn fitted_nowhere(piece: &PieceRecord) -> bool {
 /// half a text for all of it, and act on half a tool call.
 fn says_finished(suspect: &Suspect, kind: CutKind) -> bool {
     matches!(kind, CutKind::Format | CutKind::Limit | CutKind::Empty)
-        && suspect.reply.stop != Some(Stop::Limit)
+        && !matches!(suspect.reply.stop, Some(Stop::Limit | Stop::Repetition))
 }

@@ -58,6 +58,18 @@ impl Before {
         Self { message, calls }
     }
 
+    /// Notes calls that were made whole meanwhile: a request shows them as the client has them.
+    pub(crate) fn join(&mut self, whole: &[ToolCall]) {
+        if whole.is_empty() {
+            return;
+        }
+        for own in &mut Arc::make_mut(&mut self.message).1 {
+            if let Some(call) = whole.iter().find(|call| call.index == own.index) {
+                own.clone_from(call);
+            }
+        }
+    }
+
     /// The text.
     pub(crate) fn text(&self) -> &str {
         &self.message.0
@@ -85,6 +97,10 @@ pub(crate) const HALVED: &str = "half a surrogate pair stands in it, which no re
 /// What stands next to the text, or in it; see [`Choice::mendable`](endmark_wire::reply::Choice::mendable) and
 /// [`Choice::beside`](endmark_wire::reply::Choice::beside).
 pub(crate) const UNSHOWN: &str = "it holds more than text and calls of functions, ends in a thought, or was not read as a whole, which no request can show";
+
+/// The server stopped it; see [`Meaning::Repetition`](endmark_wire::finish_reasons::Meaning::Repetition).
+pub(crate) const REPEATED: &str =
+    "the upstream stopped it because it repeated itself, and a continuation would repeat it further";
 
 /// It is one of more choices than were asked for: what that costs is the upstream's to say, and not the client's.
 pub(crate) const SURPLUS: &str = "the upstream answered more choices than were asked for";

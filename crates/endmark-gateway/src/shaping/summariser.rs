@@ -117,7 +117,7 @@ impl Summariser<'_> {
         let choice = reply.choices.first();
         let stop = choice.and_then(|choice| choice.finish.as_ref()?.stop);
         call.read(Some(&reply.choices));
-        call.settle(CallEnd::read(Ending::Clean, &reply.choices, reply.usage.as_ref(), Some(&reply.model)));
+        call.settle(CallEnd::whole(reply));
         Ok(choice.map_or_else(Default::default, |choice| (choice.text.clone(), stop == Some(Stop::Normal))))
     }
 }

@@ -98,8 +98,7 @@ pub(crate) async fn stream(
         let turn = exchange.request.turn_in(&spoken.events, received);
         if let Some(call) = exchange.call.take() {
             call.read(Some(received.choices()));
-            let (choices, usage) = (received.choices(), received.usage());
-            call.settle(CallEnd::read(spoken.ending, choices, usage, received.model()));
+            call.settle(CallEnd::stream(spoken.ending, received));
         }
         exchange = answered(exchange, turn.as_ref()).await?;
         (exchange, answer) = match deliver(exchange).await? {

@@ -53,7 +53,7 @@ async fn a_stream_that_lacks_its_last_event_alone_gets_it() {
     assert_eq!(ask(&endmark).await.text(), unended);
 }
 
-/// What was read of the prompt was counted, and paid for, though the end of the stream did not come.
+/// What was read of the prompt was counted, and paid for, though the end of the stream did not come; its output is estimated.
 #[tokio::test]
 async fn the_tokens_of_a_stream_that_broke_off_are_counted() {
     let mut begun = frames("The harbour was quiet", "end_turn");
@@ -67,7 +67,7 @@ async fn the_tokens_of_a_stream_that_broke_off_are_counted() {
     let delta = events.iter().find(|event| event["type"] == "message_delta").unwrap();
     let usage = &delta["usage"];
     assert_eq!(usage["input_tokens"], 80, "{usage}");
-    assert_eq!((&usage["cache_read_input_tokens"], &usage["output_tokens"]), (&json!(200), &json!(11)));
+    assert_eq!((&usage["cache_read_input_tokens"], &usage["output_tokens"]), (&json!(200), &json!(15)));
     for _ in 0..200 {
         let rows = endmark.store.reader().unwrap().recent_calls(9).unwrap();
         if rows.len() == 2 {

@@ -211,3 +211,34 @@ async fn blocks_behind_a_call_that_is_left_out_are_numbered_on() {
     );
     assert_eq!(heard.stop.as_deref(), Some("max_tokens"), "{what}");
 }
+
+/// Pieces of two calls may alternate, and a drop leaves both cut.
+#[tokio::test]
+async fn a_call_that_stays_cut_behind_one_that_was_joined_is_not_finished() {
+    let piece = |index: u32, call: Value| {
+        let mut call = call;
+        call["index"] = json!(index);
+        let delta = json!({"tool_calls": [call]});
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": null});
+        format!("data: {}\n\n", json!({"id": "c", "object": "chat.completion.chunk", "choices": [choice]}))
+    };
+    let begins = |id: &str, name: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": ""}});
+    let goes_on = |arguments: &str| json!({"function": {"arguments": arguments}});
+    let frames = [
+        piece(0, begins("c1", "get_weather")),
+        piece(1, begins("c2", "get_time")),
+        piece(0, goes_on(r#"{"city":"Par"#)),
+        piece(1, goes_on(r#"{"tz":"CE"#)),
+    ];
+    let rest = Wire::Chat.answer(&[WHOLE, BEHIND], End::Calls, true);
+    let script = Script::new().then(testkit::Answer::sse(frames)).otherwise(rest);
+    let endmark = Endmark::start(script).await;
+    let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
+    let are_whole = heard.calls.iter().all(|(_, arguments)| serde_json::from_str::<Value>(arguments).is_ok());
+    assert!(are_whole || heard.stop.as_deref() != Some("tool_calls"), "{}", reply.text());
+    // A later request shows the first call as it was joined.
+    for request in endmark.upstream.requests().iter().skip(2) {
+        let sent = request.json().to_string();
+        assert!(sent.contains("Paris"), "{sent}");
+    }
+}

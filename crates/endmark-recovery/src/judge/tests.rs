@@ -31,13 +31,15 @@ const BROKEN: &[Ending] = &[
 ];
 const CLEAN: &[Ending] = &[Ending::Clean];
 
-const STOPS: [Option<Stop>; 6] = [
+const STOPS: [Option<Stop>; 8] = [
     None,
     Some(Stop::Normal),
     Some(Stop::Sequence),
     Some(Stop::Limit),
     Some(Stop::Refused),
     Some(Stop::Paused),
+    Some(Stop::Repetition),
+    Some(Stop::Unknown),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,18 +91,18 @@ const TABLE: &[Row] = {
         Row { endings: CLEAN,    stops: &[NORMAL],               counts: &[Below],   grammars: &[Not, Whole],             judged: WHOLE },
         Row { endings: CLEAN,    stops: &[Some(Stop::Sequence)], counts: ANY_COUNT,  grammars: ANY,                       judged: WHOLE },
         Row { endings: CLEAN,    stops: &[NORMAL],               counts: &[Below],   grammars: &[Truncated],              judged: FORMAT },
-        Row { endings: CLEAN,    stops: &[Some(Stop::Limit)],    counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
-        Row { endings: CLEAN,    stops: &[Some(Stop::Limit)],    counts: ANY_COUNT,  grammars: &[Truncated, Not],         judged: LIMIT },
+        Row { endings: CLEAN,    stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
+        Row { endings: CLEAN,    stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Truncated, Not],         judged: LIMIT },
         Row { endings: CLEAN,    stops: &[NORMAL],               counts: &[Reached], grammars: &[Truncated, Not],         judged: LIMIT },
         Row { endings: BROKEN,   stops: &[None],                 counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
         Row { endings: BROKEN,   stops: &[None],                 counts: ANY_COUNT,  grammars: &[Not, Truncated, Malformed], judged: DROPPED },
-        Row { endings: &ENDINGS, stops: &[Some(Stop::Refused), Some(Stop::Paused)], counts: ANY_COUNT, grammars: ANY,     judged: PASSED },
+        Row { endings: &ENDINGS, stops: &[Some(Stop::Refused), Some(Stop::Paused), Some(Stop::Unknown)], counts: ANY_COUNT, grammars: ANY,     judged: PASSED },
 
         // A normal stop at the limit of a text that is whole by its grammar.
         Row { endings: CLEAN,    stops: &[NORMAL],               counts: &[Reached], grammars: &[Whole],                  judged: WHOLE },
         // Malformed: validation's business after a normal stop, a cut after any other.
         Row { endings: CLEAN,    stops: &[NORMAL],               counts: ANY_COUNT,  grammars: &[Malformed],              judged: WHOLE },
-        Row { endings: CLEAN,    stops: &[Some(Stop::Limit)],    counts: ANY_COUNT,  grammars: &[Malformed],              judged: LIMIT },
+        Row { endings: CLEAN,    stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Malformed],              judged: LIMIT },
         // A clean end without a word is a normal stop.
         Row { endings: CLEAN,    stops: &[None],                 counts: ANY_COUNT,  grammars: &[Whole, Malformed],       judged: WHOLE },
         Row { endings: CLEAN,    stops: &[None],                 counts: &[Below],   grammars: &[Not],                    judged: WHOLE },
@@ -108,8 +110,8 @@ const TABLE: &[Row] = {
         Row { endings: CLEAN,    stops: &[None],                 counts: &[Reached], grammars: &[Truncated, Not],         judged: LIMIT },
         // The provider's word came, and then the stream broke.
         Row { endings: BROKEN,   stops: &[Some(Stop::Sequence)], counts: ANY_COUNT,  grammars: ANY,                       judged: DISCLOSED },
-        Row { endings: BROKEN,   stops: &[Some(Stop::Limit)],    counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
-        Row { endings: BROKEN,   stops: &[Some(Stop::Limit)],    counts: ANY_COUNT,  grammars: &[Not, Truncated, Malformed], judged: LIMIT },
+        Row { endings: BROKEN,   stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
+        Row { endings: BROKEN,   stops: &[Some(Stop::Limit), Some(Stop::Repetition)],    counts: ANY_COUNT,  grammars: &[Not, Truncated, Malformed], judged: LIMIT },
         Row { endings: BROKEN,   stops: &[NORMAL],               counts: ANY_COUNT,  grammars: &[Whole],                  judged: DISCLOSED },
         Row { endings: BROKEN,   stops: &[NORMAL],               counts: &[Below],   grammars: &[Not],                    judged: DISCLOSED },
         Row { endings: BROKEN,   stops: &[NORMAL],               counts: &[Reached], grammars: &[Not],                    judged: LIMIT },
@@ -160,7 +162,7 @@ fn every_combination_is_judged_as_the_table_says() {
             }
         }
     }
-    assert_eq!(judged, 7 * 6 * 2 * 4 * 8);
+    assert_eq!(judged, 7 * 8 * 2 * 4 * 8);
 }
 
 fn flags() -> impl Iterator<Item = (bool, bool, bool)> {

@@ -8,7 +8,7 @@ use super::shown::{BackUp, Shown, back_up};
 use super::{Strategy, Wanted};
 use crate::{
     AskFailure, CutKind, Ending, ExhaustedCause, Join, Judgement, PieceRecord, PieceRole, Reply, ResumeAsk,
-    ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, build_resume_prompt,
+    ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, Stop, build_resume_prompt,
 };
 
 /// How many ways of asking may be refused in a row, where the policy does not allow more attempts than
@@ -219,6 +219,10 @@ impl Resume {
     pub(super) fn ask_unless_stopped(&mut self, kind: CutKind, ending: Ending) {
         match ending {
             _ if self.body.is_sent_beyond() => self.exhaust(ExhaustedCause::Stopped),
+            // A continuation would only repeat it further.
+            _ if self.history.last().is_some_and(|piece| piece.stop == Some(Stop::Repetition)) => {
+                self.exhaust(ExhaustedCause::NoProgress);
+            }
             Ending::Cancelled | Ending::OverCap | Ending::Interrupted => {
                 self.exhaust(ExhaustedCause::Stopped);
             }

@@ -77,8 +77,20 @@ fn a_whole_reply_with_a_limit_stop_is_whole_and_disclosed() {
 /// PC-8: safety stops, refusals and paused turns are never resumed.
 #[test]
 fn a_refused_reply_is_passed() {
-    for stop in [Stop::Refused, Stop::Paused] {
+    for stop in [Stop::Refused, Stop::Paused, Stop::Unknown] {
         assert_eq!(outcome(&json(Reply::stopped("{\"a", stop))), ResumeOutcome::Passed);
+    }
+}
+
+/// A reply that its server stopped because it repeated itself is cut, and a continuation would repeat it further.
+#[test]
+fn a_repetition_is_not_asked_for() {
+    let first = json(Reply::stopped("[1, 1, 1", Stop::Repetition));
+    let mut later = json(limit("[1, "));
+    later.reply(Reply::stopped("1, 1", Stop::Repetition), Join::Exact);
+    for (resume, attempts) in [(first, 0), (later, 1)] {
+        let ResumeOutcome::Exhausted(exhausted) = outcome(&resume) else { panic!("{:?}", outcome(&resume)) };
+        assert_eq!(exhausted.attempts, attempts);
     }
 }
 

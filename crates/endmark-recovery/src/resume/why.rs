@@ -42,6 +42,8 @@ pub(super) fn ended(reply: &Reply) -> String {
         Some(Stop::Limit) => Some("the provider says its limit was reached"),
         Some(Stop::Refused) => Some("the provider refused or filtered it"),
         Some(Stop::Paused) => Some("the provider paused its turn"),
+        Some(Stop::Repetition) => Some("the provider stopped it because it repeated itself"),
+        Some(Stop::Unknown) => Some("the provider ended it for a reason that is not known"),
     };
     let count = match (reply.stop, reply.output_tokens, reply.limit) {
         (Some(Stop::Normal) | None, Some(output), Some(limit)) if output >= limit => {

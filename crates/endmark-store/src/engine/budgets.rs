@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use endmark_context::budget::{Account, Level, Scope, Unit, charged_tokens};
+use endmark_context::budget::{Account, BYTES_PER_TOKEN, Level, Scope, Unit, charged_tokens};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
@@ -181,18 +181,22 @@ pub(crate) fn settle(connection: &Connection, call: &Call) -> rusqlite::Result<(
             // What is only estimated is never more than what was held.
             Some(settled) if entry.unit == Unit::NanoUsd.name() => {
                 let nano_usd = settled.nano_usd.unwrap_or(0);
-                if settled.tokens.is_reported() { nano_usd } else { nano_usd.min(entry.held) }
+                if settled.tokens.are_complete() { nano_usd } else { nano_usd.min(entry.held) }
             }
             Some(settled) => {
                 let tokens = settled.tokens;
-                let reported = tokens
-                    .is_reported()
-                    .then(|| tokens.prompt.unwrap_or(0).saturating_add(tokens.output.unwrap_or(0)));
+                let reported =
+                    tokens.prompt.zip(tokens.output).map(|(prompt, output)| prompt.saturating_add(output));
+                let sent_bytes = tokens
+                    .prompt
+                    .map_or(call.started.sent_bytes, |prompt| prompt.saturating_mul(BYTES_PER_TOKEN));
+                let is_billed =
+                    tokens.is_reported() || may_be_billed(settled.http_status, settled.text_bytes);
                 charged_tokens(
                     reported,
                     entry.held,
-                    may_be_billed(settled.http_status, settled.text_bytes),
-                    call.started.sent_bytes,
+                    is_billed,
+                    sent_bytes,
                     settled.text_bytes.unwrap_or(settled.received_bytes),
                 )
             }

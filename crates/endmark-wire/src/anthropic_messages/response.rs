@@ -24,6 +24,7 @@ pub(super) fn reply(root: Value<'_>) -> Result<Reply, ResponseError> {
         model: root.word("model").unwrap_or_default(),
         choices: vec![choice(root, content)],
         usage: root.field("usage").and_then(|usage| Counts::read(usage).usage()),
+        tier: root.field("usage").and_then(usage::tier),
     })
 }
 
@@ -53,6 +54,8 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     // What no continuation can show, as what a tool of the server's found: the rest would not fit it.
     choice.beside = !content.items().all(|block| is_said(block) || is_thought(block));
     choice.reasoned = content.items().any(is_thought);
+    choice.received_beside =
+        content.items().filter_map(|block| block.word("thinking")).map(|text| text.len()).sum();
     let is_behind = choice.beside || !choice.text.trim().is_empty() || !choice.tool_calls.is_empty();
     choice.ends_unshown = is_behind && content.items().last().is_some_and(|block| !is_said(block));
     let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());

@@ -3,7 +3,7 @@
 use super::content::Parts;
 use super::error;
 use super::stop;
-use super::usage::Counts;
+use super::usage::{self, Counts};
 use crate::json::{Decoded, Fields, Kind, Value};
 use crate::reply::{Delta, Event, EventError, Fidelity, Piece, Received};
 use crate::sse::Frame;
@@ -21,6 +21,8 @@ pub(super) struct MessageReader {
     calls: u32,
     parts: Parts,
     counts: Counts,
+    /// Whether the end of the message counted its output. Its beginning has a count, too, which stands for nothing.
+    counts_output: bool,
 }
 
 /// What an open block is.
@@ -48,6 +50,7 @@ impl MessageReader {
             calls: 0,
             parts: Parts::default(),
             counts: Counts::default(),
+            counts_output: false,
         }
     }
 
@@ -79,8 +82,10 @@ impl MessageReader {
             }
             Some("message_delta") => {
                 event.finishes.extend(root.field("delta").and_then(stop::read));
-                self.count(root.field("usage"));
-                event.usage = self.counts.usage();
+                let usage = root.field("usage");
+                self.counts_output |= usage.is_some_and(|usage| Counts::read(usage).has_output());
+                self.count(usage);
+                event.usage = self.counts.usage().filter(|_| usage.is_some_and(|usage| !usage.is_null()));
                 self.received.pieces(0, &[], false);
                 self.received.end(0, event.finishes.first().cloned(), Fidelity::Exact);
             }
@@ -94,8 +99,9 @@ impl MessageReader {
     }
 
     fn count(&mut self, usage: Option<Value<'_>>) {
-        if let Some(usage) = usage {
-            self.counts = std::mem::take(&mut self.counts).then(&Counts::read(usage));
+        if let Some(counted) = usage {
+            self.received.served_in(usage::tier(counted));
+            self.counts = std::mem::take(&mut self.counts).then(&Counts::read(counted));
         }
     }
 
@@ -215,6 +221,9 @@ impl Reader for MessageReader {
             Data::Object(root) => self.event(root),
         };
         self.received.event(&event, None);
+        if !self.counts_output {
+            self.received.is_not_counted();
+        }
         Ok(event)
     }
 

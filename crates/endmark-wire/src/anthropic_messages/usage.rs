@@ -19,6 +19,11 @@ pub(super) struct Counts {
 const KNOWN: [&str; 4] =
     ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
 
+/// The tier that a message was served in: fast mode has prices of its own.
+pub(super) fn tier(usage: Value<'_>) -> Option<String> {
+    usage.word("speed").filter(|speed| speed == "fast").or_else(|| usage.word("service_tier"))
+}
+
 impl Counts {
     pub(super) fn read(usage: Value<'_>) -> Self {
         let fields = Fields::of(usage);
@@ -30,6 +35,11 @@ impl Counts {
             output: count("output_tokens"),
             details: Details::read(&fields, &KNOWN),
         }
+    }
+
+    /// Whether the output is counted.
+    pub(super) fn has_output(&self) -> bool {
+        self.output.is_some()
     }
 
     /// These, with what a later object counts in place of them.

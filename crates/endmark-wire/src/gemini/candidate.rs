@@ -58,6 +58,15 @@ pub(super) fn is_grounded(candidate: Value<'_>) -> bool {
     found.into_iter().filter_map(|name| candidate.field(name)).any(says_any)
 }
 
+/// The searches of the web that a candidate is billed for: each of its queries, and with models before Gemini 3 all of
+/// them together as one.
+pub(super) fn web_searches(candidate: Value<'_>, model: &str) -> u64 {
+    let queries = candidate.field("groundingMetadata").and_then(|found| found.field("webSearchQueries"));
+    let queries = queries.map_or(0, |queries| queries.items().count() as u64);
+    let is_one = ["gemini-1", "gemini-2"].iter().any(|old| model.starts_with(old));
+    if is_one { queries.min(1) } else { queries }
+}
+
 /// Whether a part is a thought.
 pub(super) fn is_thought(part: Value<'_>) -> bool {
     part.field("thought").and_then(Value::as_bool) == Some(true)

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::candidate::{
     SIGNATURE, arguments_of, call_of, candidate, candidates, holds_more, is_grounded, is_in_pieces,
-    is_thought, last_said, parts, signature_of, text_of, will_continue,
+    is_thought, last_said, parts, signature_of, text_of, web_searches, will_continue,
 };
 use super::stop;
 use super::usage;
@@ -20,8 +20,12 @@ use crate::writer::End;
 
 /// What a response says.
 pub(super) fn reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
-    let mut choices: Vec<Choice> =
-        candidates(root).map(|(index, candidate)| choice(candidate, index, has_stop)).collect();
+    let model = root.word("modelVersion").unwrap_or_default();
+    let of_candidate = |(index, candidate)| {
+        let web_searches = web_searches(candidate, &model);
+        Choice { web_searches, ..choice(candidate, index, has_stop) }
+    };
+    let mut choices: Vec<Choice> = candidates(root).map(of_candidate).collect();
     let blocked = stop::blocked(root).filter(|_| choices.is_empty());
     if let Some(blocked) = blocked {
         let mut choice = Choice::new(0);
@@ -32,9 +36,10 @@ pub(super) fn reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseEr
     }
     Ok(Reply {
         id: root.word("responseId"),
-        model: root.word("modelVersion").unwrap_or_default(),
+        model,
         choices,
         usage: usage::read(root),
+        tier: usage::tier(root),
     })
 }
 
@@ -54,6 +59,7 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
             choice.exact &= text.exact;
             choice.ends_unshown &= text.text.is_empty();
         } else if is_thought(part) {
+            choice.received_beside += part.word("text").map_or(0, |text| text.len());
             choice.thinks();
         } else if let Some(call) = call_of(part) {
             choice.ends_unshown = false;

@@ -4,7 +4,7 @@ use endmark_recovery::Stop;
 
 use super::candidate::{
     arguments_of, call_of, holds_more, is_grounded, is_in_pieces, is_thought, last_said, number,
-    signature_of, text_of, will_continue,
+    signature_of, text_of, web_searches, will_continue,
 };
 use super::error;
 use super::stop;
@@ -52,6 +52,9 @@ impl ContentReader {
             event.finishes.push(blocked);
         }
         event.usage = fields.get("usageMetadata").and_then(usage::counts);
+        if event.usage.is_some() {
+            self.received.served_in(usage::tier(root));
+        }
         event.opens = event.error.is_none() && event.finishes.is_empty() && are_bare;
         event
     }
@@ -135,6 +138,8 @@ impl ContentReader {
         if fields.get("continuationToken").is_some() {
             self.received.continuation(index, candidate.word("continuationToken"));
         }
+        let searches = web_searches(candidate, self.received.model().unwrap_or_default());
+        self.received.searched(index, |known| known.max(searches));
         self.received.end(index, finish.clone(), fidelity);
         event.finishes.extend(finish);
         is_bare

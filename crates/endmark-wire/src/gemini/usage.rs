@@ -46,6 +46,13 @@ pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
     })
 }
 
+/// The tier that a reply was served in: `ON_DEMAND` is the standard one, and the others are named by what follows it.
+pub(super) fn tier(root: Value<'_>) -> Option<String> {
+    let traffic = root.field("usageMetadata")?.word("trafficType")?;
+    let tier = traffic.strip_prefix("ON_DEMAND").unwrap_or(&traffic);
+    Some(tier.trim_start_matches('_').to_ascii_lowercase())
+}
+
 /// Writes the counts over those of the document's `usageMetadata`, whose other details stay.
 pub(super) fn write(edits: &mut Edits<'_>, counts: &Usage) {
     let root = edits.original();

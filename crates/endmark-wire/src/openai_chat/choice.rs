@@ -48,8 +48,9 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
                 ..ToolCall::default()
             });
         }
-        choice.reasoned = reasoning_of(&message).is_some();
-        choice.refused = said(&message, "refusal").is_some();
+        let (reasoning, refusal) = (reasoning_of(&message), said(&message, "refusal"));
+        choice.received_beside = [&reasoning, &refusal].into_iter().flatten().map(String::len).sum();
+        (choice.reasoned, choice.refused) = (reasoning.is_some(), refusal.is_some());
     }
     // A message does not say which came first; a model speaks before it calls.
     choice.last_call_at = choice.text.len();

@@ -8,7 +8,7 @@ use super::ChatRequest;
 use super::choice::{index_of, read_choice};
 use super::content::{text_of, text_parts};
 use super::tool_call::{CallView, call_json};
-use super::usage::{read_usage, write_usage};
+use super::usage::{of_choices, usage_among, usage_by_choice, write_usage};
 use crate::edit::Edits;
 use crate::error::ResponseError;
 use crate::json::{Fields, Kind, Value, quoted};
@@ -51,7 +51,7 @@ impl ChatResponse {
     /// Reads the response to this request, on which the meaning of `stop` depends.
     pub fn parse(body: &[u8], request: &ChatRequest) -> Result<Self, ResponseError> {
         let root = Value::parse(body).map_err(ResponseError::NotJson)?;
-        let Reply { id, model, choices, usage } = read_reply(root, request.has_stop)?;
+        let Reply { id, model, choices, usage, .. } = read_reply(root, request.has_stop)?;
         Ok(Self { body: root.document().to_owned(), root: root.span(), id, model, choices, usage })
     }
 
@@ -75,8 +75,12 @@ pub(super) fn read_reply(root: Value<'_>, has_stop: bool) -> Result<Reply, Respo
     Ok(Reply {
         id: fields.get("id").and_then(Value::text).map(std::borrow::Cow::into_owned),
         model: fields.get("model").and_then(Value::text).unwrap_or_default().into_owned(),
+        tier: root.word("service_tier"),
         choices: choices.map(|(position, choice)| read_choice(choice, position, has_stop)).collect(),
-        usage: fields.get("usage").and_then(read_usage),
+        usage: usage_among(&fields).or_else(|| {
+            let usages: Vec<_> = fields.get("choices").into_iter().flat_map(usage_by_choice).collect();
+            of_choices(usages.iter().map(|(_, usage)| usage))
+        }),
     })
 }
 

@@ -1,5 +1,7 @@
 //! A streamed reply, chunk by chunk.
 
+use std::collections::BTreeMap;
+
 use endmark_recovery::Ending;
 
 use super::choice::{index_of, reasoning_of, said};
@@ -7,7 +9,7 @@ use super::content::{holds_more, text_of};
 use super::error::read_error_among;
 use super::finish::read_finish;
 use super::tool_call::CallView;
-use super::usage::read_usage;
+use super::usage::{of_choices, usage_among, usage_by_choice};
 use super::whose_piece::whose;
 use super::{ChatRequest, Template};
 use crate::json::{Fields, Value};
@@ -41,7 +43,12 @@ pub struct ChatStream {
     fallback: Template,
     /// Pieces of calls came that say neither id nor name.
     names_once: bool,
+    /// Counts of the choices that have their own.
+    usages: BTreeMap<u32, Usage>,
 }
+
+/// More choices than a request can ask for; the counts of others are not kept.
+const MAX_COUNTED_CHOICES: usize = 128;
 
 /// Whether an item of `choices` has nothing of a reply but who speaks, as the first of most servers.
 fn is_bare(choice: &Fields<'_>, delta: Option<&Fields<'_>>) -> bool {
@@ -62,6 +69,7 @@ impl ChatStream {
             template: None,
             fallback: Template::new(model),
             names_once: false,
+            usages: BTreeMap::new(),
         }
     }
 
@@ -95,6 +103,7 @@ impl ChatStream {
         let error = read_error_among(root, &fields);
         let mut event = Event { no_choices: true, error, ..Event::default() };
         let choices = fields.get("choices");
+        self.received.served_in(fields.get("service_tier").and_then(Value::text).map(Into::into));
         let mut are_bare = true;
         for (position, choice) in (0..).zip(choices.into_iter().flat_map(Value::items)) {
             event.no_choices = false;
@@ -104,7 +113,7 @@ impl ChatStream {
             self.template = Some(Template::read(root));
             self.received.named(root.word("model"), root.word("id"));
         }
-        event.usage = fields.get("usage").and_then(read_usage);
+        event.usage = usage_among(&fields).or_else(|| self.count_choices(choices?));
         // A chunk without any choice may say what Azure filtered of the request.
         let opens = |choices: Value<'_>| if choices.is_blank() { event.usage.is_none() } else { are_bare };
         event.opens = event.error.is_none() && choices.is_some_and(opens);
@@ -157,6 +166,17 @@ impl ChatStream {
     /// What chunks of this stream look like, for making more of them.
     pub fn template(&self) -> &Template {
         self.template.as_ref().unwrap_or(&self.fallback)
+    }
+
+    /// The counts of the choices that have their own, with those of earlier chunks.
+    fn count_choices(&mut self, choices: Value<'_>) -> Option<Usage> {
+        let counted: Vec<_> = usage_by_choice(choices).collect();
+        for (index, usage) in &counted {
+            if self.usages.len() < MAX_COUNTED_CHOICES || self.usages.contains_key(index) {
+                self.usages.insert(*index, usage.clone());
+            }
+        }
+        of_choices(self.usages.values()).filter(|_| !counted.is_empty())
     }
 
     /// Reads an item of `choices`; answers whether it only opens a reply.

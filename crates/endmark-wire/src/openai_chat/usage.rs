@@ -1,5 +1,6 @@
 //! Tokens in Chat Completions: the `usage` object.
 
+use super::choice::index_of;
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
 use crate::reply::{Details, Usage};
@@ -13,7 +14,34 @@ const KNOWN: [&str; 5] = [
     "completion_tokens_details.reasoning_tokens",
 ];
 
-/// Reads a `usage` object; none if it counts nothing.
+/// The counts of a response or a chunk; `None` if it counts nothing. Groq also has them in `x_groq`.
+pub(super) fn usage_among(root: &Fields<'_>) -> Option<Usage> {
+    let own = root.get("usage").and_then(read_usage);
+    own.or_else(|| root.get("x_groq")?.field("usage").and_then(read_usage))
+}
+
+/// The counts of each choice that has its own, as the last chunk of each has them at Moonshot.
+pub(super) fn usage_by_choice(choices: Value<'_>) -> impl Iterator<Item = (u32, Usage)> {
+    let choices = (0..).zip(choices.items());
+    choices.filter_map(|(position, choice)| {
+        let usage = read_usage(choice.field("usage")?)?;
+        Some((index_of(&Fields::of(choice)).unwrap_or(position), usage))
+    })
+}
+
+/// The counts of a reply by those of its choices, which all have the same prompt.
+pub(super) fn of_choices<'a>(usages: impl Iterator<Item = &'a Usage>) -> Option<Usage> {
+    usages.cloned().reduce(|sum, next| {
+        let (prompt, cached, written) = (sum.prompt.max(next.prompt), sum.cached, sum.written);
+        let sum = sum + next;
+        Usage { prompt, cached, written, total: prompt.saturating_add(sum.completion), ..sum }
+    })
+}
+
+/// Reads a `usage` object; `None` if it counts nothing.
+///
+/// Where the total shows that a part is not within its whole, it is added: xAI and Google count reasoning beside
+/// `completion_tokens`, and some proxies the cached tokens of Anthropic beside `prompt_tokens`.
 pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
     let fields = Fields::of(value);
     let count = |name| fields.get(name).and_then(Value::as_u64);
@@ -22,14 +50,46 @@ pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
     if prompt.is_none() && completion.is_none() {
         return None;
     }
-    let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
+    let (mut prompt, mut completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
+    let cached = [
+        detail("prompt_tokens_details", "cached_tokens"),
+        count("prompt_cache_hit_tokens"),
+        count("cached_tokens"),
+        count("cache_read_input_tokens"),
+    ];
+    let cached = cached.into_iter().flatten().max();
+    let written = count("cache_creation_input_tokens");
+    let reasoning =
+        detail("completion_tokens_details", "reasoning_tokens").or_else(|| count("reasoning_tokens"));
+    let total = count("total_tokens");
+    let in_cache = cached.unwrap_or(0).saturating_add(written.unwrap_or(0));
+    let beside = total.unwrap_or(0).saturating_sub(prompt.saturating_add(completion));
+    let (beside_prompt, beside_completion) = match beside {
+        0 => (0, 0),
+        _ if reasoning == Some(beside) => (0, beside),
+        _ if beside == in_cache => (beside, 0),
+        _ if reasoning.is_some_and(|reasoning| reasoning.saturating_add(in_cache) == beside) => {
+            (in_cache, beside - in_cache)
+        }
+        _ if reasoning.is_none() => (0, beside),
+        _ => (0, 0),
+    };
+    prompt = prompt.saturating_add(beside_prompt);
+    completion = completion.saturating_add(beside_completion);
+    // No part is more than its whole.
+    if in_cache > prompt {
+        prompt = prompt.saturating_add(in_cache);
+    }
+    if let Some(reasoning) = reasoning.filter(|reasoning| *reasoning > completion) {
+        completion = completion.saturating_add(reasoning);
+    }
     Some(Usage {
         prompt,
         completion,
-        total: count("total_tokens").unwrap_or_else(|| prompt.saturating_add(completion)),
-        written: None,
-        cached: detail("prompt_tokens_details", "cached_tokens").or_else(|| count("prompt_cache_hit_tokens")),
-        reasoning: detail("completion_tokens_details", "reasoning_tokens"),
+        total: total.unwrap_or(0).max(prompt.saturating_add(completion)),
+        written,
+        cached,
+        reasoning,
         details: Details::read(&fields, &KNOWN),
     })
 }

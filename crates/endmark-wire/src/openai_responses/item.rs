@@ -75,6 +75,12 @@ impl CallForm {
     }
 }
 
+/// Whether an item is a search of the web, which is billed. Opening a page that it found is not.
+pub(super) fn is_web_search(item: Value<'_>) -> bool {
+    let action = item.field("action").and_then(|action| action.word("type"));
+    item.says("type", "web_search_call") && action.is_none_or(|action| action == "search")
+}
+
 /// The texts of a message's parts, in order.
 pub(super) fn texts(item: Value<'_>) -> impl Iterator<Item = Value<'_>> {
     let parts = item.field("content").into_iter().flat_map(Value::items);

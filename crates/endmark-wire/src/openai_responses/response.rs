@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::value::RawValue;
 
-use super::item::{CallForm, Item, refusal_of, texts};
+use super::item::{CallForm, Item, is_web_search, refusal_of, texts};
 use super::stop;
 use super::usage;
 use crate::edit::Edits;
@@ -23,6 +23,7 @@ pub(super) fn reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseEr
         model: root.word("model").unwrap_or_default(),
         choices: vec![choice(root, output, has_stop)],
         usage: usage::read(root),
+        tier: root.word("service_tier"),
     })
 }
 
@@ -59,12 +60,21 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
                 });
             }
             // What no continuation can show: the rest would not fit it.
-            Item::OtherCall | Item::Other => choice.shows_no_more(),
-            Item::Reasoning => choice.thinks(),
+            Item::OtherCall | Item::Other => {
+                choice.web_searches += u64::from(is_web_search(item));
+                choice.shows_no_more();
+            }
+            Item::Reasoning => {
+                let parts = ["summary", "content"].into_iter().filter_map(|list| item.field(list));
+                let thoughts = parts.flat_map(Value::items).filter_map(|part| part.word("text"));
+                choice.received_beside += thoughts.map(|text| text.len()).sum::<usize>();
+                choice.thinks();
+            }
         }
     }
     let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
     choice.received = choice.text.len() + arguments.sum::<usize>();
+    choice.unfinished = stop::is_at_work(root);
     choice.end(stop::read(root, has_stop));
     choice
 }

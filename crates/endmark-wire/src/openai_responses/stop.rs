@@ -1,42 +1,33 @@
-//! What the status of a response means.
+//! How a response ended.
 
-use endmark_recovery::Stop;
-
+use crate::finish_reasons::Meaning;
 use crate::json::Value;
 use crate::reply::Finish;
 
-/// How a response ended; none while it has not (PC-8). `has_stop` is whether the request names stop sequences,
-/// which some servers take: they say `completed` of them, too.
+const FORMAT: &str = "openai_responses";
+
+/// Reads how a response ended; `None` while it has not (PC-8). `has_stop` is whether the request names stop sequences,
+/// which some servers take: they report `completed` for them, too.
 ///
 /// An incomplete response without a reason is cut at its limit: of the reasons there are, it is the one that
-/// servers have left out. One that was cancelled was broken off.
+/// servers have left out.
 pub(super) fn read(response: Value<'_>, has_stop: bool) -> Option<Finish> {
-    let status = response.word("status").filter(|status| !status.trim().is_empty())?;
+    let status = response.word("status")?;
     let reason = response.field("incomplete_details").and_then(|details| details.word("reason"));
-    let (stop, word) = match status.as_str() {
-        "queued" | "in_progress" => return None,
-        "incomplete" => {
-            let word = reason.unwrap_or(status);
-            (Some(reason_of(&word)), word)
-        }
-        "failed" | "cancelled" => (None, status),
-        _ => (Some(if has_stop { Stop::Sequence } else { Stop::Normal }), status),
-    };
-    Some(Finish { choice: 0, stop, word, sequence: None })
+    let word = if status == "incomplete" { reason.unwrap_or(status) } else { status };
+    Finish::read(FORMAT, 0, word, has_stop)
 }
 
-/// Why a response is incomplete. Of a reason that is not known, as of those by which the server hands over to
-/// another response, it is the client's business to go on.
-fn reason_of(word: &str) -> Stop {
-    match word {
-        "incomplete" | "max_output_tokens" | "max_tokens" | "length" => Stop::Limit,
-        "content_filter" => Stop::Refused,
-        _ => Stop::Paused,
-    }
+/// Whether a response states that more of it is to come: it waits in a queue, or is in progress.
+pub(super) fn is_at_work(response: Value<'_>) -> bool {
+    let status = response.word("status").filter(|status| !status.trim().is_empty());
+    status.is_some_and(|status| Meaning::of(FORMAT, &status) == Meaning::NotEnded)
 }
 
 #[cfg(test)]
 mod tests {
+    use endmark_recovery::Stop;
+
     use super::*;
 
     fn read_text(response: &str, has_stop: bool) -> Option<Finish> {

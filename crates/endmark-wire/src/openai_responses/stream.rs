@@ -1,7 +1,7 @@
 //! A streamed response, event by event.
 
 use super::error;
-use super::item::{CallForm, Item, refusal_of, texts};
+use super::item::{CallForm, Item, is_web_search, refusal_of, texts};
 use super::stop;
 use super::usage;
 use crate::json::{Fields, Value};
@@ -116,6 +116,7 @@ impl ResponseReader {
             event.finishes.extend(stop::read(response, self.has_stop));
             event.usage = usage::read(response);
             self.received.named(response.word("model"), response.word("id"));
+            self.received.served_in(response.word("service_tier"));
         }
         event.opens &= event.error.is_none() && event.finishes.is_empty();
         let begins = response.is_some() || !event.pieces.is_empty();
@@ -137,6 +138,9 @@ impl ResponseReader {
         let item = root.field("item").filter(|_| kind.starts_with("response.output_item."));
         if item.is_some_and(|item| matches!(Item::of(item), Item::OtherCall | Item::Other)) {
             self.received.beside(0);
+        }
+        if kind == "response.output_item.done" && item.is_some_and(is_web_search) {
+            self.received.searched(0, |known| known.saturating_add(1));
         }
         if let Some(open) = self.open.last().filter(|open| open.item == Item::Reasoning)
             && kind == "response.output_item.added"

@@ -1,6 +1,9 @@
 //! One choice of a reply, from a whole response or put together from a stream.
 
+use endmark_recovery::Ending;
+
 use super::{Finish, Place, ToolCall};
+use crate::finish_reasons::Meaning;
 
 /// One choice of a reply, as far as it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +41,8 @@ pub struct Choice {
     pub exact: bool,
     /// Half a character came last of it, and is no part of the text: the other half may come in the next piece.
     pub half_open: bool,
-    /// Whether it says itself that more of a call was to come, in formats whose calls can come in pieces.
+    /// Whether it states itself that more was to come: of a call, in formats whose calls can come in pieces, or of a response
+    /// that is still in progress.
     pub unfinished: bool,
     /// The provider's own way to go on with it, if it gave one; of several the last.
     pub continuation: Option<Continuation>,
@@ -46,6 +50,10 @@ pub struct Choice {
     pub signature: Option<String>,
     /// How many bytes of text and arguments were received, kept or not.
     pub received: usize,
+    /// Searches of the web among the items of the provider's own tools, in formats whose counts lack them.
+    pub web_searches: u64,
+    /// How many bytes of reasoning and refusals came beside them.
+    pub received_beside: usize,
 }
 
 /// A provider's own token for going on with a choice.
@@ -78,7 +86,28 @@ impl Choice {
             continuation: None,
             signature: None,
             received: 0,
+            web_searches: 0,
+            received_beside: 0,
         }
+    }
+
+    /// How it ended if its stream ended like this: a word for a failure is an error of the upstream's.
+    pub fn ended_by(&self, ending: Ending) -> Ending {
+        if self.finish.as_ref().is_some_and(|finish| finish.stop.is_none()) {
+            Ending::UpstreamError
+        } else {
+            ending
+        }
+    }
+
+    /// What the word for its end means; `None` while it has not ended.
+    pub fn meaning(&self) -> Option<Meaning> {
+        self.finish.as_ref().map(|finish| finish.meaning)
+    }
+
+    /// Bytes of all that the model wrote, by which its tokens are estimated where no server counts them.
+    pub fn written_bytes(&self) -> u64 {
+        self.received.saturating_add(self.received_beside) as u64
     }
 
     /// Whether more can be joined to it.

@@ -109,6 +109,12 @@ impl Details {
         self.0.iter().find(|(place, _)| is_it(place)).and_then(|(_, amount)| amount.count())
     }
 
+    /// The count of this kind in a list.
+    pub(super) fn kind(&self, list: &str, kind: &str) -> Option<u64> {
+        let is_it = |place: &Place| matches!(place, Place::Kind(own, of) if own == list && of.eq_ignore_ascii_case(kind));
+        self.0.iter().find(|(place, _)| is_it(place)).and_then(|(_, amount)| amount.count())
+    }
+
     /// Writes them over those of this usage object.
     pub(crate) fn write<'a>(&self, edits: &mut Edits<'a>, usage: Value<'a>) {
         let mut made: Vec<&str> = Vec::new();
@@ -185,5 +191,5 @@ fn entry(kind: &str, amount: Amount) -> String {
 
 /// Whether what stands under this name is a count of tokens or of requests, or a price: of two calls the sum is one, too.
 fn is_count(name: &str) -> bool {
-    ["tokens", "requests", "TokenCount", "cost"].iter().any(|end| name.ends_with(end))
+    ["tokens", "requests", "queries", "TokenCount", "cost"].iter().any(|end| name.ends_with(end))
 }

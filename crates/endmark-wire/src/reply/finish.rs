@@ -2,45 +2,30 @@
 
 use endmark_recovery::Stop;
 
+use crate::finish_reasons::Meaning;
+
 /// The end of a choice, as the server put it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
     /// Which choice has ended.
     pub choice: u32,
-    /// What the word means; none where it says that the server broke the reply off, which is no end of the
+    /// What the word means; `None` where it states that the server broke the reply off, which is no end of the
     /// model's: judge it as [`Ending::UpstreamError`](endmark_recovery::Ending::UpstreamError).
     pub stop: Option<Stop>,
     /// The server's word, as `stop` or `length`.
     pub word: String,
-    /// Which of the client's stop sequences it met, where the server says that.
+    /// What the table of finish reasons has for the word.
+    pub meaning: Meaning,
+    /// Which of the client's stop sequences it met, where the server reports that.
     pub sequence: Option<String>,
 }
 
 impl Finish {
-    /// Whether the word is the provider's last one on the reply: it failed there, or was called off, and its word says
-    /// more than any other that could stand in its place.
-    ///
-    /// ```
-    /// use endmark_wire::reply::Finish;
-    ///
-    /// let finish = |word: &str| Finish { choice: 0, stop: None, word: word.to_owned(), sequence: None };
-    /// assert!(finish("cancelled").is_last_word());
-    /// assert!(!finish("length").is_last_word());
-    /// ```
-    pub fn is_last_word(&self) -> bool {
-        matches!(
-            self.word.as_str(),
-            // Responses.
-            "failed" | "cancelled"
-            // Gemini.
-            | "OTHER" | "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS"
-            | "MISSING_THOUGHT_SIGNATURE"
-        )
-    }
-
-    /// Whether the reply ended since the model's window is full: there is no room for more, however it is asked for
-    /// (PC-8 `window`).
-    pub fn fills_window(&self) -> bool {
-        self.word == "model_context_window_exceeded"
+    /// Reads a word of this format; `None` if it does not state an end. `may_be_sequence` is whether the word for the end
+    /// of a turn may stand for a stop sequence of the client: a reply that its client stopped must never be resumed.
+    pub(crate) fn read(format: &str, choice: u32, word: String, may_be_sequence: bool) -> Option<Self> {
+        let meaning = Meaning::of(format, &word);
+        let stop = meaning.stop(may_be_sequence);
+        (meaning != Meaning::NotEnded).then_some(Self { choice, stop, word, meaning, sequence: None })
     }
 }

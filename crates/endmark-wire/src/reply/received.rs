@@ -68,10 +68,13 @@ pub struct Received {
     /// How many bytes may still be kept; none once they were used up, or were given up.
     room: Option<usize>,
     usage: Option<Usage>,
+    /// Whether nothing of the reply came after what counted it.
+    is_counted: bool,
     output_tokens: Option<u64>,
     state: State,
     done: bool,
     model: Option<String>,
+    tier: Option<String>,
     id: Option<String>,
     /// First halves of characters that wait for the others, by choice and call.
     halves: Vec<((u32, Option<u32>), u32)>,
@@ -85,10 +88,12 @@ impl Received {
             places: Places::default(),
             room: Some(keep_bytes),
             usage: None,
+            is_counted: false,
             output_tokens: None,
             state: State::Well,
             done: false,
             model: None,
+            tier: None,
             id: None,
             halves: Vec::new(),
         }
@@ -130,9 +135,23 @@ impl Received {
         self.places.count() * ENTRY_BYTES
     }
 
-    /// Tokens of the whole reply, once they were counted.
+    /// Tokens of the reply, as they were last counted; see [`is_counted`](Self::is_counted).
     pub fn usage(&self) -> Option<&Usage> {
         self.usage.as_ref()
+    }
+
+    /// Whether the counts are those of the whole reply: it ended, and nothing of it came after them. Servers also count in
+    /// mid-reply, and Messages begins with a count that stands for nothing.
+    pub fn is_counted(&self) -> bool {
+        let ended = self.done
+            || self.state == State::Failed
+            || (!self.choices.is_empty() && self.choices.iter().all(|choice| choice.finish.is_some()));
+        self.is_counted && ended
+    }
+
+    /// Notes that the counts so far are not those of a whole reply.
+    pub(crate) fn is_not_counted(&mut self) {
+        self.is_counted = false;
     }
 
     /// Tokens that were generated, by the usage or by what else a server says. Of a reply with several choices
@@ -162,6 +181,23 @@ impl Received {
     /// The model that says it answers; none where the stream names none.
     pub fn model(&self) -> Option<&str> {
         self.model.as_deref()
+    }
+
+    /// The tier that it was served in; `None` where the stream names none.
+    pub fn tier(&self) -> Option<&str> {
+        self.tier.as_deref()
+    }
+
+    /// Notes the tier that a reply was served in; the last one counts, since the first may be what was asked for.
+    pub(crate) fn served_in(&mut self, tier: Option<String>) {
+        self.tier = tier.or(self.tier.take());
+    }
+
+    /// Notes how many searches of the web a choice has, by those that were known.
+    pub(crate) fn searched(&mut self, index: u32, count: impl FnOnce(u64) -> u64) {
+        if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
+            choice.web_searches = count(choice.web_searches);
+        }
     }
 
     /// The reply's id, as the stream first gives it.
@@ -201,6 +237,7 @@ impl Received {
         if let Some(usage) = &event.usage {
             self.usage = Some(usage.clone());
         }
+        self.is_counted = event.usage.is_some() || (self.is_counted && event.pieces.is_empty());
         let counted = event.usage.as_ref().map(|usage| usage.completion);
         self.output_tokens = counted.or(output_tokens).or(self.output_tokens);
     }
@@ -378,8 +415,14 @@ impl Choice {
                 append(&mut self.text, if kept.is_some() { text } else { "" });
                 self.ends_unshown &= text.is_empty();
             }
-            Piece::Reasoning(_) => self.thinks(),
-            Piece::Refusal(_) => self.refused = true,
+            Piece::Reasoning(text) => {
+                self.received_beside += text.len();
+                self.thinks();
+            }
+            Piece::Refusal(text) => {
+                self.received_beside += text.len();
+                self.refused = true;
+            }
             Piece::ToolCall { index, id, name, arguments } => {
                 self.ends_unshown = false;
                 self.received += arguments.len();

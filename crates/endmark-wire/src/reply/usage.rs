@@ -29,14 +29,45 @@ pub struct Usage {
     pub details: Details,
 }
 
-/// Where OpenAI's formats count what was written to a cache.
-const WRITTEN_AT_OPENAI: [&str; 2] = ["prompt_tokens_details", "input_tokens_details"];
+/// Google's word for tokens of audio.
+const AUDIO: &str = "AUDIO";
+
+/// Where OpenAI's formats count parts of the prompt.
+const PROMPT_AT_OPENAI: [&str; 2] = ["prompt_tokens_details", "input_tokens_details"];
 
 impl Usage {
     /// Tokens of the prompt that were written to a cache, however long it keeps them.
     pub fn cache_writes(&self) -> Option<u64> {
         let at_openai = |object| self.details.member(object, "cache_write_tokens");
-        self.written.or_else(|| WRITTEN_AT_OPENAI.into_iter().find_map(at_openai))
+        self.written.or_else(|| PROMPT_AT_OPENAI.into_iter().find_map(at_openai))
+    }
+
+    /// Tokens of audio in the prompt, cached ones included.
+    pub fn prompt_audio(&self) -> Option<u64> {
+        let at_openai = |object| self.details.member(object, "audio_tokens");
+        let at_google = || self.details.kind("promptTokensDetails", AUDIO);
+        PROMPT_AT_OPENAI.into_iter().find_map(at_openai).or_else(at_google)
+    }
+
+    /// Tokens of audio in the prompt that were read from a cache.
+    pub fn cached_audio(&self) -> Option<u64> {
+        self.details.kind("cacheTokensDetails", AUDIO)
+    }
+
+    /// Tokens of audio that were generated.
+    pub fn completion_audio(&self) -> Option<u64> {
+        let at_openai = |object| self.details.member(object, "audio_tokens");
+        let at_google = || self.details.kind("candidatesTokensDetails", AUDIO);
+        ["completion_tokens_details", "output_tokens_details"]
+            .into_iter()
+            .find_map(at_openai)
+            .or_else(at_google)
+    }
+
+    /// Searches of the web that the provider counts.
+    pub fn web_searches(&self) -> Option<u64> {
+        let at_perplexity = || self.details.count("num_search_queries");
+        self.details.member("server_tool_use", "web_search_requests").or_else(at_perplexity)
     }
 
     /// Of these, the ones that it keeps for an hour: Anthropic bills them apart.

@@ -231,15 +231,10 @@ impl Server {
         let output_tokens = response.usage.map(|usage| usage.completion);
         let choice = response.choices.into_iter().next();
         let choice = choice.ok_or_else(|| AskFailure::Lost("the answer has no choice".to_owned()))?;
-        let stop = choice.finish.as_ref().and_then(|finish| finish.stop);
         Ok(Reply {
+            ending: choice.ended_by(Ending::Clean),
+            stop: choice.finish.as_ref().and_then(|finish| finish.stop),
             text: choice.text,
-            ending: if choice.finish.is_some() && stop.is_none() {
-                Ending::UpstreamError
-            } else {
-                Ending::Clean
-            },
-            stop,
             output_tokens,
             limit: Some(self.terms.limit),
             reasoned: choice.reasoned,

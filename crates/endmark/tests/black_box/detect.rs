@@ -119,6 +119,44 @@ fn a_saved_reply_that_is_whole_or_hides_its_cut_is_recognised_as_such() {
     }
 }
 
+/// What its provider calls failed, broken off, still at work or paused.
+#[test]
+fn a_saved_reply_that_its_provider_did_not_finish_is_not_whole() {
+    let text = "The steps are: first open it, then";
+    let chat = |word: &str| {
+        json!({"object": "chat.completion", "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": word}]})
+    };
+    let response = |status: &str| {
+        json!({"object": "response", "status": status, "error": null, "output": [{"type": "message",
+            "role": "assistant", "content": [{"type": "output_text", "text": text, "annotations": []}]}]})
+    };
+    let message = |word: &str| json!({"type": "message", "role": "assistant", "content": [{"type": "text", "text": text}], "stop_reason": word});
+    let gemini = |word: &str| json!({"candidates": [{"index": 0, "finishReason": word, "content": {"role": "model", "parts": [{"text": text}]}}]});
+    let mut beside_an_error = chat("stop");
+    beside_an_error["error"] = json!({"message": "Provider returned error", "code": 502});
+    let place = Place::new();
+    for (reply, cut) in [
+        (chat("network_error"), json!("dropped")),
+        (chat("repetition"), json!("limit")),
+        (chat("TOKEN_LIMIT"), json!("limit")),
+        (chat("model_context_window_exceeded"), json!("window")),
+        (chat("cancelled"), json!("dropped")),
+        (beside_an_error, json!("dropped")),
+        (response("failed"), json!("dropped")),
+        (response("in_progress"), json!("dropped")),
+        (response("queued"), json!("dropped")),
+        (message("pause_turn"), Value::Null),
+        (gemini("MALFORMED_FUNCTION_CALL"), json!("dropped")),
+        (gemini("OTHER"), json!("dropped")),
+    ] {
+        let data = &place.run_with_input(&["detect", "--json"], &reply.to_string()).envelope()["data"];
+        assert_eq!((&data["verdict"], &data["reply"]["cut"]), (&json!("truncated"), &cut), "{reply}");
+    }
+    let data = &place.run_with_input(&["detect", "--json"], &chat("stop").to_string()).envelope()["data"];
+    assert_eq!(data["verdict"], "whole");
+}
+
 #[test]
 fn a_marker_is_a_format_of_its_own() {
     let place = Place::new();

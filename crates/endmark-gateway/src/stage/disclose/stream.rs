@@ -76,10 +76,8 @@ impl Mended {
     /// The tokens that the end has to tell: of all calls where there was more than one, and what was counted before a stream
     /// broke off that would have told them at its end.
     fn usage(&self) -> Option<Usage> {
-        if self.account.has_further_calls() {
-            return self.account.total();
-        }
-        self.account.first().cloned().filter(|_| self.observed.ending != Ending::Clean)
+        let broke_off = self.observed.ending != Ending::Clean;
+        self.account.total().filter(|_| self.account.has_further_calls() || broke_off)
     }
 
     /// What a client is told whose reply broke off.

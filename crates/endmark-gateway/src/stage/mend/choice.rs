@@ -81,6 +81,8 @@ pub(crate) async fn add(
         settled.anew = given.whole.anew;
     }
     match finish {
+        // A call that was made whole before does not make the reply whole.
+        Finish::AsItWas if is_left_cut && settled.end != Some(End::Cut) => settled.end = None,
         Finish::AsItWas => {}
         // Whole behind a call that stays cut, it does not make the reply whole.
         Finish::Normal if !settled.cut_calls.is_empty() => {}

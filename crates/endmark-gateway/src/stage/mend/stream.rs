@@ -48,12 +48,12 @@ pub(crate) async fn stream(
     mut observed: Box<Observed>,
     client: &mut ClientStream,
 ) -> Result<Mended, ClientGone> {
-    let Observed { reader, writer, ending, sent, parts, .. } = &mut *observed;
+    let Observed { reader, writer, ending, sent, parts, spent, .. } = &mut *observed;
     let received = reader.received();
     let came = received.choices().iter().map(|choice| choice.received).sum();
     let allowance = Allowance::of(&exchange.case(), exchange.took(), received.output_tokens(), came);
     let mut account = Account::new(allowance);
-    account.open(received.usage(), *ending);
+    account.open(spent.as_ref(), *ending);
     let mut mending = Mending {
         exchange,
         received,
@@ -121,13 +121,14 @@ pub(crate) struct OtherEnd {
 
 impl Mending<'_> {
     /// Every choice to its end.
-    async fn choices(&mut self, parts: &Parts) -> Result<(), ClientGone> {
+    async fn choices(&mut self, parts: &mut Parts) -> Result<(), ClientGone> {
         let mut untouched = Vec::new();
         for (whose, parts) in parts {
             let Some(choice) = whose.choice(self.received) else { continue };
             let mut disclosure = Disclosure::new(self.exchange);
             let mut settled = Settled::default();
-            for part in &parts.left {
+            for part in &mut parts.left {
+                part.before.join(&settled.calls);
                 let mended = self.part(choice, part, &mut settled).await?;
                 add(self.exchange, choice, part, mended, &mut self.account, &mut disclosure, &mut settled)
                     .await?;

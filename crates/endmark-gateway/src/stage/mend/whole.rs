@@ -1,6 +1,6 @@
 //! A reply that came as a whole, made whole part by part.
 
-use endmark_recovery::Ending;
+use endmark_recovery::{Ending, Stop};
 
 use super::choice::{Settled, add};
 use crate::disclosure::Disclosure;
@@ -22,23 +22,28 @@ pub(crate) struct Mended {
 ///
 /// # Errors
 /// [`Refusal`] if the client went away meanwhile.
-pub(crate) async fn whole(observed: Box<Observed>) -> Result<Mended, Refusal> {
+pub(crate) async fn whole(mut observed: Box<Observed>) -> Result<Mended, Refusal> {
     let gone = |_| Refusal::BadRequest("the client went away".to_owned());
-    let (exchange, reply) = (&observed.exchange, observed.response.reply());
+    let Observed { exchange, response, parts, spent, .. } = &mut *observed;
+    let (exchange, reply) = (&*exchange, response.reply());
     let came = reply.choices.iter().map(|choice| choice.received).sum();
     let counted = reply.usage.as_ref().map(|usage| usage.completion);
     let mut account = Account::new(Allowance::of(&exchange.case(), exchange.took(), counted, came));
-    account.open(reply.usage.as_ref(), Ending::Clean);
+    account.open(spent.as_ref(), Ending::Clean);
     let mut disclosure = Disclosure::new(exchange);
     let mut choices = Vec::new();
-    for (choice, parts) in reply.choices.iter().zip(&observed.parts) {
+    for (choice, parts) in reply.choices.iter().zip(parts) {
         let mut settled = Settled::default();
-        for suspect in &parts.left {
+        for suspect in &mut parts.left {
+            suspect.before.join(&settled.calls);
             let mended =
                 mend(&exchange.case(), suspect, &mut account, &mut Flow::Waiting).await.map_err(gone)?;
             add(exchange, choice, suspect, mended, &mut account, &mut disclosure, &mut settled)
                 .await
                 .map_err(gone)?;
+        }
+        if let Some(finish) = choice.finish.as_ref().filter(|finish| finish.stop == Some(Stop::Unknown)) {
+            disclosure.ended_unknown(&finish.word);
         }
         choices.push(settled);
     }

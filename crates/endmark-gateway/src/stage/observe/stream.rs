@@ -21,7 +21,7 @@ use super::waiting::Waiting;
 use crate::admission::Holding;
 use crate::body::{AnyBody, Patient};
 use crate::exchange::Exchange;
-use crate::ledger::{Call, CallEnd, Ended};
+use crate::ledger::{Call, CallEnd, Ended, Spent, counts_behind};
 use crate::reply::{ClientGone, ClientStream};
 use crate::settings::Mode;
 
@@ -46,6 +46,8 @@ pub(crate) struct Observed {
     pub(crate) residue: Vec<u8>,
     /// Its choices, each with its parts that may be cut.
     pub(crate) parts: Parts,
+    /// What its call used.
+    pub(crate) spent: Option<Spent>,
     /// The room that all of it takes.
     pub(crate) _holding: Holding,
 }
@@ -131,12 +133,17 @@ pub(crate) async fn stream(
         }
         client.send(std::mem::take(&mut observer.outgoing)).await?;
     };
-    let Passed { observed, last, unread } = observer.finish(ending);
+    if ending == Ending::Clean && call.is_some() && observer.ended_uncounted() {
+        let Observer { decoder, reader, behind, .. } = &mut observer;
+        *behind = counts_behind(decoder, reader, &mut upstream).await;
+    }
+    let Passed { mut observed, last, unread } = observer.finish(ending);
     // Before the last bytes go to the client: what it has whole is written down as that.
     if let Some(call) = call {
         // A stream that passed unread from some event on was too long to be kept.
         let ending = if unread && ending == Ending::Clean { Ending::OverCap } else { ending };
-        call.settle(CallEnd { unread, ..ended(observed.reader.received(), ending, &observed.parts) });
+        let end = CallEnd { unread, ..ended(observed.reader.received(), ending, &observed.parts) };
+        observed.spent = call.settle(end);
     }
     client.send(last).await?;
     if unread {
@@ -171,10 +178,7 @@ fn parts(exchange: &Exchange, received: &Received, ending: Ending, error: Option
 
 /// How the call ended whose answer the stream is.
 fn ended(received: &Received, ending: Ending, parts: &Parts) -> CallEnd {
-    CallEnd {
-        judged: worst(parts.iter().map(|(_, parts)| parts.worst)),
-        ..CallEnd::read(ending, received.choices(), received.usage(), received.model())
-    }
+    CallEnd { judged: worst(parts.iter().map(|(_, parts)| parts.worst)), ..CallEnd::stream(ending, received) }
 }
 
 struct Observer<'a> {
@@ -202,6 +206,8 @@ struct Observer<'a> {
     holding: Holding,
     /// What of it is held for calls, besides their bytes.
     entry_bytes: usize,
+    /// What came behind its end.
+    behind: Vec<u8>,
 }
 
 impl<'a> Observer<'a> {
@@ -224,6 +230,7 @@ impl<'a> Observer<'a> {
             whole_calls: HashMap::new(),
             sure: Sure::default(),
             entry_bytes: 0,
+            behind: Vec::new(),
             holding: exchange.gateway.held.part(exchange.gateway.settings.limits.held_bytes),
         }
     }
@@ -389,13 +396,20 @@ impl<'a> Observer<'a> {
         }
     }
 
+    /// Whether the stream is at its own end, and its tokens were not counted.
+    fn ended_uncounted(&self) -> bool {
+        let received = self.reader.received();
+        !self.unread && received.is_done() && !received.is_counted()
+    }
+
     fn finish(mut self, ending: Ending) -> Passed {
         let last = std::mem::take(&mut self.outgoing);
-        let residue = match self.decoder.finish() {
-            Tail::Clean => Vec::new(),
-            Tail::Frame(frame) => frame.raw,
-            Tail::Residue(bytes) => bytes,
-        };
+        let mut residue = self.behind;
+        match self.decoder.finish() {
+            Tail::Clean => {}
+            Tail::Frame(frame) => residue.extend(frame.raw),
+            Tail::Residue(bytes) => residue.extend(bytes),
+        }
         let parts = if self.unread {
             Vec::new()
         } else {
@@ -409,6 +423,7 @@ impl<'a> Observer<'a> {
             sent: self.sent,
             residue,
             parts,
+            spent: None,
             _holding: self.holding,
         };
         Passed { observed, last, unread: self.unread }

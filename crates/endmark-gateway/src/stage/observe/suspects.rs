@@ -6,10 +6,13 @@ use std::sync::{Arc, OnceLock};
 use endmark_recovery::{CutKind, Ending, Judgement, Reply, Stop};
 use endmark_text::Format;
 use endmark_wire::error::ProviderError;
-use endmark_wire::reply::{CallProgress, Choice, Finish, ToolCall};
+use endmark_wire::finish_reasons::Meaning;
+use endmark_wire::reply::{CallProgress, Choice, ToolCall};
 
 use crate::exchange::Exchange;
-use crate::recovery::{BEHIND_CALLS, Before, HALVED, SURPLUS, Suspect, UNSHOWN, is_made_up, judgement};
+use crate::recovery::{
+    BEHIND_CALLS, Before, HALVED, REPEATED, SURPLUS, Suspect, UNSHOWN, is_made_up, judgement,
+};
 use crate::reply::{Part, Slot};
 
 /// The parts of a choice that may be cut: its text, or, where it calls tools, the arguments of each call and what stands
@@ -26,12 +29,10 @@ pub(crate) fn suspects(
     error: Option<&ProviderError>,
 ) -> Suspects {
     let stop = choice.finish.as_ref().and_then(|finish| finish.stop);
-    // Some servers have a finish reason for "it went wrong".
-    let went_wrong = choice.finish.is_some() && stop.is_none();
-    let ending = if went_wrong { Ending::UpstreamError } else { ending };
-    let stands = choice.finish.as_ref().is_some_and(Finish::is_last_word);
-    let fills_window = choice.finish.as_ref().is_some_and(Finish::fills_window);
-    let refused = choice.refused || stands || error.is_some_and(ProviderError::is_final);
+    let ending = choice.ended_by(ending);
+    let has_failed = choice.meaning() == Some(Meaning::Failed);
+    let fills_window = choice.meaning() == Some(Meaning::Window);
+    let refused = choice.refused || has_failed || error.is_some_and(ProviderError::is_final);
     let stop = if refused { Some(Stop::Refused) } else { stop };
     let reply = |text: &str| Reply {
         text: text.to_owned(),
@@ -66,7 +67,11 @@ pub(crate) fn suspects(
         };
         is_told.then_some(suspect)
     };
-    let hindrance = if choice.beside { Some(UNSHOWN) } else { (!choice.is_exact()).then_some(HALVED) };
+    let hindrance = match () {
+        () if choice.meaning() == Some(Meaning::Repetition) => Some(REPEATED),
+        () if choice.beside => Some(UNSHOWN),
+        () => (!choice.is_exact()).then_some(HALVED),
+    };
     if !choice.mendable {
         return Suspects::of(unshown());
     }

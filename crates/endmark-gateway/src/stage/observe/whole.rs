@@ -11,7 +11,7 @@ use super::suspects::{Suspects, suspects, without_surplus, worst};
 use crate::admission::Holding;
 use crate::body::{AnyBody, full, preceded};
 use crate::exchange::Exchange;
-use crate::ledger::{Call, CallEnd, Ended};
+use crate::ledger::{Call, CallEnd, Ended, Spent};
 use crate::reply::ends_too_early;
 use crate::rescue::Refusal;
 use crate::stage::deliver::{Delivered, deliver_again};
@@ -32,6 +32,8 @@ pub(crate) struct Observed {
     pub(crate) response: wire::Response,
     /// The parts of each of its choices that may be cut, in the order of the choices.
     pub(crate) parts: Vec<Suspects>,
+    /// What its call used.
+    pub(crate) spent: Option<Spent>,
     /// The room that the body takes, which is given back when all is done with it.
     pub(crate) _holding: Holding,
 }
@@ -135,8 +137,8 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
     if let Some(call) = &call {
         call.read(Some(&reply.choices));
     }
-    settle(call, ended(reply, &parts));
-    Ok(Seen::Read(Box::new(Observed { exchange, head, body, response, parts, _holding: holding })))
+    let spent = call.and_then(|call| call.settle(ended(reply, &parts)));
+    Ok(Seen::Read(Box::new(Observed { exchange, head, body, response, parts, spent, _holding: holding })))
 }
 
 /// Lets a reply pass unread, which is too large to be read.
@@ -207,10 +209,7 @@ fn parts(exchange: &Exchange, reply: &Reply) -> Vec<Suspects> {
 
 /// How the call ended that gave the reply.
 fn ended(reply: &Reply, parts: &[Suspects]) -> CallEnd {
-    CallEnd {
-        judged: worst(parts.iter().map(|parts| parts.worst)),
-        ..CallEnd::read(Ending::Clean, &reply.choices, reply.usage.as_ref(), Some(&reply.model))
-    }
+    CallEnd { judged: worst(parts.iter().map(|parts| parts.worst)), ..CallEnd::whole(reply) }
 }
 
 fn content_type(headers: &http::HeaderMap) -> &str {

@@ -108,6 +108,18 @@ impl Endmark {
         panic!("the log never had {rows} rows: {:?}", self.store.recent(100, &LogFilter::default()));
     }
 
+    /// The row of the only call, once it is there.
+    pub(crate) async fn only_row(&self) -> endmark_store::UsageRow {
+        for _ in 0..200 {
+            let mut rows = self.store.reader().unwrap().recent_calls(9).unwrap();
+            if rows.len() == 1 {
+                return rows.remove(0);
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        }
+        panic!("there never was one row");
+    }
+
     /// How many requests the upstream got.
     pub(crate) fn calls(&self) -> usize {
         self.upstream.requests().len()

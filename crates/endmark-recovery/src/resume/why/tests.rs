@@ -23,6 +23,8 @@ fn every_ending_and_every_stop_has_its_words() {
         (Stop::Limit, "the provider says its limit was reached"),
         (Stop::Refused, "the provider refused or filtered it"),
         (Stop::Paused, "the provider paused its turn"),
+        (Stop::Repetition, "the provider stopped it because it repeated itself"),
+        (Stop::Unknown, "the provider ended it for a reason that is not known"),
     ] {
         assert_eq!(ended(&Reply::stopped("", stop)), words);
         let broken = Reply { ending: Ending::Stalled, ..Reply::stopped("", stop) };

@@ -1,8 +1,10 @@
 //! A saved reply of a provider: the text and the calls in it are judged, together with the reason it gives for its end. (PC-8)
 
-use endmark_recovery::{Ending, Evidence, Judgement, Stop, judge};
+use endmark_recovery::{CutKind, Ending, Evidence, Judgement, Stop, judge};
 use endmark_text::detect::detect;
 use endmark_text::{Detection, Format, Truncation, Verdict};
+use endmark_wire::error::ProviderError;
+use endmark_wire::finish_reasons::Meaning;
 use endmark_wire::reply::Choice;
 use endmark_wire::saved::{SavedReply, saved_reply};
 use serde::Serialize;
@@ -50,17 +52,17 @@ struct Part<'a> {
 /// What a text is judged to be that is all there is of a choice: whole, cut, or ended by what nobody goes on from.
 pub(in crate::commands) fn text_judged(choice: &Choice) -> Judgement {
     let text = Part { name: String::new(), text: &choice.text, demanded: None, is_last: true };
-    judgement(choice, &text, &detect(choice.text.as_bytes(), &Format::Auto))
+    judgement(choice, &text, &detect(choice.text.as_bytes(), &Format::Auto), ending_of(choice, None))
 }
 
 /// Judges a saved reply; none where the bytes are something else.
 pub(super) fn judged(raw: &[u8]) -> Option<Judged> {
-    let SavedReply { format, reply } = saved_reply(raw)?;
+    let SavedReply { format, reply, error } = saved_reply(raw)?;
     let mut first = None;
     for choice in &reply.choices {
         let stop = choice.finish.as_ref().map(|finish| finish.word.clone());
         for part in parts(choice) {
-            let (detection, cut) = part_judged(choice, &part);
+            let (detection, cut) = part_judged(choice, &part, ending_of(choice, error.as_ref()));
             let is_whole = detection.verdict.is_whole();
             let reply = Source {
                 format: format.name(),
@@ -94,14 +96,23 @@ fn parts(choice: &Choice) -> Vec<Part<'_>> {
     has_text.then_some(text).into_iter().chain(calls).collect()
 }
 
-/// What the table of PC-8 says of a part.
-fn judgement(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Judgement {
+/// How a saved choice ended: its word, the error beside it, or a state in which more is to come tells that it broke off.
+fn ending_of(choice: &Choice, error: Option<&ProviderError>) -> Ending {
+    match error {
+        Some(_) => Ending::UpstreamError,
+        None if choice.unfinished && choice.finish.is_none() => Ending::Dropped,
+        None => choice.ended_by(Ending::Clean),
+    }
+}
+
+/// What the table of PC-8 says of a part. What broke a reply off or paused it did so behind its last part.
+fn judgement(choice: &Choice, part: &Part<'_>, detection: &Detection, ending: Ending) -> Judgement {
     let grammar = part.demanded.as_ref().or(detection.detected.as_ref());
     let testifies = grammar.is_some_and(|format| format.testifies(&detection.verdict, part.text));
-    let stop = choice.finish.as_ref().and_then(|finish| finish.stop);
+    let stop = choice.finish.as_ref().and_then(|finish| finish.stop).filter(|_| ending == Ending::Clean);
     judge(&Evidence {
-        ending: Ending::Clean,
-        stop: stop.filter(|stop| part.is_last || *stop != Stop::Limit),
+        ending: if part.is_last { ending } else { Ending::Clean },
+        stop: stop.filter(|stop| part.is_last || !matches!(stop, Stop::Limit | Stop::Repetition)),
         grammar: testifies.then_some(&detection.verdict),
         marker: false,
         output_tokens: None,
@@ -111,11 +122,17 @@ fn judgement(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Judgeme
     })
 }
 
-/// What its own text says, unless it is whole and the provider says that it was cut.
-fn part_judged(choice: &Choice, part: &Part<'_>) -> (Detection, Option<&'static str>) {
+/// What its own text says, unless it is whole and the provider reports that it was cut. A paused turn has no kind of cut, and
+/// is not whole either.
+fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, Option<&'static str>) {
     let mut detection = detect(part.text.as_bytes(), part.demanded.as_ref().unwrap_or(&Format::Auto));
-    let judgement = judgement(choice, part, &detection);
-    let Judgement::Cut(kind) = judgement else { return (detection, None) };
+    let is_paused = part.is_last && choice.meaning() == Some(Meaning::Paused);
+    let kind = match judgement(choice, part, &detection, ending) {
+        Judgement::Cut(_) if choice.meaning() == Some(Meaning::Window) => Some(CutKind::Window),
+        Judgement::Cut(kind) => Some(kind),
+        Judgement::Passed if is_paused => None,
+        Judgement::Passed | Judgement::Whole { .. } => return (detection, None),
+    };
     if detection.verdict.is_whole() {
         detection.verdict = Verdict::Truncated(Truncation {
             truncation_index: part.text.len(),
@@ -125,7 +142,7 @@ fn part_judged(choice: &Choice, part: &Part<'_>) -> (Detection, Option<&'static 
             in_token: None,
         });
     }
-    (detection, Some(kind.name()))
+    (detection, kind.map(CutKind::name))
 }
 
 /// What somebody looks for to find the cut.

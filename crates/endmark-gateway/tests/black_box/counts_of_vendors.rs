@@ -1,0 +1,225 @@
+//! Tokens as servers really count them: what the ledger has, and what of it is an estimate.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+
+use endmark_context::{Model, Models, Prices, Rates};
+use endmark_gateway::Mode;
+use endmark_store::{CallSums, counted};
+use serde_json::{Value, json};
+use testkit::{Answer, Dialect, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+const MESSAGES: Wire = Wire::Other(Dialect::Messages);
+const GEMINI: Wire = Wire::Other(Dialect::Gemini);
+const TEXT: &str = "The harbour was quiet, and all of the boats had come in before the storm.";
+
+/// What the ledger has of the one call with this answer.
+async fn sums(wire: Wire, answer: Answer, stream: bool, mode: Mode) -> CallSums {
+    let endmark =
+        Endmark::start_with(Script::new().then(answer), |settings| settings.resume.mode = mode).await;
+    wire.ask(&endmark, &wire.request(stream), stream).await;
+    counted(&endmark.only_row().await).1
+}
+
+/// A stream of Chat with this usage, where `place` puts it.
+fn chat(usage: &Value, place: impl Fn(Vec<String>, &Value) -> Vec<String>) -> Answer {
+    Answer::sse(place(Wire::Chat.frames(&[Said::Text(TEXT)], Some(End::Turn)), usage))
+}
+
+fn in_a_chunk(usage: &Value) -> String {
+    format!(
+        "data: {}\n\n",
+        json!({"id": "c", "object": "chat.completion.chunk", "choices": [], "usage": usage})
+    )
+}
+
+#[tokio::test]
+async fn chat_counts_are_read_where_servers_have_them() {
+    let plain = json!({"prompt_tokens": 50, "completion_tokens": 20, "total_tokens": 70});
+    let in_choice = |frames: Vec<String>, usage: &Value| {
+        let with = format!("\"finish_reason\":\"stop\",\"usage\":{usage}");
+        frames.into_iter().map(|frame| frame.replace("\"finish_reason\":\"stop\"", &with)).collect()
+    };
+    let in_groq = |frames: Vec<String>, usage: &Value| {
+        let with = format!("\"x_groq\":{{\"usage\":{usage}}},\"choices\":[{{");
+        frames.into_iter().map(|frame| frame.replace("\"choices\":[{", &with)).collect()
+    };
+    let before_done = |mut frames: Vec<String>, usage: &Value| {
+        frames.insert(frames.len() - 1, in_a_chunk(usage));
+        frames
+    };
+    let behind_done = |mut frames: Vec<String>, usage: &Value| {
+        frames.push(in_a_chunk(usage));
+        frames
+    };
+    let answers = [
+        chat(&plain, in_choice),
+        chat(&plain, in_groq),
+        chat(&plain, before_done),
+        chat(&plain, behind_done),
+    ];
+    for (number, answer) in answers.into_iter().enumerate() {
+        let sent = String::from_utf8(answer.body()).unwrap();
+        let endmark = Endmark::start(Script::new().then(answer)).await;
+        let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
+        assert_eq!(reply.text(), sent, "{number}");
+        let sums = counted(&endmark.only_row().await).1;
+        assert_eq!((sums.prompt, sums.completion, sums.estimated), (50, 20, 0), "{number}");
+    }
+}
+
+#[tokio::test]
+async fn parts_beside_their_whole_are_added_to_it() {
+    // The usage; then prompt, cached, written, completion and reasoning.
+    for (usage, expected) in [
+        // xAI: reasoning beside the completion.
+        (
+            json!({"prompt_tokens": 10_000, "completion_tokens": 1_500, "total_tokens": 14_300,
+                "completion_tokens_details": {"reasoning_tokens": 2_800}}),
+            [10_000, 0, 0, 4_300, 2_800],
+        ),
+        // OpenAI: within.
+        (
+            json!({"prompt_tokens": 10, "completion_tokens": 300, "total_tokens": 310,
+                "completion_tokens_details": {"reasoning_tokens": 200}}),
+            [10, 0, 0, 300, 200],
+        ),
+        // Google's server for Chat: thoughts in the total alone.
+        (json!({"prompt_tokens": 9, "completion_tokens": 23, "total_tokens": 334}), [9, 0, 0, 325, 0]),
+        // Moonshot.
+        (
+            json!({"prompt_tokens": 19, "completion_tokens": 13, "total_tokens": 32, "cached_tokens": 12}),
+            [19, 12, 0, 13, 0],
+        ),
+        // LiteLLM in front of Anthropic: within the prompt, and beside it.
+        (
+            json!({"prompt_tokens": 2_130, "completion_tokens": 8, "total_tokens": 2_138,
+                "cache_creation_input_tokens": 100, "cache_read_input_tokens": 2_000}),
+            [2_130, 2_000, 100, 8, 0],
+        ),
+        (
+            json!({"prompt_tokens": 30, "completion_tokens": 8, "total_tokens": 38,
+                "cache_creation_input_tokens": 100, "cache_read_input_tokens": 2_000}),
+            [2_130, 2_000, 100, 8, 0],
+        ),
+    ] {
+        let mut reply = Wire::Chat.whole(&[Said::Text(TEXT)], "stop");
+        reply["usage"] = usage.clone();
+        let sums = sums(Wire::Chat, Answer::json(200, &reply), false, Mode::Auto).await;
+        let read = [sums.prompt, sums.cached, sums.cache_write, sums.completion, sums.reasoning];
+        assert_eq!((read, sums.estimated), (expected, 0), "{usage}");
+    }
+}
+
+#[tokio::test]
+async fn a_figure_that_the_reply_did_not_end_with_is_an_estimate() {
+    let estimate = TEXT.len().div_ceil(4) as u64;
+    // A stream of Messages that breaks off has nothing but the count of its beginning.
+    for mode in [Mode::Warn, Mode::Off] {
+        let answer = Answer::sse(MESSAGES.frames(&[Said::Text(TEXT)], None));
+        let sums = sums(MESSAGES, answer, true, mode).await;
+        assert_eq!((sums.prompt, sums.completion, sums.estimated), (5, estimate, 1), "{mode:?}");
+    }
+    // The end of one may lack its usage.
+    let frames = MESSAGES.frames(&[Said::Text(TEXT)], Some(End::Turn)).into_iter().map(|frame| {
+        if !frame.contains("message_delta") {
+            return frame;
+        }
+        let bare = json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}});
+        format!("event: message_delta\ndata: {bare}\n\n")
+    });
+    let no_usage = sums(MESSAGES, Answer::sse(frames.collect::<Vec<_>>()), true, Mode::Auto).await;
+    assert_eq!((no_usage.prompt, no_usage.completion, no_usage.estimated), (5, estimate, 1));
+    // Gemini may count the prompt alone.
+    let mut reply = GEMINI.whole(&[Said::Text(TEXT)], "STOP");
+    reply["usageMetadata"] = json!({"promptTokenCount": 9, "totalTokenCount": 9});
+    for (answer, stream) in
+        [(Answer::json(200, &reply), false), (Answer::sse([format!("data: {reply}\n\n")]), true)]
+    {
+        let sums = sums(GEMINI, answer, stream, Mode::Auto).await;
+        assert_eq!((sums.prompt, sums.completion, sums.estimated), (9, estimate, 1), "{stream}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_estimated_includes_the_reasoning() {
+    let thoughts = "Let me think about the harbour. ".repeat(20);
+    for name in ["reasoning_content", "reasoning"] {
+        let mut frames = Wire::Chat.frames(&[Said::Text(TEXT)], Some(End::Turn));
+        let delta =
+            json!({"id": "c", "choices": [{"index": 0, "delta": {name: thoughts}, "finish_reason": null}]});
+        frames.insert(0, format!("data: {delta}\n\n"));
+        let sums = sums(Wire::Chat, Answer::sse(frames), true, Mode::Auto).await;
+        let expected = (TEXT.len() + thoughts.len()).div_ceil(4) as u64;
+        assert_eq!((sums.completion, sums.estimated), (expected, 1), "{name}");
+    }
+}
+
+/// What the ledger has of a call whose stream broke off, the client gets as well.
+#[tokio::test]
+async fn the_usage_of_a_resumed_reply_has_an_estimate_of_what_broke_off() {
+    let first = Answer::sse(Wire::Chat.frames(&[Said::Text(TEXT)], None));
+    let usage = json!({"prompt_tokens": 50, "completion_tokens": 20, "total_tokens": 70});
+    let mut rest = Wire::Chat.whole(&[Said::Text(" It was late.")], "stop");
+    rest["usage"] = usage;
+    let script = Script::new().then(first).otherwise(Answer::json(200, &rest));
+    let endmark = Endmark::resuming(script).await;
+    let mut body = Wire::Chat.request(true);
+    body["stream_options"] = json!({"include_usage": true});
+    let (reply, heard) = Wire::Chat.ask(&endmark, &body, true).await;
+    assert_eq!(heard.output_tokens, Some(20 + TEXT.len().div_ceil(4) as u64), "{}", reply.text());
+    assert_eq!(heard.endmark.unwrap()["usage"], "at_least", "{}", reply.text());
+}
+
+/// Nano-dollars for a million.
+fn rates(input: u64, output: u64) -> Rates {
+    Rates { input: Some(input), output: Some(output), ..Rates::default() }
+}
+
+#[tokio::test]
+async fn audio_searches_and_tiers_have_their_own_prices() {
+    let cost = async |wire: Wire, reply: Value, model: &str| {
+        let endmark = Endmark::start_with(Script::new().then(Answer::json(200, &reply)), |settings| {
+            let mut models = Models::builtin().clone();
+            let audio =
+                Rates { input_audio: Some(40_000_000_000), web_search: Some(10_000_000_000), ..rates(0, 0) };
+            models.add("heard", Model { prices: Prices::flat(audio), ..Model::default() });
+            models.add("plain", Model { prices: Prices::flat(rates(1_000_000_000, 0)), ..Model::default() });
+            settings.models = Some(Arc::new(models));
+            settings.disclose_always = true;
+        })
+        .await;
+        let mut body = wire.request(false);
+        body["model"] = json!(model);
+        let (reply, _) = wire.ask(&endmark, &body, false).await;
+        reply.header("x-endmark-cost-usd").map(str::to_owned)
+    };
+    let chat = |model: &str, usage: Value| {
+        let mut reply = Wire::Chat.whole(&[Said::Text(TEXT)], "stop");
+        (reply["model"], reply["usage"]) = (json!(model), usage);
+        reply
+    };
+    let heard = json!({"prompt_tokens": 1_000, "completion_tokens": 20, "total_tokens": 1_020,
+        "prompt_tokens_details": {"audio_tokens": 500, "cached_tokens": 0}});
+    let audio = cost(Wire::Chat, chat("heard", heard), "heard").await;
+    assert_eq!(audio.as_deref(), Some("0.020000000"), "500 at $40 a million");
+    let plain = json!({"prompt_tokens": 1_000, "completion_tokens": 20, "total_tokens": 1_020});
+    let mut message = MESSAGES.whole(&[Said::Text(TEXT)], "end_turn");
+    message["usage"]["server_tool_use"] = json!({"web_search_requests": 3});
+    for (model, expected) in [("heard", Some("0.030000000")), ("plain", None)] {
+        message["model"] = json!(model);
+        // A search without a price leaves the cost unknown.
+        assert_eq!(cost(MESSAGES, message.clone(), model).await.as_deref(), expected, "{model}");
+    }
+    // gpt-5 costs half as much in the flex tier, and twice as much in priority.
+    let mut costs = Vec::new();
+    for tier in ["default", "flex", "priority"] {
+        let mut reply = chat("gpt-5", plain.clone());
+        reply["service_tier"] = json!(tier);
+        costs.push(cost(Wire::Chat, reply, "gpt-5").await.unwrap());
+    }
+    assert_eq!(costs, ["0.001450000", "0.000725000", "0.002900000"]);
+}

@@ -1,0 +1,123 @@
+//! What a gateway does at the words by which servers end a reply, as they really are.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use serde_json::{Value, json};
+use testkit::{Answer, Dialect, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+const BEGINNING: &str = "The harbour was quiet and the";
+const REST: &str = " boats were in.";
+const CHAT: Wire = Wire::Chat;
+
+/// The beginning of a reply of Chat, ended by this word.
+fn ended(word: &str, stream: bool) -> Answer {
+    if !stream {
+        return Answer::json(200, &CHAT.whole(&[Said::Text(BEGINNING)], word));
+    }
+    let frames = CHAT.frames(&[Said::Text(BEGINNING)], Some(End::Turn));
+    Answer::sse(frames.into_iter().map(|frame| frame.replace("\"stop\"", &format!("\"{word}\""))))
+}
+
+/// A request that sets no limit, so that a limit is a cut to be resumed.
+fn request(stream: bool) -> Value {
+    let mut body = CHAT.request(stream);
+    body.as_object_mut().unwrap().remove("max_tokens");
+    body
+}
+
+#[tokio::test]
+async fn a_word_for_a_failure_is_a_break_and_the_rest_is_asked_for() {
+    for word in [
+        "network_error",
+        "NETWORK-ERROR",
+        "abort",
+        "timeout",
+        "server_error",
+        "failed",
+        "insufficient_system_resource",
+        "token_limit",
+        "max_completion_tokens",
+        "MAX_TOKENS",
+    ] {
+        for stream in [true, false] {
+            let rest = CHAT.answer(&[Said::Text(REST)], End::Turn, stream);
+            let endmark = Endmark::start(Script::new().then(ended(word, stream)).otherwise(rest)).await;
+            let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
+            let what = format!("{word} {stream}: {}", reply.text());
+            assert_eq!(heard.text, format!("{BEGINNING}{REST}"), "{what}");
+            assert_eq!(heard.stop.as_deref(), Some("stop"), "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_continuation_that_fails_is_not_whole() {
+    for stream in [true, false] {
+        let script = Script::new().then(ended("length", stream)).otherwise(ended("network_error", stream));
+        let endmark = Endmark::start(script).await;
+        let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
+        assert_ne!(heard.stop.as_deref(), Some("stop"), "{stream}: {}", reply.text());
+    }
+}
+
+#[tokio::test]
+async fn what_no_continuation_can_help_is_asked_for_once() {
+    // The word, and the kind of cut that is disclosed.
+    for (word, cut) in [
+        ("repetition", Some("limit")),
+        ("model_context_window_exceeded", Some("window")),
+        ("cancelled", None),
+        ("pause_turn", None),
+    ] {
+        for stream in [true, false] {
+            let answer = ended(word, stream);
+            let sent = String::from_utf8(answer.body()).unwrap();
+            let endmark = Endmark::start(Script::new().then(answer)).await;
+            let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
+            let what = format!("{word} {stream}: {}", reply.text());
+            assert_eq!((endmark.calls(), heard.stop.as_deref()), (1, Some(word)), "{what}");
+            let told = heard.endmark.map(|told| told["cut"].as_str().map(str::to_owned));
+            let header = reply.header("x-endmark-cut").map(str::to_owned);
+            assert_eq!(told.unwrap_or(header).as_deref(), cut, "{what}");
+            assert_eq!(reply.text() == sent, cut.is_none() || !stream, "{what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_word_that_is_not_known_is_disclosed_and_the_body_unchanged() {
+    let replies = Wire::ALL.map(|wire| (wire, wire.whole(&[Said::Text("{\"quiet\": tr")], "moon_phase\n")));
+    for (wire, reply) in replies {
+        let mut request = wire.request(false);
+        if wire == CHAT {
+            // A demanded grammar is no reason to resume it either.
+            request["response_format"] = json!({"type": "json_object"});
+        }
+        let answer = Answer::json(200, &reply);
+        let sent = String::from_utf8(answer.body()).unwrap();
+        let endmark = Endmark::start(Script::new().then(answer)).await;
+        let (reply, _) = wire.ask(&endmark, &request, false).await;
+        assert_eq!((reply.text(), endmark.calls()), (sent, 1), "{wire:?}");
+        let headers = ["x-endmark-outcome", "x-endmark-reason"].map(|name| reply.header(name));
+        assert_eq!(headers, [Some("whole"), Some("unknown_finish_reason moon_phase\\n")], "{wire:?}");
+    }
+    let answer = ended("moon_phase", true);
+    let sent = String::from_utf8(answer.body()).unwrap();
+    let endmark = Endmark::start(Script::new().then(answer)).await;
+    let (reply, _) = CHAT.ask(&endmark, &request(true), true).await;
+    assert_eq!((reply.text(), endmark.calls()), (sent, 1));
+    let row = endmark.only_row().await;
+    assert_eq!((row.stop.as_deref(), row.verdict.as_deref()), (Some("unknown"), Some("passed")));
+}
+
+#[tokio::test]
+async fn a_word_of_another_provider_means_the_same_in_every_format() {
+    let messages = Wire::Other(Dialect::Messages);
+    let failed = Answer::json(200, &messages.whole(&[Said::Text(BEGINNING)], "network_error"));
+    let rest = messages.answer(&[Said::Text(REST)], End::Turn, false);
+    let endmark = Endmark::start(Script::new().then(failed).otherwise(rest)).await;
+    let (reply, heard) = messages.ask(&endmark, &messages.request(false), false).await;
+    assert_eq!(heard.text, format!("{BEGINNING}{REST}"), "{}", reply.text());
+}

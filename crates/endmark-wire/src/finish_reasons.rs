@@ -1,0 +1,312 @@
+//! What the words mean by which providers end a reply: one table for all formats.
+
+use endmark_recovery::Stop;
+
+/// What a word states about the end of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// The reply has not ended.
+    NotEnded,
+    /// The model ended its turn. Some servers use the same word where it met a stop sequence of the client.
+    Turn,
+    /// The model made its tool calls.
+    Calls,
+    /// A stop sequence of the client was met.
+    Sequence,
+    /// The limit of output tokens was reached.
+    Limit,
+    /// The model's context window is full: a cut that no continuation can follow (PC-8 `window`).
+    Window,
+    /// The server stopped a reply that repeated itself: a cut that a continuation would only repeat.
+    Repetition,
+    /// A refusal or a filter.
+    Refused,
+    /// The provider paused the turn; the client continues it.
+    Paused,
+    /// The server broke the reply off, as an error in a stream does.
+    BrokenOff,
+    /// The provider's last word: the reply failed permanently or was cancelled. It passes unchanged.
+    Failed,
+    /// The table does not have the word.
+    Unknown,
+}
+
+impl Meaning {
+    /// Looks a word up as this format uses it. Case, separators and a prefix like `FINISH_REASON_` do not count.
+    ///
+    /// ```
+    /// use endmark_wire::finish_reasons::Meaning;
+    /// for word in ["max_tokens", "MAX_TOKENS", "max-tokens", "maxTokens", "FINISH_REASON_MAX_TOKENS"] {
+    ///     assert_eq!(Meaning::of("openai_chat", word), Meaning::Limit);
+    /// }
+    /// assert_eq!(Meaning::of("openai_chat", "failed"), Meaning::BrokenOff);
+    /// assert_eq!(Meaning::of("openai_responses", "failed"), Meaning::Failed);
+    /// assert_eq!(Meaning::of("openai_chat", "moon_phase"), Meaning::Unknown);
+    /// ```
+    pub fn of(format: &str, word: &str) -> Self {
+        let word = normalised(word);
+        let stripped = PREFIXES.into_iter().find_map(|prefix| word.strip_prefix(prefix));
+        let find = |word: &str| {
+            let groups = TABLE.iter().filter(|group| group.format.is_none_or(|own| own == format));
+            let mut rows = groups.flat_map(|group| group.words);
+            rows.find(|(own, _)| normalised(own) == word).map(|(_, meaning)| *meaning)
+        };
+        match (word.as_str(), stripped) {
+            ("", _) => Self::NotEnded,
+            (word, stripped) => find(word).or_else(|| find(stripped?)).unwrap_or(Self::Unknown),
+        }
+    }
+
+    /// The reason to stop that it stands for; `None` where the reply did not end by itself. `may_be_sequence` is whether
+    /// [`Turn`](Self::Turn) may stand for a stop sequence.
+    pub(crate) fn stop(self, may_be_sequence: bool) -> Option<Stop> {
+        Some(match self {
+            Self::Turn if may_be_sequence => Stop::Sequence,
+            Self::Turn | Self::Calls => Stop::Normal,
+            Self::Sequence => Stop::Sequence,
+            Self::Limit | Self::Window => Stop::Limit,
+            Self::Repetition => Stop::Repetition,
+            Self::Refused => Stop::Refused,
+            Self::Paused => Stop::Paused,
+            Self::Unknown => Stop::Unknown,
+            Self::NotEnded | Self::BrokenOff | Self::Failed => return None,
+        })
+    }
+}
+
+/// What the names of constants begin with, as in `FINISH_REASON_STOP` (Vertex AI), `FinishReason.STOP` (the printed
+/// constant of Google's SDKs) and `REASON_STOP` (xAI).
+const PREFIXES: [&str; 2] = ["finishreason", "reason"];
+
+/// Letters and digits in lower case.
+fn normalised(word: &str) -> String {
+    word.chars().filter(|char| char.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// The words of one provider.
+struct Group {
+    /// The only format in which they mean this; `None`: every format, since proxies pass the words of others on.
+    format: Option<&'static str>,
+    /// Who documents them, and where.
+    #[expect(dead_code, reason = "for readers of the table")]
+    source: &'static str,
+    words: &'static [(&'static str, Meaning)],
+}
+
+use Meaning::{
+    BrokenOff, Calls, Failed, Limit, NotEnded, Paused, Refused, Repetition, Sequence, Turn, Window,
+};
+
+/// The first group that has a word decides: the groups of one format come before those of all.
+static TABLE: &[Group] = &[
+    Group {
+        format: Some("openai_responses"),
+        source: "OpenAI Responses reference: `status` and `incomplete_details.reason`",
+        words: &[
+            ("completed", Turn),
+            ("in_progress", NotEnded),
+            ("queued", NotEnded),
+            ("incomplete", Limit),
+            ("max_output_tokens", Limit),
+            ("content_filter", Refused),
+            ("failed", Failed),
+            ("cancelled", Failed),
+            ("steered", Paused),
+        ],
+    },
+    Group {
+        format: Some("gemini"),
+        source: "Gemini API and Vertex AI reference: `Candidate.FinishReason`",
+        words: &[
+            ("OTHER", Failed),
+            ("IMAGE_OTHER", Failed),
+            ("NO_IMAGE", Failed),
+            ("FUNCTION_CALL", Calls),
+            ("CONTINUATION", Paused),
+        ],
+    },
+    Group {
+        format: None,
+        source: "seen where a server has no reason yet",
+        words: &[("null", NotEnded), ("none", NotEnded), ("unspecified", NotEnded)],
+    },
+    Group {
+        format: None,
+        source: "OpenAI Chat reference: `choices[].finish_reason`",
+        words: &[
+            ("stop", Turn),
+            ("tool_calls", Calls),
+            ("function_call", Calls),
+            ("length", Limit),
+            ("content_filter", Refused),
+        ],
+    },
+    Group {
+        format: None,
+        source: "OpenAI: limits by the names of their request fields, and `status` as proxies pass it on",
+        words: &[
+            ("max_tokens", Limit),
+            ("max_output_tokens", Limit),
+            ("max_completion_tokens", Limit),
+            ("incomplete", Limit),
+            ("completed", Turn),
+            ("failed", BrokenOff),
+            ("server_error", BrokenOff),
+            ("rate_limit_exceeded", BrokenOff),
+            ("in_progress", NotEnded),
+            ("queued", NotEnded),
+        ],
+    },
+    Group {
+        format: None,
+        source: "Anthropic Messages reference: `stop_reason`",
+        words: &[
+            ("end_turn", Turn),
+            ("tool_use", Calls),
+            ("stop_sequence", Sequence),
+            ("refusal", Refused),
+            ("pause_turn", Paused),
+            ("compaction", Paused),
+            ("model_context_window_exceeded", Window),
+            ("overloaded_error", BrokenOff),
+            ("api_error", BrokenOff),
+        ],
+    },
+    Group {
+        format: None,
+        source: "Gemini API and Vertex AI reference: `Candidate.FinishReason`",
+        words: &[
+            ("SAFETY", Refused),
+            ("RECITATION", Refused),
+            ("LANGUAGE", Refused),
+            ("BLOCKLIST", Refused),
+            ("PROHIBITED_CONTENT", Refused),
+            ("SPII", Refused),
+            ("MODEL_ARMOR", Refused),
+            ("IMAGE_SAFETY", Refused),
+            ("IMAGE_PROHIBITED_CONTENT", Refused),
+            ("IMAGE_RECITATION", Refused),
+            ("MALFORMED_FUNCTION_CALL", Failed),
+            ("MALFORMED_RESPONSE", Failed),
+            ("UNEXPECTED_TOOL_CALL", Failed),
+            ("TOO_MANY_TOOL_CALLS", Failed),
+            ("MISSING_THOUGHT_SIGNATURE", Failed),
+        ],
+    },
+    Group {
+        format: None,
+        source: "vLLM `FinishReason`; SGLang `FINISH_ABORT`; Ollama `done_reason`; TGI `FinishReason`; Together AI `eos`",
+        words: &[
+            ("abort", BrokenOff),
+            ("aborted", BrokenOff),
+            ("error", BrokenOff),
+            ("repetition", Repetition),
+            ("unload", BrokenOff),
+            ("eos", Turn),
+            ("eos_token", Turn),
+        ],
+    },
+    Group {
+        format: None,
+        source: "LM Studio `stopReason`",
+        words: &[
+            ("eosFound", Turn),
+            ("stopStringFound", Sequence),
+            ("maxPredictedTokensReached", Limit),
+            ("contextLengthReached", Window),
+            ("userStopped", Failed),
+            ("modelUnloaded", BrokenOff),
+        ],
+    },
+    Group {
+        format: None,
+        source: "Z.ai, DeepSeek, Mistral, xAI: chat references; OpenRouter: errors in mid-stream",
+        words: &[
+            ("sensitive", Refused),
+            ("network_error", BrokenOff),
+            ("insufficient_system_resource", BrokenOff),
+            ("model_length", Limit),
+            ("max_len", Limit),
+            ("max_context", Window),
+            ("time_limit", BrokenOff),
+            ("timeout", BrokenOff),
+        ],
+    },
+    Group {
+        format: None,
+        source: "Cohere Chat v2 `finish_reason`; IBM watsonx.ai `stop_reason`",
+        words: &[
+            ("COMPLETE", Turn),
+            ("TOOL_CALL", Calls),
+            ("ERROR_TOXIC", Refused),
+            ("ERROR_LIMIT", Window),
+            ("USER_CANCEL", Failed),
+            ("token_limit", Limit),
+            ("not_finished", NotEnded),
+            ("cancelled", Failed),
+            ("canceled", Failed),
+        ],
+    },
+    Group {
+        format: None,
+        source: "Amazon Bedrock Converse: `stopReason`",
+        words: &[
+            ("guardrail_intervened", Refused),
+            ("content_filtered", Refused),
+            ("malformed_model_output", Failed),
+            ("malformed_tool_use", Failed),
+        ],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failure_words_are_no_end_of_the_model() {
+        for word in [
+            "network_error",
+            "timeout",
+            "server_error",
+            "failed",
+            "abort",
+            "error",
+            "insufficient_system_resource",
+        ] {
+            let meaning = Meaning::of("openai_chat", word);
+            assert_eq!((meaning, meaning.stop(true)), (BrokenOff, None), "{word}");
+        }
+        for (format, word) in
+            [("gemini", "OTHER"), ("openai_responses", "failed"), ("openai_chat", "cancelled")]
+        {
+            assert_eq!(Meaning::of(format, word), Failed, "{format} {word}");
+        }
+    }
+
+    #[test]
+    fn a_word_has_one_meaning_however_it_is_written() {
+        for (words, meaning) in [
+            (["tool_calls", "TOOL-CALLS", "toolCalls", "FinishReason.TOOL_CALLS"], Calls),
+            (["stop", "STOP", "FINISH_REASON_STOP", "REASON_STOP"], Turn),
+            (["", " ", "null", "FINISH_REASON_UNSPECIFIED"], NotEnded),
+            (["other", "Other", "FINISH_REASON_OTHER", "a new one"], Meaning::Unknown),
+        ] {
+            for word in words {
+                assert_eq!(Meaning::of("openai_chat", word), meaning, "{word}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_format_has_a_word_twice() {
+        for (number, group) in TABLE.iter().enumerate() {
+            for (word, _) in group.words {
+                let later = TABLE.iter().skip(number + 1).filter(|later| later.format == group.format);
+                let again =
+                    later.flat_map(|later| later.words).find(|(own, _)| normalised(own) == normalised(word));
+                assert!(again.is_none(), "{word}");
+            }
+        }
+    }
+}
