@@ -28,12 +28,12 @@ enum Rule {
     Open,
     /// Whoever has the key with this hash.
     Key([u8; 32]),
-    /// Nobody: it can be reached from outside, and there is no key.
+    /// No client: some that reach the listener are not its owner, and there is no key.
     Closed,
 }
 
 impl Access {
-    /// With the admin key where one is configured; else by whether only the machine itself reaches the listener. `nonce` is
+    /// With the admin key where one is configured; else by whether only its owner reaches the listener. `nonce` is
     /// what nobody can guess: it signs forms where there is no key.
     pub(crate) fn new(admin_key: Option<&str>, is_local: bool, nonce: &str) -> Self {
         let rule = match admin_key {

@@ -27,7 +27,7 @@ pub(crate) enum Failure {
     Unauthorized,
     /// Nobody may read here.
     #[error(
-        "the gateway can be reached from other machines and has no admin key: set `admin_key` in its configuration"
+        "the gateway has no admin key, and other machines or clients with its keys can reach it: set `admin_key` in its configuration"
     )]
     Closed,
     /// A form that is none of the pages' own.

@@ -8,7 +8,7 @@ use endmark_context::Models;
 use endmark_context::budget::Rule;
 use endmark_store::Store;
 use http::request::Parts;
-use http::{Method, Response};
+use http::{HeaderMap, Method, Response};
 use tokio::sync::Semaphore;
 
 use crate::access::Access;
@@ -21,7 +21,7 @@ use crate::page;
 pub struct ConsoleSettings {
     /// The admin key; where there is one, it is always asked for.
     pub admin_key: Option<String>,
-    /// Whether only the machine itself reaches the listener, under its own names.
+    /// Whether only its owner reaches the listener: from the machine itself, under its own names, and with no key required.
     pub is_local: bool,
     /// What nobody can guess, for the forms of the pages.
     pub nonce: String,
@@ -64,6 +64,11 @@ impl Console {
             continuation_tokens: settings.continuation_tokens,
             followers: Arc::new(Semaphore::new(events::MAX_FOLLOWERS)),
         }
+    }
+
+    /// Returns whether a request has the admin key; `None` if there is no such key.
+    pub fn has_admin_key(&self, headers: &HeaderMap) -> Option<bool> {
+        self.access.has_key().then(|| self.access.admit(headers).is_ok())
     }
 
     /// Answers a request for a path below `/endmark/`.

@@ -6,12 +6,13 @@ mod pages;
 
 use std::sync::Arc;
 
-use http::Response;
 use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Response, header};
 
 use crate::body::AnyBody;
 use crate::gateway::Gateway;
 use crate::rescue::Refusal;
+use crate::settings::{AdminAccess, MetricsAccess, Settings};
 
 /// Answers a request for one of them, or has one of the other pages shown.
 ///
@@ -26,7 +27,7 @@ pub(crate) async fn respond(
     match path {
         "/endmark/healthz" => return Ok(health::alive()),
         "/endmark/readyz" => return Ok(health::ready(gateway).await),
-        "/endmark/metrics" => return Ok(health::metrics(gateway)),
+        "/endmark/metrics" => return metrics(gateway, &head),
         _ => {}
     }
     if let Some(handle) = path.strip_prefix("/endmark/api/outputs/") {
@@ -39,4 +40,28 @@ pub(crate) async fn respond(
         "{path} is not a page of Endmark: there are /endmark/healthz, /endmark/readyz, /endmark/metrics and \
          /endmark/api/outputs/HANDLE"
     )))
+}
+
+/// Answers with the metrics, if the client may read them.
+fn metrics(gateway: &Gateway, head: &Parts) -> Result<Response<AnyBody>, Refusal> {
+    let Settings { metrics_access, require_key, pages, .. } = &gateway.settings;
+    let access = pages.as_ref().map_or(AdminAccess::NoKey, |pages| pages.admin_access(&head.headers));
+    let is_open = match metrics_access {
+        Some(MetricsAccess::Open) => true,
+        Some(MetricsAccess::Admin) => false,
+        // Where clients need a key, no one else may learn what they do.
+        None => !(*require_key && access == AdminAccess::NoKey),
+    };
+    match access {
+        _ if is_open => Ok(health::metrics(gateway)),
+        AdminAccess::Granted => Ok(health::metrics(gateway)),
+        AdminAccess::Denied => Err(Refusal::AdminKeyRequired),
+        AdminAccess::NoKey => Err(Refusal::NoAdminKey),
+    }
+}
+
+/// Forbids every cache to keep an answer of the gateway's own, unless its page allows that.
+pub(crate) fn forbid_storing(headers: &mut HeaderMap) {
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
 }

@@ -8,6 +8,7 @@ mod body;
 mod connection;
 mod connections;
 mod doorway;
+mod framing;
 mod last_words;
 mod presence;
 mod reply;

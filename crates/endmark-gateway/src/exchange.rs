@@ -101,7 +101,11 @@ impl Exchange {
         std::mem::swap(fallback, &mut self.destination);
         self.stands_in = !self.stands_in;
         if self.stands_in {
-            let request = self.destination.adapted(&self.request);
+            let mut request = self.destination.adapted(&self.request);
+            if self.destination.upstream.endmark && self.offers_reading() {
+                // Its reply passes unread, and so would calls of the tool.
+                request = request.withdrawing(&READ_TOOL);
+            }
             self.set_aside = Some(std::mem::replace(&mut self.request, request));
         } else if let Some(own) = self.set_aside.take() {
             self.request = own;
@@ -188,7 +192,7 @@ impl Exchange {
             id: &self.id,
             task_id: &self.task_id,
             turn_number: self.turn_number,
-            mode: self.mode,
+            mode: self.mode(),
             sets_limit: self.sets_limit(),
             is_closing: self.is_closing,
             withdrawn: self.offers_reading().then_some(READ_TOOL.name),
@@ -208,6 +212,11 @@ impl Exchange {
             metrics: &gateway.metrics,
             stopping: &gateway.stopping,
         }
+    }
+
+    /// What is done for its reply: nothing where another Endmark answers, which does that itself.
+    pub(crate) fn mode(&self) -> Mode {
+        if self.destination.upstream.endmark { Mode::Off } else { self.mode }
     }
 
     /// How long it takes so far.

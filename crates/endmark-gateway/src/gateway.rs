@@ -16,6 +16,7 @@ use crate::keys::{Keys, OwnKey};
 use crate::metrics::Metrics;
 use crate::recovery::{Capabilities, Schema, SchemaError};
 use crate::rescue::Refusal;
+use crate::rotations::Rotations;
 use crate::scrub::Scrubber;
 use crate::settings::{Settings, Unfit, Upstream};
 use crate::shaping::Shaping;
@@ -42,6 +43,7 @@ pub struct Gateway {
     pub(crate) tls: Option<TlsAcceptor>,
     pub(crate) held: Arc<Held>,
     pub(crate) successors: Arc<Successors>,
+    pub(crate) rotations: Arc<Rotations>,
     pub(crate) stopping: Arc<Stopping>,
     pub(crate) shaping: Arc<Shaping>,
 }
@@ -121,6 +123,7 @@ impl Gateway {
         let mut next = Self::build(settings, self.store.clone())?;
         next.held = Arc::clone(&self.held);
         next.successors = Arc::clone(&self.successors);
+        next.rotations = Arc::clone(&self.rotations);
         next.metrics = Arc::clone(&self.metrics);
         next.stopping = Arc::clone(&self.stopping);
         next.shaping = Arc::clone(&self.shaping);
@@ -150,6 +153,7 @@ impl Gateway {
             tls: settings.tls.as_ref().map(acceptor).transpose()?,
             held: Arc::default(),
             successors: Arc::default(),
+            rotations: Arc::default(),
             client: Client::new(&settings.upstreams)?,
             standing: Standing::new(&settings),
             faults: Arc::new(Faults::new(&settings.faults.plan, settings.faults.side, settings.faults.seed)),
@@ -185,7 +189,7 @@ impl Gateway {
     /// [`Refusal`] where a key is there that lets nobody in.
     pub(crate) async fn recognise(&self, head: &mut Parts) -> Result<(), Refusal> {
         if let Some(key) = self.keys.of(&self.store, false, &head.headers, &head.uri).await? {
-            head.extensions.insert(key.identity());
+            head.extensions.insert(key);
         }
         Ok(())
     }

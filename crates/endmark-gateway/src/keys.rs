@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::rescue::Refusal;
 use crate::settings::Pattern;
-use crate::upstream::{CREDENTIALS, Recognised, secrets_in};
+use crate::upstream::{CREDENTIALS, Credential, secrets_in};
 use refused::KeyRefused;
 
 /// How long what is known of a secret is taken for true.
@@ -126,8 +126,8 @@ impl OwnKey {
     }
 
     /// Who its client is.
-    pub(crate) fn identity(&self) -> Recognised {
-        Recognised(Arc::clone(&self.identity))
+    pub(crate) fn identity(&self) -> Credential {
+        Credential::of_own_key(Arc::clone(&self.identity))
     }
 
     /// What may be spent with it.

@@ -23,6 +23,7 @@ mod recovery;
 mod reply;
 mod request_body;
 mod rescue;
+mod rotations;
 mod route;
 mod scrub;
 mod settings;
@@ -43,11 +44,12 @@ pub use endmark_wire::http1::{HostName, OriginName};
 pub use gateway::{BuildError, Gateway};
 pub use scrub::Scrubber;
 pub use settings::{
-    Answering, Authorities, AuthoritiesError, BaseUrl, BaseUrlError, BudgetSettings, CapSettings,
-    CompactSettings, Conditions, CorrectSettings, EmergencySettings, FaultError, FaultPlan, FaultSettings,
-    FaultSide, FieldPattern, Incomplete, Limits, Mode, PageBody, Pages, Pattern, Prefill, Proxy, ProxyError,
-    ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings, TlsFiles, Unfit, UnknownFaultSide,
-    UnknownMode, UnknownPrefill, UnusablePattern, Upstream, Visit, WindowSettings,
+    AdminAccess, Answering, Authorities, AuthoritiesError, BaseUrl, BaseUrlError, BudgetSettings,
+    CapSettings, CompactSettings, Conditions, CorrectSettings, EmergencySettings, FaultError, FaultPlan,
+    FaultSettings, FaultSide, FieldPattern, Incomplete, Limits, MetricsAccess, Mode, PageBody, Pages,
+    Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings,
+    TlsFiles, Unfit, UnknownFaultSide, UnknownMode, UnknownPrefill, UnusablePattern, Upstream, Visit,
+    WindowSettings,
 };
 pub use telemetry::SPANS;
 pub use tls::TlsError;

@@ -16,7 +16,7 @@ use crate::request_body::Incoming;
 use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::stage::shape::change_passing;
-use crate::upstream::{for_upstream, from_upstream, of_changed_body};
+use crate::upstream::{for_upstream, of_changed_body};
 use counted::Counted;
 
 /// Passes a request on: there and back, byte for byte, but for the id of a response that goes on
@@ -74,19 +74,13 @@ async fn checked(
     Ok((Incoming::Read(body, holding), counted))
 }
 
-/// Sends a request to its upstream; the answer has the headers a client gets.
+/// Sends a request to its upstream.
 async fn send(
     gateway: &Gateway,
     target: &Target<'_>,
     request: Request<AnyBody>,
 ) -> Result<Response<AnyBody>, Refusal> {
     let first_byte = gateway.settings.limits.first_byte;
-    let mut answer = gateway
-        .client
-        .send(target.upstream, request, first_byte)
-        .await
-        .map_err(|error| Refusal::without_answer(target.upstream, error))?;
-    let headers = std::mem::take(answer.headers_mut());
-    *answer.headers_mut() = from_upstream(headers);
-    Ok(answer)
+    let answer = gateway.client.send(target.upstream, request, first_byte).await;
+    answer.map_err(|error| Refusal::without_answer(target.upstream, error))
 }

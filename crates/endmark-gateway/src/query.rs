@@ -5,9 +5,10 @@ use std::borrow::Cow;
 use endmark_store::SECRETS_BEGIN;
 use endmark_wire::percent_decoded;
 
-/// Where clients of Google's interfaces have their credentials in a query, by the names of its system parameters
-/// (<https://cloud.google.com/apis/docs/system-parameters>); `$` may stand before each.
-const CREDENTIALS: [&str; 3] = [KEY, "access_token", "oauth_token"];
+/// Where clients have their credentials in a query: the system parameters of Google's interfaces
+/// (<https://cloud.google.com/apis/docs/system-parameters>), before each of which `$` may stand, and what other servers call a
+/// key. In small letters, with `_` for `-`.
+const CREDENTIALS: [&str; 5] = [KEY, "access_token", "oauth_token", "api_key", "apikey"];
 
 /// The one of them that is a key of the interface.
 const KEY: &str = "key";
@@ -20,12 +21,21 @@ pub(crate) fn key_in(query: Option<&str>) -> Option<String> {
     query?.split('&').find(|pair| name_of(pair) == KEY).map(value_of)
 }
 
+/// The credentials in a query, each with the name that its client gave it.
+pub(crate) fn credentials_in(query: &str) -> impl Iterator<Item = (Cow<'_, str>, String)> {
+    let named = query.split('&').map(|pair| (name_of(pair), pair));
+    named.filter(|(name, _)| is_credential(name)).map(|(name, pair)| (name, value_of(pair)))
+}
+
+/// Whether a parameter of this name holds a credential: some servers ignore the case of names.
+fn is_credential(name: &str) -> bool {
+    CREDENTIALS.contains(&name.to_ascii_lowercase().replace('-', "_").as_str())
+}
+
 /// A query without the credentials in it; none where nothing else is in it.
 pub(crate) fn without_credentials(query: &str) -> Option<String> {
-    let others: Vec<&str> = query
-        .split('&')
-        .filter(|pair| !CREDENTIALS.contains(&name_of(pair).as_ref()) && !holds_own_key(pair))
-        .collect();
+    let others: Vec<&str> =
+        query.split('&').filter(|pair| !is_credential(&name_of(pair)) && !holds_own_key(pair)).collect();
     if others.is_empty() { None } else { Some(others.join("&")) }
 }
 
@@ -86,6 +96,13 @@ mod tests {
         assert_eq!(without_credentials("access_token=S&oauth%5Ftoken=S"), None);
         assert_eq!(without_credentials("a=b&other=em%5Fsk_1").as_deref(), Some("a=b"));
         assert_eq!(key_in(Some("monkey=x&keys=y&k%2565y=z")), None);
+    }
+
+    #[test]
+    fn every_credential_is_found_by_its_name() {
+        let found: Vec<_> = credentials_in("a=b&$Key=x&API%2Dkey=%79&oauth_token=z&apikeys=1").collect();
+        let pairs: Vec<_> = found.iter().map(|(name, value)| (name.as_ref(), value.as_str())).collect();
+        assert_eq!(pairs, [("Key", "x"), ("API-key", "y"), ("oauth_token", "z")]);
     }
 
     #[test]

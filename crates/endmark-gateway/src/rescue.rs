@@ -15,7 +15,7 @@ use crate::budget::NotAdmitted;
 use crate::coding::UNDERSTOOD;
 use crate::keys::refused::KeyRefused;
 use crate::settings::Upstream;
-use crate::upstream::{ReadError, UpstreamError};
+use crate::upstream::{ReadError, TwoSecrets, UpstreamError};
 
 /// The word for a request that a budget does not admit.
 pub(crate) const BUDGET_REFUSED: &str = "endmark_budget";
@@ -152,6 +152,12 @@ pub(crate) enum Refusal {
     /// Its key does not admit it.
     #[error("{0}")]
     Key(KeyRefused),
+    /// It is for the owner of the admin key alone.
+    #[error("this asks for the admin key: send it as `Authorization: Bearer KEY`")]
+    AdminKeyRequired,
+    /// The same, and there is no such key.
+    #[error("this is closed, since the gateway has no admin key: set `admin_key` in its configuration")]
+    NoAdminKey,
     /// A budget does not admit it.
     #[error("{0}")]
     Budget(NotAdmitted),
@@ -179,6 +185,12 @@ pub(crate) enum Refusal {
     /// What was asked for is in the store, which fails.
     #[error("the store does not answer: {0}; try again")]
     Store(String),
+}
+
+impl From<TwoSecrets> for Refusal {
+    fn from(why: TwoSecrets) -> Self {
+        Self::BadRequest(why.to_string())
+    }
 }
 
 impl From<NoPlace> for Refusal {
@@ -209,7 +221,8 @@ impl Refusal {
             Self::BadRequest(_) | Self::Malformed(_) => StatusCode::BAD_REQUEST,
             Self::BodyTooLong(_) | Self::UploadTooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyLost(_) | Self::HeadLate(_) | Self::GaveWay => StatusCode::REQUEST_TIMEOUT,
-            Self::Stranger(_) | Self::NotCounted { .. } => StatusCode::FORBIDDEN,
+            Self::Stranger(_) | Self::NoAdminKey | Self::NotCounted { .. } => StatusCode::FORBIDDEN,
+            Self::AdminKeyRequired => StatusCode::UNAUTHORIZED,
             Self::Key(why) => why.status(),
             Self::Budget(NotAdmitted::StoreFails(_)) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Budget(why) if why.is_for_now() => StatusCode::TOO_MANY_REQUESTS,
@@ -246,6 +259,8 @@ impl Refusal {
             Self::TooManyRequests { .. } => "endmark_too_many_requests",
             Self::TookTooLong(_) => "endmark_took_too_long",
             Self::Key(why) => why.kind(),
+            Self::AdminKeyRequired => "endmark_admin_key_required",
+            Self::NoAdminKey => "endmark_no_admin_key",
             Self::Budget(why) if why.is_for_now() => "endmark_budget_held",
             Self::Budget(_) => BUDGET_REFUSED,
             Self::BodyTooLong(_) | Self::UploadTooLong(_) => "endmark_body_too_large",
@@ -311,6 +326,10 @@ fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     }
     if matches!(refusal, Refusal::Method(_)) {
         response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(METHODS));
+    }
+    if matches!(refusal, Refusal::AdminKeyRequired) {
+        let challenge = HeaderValue::from_static("Bearer realm=\"endmark\"");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
     if let Refusal::Budget(why) = refusal {
         // What is used up is not there a moment later: an official client would ask again and again.

@@ -37,7 +37,7 @@ pub use faults::{FaultError, FaultPlan, FaultSettings, FaultSide, UnknownFaultSi
 pub use incomplete::Incomplete;
 pub use limits::Limits;
 pub use listener::TlsFiles;
-pub use pages::{Answering, PageBody, Pages, Visit};
+pub use pages::{AdminAccess, Answering, MetricsAccess, PageBody, Pages, Visit};
 pub use proxy::{Proxy, ProxyError, ProxyVariableError};
 pub use resume::{Mode, ResumeSettings, UnknownMode};
 pub use retry::RetrySettings;
@@ -60,6 +60,8 @@ pub struct Settings {
     pub allowed_origins: Vec<String>,
     /// Whether nobody is let in without one of the gateway's own keys.
     pub require_key: bool,
+    /// Who may read the metrics. Without a value they are open, except where a key is required and there is no admin key.
+    pub metrics_access: Option<MetricsAccess>,
     /// The upstreams by name; never empty. A request is for the first one whose conditions it meets, else for the first
     /// without conditions that speaks its format.
     pub upstreams: Vec<Upstream>,
@@ -121,6 +123,7 @@ impl Default for Settings {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             require_key: false,
+            metrics_access: None,
             upstreams: Upstream::public(),
             resume: ResumeSettings::default(),
             correct: CorrectSettings::default(),

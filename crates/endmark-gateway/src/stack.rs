@@ -28,7 +28,7 @@ use crate::stage::identify::identify;
 use crate::stage::reserve::reserve;
 use crate::stage::shape::shape;
 use crate::stage::{disclose, mend, observe, read, settle};
-use crate::upstream::of_another_body;
+use crate::upstream::{Credential, of_another_body};
 
 /// Answers one request to an upstream; it speaks of errors as `format` does.
 pub(crate) async fn respond(
@@ -42,8 +42,15 @@ pub(crate) async fn respond(
         Ok(key) => key,
         Err(refusal) => return refuse(refusal),
     };
+    let own_key = key.as_ref().map(|key| key.identity());
+    let credential = match Credential::of_request(own_key, request.headers(), request.uri()) {
+        Ok(credential) => credential,
+        Err(two_secrets) => return refuse(two_secrets.into()),
+    };
+    if let Some(credential) = credential {
+        request.extensions_mut().insert(credential);
+    }
     if let Some(key) = &key {
-        request.extensions_mut().insert(key.identity());
         request.extensions_mut().insert(Arc::clone(key));
     }
     let (model, request) = match route::named(&gateway, request).await {

@@ -1,9 +1,11 @@
 //! Calls to upstreams: the client, and the headers that go there and come back.
 
+mod claims;
 mod client;
 mod connector;
 mod credential;
 mod destination;
+mod framing;
 mod headers;
 mod link;
 mod plain;
@@ -13,12 +15,13 @@ mod typed;
 pub use connector::{ClientError, Connector};
 pub use link::Link;
 
+pub(crate) use claims::{frame_without_claims, without_claims};
 pub(crate) use client::{Client, HTTP1_BUFFER, Read, ReadError, UpstreamError, read_up_to, read_whole};
-pub(crate) use credential::{Recognised, credential};
+pub(crate) use credential::{Credential, TwoSecrets};
 pub(crate) use destination::Destination;
 pub(crate) use headers::{
-    CREDENTIALS, KEYS, for_fallback, for_upstream, from_upstream, is_event_stream, of_another_body,
-    of_changed_body, retries_of_client, retry_after, secrets_in, should_retry,
+    CREDENTIALS, KEYS, for_fallback, for_upstream, is_event_stream, of_another_body, of_changed_body,
+    retries_of_client, retry_after, secrets_in, should_retry,
 };
 pub(crate) use plain::plain;
 pub(crate) use standing::{Standing, random};

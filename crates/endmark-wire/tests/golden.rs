@@ -254,7 +254,8 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         *mendable && !*beside && *exact && !*half_open
     )?;
     for call in tool_calls {
-        let ToolCall { index, id, name, arguments, legacy, signature: _, place: _, free_text, progress: _ } = call;
+        let ToolCall { index, id, name, arguments, legacy, signature: _, place: _, free_text, progress: _ } =
+            call;
         writeln!(
             out,
             "  call {index}: {id:?} {name} {arguments:?}{}{}",

@@ -1,7 +1,8 @@
 //! The console as pages of the gateway: neither of the two knows the other.
 
 use endmark_console::{Console, ConsoleSettings};
-use endmark_gateway::{Answering, Pages, Visit};
+use endmark_gateway::{AdminAccess, Answering, Pages, Visit};
+use http::HeaderMap;
 
 /// A console that a gateway shows.
 #[derive(Debug)]
@@ -15,6 +16,14 @@ impl ConsolePages {
 }
 
 impl Pages for ConsolePages {
+    fn admin_access(&self, headers: &HeaderMap) -> AdminAccess {
+        match self.0.has_admin_key(headers) {
+            Some(true) => AdminAccess::Granted,
+            Some(false) => AdminAccess::Denied,
+            None => AdminAccess::NoKey,
+        }
+    }
+
     fn respond(&self, visit: Visit) -> Answering<'_> {
         let Visit { head, body, store, is_stopping } = visit;
         Box::pin(self.0.respond(endmark_console::Visit { head, body, store, is_stopping }))

@@ -109,6 +109,7 @@ const ROOMS: &[(&str, Rooms)] = &[
             "stopping",
             "successors",
             "api",
+            "rotations",
             "metrics",
             "settings",
             "tls",

@@ -1,5 +1,7 @@
 //! `/endmark/api/outputs/HANDLE?page=N`: a full value that was kept, in pages, for the client it was kept for (CX-5).
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use endmark_store::{Handle, KeptOutput, OutputPage, StoreError};
@@ -9,9 +11,11 @@ use serde_json::{Value, json};
 
 use crate::body::{AnyBody, full};
 use crate::gateway::Gateway;
+use crate::keys::OwnKey;
+use crate::keys::refused::KeyRefused;
 use crate::rescue::Refusal;
 use crate::shaping::owner;
-use crate::upstream::credential;
+use crate::upstream::Credential;
 
 /// The most bytes of a page.
 const PAGE_BYTES: usize = 200_000;
@@ -25,7 +29,13 @@ pub(super) async fn page(
     let unknown = || Refusal::NotFound(format!("no output of yours has the handle `{handle}`"));
     let handle = Handle::parse(handle).ok_or_else(unknown)?;
     let number = number(head.uri.query())?;
-    let owner = owner(credential(&head.headers, &head.extensions).as_deref());
+    let key = head.extensions.get::<Arc<OwnKey>>();
+    if key.is_none() && gateway.settings.require_key {
+        return Err(KeyRefused::Missing.into());
+    }
+    let own_key = key.map(|key| key.identity());
+    let credential = Credential::of_request(own_key, &head.headers, &head.uri)?;
+    let owner = owner(credential.as_ref().map(Credential::id));
     let read = move |reader: &endmark_store::Reader| {
         let output = reader.output(&handle, &owner)?;
         part(&output, &handle, number)

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use endmark_wire::format::WireFormat;
 use endmark_wire::http1::Sender;
-use http::{HeaderName, HeaderValue, Request, Response, Version, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, Version, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use tokio::time::{Instant, timeout_at};
 
 use super::body::ClientBody;
+use super::framing::frame_by_body;
 use super::presence::Presence;
 use super::reply::Reply;
 use super::server::Server;
@@ -47,6 +48,7 @@ pub(super) async fn answer(
     let format = route::format_of(request.uri(), request.headers());
     // Its replies have no frame.
     let is_old = request.version() < Version::HTTP_11;
+    let is_head = request.method() == Method::HEAD;
     let failure = Arc::new(OnceLock::new());
     let (claim, answered) = match admit(server, &gateway, &request) {
         Err(refusal) => (None, Err(refusal)),
@@ -78,11 +80,12 @@ pub(super) async fn answer(
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     let times = (limits.total, deadline + LAST_EVENT);
-    let has_length = response.headers().contains_key(header::CONTENT_LENGTH)
-        || response.body().size_hint().exact().is_some();
+    let has_length = response.body().size_hint().exact().is_some();
+    let is_empty = response.body().is_end_stream();
+    frame_by_body(response.headers_mut(), is_head, has_length && !is_empty);
     response.map(|body| {
         let reply = Reply::new(body, times, claim, under_way);
-        if is_old && !has_length { reply.ending_by_closing() } else { reply }.boxed_unsync()
+        if is_old && !is_head && !has_length { reply.ending_by_closing() } else { reply }.boxed_unsync()
     })
 }
 
@@ -94,11 +97,13 @@ async fn behind(
 ) -> Response<AnyBody> {
     if route::is_own(request.uri().path()) {
         let (mut head, body) = request.into_parts();
-        if let Err(refusal) = gateway.recognise(&mut head).await {
-            return rescue::respond(&refusal, format);
-        }
-        let answered = admin::respond(&gateway, head, body).await;
-        return answered.unwrap_or_else(|refusal| rescue::respond(&refusal, format));
+        let answered = match gateway.recognise(&mut head).await {
+            Ok(()) => admin::respond(&gateway, head, body).await,
+            Err(refusal) => Err(refusal),
+        };
+        let mut response = answered.unwrap_or_else(|refusal| rescue::respond(&refusal, format));
+        admin::forbid_storing(response.headers_mut());
+        return response;
     }
     stack::respond(gateway, request, format).await
 }

@@ -174,7 +174,9 @@ impl Listener {
                     text_bytes: Some(bytes(received.choices())),
                 }
             }
-            Heard::Events(_, usage) => Said { is_counted: ended && usage.is_some(), usage, ..Said::default() },
+            Heard::Events(_, usage) => {
+                Said { is_counted: ended && usage.is_some(), usage, ..Said::default() }
+            }
             Heard::Whole(body) if ended => match &self.request {
                 Some(request) => request.response(&body).map_or_else(
                     |_| Said::default(),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use endmark_store::Store;
-use http::Response;
 use http::request::Parts;
+use http::{HeaderMap, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 
 /// The body of a page.
@@ -29,8 +29,31 @@ pub struct Visit {
     pub is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
+/// Whether a request has the admin key, in a header or as a session of a browser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdminAccess {
+    /// It has.
+    Granted,
+    /// It has none, or another one.
+    Denied,
+    /// There is no admin key.
+    NoKey,
+}
+
+/// Who may read the metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricsAccess {
+    /// Every client that reaches the gateway.
+    Open,
+    /// A client with the admin key.
+    Admin,
+}
+
 /// Who shows pages below `/endmark/`. Each says by itself to whom it answers.
 pub trait Pages: fmt::Debug + Send + Sync {
+    /// Returns whether a request with these headers has the admin key.
+    fn admin_access(&self, headers: &HeaderMap) -> AdminAccess;
+
     /// Answers a request for a page, also where there is none.
     fn respond(&self, visit: Visit) -> Answering<'_>;
 }

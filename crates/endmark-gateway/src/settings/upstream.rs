@@ -33,6 +33,8 @@ pub struct Upstream {
     pub model: Option<String>,
     /// The model that is asked for the summary of a conversation that is condensed; none: the summary is made without a model.
     pub summary_model: Option<String>,
+    /// Whether it is another Endmark: what that did for a reply is passed on, and nothing more is done for the reply.
+    pub endmark: bool,
     /// The proxy that its requests go through; none is the direct way.
     pub proxy: Option<Proxy>,
     /// Who may have certified it, beside those whom the system trusts.
@@ -52,6 +54,7 @@ impl Upstream {
             fallback: None,
             model: None,
             summary_model: None,
+            endmark: false,
             proxy: None,
             authorities: Authorities::default(),
         }

@@ -31,7 +31,7 @@ pub(crate) struct Admitted {
     pub(super) request: wire::Request,
     /// The request as it came, if it came compressed.
     pub(super) encoded: Option<Encoded>,
-    /// What the client wants to be done for its reply.
+    /// What the client wants to be done for its reply here: nothing where another Endmark does it.
     pub(super) wanted: Mode,
     /// What can be done.
     pub(super) mode: Mode,
@@ -71,7 +71,8 @@ pub(crate) async fn admit(
     })?;
     Bounds::of(gateway, client.extensions.get::<Arc<OwnKey>>().map(AsRef::as_ref))
         .check(&request, &client.headers)?;
-    let wanted = mode_of(gateway, &client.headers)?;
+    let asked = mode_of(gateway, &client.headers)?;
+    let wanted = if target.upstream.endmark { Mode::Off } else { asked };
     // Its reply does not come as the answer, or nobody knows what it asks: there is nothing to look at.
     let mode = if request.view().only_passes { Mode::Off } else { wanted };
     let (demanded, schema) = demands::demands(gateway, &request, &client.headers)?;

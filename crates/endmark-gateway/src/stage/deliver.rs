@@ -26,8 +26,8 @@ use crate::rescue::Refusal;
 use crate::scrub::Scrubber;
 use crate::settings::{Limits, Mode};
 use crate::upstream::{
-    ReadError, UpstreamError, from_upstream, is_event_stream, of_another_body, plain, random, read_whole,
-    retry_after, should_retry, typed,
+    ReadError, UpstreamError, is_event_stream, of_another_body, plain, random, read_whole, retry_after,
+    should_retry, typed,
 };
 use beginning::{Beginning, beginning};
 
@@ -74,7 +74,7 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
     let mut answer =
         delivered(&mut exchange).await.inspect_err(|_| exchange.calls.watch.end(Ended::Failed))?;
     disclose(&exchange, answer.headers_mut());
-    if exchange.mode == Mode::Off {
+    if exchange.mode() == Mode::Off {
         let (head, body) = answer.into_parts();
         let body = if head.status.is_success() {
             exchange.pass_heard(&head.headers, body)
@@ -284,7 +284,7 @@ async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>,
     let deadline = Instant::now() + first_byte;
     let client = &exchange.gateway.client;
     let sent = exchange.rehearsal.send(client, &destination.upstream, onward, first_byte).await;
-    let mut answer = match sent {
+    let answer = match sent {
         Ok(answer) => answer,
         Err(error) => {
             let failure = match error {
@@ -295,21 +295,19 @@ async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>,
             return Err((failure, Err(unreachable(exchange, error))));
         }
     };
-    let headers = std::mem::take(answer.headers_mut());
-    *answer.headers_mut() = from_upstream(headers);
     let status = answer.status();
     let mut answer = answer.map(|body| call.answered(status, body));
-    if exchange.mode != Mode::Off {
+    if exchange.mode() != Mode::Off {
         answer = plain(answer);
     }
     if !answer.status().is_success() {
         return refused(exchange, answer).await;
     }
-    if exchange.mode != Mode::Off && exchange.request.view().stream {
+    if exchange.mode() != Mode::Off && exchange.request.view().stream {
         answer = told(exchange, answer).await?;
     }
     let deadline = waits_for_first_token(exchange).then_some(deadline);
-    if deadline.is_some() || (exchange.mode.mends() && is_event_stream(answer.headers())) {
+    if deadline.is_some() || (exchange.mode().mends() && is_event_stream(answer.headers())) {
         begun(exchange, answer, deadline).await
     } else {
         Ok(answer)

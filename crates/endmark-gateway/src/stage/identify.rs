@@ -9,8 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use endmark_store::sha256_hex;
 use endmark_wire::request::Request;
+use http::HeaderMap;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue};
 
 use super::admit::{Admitted, named};
 use crate::api::Api;
@@ -19,7 +19,7 @@ use crate::keys::OwnKey;
 use crate::ledger::{Caller, Calls, Watch};
 use crate::rescue::Refusal;
 use crate::scrub::{Scrubber, Secrets};
-use crate::upstream::{CREDENTIALS, Destination, Recognised, credential, secrets_in};
+use crate::upstream::{Credential, Destination, secrets_in};
 
 /// Characters of a session's hash: 64 bits are enough to keep sessions apart.
 const SESSION_DIGITS: usize = 16;
@@ -53,20 +53,17 @@ pub(crate) fn identify(admitted: Admitted) -> Result<Identified, Refusal> {
             .map_err(|_| Refusal::BadRequest(format!("x-endmark-turn is `{turn}`: use a whole number")))?,
         None => admitted.request.replies().saturating_add(1),
     };
-    let recognised = admitted.client.extensions.get::<Recognised>();
+    let credential = admitted.client.extensions.get::<Credential>().map(|known| known.id().to_owned());
     let own = named(headers, "x-endmark-session")?;
-    let named_session = own.or_else(|| of_client(headers)).map(Cow::Borrowed);
-    let conversation = named_session.unwrap_or_else(|| Cow::Owned(conversation(&admitted.request)));
-    let session = session(headers, recognised, &conversation);
+    let named_session =
+        own.or_else(|| of_client(headers)).or(admitted.request.view().conversation.as_deref());
+    if let (Some(name), Some(credential)) = (named_session, &credential) {
+        admitted.gateway.rotations.note(name, credential);
+    }
+    let conversation = named_session.map_or_else(|| Cow::Owned(beginning(&admitted.request)), Cow::Borrowed);
+    let session = session(credential.as_deref(), &conversation);
     let task_id = named(headers, "x-endmark-task")?.map_or_else(|| session.clone(), str::to_owned);
-    Ok(Identified {
-        id: new_request_id(),
-        credential: credential(headers, &admitted.client.extensions),
-        session,
-        task_id,
-        turn_number,
-        admitted,
-    })
+    Ok(Identified { id: new_request_id(), credential, session, task_id, turn_number, admitted })
 }
 
 /// The session that a client names for its own purposes. One that cannot be read is none.
@@ -109,10 +106,11 @@ impl Identified {
 pub(crate) fn caller(client: &Parts, text: &str) -> Result<Caller, Refusal> {
     let headers = &client.headers;
     let named = named(headers, "x-endmark-session")?.or_else(|| of_client(headers));
+    let credential = client.extensions.get::<Credential>().map(|known| known.id().to_owned());
     Ok(Caller {
         request_id: new_request_id(),
-        session: session(headers, client.extensions.get::<Recognised>(), named.unwrap_or(text)),
-        credential: credential(headers, &client.extensions),
+        session: session(credential.as_deref(), named.unwrap_or(text)),
+        credential,
         key_budget: client.extensions.get::<Arc<OwnKey>>().and_then(|key| key.budget()),
     })
 }
@@ -131,12 +129,9 @@ fn secrets<'a>(
     }
 }
 
-/// What distinguishes one conversation from another: its name, where it has one, else its first user message and its
-/// tools. Not the system text, which often carries a date.
-fn conversation(request: &Request) -> String {
-    if let Some(named) = &request.view().conversation {
-        return named.clone();
-    }
+/// What distinguishes a conversation without a name from another: its first user message and its tools. Not the system text,
+/// which often carries a date.
+fn beginning(request: &Request) -> String {
     let mut parts = vec![request.first_user_text().unwrap_or_default()];
     parts.extend(request.tools().into_iter().map(|tool| tool.name));
     parts.join("\n")
@@ -153,11 +148,9 @@ fn new_request_id() -> String {
 
 /// The session a request belongs to: the credential together with the client's own session id, else with
 /// the beginning of the conversation. Only the hash is kept.
-fn session(headers: &HeaderMap, recognised: Option<&Recognised>, conversation: &str) -> String {
-    let sent = || CREDENTIALS.iter().find_map(|name| headers.get(name)).map(HeaderValue::as_bytes);
-    let credential = recognised.map(|own| own.0.as_bytes()).or_else(sent).unwrap_or_default();
+fn session(credential: Option<&str>, conversation: &str) -> String {
     // The zero keeps a credential's end from passing for a session's beginning.
-    let identity = [credential, &[0], conversation.as_bytes()].concat();
+    let identity = [credential.unwrap_or_default().as_bytes(), &[0], conversation.as_bytes()].concat();
     let mut digits = sha256_hex(&identity);
     digits.truncate(SESSION_DIGITS);
     digits
@@ -165,8 +158,6 @@ fn session(headers: &HeaderMap, recognised: Option<&Recognised>, conversation: &
 
 #[cfg(test)]
 mod tests {
-    use http::header;
-
     use super::*;
 
     #[test]
@@ -177,14 +168,10 @@ mod tests {
 
     #[test]
     fn a_session_is_one_credential_and_one_conversation() {
-        let with_key = |key: &'static str| {
-            HeaderMap::from_iter([(header::AUTHORIZATION, http::HeaderValue::from_static(key))])
-        };
-        let one = session(&with_key("a"), None, "Hello");
-        assert_eq!(one, session(&with_key("a"), None, "Hello"));
-        assert_ne!(one, session(&with_key("b"), None, "Hello"));
-        assert_ne!(one, session(&with_key("a"), None, "Good day"));
-        let own = Recognised("key:a".into());
-        assert_eq!(session(&with_key("a"), Some(&own), "x"), session(&with_key("b"), Some(&own), "x"));
+        let one = session(Some("a"), "Hello");
+        assert_eq!(one, session(Some("a"), "Hello"));
+        assert_ne!(one, session(Some("b"), "Hello"));
+        assert_ne!(one, session(Some("a"), "Good day"));
+        assert_ne!(session(None, "x"), session(Some("x"), ""));
     }
 }

@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use endmark_recovery::Ending;
-use http::{Request, Response, StatusCode, Version, header};
+use http::{Method, Request, Response, StatusCode, Version, header};
 use http_body_util::BodyExt;
-use hyper::body::Body;
+use hyper::body::{Body, Incoming};
 use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use hyper_util::rt::TokioTimer;
 
 use super::connector::{ClientError, Connector, SystemAuthorities};
+use super::framing::Framing;
+use super::headers::from_upstream;
 use crate::admission::Holding;
 use crate::body::{AnyBody, BodyError, Unreset, passing};
 use crate::causes::with_causes;
@@ -101,7 +104,8 @@ impl Client {
         Ok(Self { of })
     }
 
-    /// Sends a request to this upstream and waits at most `first_byte` for the head of the answer.
+    /// Sends a request to this upstream and waits at most `first_byte` for the head of the answer, which has the headers that
+    /// a client may get.
     pub(crate) async fn send(
         &self,
         upstream: &Upstream,
@@ -114,6 +118,7 @@ impl Client {
         if let Some(authorization) = reach.connector.proxy_authorization() {
             request.headers_mut().insert(header::PROXY_AUTHORIZATION, authorization.clone());
         }
+        let (method, connection) = (request.method().clone(), capture_connection(&mut request));
         match tokio::time::timeout(first_byte, reach.inner.request(request)).await {
             // Behind it there is no answer any more, but bytes of another protocol.
             Ok(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
@@ -123,6 +128,11 @@ impl Client {
                 )))
             }
             Ok(Ok(mut response)) => {
+                if response.version() != Version::HTTP_2 {
+                    check_framing(&method, &mut response, &connection)?;
+                }
+                let headers = std::mem::take(response.headers_mut());
+                *response.headers_mut() = from_upstream(headers, upstream);
                 let is_refusal = !response.status().is_success();
                 // What goes to the client is an answer of the gateway's, and framed as one.
                 match std::mem::replace(response.version_mut(), Version::HTTP_11) {
@@ -134,6 +144,31 @@ impl Client {
             Err(_) => Err(UpstreamError::Silent(first_byte)),
         }
     }
+}
+
+/// Makes sure that no reader can find another end of the response than the HTTP library does. Where one could, the connection
+/// is not used again.
+fn check_framing(
+    method: &Method,
+    response: &mut Response<Incoming>,
+    connection: &CaptureConnection,
+) -> Result<(), UpstreamError> {
+    let framing = Framing::of(method, response.status(), response.headers());
+    if framing == Framing::Clear {
+        return Ok(());
+    }
+    if let Some(connection) = connection.connection_metadata().as_ref() {
+        connection.poison();
+    }
+    if let Framing::Coded(coding) = framing {
+        return Err(UpstreamError::Unreadable(format!(
+            "its body has the transfer coding `{coding}`, and only `chunked` is read here"
+        )));
+    }
+    if response.headers_mut().remove(header::TRANSFER_ENCODING).is_some() {
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+    }
+    Ok(())
 }
 
 /// What an error of the client's says of the upstream: a head that cannot be read is an answer all the same.

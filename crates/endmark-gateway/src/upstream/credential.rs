@@ -1,27 +1,179 @@
-//! Whose a request is, by the credential that it has.
+//! Who sent a request, by the secret in it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use endmark_store::sha256_hex;
-use http::{Extensions, HeaderMap};
+use http::{HeaderMap, Uri, header};
 
-use super::headers::CREDENTIALS;
+use super::headers::KEYS;
+use crate::query::credentials_in;
 
-/// Characters of a credential's hash: 64 bits are enough to keep clients apart.
+/// Characters of a secret's hash: 64 bits are enough to keep clients apart.
 const DIGITS: usize = 16;
 
-/// Who a client is by one of the gateway's own keys, beside the head of its request: the same after the key is rotated.
-#[derive(Debug, Clone)]
-pub(crate) struct Recognised(pub(crate) Arc<str>);
+/// Upstreams differ in whether they want padding, so that both spellings are one secret.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
-/// Who a client is: by a key of the gateway's own, else the hash of its credential, if it sent one. Whose a record is can be
-/// told, what the credential was cannot.
-pub(crate) fn credential(headers: &HeaderMap, extensions: &Extensions) -> Option<String> {
-    if let Some(Recognised(identity)) = extensions.get() {
-        return Some(identity.to_string());
+/// Who sent a request, beside its head. Sessions, budgets, kept outputs and ids of responses belong to it.
+///
+/// It is the name of a key of the gateway's own, which stays the same when the key is rotated. Without such a key it is a hash
+/// of the secret itself, wherever that is and however its scheme is spelled. No claim in a token is read, since only its issuer
+/// can verify it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Credential(Arc<str>);
+
+/// A request with two secrets: the gateway cannot know by which of them the upstream judges it.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the request has two different secrets, in {0} and in {1}, and only its upstream knows which one counts: send only one of them"
+)]
+pub(crate) struct TwoSecrets(Cow<'static, str>, Cow<'static, str>);
+
+impl Credential {
+    /// The client that has a key of the gateway's own.
+    pub(crate) fn of_own_key(identity: Arc<str>) -> Self {
+        Self(identity)
     }
-    let credential = CREDENTIALS.iter().find_map(|name| headers.get(name))?;
-    let mut digits = sha256_hex(credential.as_bytes());
-    digits.truncate(DIGITS);
-    Some(digits)
+
+    /// The client of a request: by its key of the gateway's own, else by the secret in it.
+    ///
+    /// # Errors
+    /// [`TwoSecrets`] if it has no such key, and different secrets.
+    pub(crate) fn of_request(
+        own_key: Option<Self>,
+        headers: &HeaderMap,
+        uri: &Uri,
+    ) -> Result<Option<Self>, TwoSecrets> {
+        own_key.map_or_else(|| Self::of(headers, uri), |own_key| Ok(Some(own_key)))
+    }
+
+    /// The client with the secret in these headers, or in the query of the address. Cookies count only where there is no other
+    /// secret, since servers set them for all clients.
+    ///
+    /// # Errors
+    /// [`TwoSecrets`] if the request has different ones.
+    fn of(headers: &HeaderMap, uri: &Uri) -> Result<Option<Self>, TwoSecrets> {
+        let in_headers = KEYS.into_iter().flat_map(|(name, _)| {
+            let place = Cow::Borrowed(name);
+            headers.get_all(name).iter().map(move |value| (place.clone(), secret_in(value.as_bytes())))
+        });
+        let in_query = credentials_in(uri.query().unwrap_or_default()).map(|(name, value)| {
+            let secret = value.trim().as_bytes().to_owned();
+            (Cow::Owned(format!("the query's {name}")), Cow::Owned(secret))
+        });
+        let mut secrets = in_headers.chain(in_query).filter(|(_, secret)| !secret.is_empty());
+        let Some((place, secret)) = secrets.next() else { return Ok(Self::of_cookies(headers)) };
+        match secrets.find(|(_, other)| *other != secret) {
+            Some((other, _)) => Err(TwoSecrets(place, other)),
+            None => Ok(Some(Self::hashed(&secret))),
+        }
+    }
+
+    fn of_cookies(headers: &HeaderMap) -> Option<Self> {
+        let cookies: Vec<&[u8]> =
+            headers.get_all(header::COOKIE).iter().map(|value| value.as_bytes().trim_ascii()).collect();
+        let all = cookies.join(&b"; "[..]);
+        (!all.is_empty()).then(|| Self::hashed(&all))
+    }
+
+    fn hashed(secret: &[u8]) -> Self {
+        let mut digits = sha256_hex(secret);
+        digits.truncate(DIGITS);
+        Self(digits.into())
+    }
+
+    /// What it is called in the store.
+    pub(crate) fn id(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The secret in a header, without the scheme before it. In Basic it is what the user and the password are; a key that is
+/// sent as one of the two, with nothing as the other, is that key.
+fn secret_in(value: &[u8]) -> Cow<'_, [u8]> {
+    let value = value.trim_ascii();
+    let scheme_length = value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len());
+    let (scheme, rest) = value.split_at(scheme_length);
+    let is_scheme = |name: &str| scheme.eq_ignore_ascii_case(name.as_bytes());
+    let rest = rest.trim_ascii_start();
+    if rest.is_empty() {
+        let is_lone_scheme = is_scheme("bearer") || is_scheme("basic");
+        return Cow::Borrowed(if is_lone_scheme { b"" } else { value });
+    }
+    match BASE64.decode(rest) {
+        Ok(decoded) if is_scheme("basic") => {
+            let of_both = decoded.strip_prefix(b":").or_else(|| decoded.strip_suffix(b":"));
+            Cow::Owned(of_both.unwrap_or(&decoded).to_owned())
+        }
+        _ => Cow::Borrowed(rest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::engine::general_purpose;
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn of(headers: &[(&'static str, &str)], path: &str) -> Result<Option<String>, TwoSecrets> {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
+            .collect();
+        let found = Credential::of(&headers, &path.parse().unwrap())?;
+        Ok(found.map(|credential| credential.id().to_owned()))
+    }
+
+    #[test]
+    fn one_secret_is_one_client_wherever_it_is() {
+        let known = of(&[("authorization", "Bearer K-1")], "/").unwrap();
+        assert_eq!(known.as_deref().map(str::len), Some(DIGITS));
+        let basic = |text: &str| format!("Basic {}", general_purpose::STANDARD.encode(text));
+        for headers in [
+            ("authorization", "bearer K-1"),
+            ("authorization", "BEARER  \tK-1 "),
+            ("authorization", "K-1"),
+            ("authorization", &basic(":K-1")),
+            ("authorization", basic("K-1:").trim_end_matches('=')),
+            ("x-api-key", "K-1"),
+            ("x-api-key", "Bearer K-1"),
+            ("api-key", " K-1"),
+            ("x-goog-api-key", "K-1"),
+        ] {
+            assert_eq!(of(&[headers], "/").unwrap(), known, "{headers:?}");
+            assert_eq!(of(&[headers, ("cookie", "a=b")], "/?key=K%2D1&b=c").unwrap(), known, "{headers:?}");
+        }
+        for query in
+            ["key=K-1", "%24key=%4b-1", "a=b&access_token=K-1", "api_key=K-1", "API-Key=K-1", "key=&key=K-1"]
+        {
+            assert_eq!(of(&[], &format!("/v1?{query}")).unwrap(), known, "{query}");
+        }
+        assert_ne!(of(&[("authorization", &basic("user:K-1"))], "/").unwrap(), known);
+        assert_ne!(of(&[("authorization", "Bearer k-1")], "/").unwrap(), known);
+    }
+
+    #[test]
+    fn nothing_is_no_client_and_two_secrets_are_refused() {
+        for nothing in ["", "Bearer", "bearer ", "Basic"] {
+            assert_eq!(of(&[("authorization", nothing)], "/?key=&monkey=1").unwrap(), None, "{nothing:?}");
+        }
+        assert!(of(&[("cookie", "a=b")], "/").unwrap().is_some());
+        for (headers, path) in [
+            (&[("authorization", "Bearer a"), ("x-api-key", "b")][..], "/"),
+            (&[("authorization", "Bearer a"), ("authorization", "Bearer b")], "/"),
+            (&[("x-goog-api-key", "a")], "/?key=b"),
+            (&[], "/?key=a&key=b"),
+            (&[], "/?key=a&access_token=b"),
+        ] {
+            assert!(of(headers, path).is_err(), "{headers:?} {path}");
+        }
+    }
 }

@@ -60,7 +60,7 @@ const OF_THE_BODY: [HeaderName; 9] = [
 /// What tells a request from its repetition: another request is none.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The prefix of Endmark's own headers, which are for the gateway and not for the upstream.
+/// The prefix of Endmark's own headers. They pass neither to an upstream nor from one, unless it is an Endmark, too.
 const OWN: &str = "x-endmark-";
 
 /// Headers that override the method or the path at some servers, which were judged as they came.
@@ -82,7 +82,7 @@ const BEARER: Credential = ("authorization", "Bearer ");
 pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<Credential>) -> HeaderMap {
     let mut headers = end_to_end(client.clone());
     remove(&mut headers, |name| {
-        matches!(name, "host" | "expect") || name.starts_with(OWN) || is_override(name)
+        matches!(name, "host" | "expect") || (name.starts_with(OWN) && !upstream.endmark) || is_override(name)
     });
     without_own_keys(&mut headers);
     for (name, value) in &mut headers {
@@ -131,7 +131,9 @@ fn without_own_keys(headers: &mut HeaderMap) {
 pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: &dyn WireFormat) -> HeaderMap {
     let is_messages = format.provider() == &ANTHROPIC;
     let of_messages = |name| is_messages && [ANTHROPIC_VERSION, ANTHROPIC_BETA].contains(name);
-    let known = client.iter().filter(|(name, _)| OF_ANY_HOST.contains(name) || of_messages(name));
+    let of_endmark = |name: &HeaderName| fallback.endmark && name.as_str().starts_with(OWN);
+    let known =
+        client.iter().filter(|(name, _)| OF_ANY_HOST.contains(name) || of_messages(name) || of_endmark(name));
     let mut headers = HeaderMap::new();
     for (name, value) in known {
         headers.append(name.clone(), value.clone());
@@ -176,9 +178,14 @@ fn secret_parts(value: &str) -> impl Iterator<Item = &str> {
     without_names.chain(value.split_whitespace())
 }
 
-/// The headers of an upstream's answer as the client gets them.
-pub(crate) fn from_upstream(upstream: HeaderMap) -> HeaderMap {
-    end_to_end(upstream)
+/// The headers of an upstream's answer as the client gets them. Endmark's own are what this gateway states: only another
+/// Endmark may add to them.
+pub(super) fn from_upstream(headers: HeaderMap, upstream: &Upstream) -> HeaderMap {
+    let mut headers = end_to_end(headers);
+    if !upstream.endmark {
+        remove(&mut headers, |name| name.starts_with(OWN));
+    }
+    headers
 }
 
 /// Takes away what is said of a body that was changed: its length, its digests, its validators, and who signed them.

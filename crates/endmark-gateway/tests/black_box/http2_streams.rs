@@ -78,6 +78,17 @@ async fn answer(mut respond: SendResponse<Bytes>, ends: String, mut heard: watch
         respond.send_reset(Reason::REFUSED_STREAM);
         return;
     }
+    if ends == "claims" || ends == "no_content" || ends == "long" {
+        let status = if ends == "no_content" { 204 } else { 200 };
+        let builder = Response::builder().status(status).header("x-endmark-outcome", "whole");
+        let builder = if ends == "long" { builder.header("content-length", "5") } else { builder };
+        let mut send = respond.send_response(builder.body(()).unwrap(), false).unwrap();
+        let _ = send.send_data("HTTP/1.1 200 OK\r\n\r\n".into(), false);
+        let trailers = [("x-endmark-outcome", "whole")];
+        let trailers = trailers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let _ = send.send_trailers(http::HeaderMap::from_iter(trailers));
+        return;
+    }
     let begins = Response::builder().header("content-type", "text/event-stream").body(()).unwrap();
     let mut send = respond.send_response(begins, false).unwrap();
     let frames = frames();
@@ -245,4 +256,26 @@ async fn a_client_that_does_not_read_holds_up_no_other_stream() {
         assert!(reply.complete && streamed(&reply).done && reply.body.len() > 2_000_000);
     }
     assert_eq!(server.connections.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn what_a_server_claims_about_its_response_is_not_relayed() {
+    let certified = certified();
+    let server = server(&certified).await;
+    let endmark = before(&server, &certified, Mode::Auto).await;
+    let get = async |ends: &str| {
+        let request = format!(
+            "GET /v1/other HTTP/1.1\r\nhost: localhost\r\nte: trailers\r\nconnection: te, close\r\nx-ends: {ends}\r\n\r\n"
+        );
+        crate::support::raw::answer(endmark.address, request).await
+    };
+    let said = get("claims").await;
+    assert!(said.contains("transfer-encoding: chunked\r\n") && said.ends_with("\r\n0\r\n\r\n"), "{said}");
+    assert!(!said.contains("endmark"), "{said}");
+    let said = get("no_content").await;
+    let (head, body) = said.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 204 ") && body.is_empty(), "{said}");
+    // It is longer than it says, and breaks off.
+    let said = get("long").await;
+    assert!(said.starts_with("HTTP/1.1 502 ") || !said.contains("\r\n\r\nHTTP"), "{said}");
 }

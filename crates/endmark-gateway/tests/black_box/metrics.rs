@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use endmark_gateway::MetricsAccess;
 use testkit::{Answer, Dialect, Fault, Prefill, Request, Script, ScriptedModel, chat_stream};
 
 use crate::support::raw::{answer, refused};
@@ -230,5 +231,34 @@ async fn an_end_that_was_lost_is_counted() {
             let counted = samples.get("endmark_lost_ends_total{upstream=\"scripted\"}").copied();
             assert_eq!(counted, lost, "{wire:?}: {samples:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn where_keys_are_required_the_metrics_are_closed_without_an_admin_key() {
+    let admin = Some(MetricsAccess::Admin);
+    for (require_key, access, status) in
+        [(false, None, 200), (true, None, 403), (true, Some(MetricsAccess::Open), 200), (false, admin, 403)]
+    {
+        let endmark = Endmark::start_with(Script::new(), |settings| {
+            (settings.require_key, settings.metrics_access) = (require_key, access);
+        })
+        .await;
+        for key in ["", "Bearer", "Bearer em_sk_1", "Basic Og=="] {
+            let request = Request::get(endmark.address, "/endmark/metrics").header("authorization", key);
+            let reply = request.send().await.read().await;
+            // A key that is none of the gateway's is refused for that.
+            let expected = if key.contains("em_sk_") { 401 } else { status };
+            assert_eq!(reply.status, expected, "{require_key} {access:?} {key:?}: {}", reply.text());
+            assert!(expected != 403 || reply.text().contains("set `admin_key`"), "{}", reply.text());
+            assert_eq!(reply.header("cache-control"), Some("no-store"));
+        }
+        for path in ["/endmark/healthz", "/endmark/readyz"] {
+            let reply = Request::get(endmark.address, path).send().await.read().await;
+            assert_eq!(reply.status, 200, "{path}");
+        }
+        let kept = format!("/endmark/api/outputs/h{}", "0".repeat(32));
+        let reply = Request::get(endmark.address, &kept).send().await.read().await;
+        assert_eq!(reply.status, if require_key { 401 } else { 404 }, "{}", reply.text());
     }
 }

@@ -225,9 +225,9 @@ fn introduce(context: &Context, settings: &Settings, address: SocketAddr) {
     ));
     if !address.ip().is_loopback() {
         context.terminal.warn("everybody who reaches this address can use it");
-        if settings.admin_key.is_none() {
-            context.terminal.warn("the pages are closed: set `admin_key` to see them from other machines");
-        }
+    }
+    if settings.admin_key.is_none() && (settings.require_key || !address.ip().is_loopback()) {
+        context.terminal.warn("the pages are closed: set `admin_key` to see them");
     }
 }
 

@@ -166,6 +166,8 @@ pub(crate) const BUDGET_WEBHOOK_SECRET: &str = "ENDMARK_BUDGET_WEBHOOK_SECRET";
 pub(crate) const RUNS_WEBHOOK: &str = "ENDMARK_RUNS_WEBHOOK";
 /// What such a report is signed with.
 pub(crate) const RUNS_WEBHOOK_SECRET: &str = "ENDMARK_RUNS_WEBHOOK_SECRET";
+/// Who may read the metrics.
+pub(crate) const METRICS_ACCESS: &str = "ENDMARK_METRICS_ACCESS";
 /// Whether a reply that needed nothing is marked as well.
 pub(crate) const DISCLOSE_ALWAYS: &str = "ENDMARK_DISCLOSE_ALWAYS";
 /// How a reply is shown that could not be made whole.

@@ -35,6 +35,7 @@ pub(crate) fn for_gateway(
         allowed_hosts: settings.allowed_hosts.clone(),
         allowed_origins: settings.allowed_origins.clone(),
         require_key: settings.require_key,
+        metrics_access: settings.metrics.access,
         upstreams,
         resume: gateway::ResumeSettings {
             mode: settings.resume.mode,
@@ -103,8 +104,11 @@ fn pages(settings: &Settings, environment: &Environment) -> Result<Arc<dyn gatew
             "`openssl rand -hex 24` makes one.",
         ));
     }
-    // Under another name the listener is reached from elsewhere, through a proxy or a tunnel.
-    let is_local = settings.listen.ip().to_canonical().is_loopback() && settings.allowed_hosts.is_empty();
+    // Under another name the listener is reached from elsewhere, through a proxy or a tunnel. A proxy may also keep that name
+    // to itself; a gateway that requires keys has clients whom its owner does not trust with what is stored.
+    let is_local = settings.listen.ip().to_canonical().is_loopback()
+        && settings.allowed_hosts.is_empty()
+        && !settings.require_key;
     Ok(Arc::new(ConsolePages::new(ConsoleSettings {
         admin_key: admin_key.map(|key| key.reveal().to_owned()),
         is_local,
@@ -136,6 +140,7 @@ fn upstream(
         fallback: upstream.fallback.clone(),
         model: upstream.model.clone(),
         summary_model: upstream.summary_model.clone(),
+        endmark: upstream.endmark,
         ..reached(settings, upstream, environment)?
     })
 }

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use endmark_context::budget::Zone;
-use endmark_gateway::{Incomplete, Mode, Secret};
+use endmark_gateway::{Incomplete, MetricsAccess, Mode, Secret};
 use endmark_recovery::{OnAmbiguous, Strategies, Strategy};
 use endmark_store::StoreLocation;
 use serde_json::{Value, json};
@@ -49,6 +49,7 @@ enum Place {
     Mode(Access<Mode>),
     OnAmbiguous(Access<OnAmbiguous>),
     Incomplete(Access<Incomplete>),
+    MetricsAccess(Access<Option<MetricsAccess>>),
     Strategies(Access<Strategies>),
     /// Nano-dollars, written in dollars.
     Dollars(Access<u64>),
@@ -86,6 +87,7 @@ impl Key {
             Place::Mode(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::OnAmbiguous(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::Incomplete(access) => *(access.get_mut)(settings) = given.choice()?,
+            Place::MetricsAccess(access) => *(access.get_mut)(settings) = Some(given.choice()?),
             Place::Strategies(access) => *(access.get_mut)(settings) = strategies(given)?,
             Place::Dollars(access) => *(access.get_mut)(settings) = given.dollars()?,
             Place::OnStoreError(access) => *(access.get_mut)(settings) = given.choice()?,
@@ -116,6 +118,7 @@ impl Key {
             Place::Mode(access) => json!((access.get)(settings).word()),
             Place::OnAmbiguous(access) => json!((access.get)(settings).word()),
             Place::Incomplete(access) => json!((access.get)(settings).word()),
+            Place::MetricsAccess(access) => json!((access.get)(settings).map(Choice::word)),
             Place::Strategies(access) => {
                 json!((access.get)(settings).ways().iter().map(|way| way.name()).collect::<Vec<_>>())
             }

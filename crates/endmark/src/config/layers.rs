@@ -17,7 +17,7 @@ use super::secret_source::SecretSource;
 use super::settings::{ProxyChoice, Schema, Settings, Upstream};
 
 /// The keys that every upstream has.
-pub(crate) const UPSTREAM_KEYS: [&str; 12] = [
+pub(crate) const UPSTREAM_KEYS: [&str; 13] = [
     "format",
     "base_url",
     "api_key",
@@ -28,6 +28,7 @@ pub(crate) const UPSTREAM_KEYS: [&str; 12] = [
     "fallback",
     "model",
     "summary_model",
+    "endmark",
     "proxy",
     "ca_file",
 ];
@@ -280,6 +281,7 @@ fn set_upstream(
         "fallback" => upstream.fallback = given.optional_text()?,
         "model" => upstream.model = given.optional_text()?,
         "summary_model" => upstream.summary_model = given.optional_text()?,
+        "endmark" => upstream.endmark = given.flag()?,
         "proxy" => upstream.proxy = proxy(given, folder)?,
         "ca_file" => {
             upstream.ca_file = given.optional_text()?.map(|path| below(folder, Path::new(&path)));

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use endmark_gateway::{BaseUrl, Conditions, Incomplete, Mode, Prefill, Proxy, Secret};
+use endmark_gateway::{BaseUrl, Conditions, Incomplete, MetricsAccess, Mode, Prefill, Proxy, Secret};
 use endmark_recovery::{OnAmbiguous, Strategies};
 use endmark_store::StoreLocation;
 use endmark_wire::openai_chat::OPENAI;
@@ -41,6 +41,7 @@ pub(crate) struct Settings {
     pub(crate) compact: Compact,
     pub(crate) budget: Budget,
     pub(crate) runs: Runs,
+    pub(crate) metrics: Metrics,
     pub(crate) disclose: Disclose,
     pub(crate) store_policy: StorePolicy,
     pub(crate) schemas: Vec<Schema>,
@@ -87,6 +88,8 @@ pub(crate) struct Upstream {
     pub(crate) model: Option<String>,
     /// The model that is asked for summaries.
     pub(crate) summary_model: Option<String>,
+    /// Whether it is another Endmark.
+    pub(crate) endmark: bool,
     pub(crate) proxy: ProxyChoice,
     /// Certificate authorities that are trusted for it beside all others.
     pub(crate) ca_file: Option<PathBuf>,
@@ -105,6 +108,7 @@ impl Upstream {
             fallback: None,
             model: None,
             summary_model: None,
+            endmark: false,
             proxy: ProxyChoice::Environment,
             ca_file: None,
         }
@@ -226,6 +230,12 @@ pub(crate) struct CompactEmergency {
     pub(crate) enabled: bool,
     pub(crate) trigger_tokens: u64,
     pub(crate) keep_messages: u64,
+}
+
+/// The counters at `/endmark/metrics`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Metrics {
+    pub(crate) access: Option<MetricsAccess>,
 }
 
 /// PC-9, disclosure.
@@ -350,6 +360,7 @@ impl Default for Settings {
             compact: Compact::of(gateway.compact),
             budget: Budget::default(),
             runs: Runs::default(),
+            metrics: Metrics { access: gateway.metrics_access },
             disclose: Disclose { always: gateway.disclose_always, incomplete: gateway.incomplete },
             store_policy: StorePolicy { keep_text: gateway.keep_text, keep_days: gateway.keep_days.into() },
             schemas: Vec::new(),
@@ -377,6 +388,12 @@ pub(crate) trait Choice: Copy + PartialEq + 'static {
 impl Choice for Mode {
     fn words() -> Vec<(&'static str, Self)> {
         vec![("auto", Self::Auto), ("on", Self::On), ("off", Self::Off), ("warn", Self::Warn)]
+    }
+}
+
+impl Choice for MetricsAccess {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("open", Self::Open), ("admin", Self::Admin)]
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn shown(effective: &Effective) -> Vec<Shown> {
     all
 }
 
-fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str); 12] {
+fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str); 13] {
     let proxy = match &upstream.proxy {
         ProxyChoice::Environment => json!("environment"),
         ProxyChoice::None => json!("none"),
@@ -76,6 +76,11 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
             "summary_model",
             json!(upstream.summary_model),
             "the model that sums a conversation up where its older part is condensed",
+        ),
+        (
+            "endmark",
+            json!(upstream.endmark),
+            "whether it is another Endmark, whose replies are passed on with what it says of them",
         ),
         ("proxy", proxy, "the proxy on the way to it: environment, none, or a URL"),
         (

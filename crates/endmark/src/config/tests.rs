@@ -94,6 +94,7 @@ fn what_an_upstream_is_for_is_read_and_shown() {
         ("for_paths", json!(["/v1/embeddings", "/v1/audio/*"])),
         ("model", json!(null)),
         ("summary_model", json!(null)),
+        ("endmark", json!(false)),
     ] {
         let key = format!("upstreams.a.{key}");
         assert_eq!(

@@ -196,6 +196,38 @@ fn from_outside_and_with_an_admin_key_only_its_owner_reads() {
             }
             served.kill();
         }
+        // Clients with its keys reach it, also those behind a proxy that sends the listener's own name as the host.
+        let required =
+            |more: &str| Place::new().with_file("endmark.toml", format!("require_key = true\n{more}"));
+        let closed = required("");
+        let served = Served::start(&closed, &upstream);
+        for path in ["/endmark/", "/endmark/metrics", "/endmark/keys"].iter().chain(&paths) {
+            let reply = Request::get(served.address, path).send().await.read().await;
+            assert_eq!(reply.status, 403, "{path}");
+            assert!(reply.text().contains("admin_key"), "{path}: {}", reply.text());
+        }
+        for path in ["/endmark/healthz", "/endmark/readyz"] {
+            assert_eq!(get(served.address, path).await.0, 200, "{path}");
+        }
+        served.kill();
+        let admin_key = format!("admin_key = \"{ADMIN_KEY}\"\n");
+        for (config, strangers) in [
+            (format!("require_key = true\n{admin_key}"), 200),
+            (format!("{admin_key}[metrics]\naccess = \"admin\"\n"), 401),
+            ("[metrics]\naccess = \"admin\"\n".to_owned(), 403),
+        ] {
+            let place = Place::new().with_file("endmark.toml", &config);
+            let served = Served::start(&place, &upstream);
+            let metrics = async |key: &str| {
+                let request = Request::get(served.address, "/endmark/metrics");
+                request.header("authorization", &format!("Bearer {key}")).send().await.read().await.status
+            };
+            assert_eq!(get(served.address, "/endmark/metrics").await.0, strangers, "{config}");
+            assert_eq!(metrics("another key of many characters").await, strangers, "{config}");
+            let owner = if strangers == 403 { 403 } else { 200 };
+            assert_eq!(metrics(ADMIN_KEY).await, owner, "{config}");
+            served.kill();
+        }
         let place = Place::new();
         let served = Served::start(&place, &upstream);
         for (name, value) in

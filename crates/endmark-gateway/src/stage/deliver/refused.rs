@@ -10,7 +10,7 @@ use crate::exchange::Exchange;
 use crate::ledger::CallEnd;
 use crate::reply::ends_too_early;
 use crate::rescue::{Refusal, error_response};
-use crate::upstream::read_whole;
+use crate::upstream::{of_changed_body, read_whole, without_claims};
 
 /// An error body is read to its end to see what it is; no provider's error is longer.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
@@ -21,7 +21,7 @@ pub(super) async fn refused(
     mut exchange: Box<Exchange>,
     answer: Response<AnyBody>,
 ) -> Result<Response<AnyBody>, Refusal> {
-    let (head, body) = answer.into_parts();
+    let (mut head, body) = answer.into_parts();
     let idle = exchange.gateway.settings.limits.idle;
     let body = read_whole(body, MAX_ERROR_BYTES, idle)
         .await
@@ -33,7 +33,9 @@ pub(super) async fn refused(
     let is_unread = head.headers.contains_key(header::CONTENT_ENCODING);
     let is_json = is_unread || serde_json::from_slice::<serde::de::IgnoredAny>(unmarked(&body)).is_ok();
     if is_json {
-        return Ok(Response::from_parts(head, full(body)));
+        let Some(clean) = without_claims(&body) else { return Ok(Response::from_parts(head, full(body))) };
+        of_changed_body(&mut head.headers);
+        return Ok(Response::from_parts(head, full(clean)));
     }
     let message = without_error(&exchange, &head, &body);
     let mut response =

@@ -90,7 +90,7 @@ pub(crate) async fn add(
         Finish::Cut => settled.end = Some(End::Cut),
     }
     if let Part::ToolCall(call) = &suspect.slot.part
-        && exchange.mode != Mode::Warn
+        && exchange.mode() != Mode::Warn
         && is_left_cut
     {
         settled.cut_calls.insert(call.index);

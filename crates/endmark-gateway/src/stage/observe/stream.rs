@@ -24,6 +24,7 @@ use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd, Ended, Spent, counts_behind};
 use crate::reply::{ClientGone, ClientStream};
 use crate::settings::Mode;
+use crate::upstream::frame_without_claims;
 
 /// A stream after its last byte.
 pub(crate) enum Seen {
@@ -249,7 +250,7 @@ impl<'a> Observer<'a> {
         // Mostly all of it passes as it came.
         self.outgoing.reserve_exact(self.decoder.finished());
         while let Some(frame) = self.decoder.next_frame() {
-            if let Some(ending) = self.frame(frame) {
+            if let Some(ending) = self.frame(frame_without_claims(frame)) {
                 return Some(ending);
             }
         }
@@ -270,7 +271,7 @@ impl<'a> Observer<'a> {
             Ok(event) => event,
             Err(error) => {
                 tracing::warn!(request = self.exchange.id, %error, "the upstream sent an event that cannot be read");
-                if error.is_broken_chunk() && self.exchange.mode != Mode::Warn {
+                if error.is_broken_chunk() && self.exchange.mode() != Mode::Warn {
                     // What it held is missing in all that follows, so the reply ends before it.
                     return Some(Ending::UpstreamError);
                 }
@@ -407,7 +408,7 @@ impl<'a> Observer<'a> {
         let mut residue = self.behind;
         match self.decoder.finish() {
             Tail::Clean => {}
-            Tail::Frame(frame) => residue.extend(frame.raw),
+            Tail::Frame(frame) => residue.extend(frame_without_claims(frame).raw),
             Tail::Residue(bytes) => residue.extend(bytes),
         }
         let parts = if self.unread {

@@ -15,7 +15,7 @@ use crate::ledger::{Call, CallEnd, Ended, Spent};
 use crate::reply::ends_too_early;
 use crate::rescue::Refusal;
 use crate::stage::deliver::{Delivered, deliver_again};
-use crate::upstream::{Read, ReadError, read_up_to};
+use crate::upstream::{Read, ReadError, of_changed_body, read_up_to, without_claims};
 
 /// A whole reply after its last byte.
 pub(crate) enum Seen {
@@ -97,13 +97,17 @@ impl From<Refusal> for Unseen {
 }
 
 async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Result<Seen, Unseen> {
-    let (head, body) = answer.into_parts();
-    let (body, mut holding) = match read(&mut exchange, body).await {
+    let (mut head, body) = answer.into_parts();
+    let (mut body, mut holding) = match read(&mut exchange, body).await {
         Ok(Received::Whole(body, holding)) => (body, holding),
         Ok(Received::Unread(body)) => return Ok(Seen::Unread(Response::from_parts(head, body))),
         Err(Unread::Refused(refusal)) => return Err(refusal.into()),
         Err(Unread::Broken(error)) => return Err(Unseen::broken(exchange, error)),
     };
+    if let Some(clean) = without_claims(&body) {
+        of_changed_body(&mut head.headers);
+        body = clean.into();
+    }
     let call = exchange.call.take();
     let response = match exchange.request.response(&body) {
         Ok(response) => response,

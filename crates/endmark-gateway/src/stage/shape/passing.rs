@@ -13,7 +13,7 @@ use crate::request_body::{Incoming, RequestBody};
 use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::stage::admit::mode_of;
-use crate::upstream::credential;
+use crate::upstream::Credential;
 
 /// Changes a request that is for no reply where it goes on from a response or refers to items: counting what that has, or making it shorter, is
 /// of no use with the beginning of it alone.
@@ -34,9 +34,9 @@ pub(crate) async fn change_passing(
     let limits = &gateway.settings.limits;
     let (mut body, holding) = body.read_as_far_as_possible(headers, limits, &gateway.held).await?;
     if let Ok(mut request) = Request::parse(format, &body.plain, &Address::default()) {
-        let credential = credential(headers, &head.extensions);
-        changed.restored_items = mended_items::put_in(gateway, credential.as_deref(), &mut request).await;
-        changed.goes_on_from = go_on(gateway, &target.upstream.name, credential.as_deref(), &mut request);
+        let credential = head.extensions.get::<Credential>().map(Credential::id);
+        changed.restored_items = mended_items::put_in(gateway, credential, &mut request).await;
+        changed.goes_on_from = go_on(gateway, &target.upstream.name, credential, &mut request);
         if changed.is_any() {
             body = RequestBody { plain: Bytes::copy_from_slice(request.body()), encoded: None };
         }

@@ -62,7 +62,7 @@ pub(crate) static KEYS: &[Key] = &[
     key(
         "admin_key",
         environment::ADMIN_KEY,
-        "what the pages below /endmark/ ask for; without one they open on the loopback address alone",
+        "what the pages below /endmark/ ask for; without one they open on the loopback address alone, and not with require_key",
         Place::KeptSecret(access!(admin_key)),
     ),
     key(
@@ -490,6 +490,12 @@ pub(crate) static KEYS: &[Key] = &[
         environment::RUNS_WEBHOOK_SECRET,
         "what these events are signed with (HMAC-SHA256, in x-endmark-signature)",
         Place::Secret(access!(runs.webhook_secret)),
+    ),
+    key(
+        "metrics.access",
+        environment::METRICS_ACCESS,
+        "who reads the metrics: all, or who has the admin key; unset: all, but none with require_key and no admin_key",
+        Place::MetricsAccess(access!(metrics.access)),
     ),
     key(
         "disclose.always",

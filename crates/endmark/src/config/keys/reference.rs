@@ -47,6 +47,7 @@ fn accepted(place: &Place) -> String {
         Place::Mode(_) => words::<endmark_gateway::Mode>(),
         Place::OnAmbiguous(_) => words::<endmark_recovery::OnAmbiguous>(),
         Place::Incomplete(_) => words::<endmark_gateway::Incomplete>(),
+        Place::MetricsAccess(_) => words::<endmark_gateway::MetricsAccess>(),
         Place::Strategies(_) => "a list of ways".to_owned(),
         Place::Dollars(_) => "dollars".to_owned(),
         Place::OnStoreError(_) => words::<super::super::budget::OnStoreError>(),

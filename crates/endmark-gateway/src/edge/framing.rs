@@ -1,0 +1,58 @@
+//! How a client is told where a response ends: its body alone decides that.
+
+use http::HeaderMap;
+use http::header::{CONTENT_LENGTH, HeaderValue, TRAILER, TRANSFER_ENCODING};
+
+/// Removes every statement about the end of a response. The HTTP library states the length of the body if the body knows it,
+/// holds the body to that length, and sends chunks otherwise. So no header can state an end that the body does not have.
+///
+/// A response to HEAD keeps its length, since it describes a body that is not there. `knows_length` means that the library
+/// writes one itself.
+pub(super) fn frame_by_body(headers: &mut HeaderMap, is_head: bool, knows_length: bool) {
+    let length = if is_head && !knows_length { only_length(headers) } else { None };
+    for name in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
+        headers.remove(name);
+    }
+    if let Some(length) = length {
+        headers.insert(CONTENT_LENGTH, length.into());
+    }
+}
+
+/// The one length that all fields state, also where one field repeats it.
+fn only_length(headers: &HeaderMap) -> Option<u64> {
+    let values = || headers.get_all(CONTENT_LENGTH).iter().map(HeaderValue::as_bytes);
+    let mut lengths = values().flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    let first = lengths.next().filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
+    let length = str::from_utf8(first).ok()?.parse().ok()?;
+    lengths.all(|other| other == first).then_some(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_response_to_head_keeps_a_length_and_only_one_that_is_certain() {
+        for (values, is_head, knows_length, left) in [
+            (&["5"][..], false, false, None),
+            (&["5"], false, true, None),
+            (&["5"], true, true, None),
+            (&["5"], true, false, Some("5")),
+            (&["5", "5, 5"], true, false, Some("5")),
+            (&["5", "6"], true, false, None),
+            (&["+5"], true, false, None),
+            (&["5, "], true, false, None),
+            (&["99999999999999999999"], true, false, None),
+        ] {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(CONTENT_LENGTH, HeaderValue::from_static(value));
+            }
+            headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+            frame_by_body(&mut headers, is_head, knows_length);
+            let length = headers.remove(CONTENT_LENGTH);
+            assert_eq!(length.as_ref().map(|value| value.to_str().unwrap()), left, "{values:?}");
+            assert!(headers.is_empty(), "{headers:?}");
+        }
+    }
+}

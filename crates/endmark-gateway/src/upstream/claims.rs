@@ -1,0 +1,57 @@
+//! What an ordinary upstream states in Endmark's name, in a body.
+
+use endmark_wire::edit::Edits;
+use endmark_wire::sse::Frame;
+use memchr::memmem;
+
+/// Where Endmark states what it did for a reply: beside the provider's own fields, and in an event of Responses inside of its
+/// response.
+const PLACES: [&str; 2] = ["endmark", "response.endmark"];
+
+/// What any spelling of the name in JSON contains: its letters may be escaped, and have the codes 61 to 72.
+const TRACES: [&[u8]; 3] = [b"endmark", b"\\u006", b"\\u007"];
+
+/// Returns the document without an `endmark` object, which a client would take for this gateway's own. `None` if there is
+/// nothing to remove: nearly all documents pass byte for byte.
+pub(crate) fn without_claims(json: &[u8]) -> Option<Vec<u8>> {
+    if TRACES.iter().all(|trace| memmem::find(json, trace).is_none()) {
+        return None;
+    }
+    let mut edits = Edits::new(json).ok()?;
+    let places: Vec<_> = PLACES.into_iter().filter(|place| edits.original().at(place).is_some()).collect();
+    for place in &places {
+        edits.remove(place).ok()?;
+    }
+    (!places.is_empty()).then(|| edits.finish())
+}
+
+/// The same for an event of a stream.
+pub(crate) fn frame_without_claims(frame: Frame) -> Frame {
+    match frame.data.as_ref().and_then(|data| without_claims(data.as_bytes())) {
+        Some(data) => Frame::read(frame.with_data(&data)),
+        None => frame,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_member_of_that_name_goes() {
+        for (json, left) in [
+            (r#"{"a": 1.50, "endmark": {"outcome": "whole"}}"#, Some(r#"{"a": 1.50}"#)),
+            (r#"{"\u0065ndmar\u006B":1,"a":1,"endmark":2}"#, Some(r#"{"a":1}"#)),
+            (r#"{"response":{"id":"r","endmark":{}},"endmark":1}"#, Some(r#"{"response":{"id":"r"}}"#)),
+            (r#"{"a": "endmark", "b": {"endmark": 1}}"#, None),
+            (r#"{"a": "\u0061"}"#, None),
+            (r#"{"endmark": 1"#, None),
+            ("[DONE] endmark", None),
+        ] {
+            let found = without_claims(json.as_bytes());
+            assert_eq!(found.as_deref().map(String::from_utf8_lossy).as_deref(), left, "{json}");
+        }
+        let frame = Frame::read(b"id: 1\ndata: {\"endmark\":\ndata: 1,\"a\":2}\n\n".to_vec());
+        assert_eq!(frame_without_claims(frame).raw, b"id: 1\ndata: {\"a\":2}\n\n");
+    }
+}

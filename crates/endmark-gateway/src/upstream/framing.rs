@@ -1,0 +1,86 @@
+//! How an HTTP/1.1 upstream states where its response ends.
+
+use http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
+use http::{Method, StatusCode};
+
+/// What the statements of an upstream about the end of its response are worth.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Framing {
+    /// Every reader finds the same end.
+    Clear,
+    /// The body can be read, and another reader of the same bytes could find another end. What follows on the connection may
+    /// be the rest of this response, so that nothing else may be read from there.
+    Disputed,
+    /// The body is in a transfer coding that is not decoded here.
+    Coded(String),
+}
+
+impl Framing {
+    /// Reads the statements in the headers of a response to a request with this method.
+    ///
+    /// The HTTP library decodes `chunked` alone, and only where it is the last coding. In any other coding the body would be
+    /// relayed coded, and without the header that names the coding.
+    pub(super) fn of(method: &Method, status: StatusCode, headers: &HeaderMap) -> Self {
+        let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
+        let has_length = headers.contains_key(CONTENT_LENGTH);
+        let is_without_body =
+            *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+        match (codings.next(), codings.next()) {
+            (None, _) if is_without_body && states_bytes(headers) => Self::Disputed,
+            (None, _) => Self::Clear,
+            (Some(_), _) if is_without_body => Self::Disputed,
+            (Some(only), None) if only.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked") => {
+                if has_length {
+                    Self::Disputed
+                } else {
+                    Self::Clear
+                }
+            }
+            _ => {
+                let values = headers.get_all(TRANSFER_ENCODING).iter();
+                let values: Vec<_> = values.map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+                Self::Coded(values.join(", "))
+            }
+        }
+    }
+}
+
+/// Whether a response that has no body states the length of one. Some servers send that body, too.
+fn states_bytes(headers: &HeaderMap) -> bool {
+    headers.get_all(CONTENT_LENGTH).iter().any(|length| length.as_bytes().iter().any(|byte| *byte != b'0'))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    #[test]
+    fn only_one_statement_of_the_end_is_clear() {
+        let length = ("content-length", "5");
+        let of = |method: Method, status: u16, pairs: &[(&'static str, &'static str)]| {
+            let headers = pairs
+                .iter()
+                .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+                .collect();
+            Framing::of(&method, StatusCode::from_u16(status).unwrap(), &headers)
+        };
+        let coding = |value: &'static str| ("transfer-encoding", value);
+        assert_eq!(of(Method::POST, 200, &[]), Framing::Clear);
+        assert_eq!(of(Method::POST, 200, &[length]), Framing::Clear);
+        assert_eq!(of(Method::POST, 200, &[coding("Chunked ")]), Framing::Clear);
+        assert_eq!(of(Method::POST, 200, &[coding("chunked"), length]), Framing::Disputed);
+        for value in ["gzip", "gzip, chunked", "chunked, chunked", "chunked,", "identity", ""] {
+            assert_eq!(of(Method::POST, 200, &[coding(value)]), Framing::Coded(value.to_owned()));
+        }
+        let twice = [coding("chunked"), coding("chunked")];
+        assert_eq!(of(Method::POST, 200, &twice), Framing::Coded("chunked, chunked".to_owned()));
+        for (method, status) in [(Method::HEAD, 200), (Method::GET, 204), (Method::GET, 304)] {
+            assert_eq!(of(method.clone(), status, &[]), Framing::Clear);
+            assert_eq!(of(method.clone(), status, &[("content-length", "0")]), Framing::Clear);
+            assert_eq!(of(method.clone(), status, &[length]), Framing::Disputed);
+            assert_eq!(of(method, status, &[coding("chunked")]), Framing::Disputed);
+        }
+    }
+}

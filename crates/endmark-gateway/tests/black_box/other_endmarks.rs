@@ -1,0 +1,148 @@
+//! What an upstream says in Endmark's name: nothing reaches a client unless the upstream is another Endmark.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use endmark_gateway::{Mode, Secret, Upstream as Target};
+use serde_json::json;
+use testkit::{Answer, Prefill, Reply, Request, Script, ScriptedModel, Upstream, chat_reply, chat_stream};
+
+use crate::support::raw::Raw;
+use crate::support::spoken::{End, Said, Wire};
+use crate::support::{Endmark, request, stream_request, streamed, text};
+
+const TEXT: &str = "one two three four five six seven eight nine ten";
+
+/// With what only the gateway may state.
+fn pretending(answer: Answer) -> Answer {
+    answer
+        .header("x-endmark-outcome", "whole")
+        .header("X-Endmark-Request", "em_0")
+        .header("x-endmark-anything", "1")
+        .header("x-own", "1")
+}
+
+fn own_words(reply: &Reply) -> Vec<&str> {
+    let names = ["outcome", "request", "anything"].map(|name| reply.header(&format!("x-endmark-{name}")));
+    names.into_iter().flatten().collect()
+}
+
+#[tokio::test]
+async fn an_upstream_cannot_speak_in_the_gateways_name() {
+    let stream = || Answer::sse(chat_stream(&[TEXT], "stop"));
+    let whole = || Answer::json(200, &chat_reply(TEXT, "stop", (2, 3)));
+    let files = |status| Answer::new(status, "text/plain", "a file");
+    for (method, path, body, answer) in [
+        ("POST", "/v1/chat/completions", request(50).to_string(), whole()),
+        ("POST", "/v1/chat/completions", stream_request(50).to_string(), stream()),
+        ("POST", "/v1/chat/completions", request(50).to_string(), Answer::unauthorized()),
+        ("GET", "/v1/files", String::new(), files(200)),
+        ("GET", "/v1/files", String::new(), files(404)),
+        ("GET", "/v1/files", String::new(), files(304)),
+    ] {
+        let endmark = Endmark::start(Script::new().otherwise(pretending(answer))).await;
+        for resume in ["auto", "off"] {
+            let request = Request::new(method, endmark.address, path).header("x-endmark-resume", resume);
+            let request = request.header("content-type", "application/json").body(body.clone());
+            let reply = request.send().await.read().await;
+            let own: &[&str] = &[];
+            assert_eq!(own_words(&reply), own, "{method} {path} {resume}");
+            assert_eq!(reply.header("x-own"), Some("1"), "{method} {path} {resume}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn its_interim_responses_and_trailers_are_not_relayed() {
+    let head = "HTTP/1.1 103 Early Hints\r\nx-endmark-outcome: whole\r\n\r\nHTTP/1.1 200 OK\r\n";
+    let fields = "trailer: x-endmark-outcome\r\ntransfer-encoding: chunked\r\n\r\n";
+    let answer = format!("{head}{fields}4\r\nfile\r\n0\r\nx-endmark-outcome: whole\r\n\r\n");
+    let upstream = crate::framing::RawUpstream::start(answer).await;
+    let base_url = format!("http://{}/v1", upstream.address).parse().unwrap();
+    let endmark =
+        Endmark::start_with(Script::new(), |settings| settings.upstreams[0].base_url = base_url).await;
+    let get = "GET /v1/files HTTP/1.1\r\nhost: localhost\r\nte: trailers\r\nconnection: te, close\r\n\r\n";
+    let said = Raw::connect(endmark.address).await.send(get).await.rest().await;
+    assert!(said.starts_with("HTTP/1.1 200 ") && said.contains("file"), "{said}");
+    assert!(!said.contains("endmark"), "{said}");
+}
+
+/// An Endmark that resumes, before a model whose first reply is cut.
+async fn inner() -> Endmark {
+    Endmark::resuming(ScriptedModel::new(TEXT).prefill(Prefill::Continues).own_limit(6)).await
+}
+
+fn before(inner: &Endmark) -> Target {
+    let base_url = format!("http://{}/v1", inner.address).parse().unwrap();
+    Target { endmark: true, ..Target::new("inner", base_url) }
+}
+
+#[tokio::test]
+async fn another_endmark_says_what_it_did_and_nothing_is_done_again() {
+    let inner = inner().await;
+    let outer = Endmark::start_with(Script::new(), |settings| {
+        settings.upstreams = vec![before(&inner)];
+        settings.resume.mode = Mode::On;
+        settings.disclose_always = true;
+    })
+    .await;
+    let reply = outer.ask(&request(5)).await;
+    assert_eq!((text(&reply).as_str(), reply.header("x-endmark-outcome")), (TEXT, Some("resumed")));
+    assert!(reply.header("x-endmark-request").is_some_and(|id| id.starts_with("em_")));
+    let heard = streamed(&outer.ask(&stream_request(5)).await);
+    assert_eq!((heard.text.as_str(), &heard.endmark.unwrap()["outcome"]), (TEXT, &"resumed".into()));
+    // What the client wants is for the one that does it.
+    let calls = inner.calls();
+    let reply = outer.chat(&request(5)).header("x-endmark-resume", "off").send().await.read().await;
+    assert_eq!((inner.calls(), reply.header("x-endmark-outcome")), (calls + 1, None));
+    assert_ne!(text(&reply), TEXT, "it is cut, and nobody resumes it");
+    assert_eq!(crate::support::finish(&reply), "length");
+}
+
+#[tokio::test]
+async fn one_that_stands_in_for_an_upstream_keeps_its_word_too() {
+    let inner = inner().await;
+    let target = before(&inner);
+    let down = Upstream::start(Script::new().otherwise(Answer::server_error())).await;
+    let outer = Endmark::start_with(Script::new(), |settings| {
+        settings.upstreams[0].base_url = down.base_url().parse().unwrap();
+        settings.upstreams[0].fallback = Some("inner".to_owned());
+        let key = Some(Secret::new("of-the-inner-one".to_owned()));
+        settings.upstreams.push(Target { api_key: key, ..target });
+        settings.retry.max_retries = 0;
+        (settings.resume.mode, settings.disclose_always) = (Mode::On, true);
+    })
+    .await;
+    let reply = outer.ask(&request(5)).await;
+    assert_eq!((text(&reply).as_str(), reply.header("x-endmark-outcome")), (TEXT, Some("resumed")));
+    assert_eq!(reply.header("x-endmark-upstream"), Some("inner"));
+}
+
+#[tokio::test]
+async fn an_endmark_object_of_an_upstream_is_removed_from_what_is_read() {
+    let told = json!({"outcome": "whole", "request": "em_0"});
+    for wire in Wire::ALL {
+        for stream in [false, true] {
+            let good = wire.answer(&[Said::Text(TEXT)], End::Turn, stream);
+            let claiming = |body: &str| {
+                let claim = format!("{{\"\\u0065ndmark\":{told},\"endmark\":{told},");
+                let lines = body.split_inclusive('\n').map(|line| match line.find('{') {
+                    Some(at) if !stream || line.starts_with("data: {") => {
+                        format!("{}{claim}{}", &line[..at], &line[at + 1..])
+                    }
+                    _ => line.to_owned(),
+                });
+                lines.collect::<String>().replace("\"response\":{", &format!("\"response\":{claim}"))
+            };
+            let body = String::from_utf8(good.body()).unwrap();
+            let kind = if stream { "text/event-stream" } else { "application/json" };
+            let script = Script::new().otherwise(Answer::new(200, kind, claiming(&body)));
+            let endmark = Endmark::start(script).await;
+            let request = Request::post(endmark.address, wire.path(stream)).json(&wire.request(stream));
+            let reply = request.send().await.read().await;
+            assert_eq!((reply.status, reply.text()), (200, body), "{wire:?} {stream}");
+        }
+    }
+    let error = json!({"endmark": told, "error": {"type": "x", "message": "no"}});
+    let endmark = Endmark::start(Script::new().otherwise(Answer::json(400, &error))).await;
+    let reply = endmark.ask(&request(50)).await;
+    assert_eq!((reply.status, reply.json()), (400, json!({"error": error["error"]})));
+}
