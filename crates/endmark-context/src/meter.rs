@@ -250,11 +250,13 @@ impl<'a> Meter<'a> {
             || accounts.into_iter().filter_map(|(unit, account, amount)| Some((unit, account?, amount)));
         let used_up = accounts().find(|(_, account, amount)| !account.may_admit(*amount));
         let held = accounts().find(|(_, account, amount)| !account.admits(*amount));
-        let used_up =
-            used_up.map(|(unit, account, needed)| match needed > account.limit && !account.is_closed {
-                true => NotAdmitted::TooLarge { unit, account, needed },
-                false => NotAdmitted::UsedUp { unit, account },
-            });
+        let used_up = used_up.map(|(unit, account, needed)| {
+            if needed > account.limit && !account.is_closed {
+                NotAdmitted::TooLarge { unit, account, needed }
+            } else {
+                NotAdmitted::UsedUp { unit, account }
+            }
+        });
         used_up.or(held.map(|(unit, account, _)| NotAdmitted::Held { unit, account }))
     }
 

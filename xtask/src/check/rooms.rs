@@ -54,6 +54,7 @@ const ROOMS: &[(&str, Rooms)] = &[
             "sse",
             "percent",
             "http1",
+            "finish_reasons",
             "reply",
             "ask",
             "stream",

@@ -87,10 +87,10 @@ fn medium(object: Value<'_>) -> Option<usize> {
             "video" | "video_url" | "input_video" => Some(VIDEO),
             "file" | "input_file" => Some(FILE),
             // A document of text is text.
-            "document" => (!object
-                .field("source")
-                .is_some_and(|source| word(source, "type").as_deref() == Some("text")))
-            .then_some(FILE),
+            "document" => {
+                let of_source = object.field("source").and_then(|source| word(source, "type"));
+                (of_source.as_deref() != Some("text")).then_some(FILE)
+            }
             _ => None,
         };
     }

@@ -155,7 +155,7 @@ impl Listener {
             decoder.end();
             self.hear_decoded();
         }
-        let bytes = |choices: &[Choice]| choices.iter().map(|choice| choice.written_bytes()).sum();
+        let bytes = |choices: &[Choice]| choices.iter().map(Choice::written_bytes).sum();
         let searches = |choices: &[Choice]| choices.iter().map(|choice| choice.web_searches).sum();
         match self.heard {
             Heard::Stream(decoder, mut reader) => {

@@ -138,11 +138,15 @@ impl ContentReader {
         if fields.get("continuationToken").is_some() {
             self.received.continuation(index, candidate.word("continuationToken"));
         }
-        let searches = web_searches(candidate, self.received.model().unwrap_or_default());
-        self.received.searched(index, |known| known.max(searches));
+        self.note_searches(candidate, index);
         self.received.end(index, finish.clone(), fidelity);
         event.finishes.extend(finish);
         is_bare
+    }
+
+    fn note_searches(&mut self, candidate: Value<'_>, index: u32) {
+        let searches = web_searches(candidate, self.received.model().unwrap_or_default());
+        self.received.searched(index, |known| known.max(searches));
     }
 
     fn next_call(&mut self, candidate: u32) -> u32 {

@@ -134,14 +134,7 @@ impl ResponseReader {
             let length = self.received.choice_at(0).map_or(0, |choice| choice.text.len());
             self.received.part_begins(0, length);
         }
-        // Some servers send nothing of it but its end.
-        let item = root.field("item").filter(|_| kind.starts_with("response.output_item."));
-        if item.is_some_and(|item| matches!(Item::of(item), Item::OtherCall | Item::Other)) {
-            self.received.beside(0);
-        }
-        if kind == "response.output_item.done" && item.is_some_and(is_web_search) {
-            self.received.searched(0, |known| known.saturating_add(1));
-        }
+        self.note_own_tool(root, &kind);
         if let Some(open) = self.open.last().filter(|open| open.item == Item::Reasoning)
             && kind == "response.output_item.added"
             && open.place == Place::of(root)
@@ -168,6 +161,18 @@ impl ResponseReader {
         let progress = if ends { CallProgress::Closed } else { CallProgress::Open };
         if let Some(call) = begun.or(event.closed_call) {
             self.received.takes_free_text(0, call, progress);
+        }
+    }
+
+    /// Notes an item of one of the provider's own tools. Some servers send nothing of it but its end.
+    fn note_own_tool(&mut self, root: Value<'_>, kind: &str) {
+        let item = root.field("item").filter(|_| kind.starts_with("response.output_item."));
+        let Some(item) = item.filter(|item| matches!(Item::of(*item), Item::OtherCall | Item::Other)) else {
+            return;
+        };
+        self.received.beside(0);
+        if kind == "response.output_item.done" && is_web_search(item) {
+            self.received.searched(0, |known| known.saturating_add(1));
         }
     }
 

@@ -150,10 +150,10 @@ fn a_saved_reply_that_its_provider_did_not_finish_is_not_whole() {
         (gemini("MALFORMED_FUNCTION_CALL"), json!("dropped")),
         (gemini("OTHER"), json!("dropped")),
     ] {
-        let data = &place.run_with_input(&["detect", "--json"], &reply.to_string()).envelope()["data"];
+        let data = &place.run_with_input(&["detect", "--json"], reply.to_string()).envelope()["data"];
         assert_eq!((&data["verdict"], &data["reply"]["cut"]), (&json!("truncated"), &cut), "{reply}");
     }
-    let data = &place.run_with_input(&["detect", "--json"], &chat("stop").to_string()).envelope()["data"];
+    let data = &place.run_with_input(&["detect", "--json"], chat("stop").to_string()).envelope()["data"];
     assert_eq!(data["verdict"], "whole");
 }
 

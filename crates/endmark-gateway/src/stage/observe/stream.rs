@@ -61,7 +61,7 @@ pub(crate) enum Whose {
     /// It came, at this place of what was received.
     Received(usize),
     /// Nothing of it came.
-    Missing(Choice),
+    Missing(Box<Choice>),
 }
 
 impl Whose {
@@ -164,7 +164,7 @@ fn parts(exchange: &Exchange, received: &Received, ending: Ending, error: Option
         // What a stream that went wrong has nothing of is a reply, too, cut before its first character.
         let asked_for = 0..exchange.request.view().choices.min(MOST_CHOICES);
         let missing = asked_for.filter(|index| received.choice_at(*index).is_none());
-        choices.extend(missing.map(|index| Whose::Missing(Choice::new(index))));
+        choices.extend(missing.map(|index| Whose::Missing(Box::new(Choice::new(index)))));
     }
     let of = |whose: Whose| {
         let choice = whose.choice(received)?;
