@@ -5,6 +5,8 @@ pub mod detect;
 mod format;
 #[cfg(test)]
 mod literal_names;
+mod nesting;
+mod open_stack;
 #[cfg(test)]
 mod outcomes;
 mod surrogates;
@@ -13,5 +15,6 @@ mod verdict;
 pub use complete::{CompleteError, Completed, Unfinished, UnfinishedKind, complete};
 pub use detect::{CodeFence, detect};
 pub use format::{Format, FormatError};
+pub use open_stack::OpenStack;
 pub use surrogates::{replace_lone_surrogate_bytes, replace_lone_surrogates};
 pub use verdict::{Detection, Hint, InToken, Markup, Open, Truncation, Verdict};

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use std::borrow::Cow;
 
-use crate::Format;
+use crate::{Format, OpenStack};
 
 /// Whether a text is whole, a valid beginning of something longer, or beyond repair (PC-1).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ pub struct Truncation {
     /// quote, at most its last 200 characters. Empty only if the text is.
     pub last_valid_token: String,
     /// What is still open, outermost first.
-    pub open: Vec<Open>,
+    pub open: OpenStack,
     /// The kind of token the cut goes through, if it goes through one.
     pub in_token: Option<InToken>,
 }

@@ -2,7 +2,6 @@
 
 mod answer;
 mod literal;
-mod nesting;
 mod number;
 mod plain;
 mod run;
@@ -15,12 +14,12 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use nesting::Nesting;
 use number::{Number, NumberScan};
 use space::is_whitespace;
 use string::{StringScan, StringScanner};
 
 use super::settled_tail::SettledTail;
+use crate::nesting::{Nesting, TOO_DEEP};
 
 /// How many values a text may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,6 +189,7 @@ impl JsonMachine {
         let offset = chunk.base + at;
         match chunk.bytes[at] {
             b'"' => return self.open_string(chunk, at, 0, false),
+            b'{' | b'[' if !self.nesting.has_room() => return self.fail(chunk, at, TOO_DEEP),
             b'{' => {
                 self.settle_speaking(offset, offset + 1);
                 self.nesting.enter(true);

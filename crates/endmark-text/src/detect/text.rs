@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settled_tail::SettledTail;
 use super::utf8::{Utf8, Utf8Step};
-use crate::{Hint, InToken, Truncation, Verdict};
+use crate::{Hint, InToken, OpenStack, Truncation, Verdict};
 
 /// The machine for text without a grammar.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -113,7 +113,7 @@ impl TextMachine {
             truncation_index: if self.has_text { self.settled } else { 0 },
             balanced_index: 0,
             last_valid_token: if token.is_empty() { self.tail.unsettled() } else { token },
-            open: Vec::new(),
+            open: OpenStack::default(),
             in_token: self.pending.map(|_| InToken::Utf8),
         }
     }

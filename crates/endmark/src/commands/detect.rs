@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use endmark_envelope::Warning;
 use endmark_text::detect::detect;
-use endmark_text::{Detection, Format, InToken, Open, Verdict, replace_lone_surrogates};
+use endmark_text::{Detection, Format, InToken, Verdict, replace_lone_surrogates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -182,7 +182,7 @@ impl<'a> Report<'a> {
             balanced_index: truncation.map(|truncation| truncation.balanced_index),
             last_valid_token: truncation.map(|truncation| truncation.last_valid_token.as_str()),
             open: truncation
-                .map(|truncation| truncation.open.iter().map(Open::sign).collect())
+                .map(|truncation| truncation.open.iter().map(|open| open.sign()).collect())
                 .unwrap_or_default(),
             in_token: truncation.and_then(|truncation| truncation.in_token).map(InToken::name),
             index,
@@ -264,6 +264,6 @@ const SHOWN_SIGNS: usize = 40;
 
 fn signs(truncation: &endmark_text::Truncation) -> String {
     let more = truncation.open.len().saturating_sub(SHOWN_SIGNS);
-    let innermost: Vec<Cow<'_, str>> = truncation.open.iter().skip(more).map(Open::sign).collect();
+    let innermost: Vec<Cow<'_, str>> = truncation.open.iter().skip(more).map(|open| open.sign()).collect();
     if more == 0 { innermost.join(" ") } else { format!("{more} more, then {}", innermost.join(" ")) }
 }

@@ -108,9 +108,7 @@ fn around_seam(merged: &Merged) -> String {
 /// What is still open where the verified text ends.
 fn context_of(stitched: &Stitched, format: &Format) -> String {
     let detection = detect(stitched.text.as_bytes(), format);
-    let open =
-        detection.verdict.truncation().map(|truncation| truncation.open.as_slice()).unwrap_or_default();
-    match open.last() {
+    match detection.verdict.truncation().and_then(|truncation| truncation.open.last()) {
         Some(innermost) => format!(", inside `{}`", innermost.sign()),
         None => String::new(),
     }

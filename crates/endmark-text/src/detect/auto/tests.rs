@@ -1,5 +1,4 @@
 use super::*;
-use crate::Open;
 
 /// What is said of `text`: the verdict's name, what it is taken for, and the settled end if it is cut.
 /// The same however the text is split.
@@ -178,7 +177,7 @@ fn offsets_count_from_the_beginning_of_the_text() {
     let truncation = verdict.truncation().unwrap();
     assert_eq!((truncation.truncation_index, truncation.balanced_index), (28, 20));
     assert_eq!(truncation.last_valid_token, "\"b\": \"");
-    assert_eq!(truncation.open.iter().map(Open::sign).collect::<String>(), "{\"");
+    assert_eq!(truncation.open.iter().map(|open| open.sign()).collect::<String>(), "{\"");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the machine answers, as if the text ended where it stands.
 
 use super::{JsonMachine, State};
-use crate::{InToken, Open, Truncation, Verdict};
+use crate::{InToken, OpenStack, Truncation, Verdict};
 
 impl JsonMachine {
     /// Whether the text ends inside a string of which nothing but the quote is settled.
@@ -55,10 +55,7 @@ impl JsonMachine {
         if self.is_whole() {
             return Verdict::Whole;
         }
-        let mut open = self.nesting.open();
-        if matches!(self.state, State::String { .. }) {
-            open.push(Open::String);
-        }
+        let open = OpenStack::of_json(&self.nesting, matches!(self.state, State::String { .. }));
         Verdict::Truncated(Truncation {
             truncation_index: self.truncation_index(),
             balanced_index: self.balanced,

@@ -55,6 +55,9 @@ impl JsonMachine {
                 token = self.after_value(bytes, &mut end, &mut speaking, &mut state);
                 continue;
             } else if matches!(byte, b'{' | b'[') {
+                if !self.nesting.has_room() {
+                    break;
+                }
                 self.nesting.enter(byte == b'{');
                 state = if byte == b'{' { State::FirstKey } else { State::FirstElement };
                 speaking = Some(at);

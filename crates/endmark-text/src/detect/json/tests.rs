@@ -1,4 +1,5 @@
 use super::*;
+use crate::nesting::{MAX_DEPTH, TOO_DEEP};
 use crate::{InToken, Open, Truncation, Verdict};
 
 fn verdict(text: &[u8], values: Values) -> Verdict {
@@ -106,11 +107,30 @@ fn the_settled_part_and_its_last_token() {
 
 #[test]
 fn what_is_open_outermost_first() {
-    let open = |text: &[u8]| truncation(text, Values::One).open;
+    let open = |text: &[u8]| truncation(text, Values::One).open.iter().collect::<Vec<_>>();
     assert_eq!(open(b""), []);
     assert_eq!(open(b"{\"a\":[{\"b"), [Open::Object, Open::Array, Open::Object, Open::String]);
     assert_eq!(open(b"[[1],{"), [Open::Array, Open::Object]);
     assert_eq!(open(b"\"\\u"), [Open::String]);
+}
+
+#[test]
+fn brackets_have_a_bound_and_take_a_bit_each() {
+    for (bracket, closed) in [("[", "]"), ("{\"a\":", "1}")] {
+        let mut machine = JsonMachine::new(Values::One);
+        machine.push(bracket.repeat(MAX_DEPTH).as_bytes());
+        assert_eq!(truncation_of(&machine).open.len(), MAX_DEPTH);
+        let mut closes = machine.clone();
+        closes.push(closed.as_bytes());
+        assert_eq!(truncation_of(&closes).open.len(), MAX_DEPTH - 1);
+        machine.push(bracket.as_bytes());
+        let Verdict::Malformed { index, reason } = machine.verdict() else { panic!("it is not refused") };
+        assert_eq!((index, reason.as_str()), (MAX_DEPTH * bracket.len(), TOO_DEEP));
+    }
+}
+
+fn truncation_of(machine: &JsonMachine) -> Truncation {
+    machine.verdict().truncation().cloned().unwrap()
 }
 
 #[test]

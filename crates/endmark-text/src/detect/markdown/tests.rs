@@ -16,7 +16,7 @@ fn open(text: &str) -> Option<(String, usize)> {
     }
     let verdict = single_bytes.verdict();
     let truncation = verdict.truncation()?;
-    Some((truncation.open.first()?.sign().into_owned(), truncation.balanced_index))
+    Some((truncation.open.iter().next()?.sign().into_owned(), truncation.balanced_index))
 }
 
 #[track_caller]

@@ -24,7 +24,7 @@ fn cut(text: &str) -> Truncation {
 }
 
 fn signs(truncation: &Truncation) -> String {
-    truncation.open.iter().map(Open::sign).collect()
+    truncation.open.iter().map(|open| open.sign()).collect()
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, 
             truncation_index: part.text.len(),
             balanced_index: 0,
             last_valid_token: last_line(part.text).to_owned(),
-            open: Vec::new(),
+            open: endmark_text::OpenStack::default(),
             in_token: None,
         });
     }

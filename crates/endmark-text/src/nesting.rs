@@ -4,11 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::Open;
 
+/// How many brackets can be open. No JSON that anything writes nests this deep; serde's limit is 128.
+pub(crate) const MAX_DEPTH: usize = 1 << 20;
+
+/// Why a bracket beyond that is refused.
+pub(crate) const TOO_DEEP: &str = "more than 1,048,576 brackets are open";
+
 const LEVELS_PER_WORD: usize = u64::BITS as usize;
 
 /// The open brackets of a JSON text. A million levels take 125 kB.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Nesting {
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Nesting {
     depth: usize,
     /// The innermost levels, the lowest bit the very innermost; 1 is an object.
     innermost: u64,
@@ -18,17 +24,23 @@ pub(super) struct Nesting {
 
 impl Nesting {
     #[inline]
-    pub(super) fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.depth
     }
 
+    /// Whether another level can be entered.
     #[inline]
-    pub(super) fn in_object(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
+        self.depth < MAX_DEPTH
+    }
+
+    #[inline]
+    pub(crate) fn in_object(&self) -> bool {
         self.innermost & 1 == 1
     }
 
     #[inline]
-    pub(super) fn enter(&mut self, object: bool) {
+    pub(crate) fn enter(&mut self, object: bool) {
         if self.depth.is_multiple_of(LEVELS_PER_WORD) && self.depth > 0 {
             self.outer.push(self.innermost);
         }
@@ -38,7 +50,7 @@ impl Nesting {
 
     /// Leaves the innermost level; there must be one.
     #[inline]
-    pub(super) fn leave(&mut self) {
+    pub(crate) fn leave(&mut self) {
         self.depth -= 1;
         self.innermost >>= 1;
         if self.depth.is_multiple_of(LEVELS_PER_WORD)
@@ -49,25 +61,21 @@ impl Nesting {
     }
 
     /// Whether it is a state that can be reached.
-    pub(super) fn is_consistent(&self) -> bool {
-        self.outer.len() == self.depth.saturating_sub(1) / LEVELS_PER_WORD
+    pub(crate) fn is_consistent(&self) -> bool {
+        self.depth <= MAX_DEPTH && self.outer.len() == self.depth.saturating_sub(1) / LEVELS_PER_WORD
     }
 
     /// What is open, outermost first.
-    pub(super) fn open(&self) -> Vec<Open> {
-        let mut open = Vec::with_capacity(self.depth + 1);
-        for &word in &self.outer {
-            open_in_word(word, LEVELS_PER_WORD, &mut open);
-        }
-        open_in_word(self.innermost, self.depth - self.outer.len() * LEVELS_PER_WORD, &mut open);
-        open
+    pub(crate) fn open(&self) -> impl DoubleEndedIterator<Item = Open> + '_ {
+        let innermost_levels = self.depth - self.outer.len() * LEVELS_PER_WORD;
+        let outer = self.outer.iter().flat_map(|&word| levels_of(word, LEVELS_PER_WORD));
+        outer.chain(levels_of(self.innermost, innermost_levels))
     }
 }
 
-fn open_in_word(word: u64, levels: usize, open: &mut Vec<Open>) {
-    for level in (0..levels).rev() {
-        open.push(if word >> level & 1 == 1 { Open::Object } else { Open::Array });
-    }
+/// The levels in a word, outermost first.
+fn levels_of(word: u64, levels: usize) -> impl DoubleEndedIterator<Item = Open> {
+    (0..levels).rev().map(move |level| if word >> level & 1 == 1 { Open::Object } else { Open::Array })
 }
 
 #[cfg(test)]
@@ -83,12 +91,12 @@ mod tests {
             nesting.enter(object);
             assert_eq!(nesting.in_object(), object);
             let expected = objects[..=depth].iter().map(|&o| if o { Open::Object } else { Open::Array });
-            assert!(nesting.open().into_iter().eq(expected), "at depth {depth}");
+            assert!(nesting.open().eq(expected), "at depth {depth}");
         }
         for (depth, &object) in objects.iter().enumerate().rev() {
             assert_eq!((nesting.depth(), nesting.in_object()), (depth + 1, object));
             nesting.leave();
         }
-        assert_eq!(nesting.open(), []);
+        assert_eq!(nesting.open().next(), None);
     }
 }

@@ -1,0 +1,47 @@
+//! What is open at a cut.
+
+use crate::Open;
+use crate::nesting::Nesting;
+
+/// What is still open at a cut, outermost first: brackets of JSON take one bit each.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenStack {
+    brackets: Nesting,
+    inner: Vec<Open>,
+}
+
+impl OpenStack {
+    pub(crate) fn of_json(brackets: &Nesting, in_string: bool) -> Self {
+        Self { brackets: brackets.clone(), inner: in_string.then_some(Open::String).into_iter().collect() }
+    }
+
+    pub(crate) fn push(&mut self, open: Open) {
+        self.inner.push(open);
+    }
+
+    /// How many constructs are open.
+    pub fn len(&self) -> usize {
+        self.brackets.depth() + self.inner.len()
+    }
+
+    /// Whether nothing is open.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The innermost construct.
+    pub fn last(&self) -> Option<Open> {
+        self.iter().next_back()
+    }
+
+    /// All of them, outermost first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Open> + '_ {
+        self.brackets.open().chain(self.inner.iter().cloned())
+    }
+}
+
+impl FromIterator<Open> for OpenStack {
+    fn from_iter<I: IntoIterator<Item = Open>>(open: I) -> Self {
+        Self { brackets: Nesting::default(), inner: open.into_iter().collect() }
+    }
+}
