@@ -7,6 +7,9 @@ use serde::Serialize;
 
 use crate::artifact::{Artifact, Places};
 
+/// How many findings a report lists. What is wrong with a text with more of them shows in the first ones.
+const MAX_LISTED: usize = 1_000;
+
 /// What was looked for, one name for each check (CG-2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -155,6 +158,8 @@ impl Verdict {
 pub struct Report {
     verdict: Verdict,
     findings: Vec<Finding>,
+    /// How many further findings there are.
+    unlisted: usize,
 }
 
 impl Report {
@@ -170,6 +175,7 @@ impl Report {
                 why: "the artifact does not exist".to_owned(),
                 fix: "Write it, under exactly this path.".to_owned(),
             }],
+            unlisted: 0,
         }
     }
 
@@ -181,6 +187,14 @@ impl Report {
                 right.range.end,
             ))
         });
+        let worst = found.iter().map(|found| verdict_of(found.check)).max();
+        let unlisted = found.len().saturating_sub(MAX_LISTED);
+        if unlisted > 0 {
+            // That the text breaks off is at its end, and weighs more than all before it.
+            found.sort_by_key(|found| !found.check.is_cut());
+            found.truncate(MAX_LISTED);
+            found.sort_by_key(|found| found.range.start);
+        }
         let mut places = Places::new(artifact.text());
         let findings: Vec<Finding> = found
             .into_iter()
@@ -197,11 +211,7 @@ impl Report {
                 }
             })
             .collect();
-        let worst = findings
-            .iter()
-            .map(|finding| if finding.check.is_cut() { Verdict::Truncated } else { Verdict::WrappedUp })
-            .max();
-        Self { verdict: worst.unwrap_or(Verdict::Whole), findings }
+        Self { verdict: worst.unwrap_or(Verdict::Whole), findings, unlisted }
     }
 
     /// Whether the artifact is finished.
@@ -209,10 +219,24 @@ impl Report {
         self.verdict
     }
 
-    /// What was found, in the order of the text.
+    /// What was found, in the order of the text: at most 1,000 findings.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
+
+    /// How many findings there are beyond those that are listed.
+    pub fn unlisted(&self) -> usize {
+        self.unlisted
+    }
+
+    /// How many findings there are in all.
+    pub fn count(&self) -> usize {
+        self.findings.len() + self.unlisted
+    }
+}
+
+fn verdict_of(check: Check) -> Verdict {
+    if check.is_cut() { Verdict::Truncated } else { Verdict::WrappedUp }
 }
 
 /// A finding before its place is counted.
@@ -232,5 +256,22 @@ impl Found {
         fix: impl Into<Cow<'static, str>>,
     ) -> Self {
         Self { check, range, why: why.into(), fix: fix.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Artifact, Criteria, Guard, Verdict};
+
+    #[test]
+    fn a_text_with_many_findings_lists_some_and_counts_all() {
+        let criteria = Criteria { forbidden_phrases: vec!["as planned".to_owned()], ..Criteria::default() };
+        let text = format!("# Report\n\n{}\n\n```sh\nls\n", "It went as planned. ".repeat(5_000));
+        let report = Guard::new(criteria).judge(&Artifact::read(&text));
+        assert_eq!((report.findings().len(), report.count(), report.unlisted()), (1_000, 5_001, 4_001));
+        assert_eq!(report.verdict(), Verdict::Truncated);
+        // On one line, in characters, and the end is among them.
+        assert_eq!((report.findings()[998].line, report.findings()[998].column), (3, 998 * 20 + 9));
+        assert_eq!(report.findings()[999].check.name(), "open_fence");
     }
 }

@@ -5,32 +5,37 @@ use std::ops::Range;
 /// How many characters of a text are quoted at most.
 const QUOTE_LIMIT_CHARACTERS: usize = 160;
 
-/// Gives lines and columns; asked in the order of offsets, it reads a text once.
+/// Returns lines and columns. Queries in the order of their offsets read the text once in all, also on one long line.
 pub(crate) struct Places<'t> {
     text: &'t str,
-    /// The start of the line that was last asked for, and its number from 1.
-    line_start: usize,
+    /// The offset of the last query, with its line and column, both from 1.
+    offset: usize,
     line: usize,
+    column: usize,
 }
 
 impl<'t> Places<'t> {
     pub(crate) fn new(text: &'t str) -> Self {
-        Self { text, line_start: 0, line: 1 }
+        // A byte order mark is not a character of the first line.
+        let offset = text.len() - text.strip_prefix('\u{feff}').unwrap_or(text).len();
+        Self { text, offset, line: 1, column: 1 }
     }
 
     /// The line and the column of an offset, both from 1; columns are characters.
     pub(crate) fn of(&mut self, offset: usize) -> (usize, usize) {
-        if offset < self.line_start {
+        if offset < self.offset {
             *self = Self::new(self.text);
         }
-        let passed = &self.text.as_bytes()[self.line_start..offset];
-        self.line += memchr::memchr_iter(b'\n', passed).count();
-        self.line_start += memchr::memrchr(b'\n', passed).map_or(0, |newline| newline + 1);
-        let before = &self.text[self.line_start..offset];
-        // A byte order mark is no character of the first line.
-        let before =
-            if self.line_start == 0 { before.strip_prefix('\u{feff}').unwrap_or(before) } else { before };
-        (self.line, before.chars().count() + 1)
+        let passed = self.text.get(self.offset..offset).unwrap_or_default();
+        let line_starts = memchr::memrchr(b'\n', passed.as_bytes()).map(|newline| newline + 1);
+        if let Some(start) = line_starts {
+            self.line += memchr::memchr_iter(b'\n', passed.as_bytes()).count();
+            self.column = 1 + passed[start..].chars().count();
+        } else {
+            self.column += passed.chars().count();
+        }
+        self.offset = offset.max(self.offset);
+        (self.line, self.column)
     }
 
     /// What stands there: its first line, as far as it is worth reading.

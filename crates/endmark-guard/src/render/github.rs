@@ -21,6 +21,14 @@ pub fn github(judged: &[Judged<'_>]) -> String {
                 message(&format!("{}:{quote} {}. {}", finding.check.name(), finding.why, finding.fix)),
             );
         }
+        if one.report.unlisted() > 0 {
+            let _ = writeln!(
+                lines,
+                "::notice file={}::{}",
+                property(one.path),
+                message(&format!("{} further findings are not listed", one.report.unlisted()))
+            );
+        }
     }
     lines
 }

@@ -18,7 +18,7 @@ pub fn junit(judged: &[Judged<'_>]) -> String {
         let path = xml(one.path);
         let _ = write!(text, "<testcase name=\"{path}\" classname=\"endmark.guard\" file=\"{path}\">");
         if let Some(first) = one.report.findings().first() {
-            let lines: Vec<String> = one
+            let mut lines: Vec<String> = one
                 .report
                 .findings()
                 .iter()
@@ -34,6 +34,13 @@ pub fn junit(judged: &[Judged<'_>]) -> String {
                     )
                 })
                 .collect();
+            if one.report.unlisted() > 0 {
+                lines.push(format!(
+                    "{}: {} further findings are not listed",
+                    one.path,
+                    one.report.unlisted()
+                ));
+            }
             let _ = write!(
                 text,
                 "<failure type=\"{}\" message=\"{}\">{}</failure>",

@@ -113,6 +113,7 @@ struct FindingReport<'a> {
 struct ArtifactReport<'a> {
     artifact: &'a str,
     verdict: Verdict,
+    /// All of them; at most 1,000 are listed.
     findings: usize,
 }
 
@@ -140,7 +141,7 @@ fn answer(judged: &[Judged<'_>], form: GuardForm, painter: Painter) -> Result<An
             .map(|one| ArtifactReport {
                 artifact: one.path,
                 verdict: one.report.verdict(),
-                findings: one.report.findings().len(),
+                findings: one.report.count(),
             })
             .collect(),
         rendered: rendered.as_deref(),
@@ -149,7 +150,7 @@ fn answer(judged: &[Judged<'_>], form: GuardForm, painter: Painter) -> Result<An
     if verdict == Verdict::Whole {
         return Ok(Answer::yes(data, text));
     }
-    let count: usize = judged.iter().map(|one| one.report.findings().len()).sum();
+    let count: usize = judged.iter().map(|one| one.report.count()).sum();
     let message = if count == 1 { "1 finding".to_owned() } else { format!("{count} findings") };
     Ok(Answer::no_in_text(data, text, verdict.name(), message))
 }
@@ -176,6 +177,9 @@ fn for_people(judged: &[Judged<'_>], painter: Painter) -> String {
             let _ = writeln!(text, "  {place:<8} {check}{quote}");
             let _ = writeln!(text, "           {}", in_one_line(&finding.why));
             let _ = writeln!(text, "           {}", painter.paint(Paint::Faint, &in_one_line(&finding.fix)));
+        }
+        if one.report.unlisted() > 0 {
+            let _ = writeln!(text, "  and {} further findings, which are not listed", one.report.unlisted());
         }
     }
     text

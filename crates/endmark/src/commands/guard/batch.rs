@@ -63,6 +63,9 @@ struct Answered<'a> {
     id: &'a Value,
     verdict: Verdict,
     findings: &'a [Finding],
+    /// How many further findings there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unlisted: Option<usize>,
 }
 
 /// Judges the text of one line.
@@ -80,7 +83,8 @@ pub(super) fn answer_line(line: &str, guard: &Guard) -> Result<LineAnswer, LineE
         None => guard.judge(&artifact),
     };
     let (verdict, findings) = (report.verdict(), report.findings());
-    let json = serde_json::to_string(&Answered { id: &request.id, verdict, findings })
+    let unlisted = Some(report.unlisted()).filter(|count| *count > 0);
+    let json = serde_json::to_string(&Answered { id: &request.id, verdict, findings, unlisted })
         .map_err(|error| failed(error.to_string()))?;
     Ok(LineAnswer { json, is_yes: verdict == Verdict::Whole })
 }
