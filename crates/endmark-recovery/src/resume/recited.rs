@@ -13,11 +13,15 @@ pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
     for (at, word) in asked.iter().enumerate() {
         places.entry(word).or_default().push(at);
     }
+    // How many letters the question has before each of its words, and after the last one.
+    let mut letters = vec![0];
+    letters.extend(asked.iter().scan(0, |sum, word| {
+        *sum += word.chars().count();
+        Some(*sum)
+    }));
     let mut text: Option<String> = None;
-    let mut is_new = |run: &[String]| {
-        let text = text.get_or_insert_with(|| spaced(words(so_far)));
-        !text.contains(&spaced(run.iter().cloned()))
-    };
+    // An answer may repeat a run at every word: each is looked for once.
+    let mut is_new: HashMap<(usize, usize), bool> = HashMap::new();
     // How many words of the question up to this place the answer has just said, one after the other.
     let mut runs: HashMap<usize, usize> = HashMap::new();
     for word in words(answer) {
@@ -26,11 +30,17 @@ pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
             .iter()
             .map(|at| (*at, at.checked_sub(1).and_then(|before| runs.get(&before)).map_or(1, |run| run + 1)))
             .collect();
-        let said = runs.iter().filter_map(|(at, length)| asked.get(at + 1 - length..=*at));
-        let is_telling =
-            |run: &&[String]| run.iter().map(|word| word.chars().count()).sum::<usize>() >= TELLING_LETTERS;
-        if said.filter(is_telling).any(&mut is_new) {
-            return true;
+        for (at, length) in &runs {
+            let (start, end) = (at + 1 - length, at + 1);
+            let is_telling = letters[end] - letters[start] >= TELLING_LETTERS;
+            if is_telling
+                && *is_new.entry((start, end)).or_insert_with(|| {
+                    let text = text.get_or_insert_with(|| spaced(words(so_far)));
+                    !text.contains(&spaced(asked[start..end].iter().cloned()))
+                })
+            {
+                return true;
+            }
         }
     }
     false

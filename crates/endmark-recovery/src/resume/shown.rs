@@ -97,6 +97,7 @@ fn earliest(text: &str) -> usize {
 /// The last beginning of a word, a clause or a tag, from which on the text weighs this much; an earlier one where there is no other.
 /// White space at the end is held, too: only what stands before it can prove how much of it there is.
 fn word(text: &str, least: u32, from: usize, at_tags: bool) -> Option<usize> {
+    let blank = text.len() - text.trim_start().len();
     let mut found = None;
     for (at, sign) in text.char_indices().rev() {
         let boundary = if at_tags && sign == '<' { at } else { at + sign.len_utf8() };
@@ -107,8 +108,7 @@ fn word(text: &str, least: u32, from: usize, at_tags: bool) -> Option<usize> {
         let begins = (sign.is_whitespace() || CLAUSE_ENDS.contains(&sign) || boundary == at)
             && !held.trim().is_empty()
             && !held.starts_with(char::is_whitespace);
-        let shows_something = || text.get(..boundary).is_some_and(|shown| !shown.trim().is_empty());
-        if begins && shows_something() {
+        if begins && boundary > blank {
             found = Some(boundary);
             if weight(held) >= least {
                 break;
@@ -121,7 +121,8 @@ fn word(text: &str, least: u32, from: usize, at_tags: bool) -> Option<usize> {
 /// The beginning of the last line, where that is a row of a table; of a line before it where that says too little.
 fn row(text: &str, least: u32, earliest: usize) -> Option<usize> {
     let is_row = |line: &str| line.trim_start().starts_with('|') && line.matches('|').count() > 1;
-    let starts = text.rmatch_indices('\n').map(|(at, _)| at + 1).filter(|at| *at < text.trim_end().len());
+    let end = text.trim_end().len();
+    let starts = text.rmatch_indices('\n').map(|(at, _)| at + 1).filter(|at| *at < end);
     let mut found = None;
     for start in starts.take_while(|start| *start >= earliest) {
         if found.is_none() && !is_row(text.get(start..)?) {

@@ -8,18 +8,22 @@ use super::{BackUp, QUOTED_LIMIT_CHARS, weight};
 /// What a quoted member or element has to weigh at least: `"a":` does, and `7,` is quoted together with those before it.
 const QUOTED_MEMBER_WEIGHT: u32 = 4;
 
-/// How JSON is built up to a place, as far as a question minds.
-#[derive(Debug, Default)]
+/// How the end of a JSON text is built, as far as a question needs it.
+#[derive(Debug)]
 struct Outline {
     /// Where the content of the open string begins.
     string: Option<usize>,
-    /// Where members and elements begin: behind each bracket and comma, first to last.
+    /// Where the last member or element begins that begins before the end in question.
+    before: usize,
+    /// Where members and elements begin in that end: after each bracket and comma, first to last.
     beginnings: Vec<usize>,
 }
 
 impl Outline {
-    fn of(text: &str) -> Self {
-        let mut outline = Self { string: None, beginnings: vec![0] };
+    /// Reads a text once, and keeps the beginnings from `earliest` on: a text may consist of brackets.
+    fn of(text: &str, earliest: usize) -> Self {
+        let beginnings = if earliest == 0 { vec![0] } else { Vec::new() };
+        let mut outline = Self { string: None, before: 0, beginnings };
         let mut escaped = false;
         for (at, byte) in text.bytes().enumerate() {
             match (outline.string, byte) {
@@ -27,6 +31,7 @@ impl Outline {
                 (Some(_), b'\\') => escaped = true,
                 (Some(_), b'"') => outline.string = None,
                 (None, b'"') => outline.string = Some(at + 1),
+                (None, b'{' | b'[' | b',') if at + 1 < earliest => outline.before = at + 1,
                 (None, b'{' | b'[' | b',') => outline.beginnings.push(at + 1),
                 (Some(_) | None, _) => {}
             }
@@ -40,7 +45,7 @@ impl Outline {
 /// begins at `row` is looked at.
 pub(super) fn boundary(text: &str, row: usize, how: BackUp, earliest: usize) -> Option<usize> {
     let settled = row + settled(text.get(row..)?)?;
-    let outline = Outline::of(text.get(row..settled)?);
+    let outline = Outline::of(text.get(row..settled)?, earliest.saturating_sub(row));
     let nearest = match outline.string.map(|start| row + start) {
         Some(start) => in_string(text, start, settled, how, earliest).unwrap_or(settled),
         None => settled,
@@ -51,9 +56,9 @@ pub(super) fn boundary(text: &str, row: usize, how: BackUp, earliest: usize) -> 
     if how == BackUp::Little && !is_behind_space || says_enough(nearest) {
         return Some(nearest);
     }
-    let shows_something = |at: &usize| text.get(..*at).is_some_and(|shown| !shown.trim().is_empty());
+    let blank = text.len() - text.trim_start().len();
     let before = outline.beginnings.iter().rev().map(|at| row + at);
-    let before = before.filter(|at| *at < nearest && *at >= earliest).filter(shows_something);
+    let before = before.filter(|at| *at < nearest && *at >= earliest && *at > blank);
     let mut furthest = None;
     for at in before {
         furthest = Some(at);
@@ -95,15 +100,17 @@ fn in_string(text: &str, start: usize, settled: usize, how: BackUp, earliest: us
 
 /// Where the part begins that is quoted of what is shown: its last member or element that says something, or the end of that.
 pub(super) fn quoted_from(shown: &str) -> usize {
-    let outline = Outline::of(shown);
+    let limit = shown.char_indices().nth_back(QUOTED_LIMIT_CHARS - 1).map_or(0, |(at, _)| at);
+    let outline = Outline::of(shown, limit);
     let end = if outline.string.is_some() { shown.len() } else { shown.trim_end().len() };
     let says_something = |at: &&usize| {
         shown.get(**at..end).is_some_and(|member| {
             member.contains(|sign: char| sign.is_alphanumeric()) && weight(member) >= QUOTED_MEMBER_WEIGHT
         })
     };
-    let begun = outline.beginnings.iter().rev().find(says_something).copied().unwrap_or(0);
+    // What begins before the limit is quoted from the limit on, or from behind the white space across it.
+    let mut nearest_first = outline.beginnings.iter().rev().chain([&outline.before]);
+    let begun = nearest_first.find(says_something).copied().unwrap_or(0);
     let begun = begun + shown.get(begun..end).map_or(0, |member| member.len() - member.trim_start().len());
-    let limit = shown.char_indices().nth_back(QUOTED_LIMIT_CHARS - 1).map_or(0, |(at, _)| at);
     begun.max(limit)
 }

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Whether work and memory grow with what they are given, and no faster.
+
+    python3 tests/attacks/growth.py                     every case, in a small size
+    python3 tests/attacks/growth.py --full              with larger inputs, and every combination of replies
+    python3 tests/attacks/growth.py --only 'guard'      cases whose name contains this
+
+Each case is measured at a size n and at 8 n: every command that reads bytes of others, and every way of a reply through
+the gateway. It fails where CPU time or peak memory grows by more than 12 times. What costs little at 8 n is not measured
+at n. The command is target/debug/endmark, or what ENDMARK names.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import sys
+import tempfile
+import threading
+import time
+
+os.environ.setdefault("ENDMARK", "target/debug/endmark")
+
+from growing import commands, gateway  # noqa: E402
+from growing.measured import Cost  # noqa: E402
+
+FACTOR, MOST_GROWTH, ATTEMPTS = 8, 12, 3
+# Below these at 8 n, growth does not matter. A child's peak cannot be seen below that of this process.
+FLOOR = Cost(0.05, 64)
+# Cases that are known to fail, and why; they are reported and do not count.
+KNOWN = {}
+
+
+class Result:
+    def __init__(self, name, small, large, growth, trouble):
+        self.name, self.small, self.large, self.growth, self.trouble = name, small, large, growth, trouble
+
+    def row(self):
+        small = f"{self.small.seconds:7.3f} s {self.small.mebibytes:6.1f} MiB" if self.small else f"{'-':>20}"
+        growth = f"{self.growth[0]:5.1f} {self.growth[1]:5.1f}" if self.growth else f"{'-':>11}"
+        return f"{self.name:<64} {small}  {self.large.seconds:7.3f} s {self.large.mebibytes:6.1f} MiB  {growth}  {self.trouble or ''}"
+
+
+def times(large, small, floor):
+    # The smaller one is at least what a linear one has whose larger one is at the floor.
+    return large / max(small, floor / FACTOR) if large >= floor else 0.0
+
+
+def judged(case, size):
+    """Measures a case until it is linear, some times at most."""
+    best = None
+    for _ in range(ATTEMPTS):
+        large = case.cost(size * FACTOR)
+        if large.failed:
+            return Result(case.name, None, large, None, large.failed)
+        if large.seconds < FLOOR.seconds and large.mebibytes < FLOOR.mebibytes:
+            return Result(case.name, None, large, None, None)
+        small = case.cost(size)
+        growth = (
+            times(large.seconds, small.seconds, FLOOR.seconds),
+            times(large.mebibytes, small.mebibytes, FLOOR.mebibytes),
+        )
+        trouble = small.failed or (f"grows by {max(growth):.0f} times" if max(growth) > MOST_GROWTH else None)
+        if best is None or best.growth is None or max(growth) < max(best.growth):
+            best = Result(case.name, small, large, growth, trouble)
+        if trouble is None:
+            break
+    return best
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("--full", action="store_true")
+    options.add_argument("--only", default="", help="cases whose name contains this")
+    options.add_argument("--size", type=int, default=0, help="bytes of the smaller input")
+    options.add_argument("--all-rows", action="store_true", help="also those below the floor")
+    options = options.parse_args()
+    size = options.size or (256 * 1024 if options.full else 32 * 1024)
+    began, results = time.monotonic(), []
+    lock = threading.Lock()
+
+    def run(case):
+        result = judged(case, size if case.is_command else size // 2)
+        with lock:
+            results.append(result)
+            if result.trouble or result.growth or options.all_rows:
+                print(result.row(), flush=True)
+
+    with tempfile.TemporaryDirectory() as folder:
+        cases = [case for case in commands.cases(folder) if options.only in case.name]
+        # Each child is measured by itself, so that several may run at once.
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(run, cases))
+        replies = [case for case in gateway.cases(options.full) if options.only in case.name]
+        if replies:
+            with gateway.running(folder):
+                for case in replies:
+                    run(case)
+    failed = [result for result in results if result.trouble and result.name not in KNOWN]
+    print(f"{len(results)} cases in {time.monotonic() - began:.0f} s, {sum(bool(r.growth) for r in results)} above the floor")
+    for name in sorted(result.name for result in results if result.trouble and result.name in KNOWN):
+        print(f"known: {name}: {KNOWN[name]}")
+    if failed:
+        print("These grow faster than what they are given, or failed:", file=sys.stderr)
+        for result in failed:
+            print(f"  {result.name}: {result.trouble}", file=sys.stderr)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
