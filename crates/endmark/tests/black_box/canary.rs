@@ -115,12 +115,27 @@ impl Drop for Served {
     }
 }
 
-fn request(served: &Served, method: &str, path: &str) -> Request {
-    Request::new(method, served.address.unwrap(), &format!("{path}?key={QUERY}"))
-        .header("authorization", &format!("Bearer {AUTHORIZATION}"))
-        .header("x-api-key", API_KEY)
+/// The secrets that a request is judged by. It has one of them: two are refused.
+const JUDGED: [&str; 3] = [AUTHORIZATION, API_KEY, QUERY];
+
+/// A request with this one of the secrets, and with those that stand beside any.
+fn request(served: &Served, method: &str, path: &str, secret: &str) -> Request {
+    let query = if secret == QUERY { format!("?key={secret}") } else { String::new() };
+    let request = Request::new(method, served.address.unwrap(), &format!("{path}{query}"))
         .header("cookie", &format!("session={COOKIE}; theme=dark"))
-        .header("proxy-authorization", &format!("Basic {}", STANDARD_NO_PAD.encode(format!("me:{FOREIGN}"))))
+        .header("proxy-authorization", &format!("Basic {}", STANDARD_NO_PAD.encode(format!("me:{FOREIGN}"))));
+    match secret {
+        AUTHORIZATION => request.header("authorization", &format!("Bearer {secret}")),
+        API_KEY => request.header("x-api-key", secret),
+        _ => request,
+    }
+}
+
+async fn refuses_two_secrets(served: &Served) {
+    let two = request(served, "POST", "/u/first/v1/chat/completions", QUERY).header("x-api-key", API_KEY);
+    let refused = two.json(&chat("half", false)).send().await.read().await;
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    assert_clean("the refusal of two secrets", &refused.body);
 }
 
 fn chat(model: &str, stream: bool) -> Value {
@@ -156,12 +171,14 @@ async fn no_secret_comes_out_anywhere() {
     let served = start(&place, &log);
 
     let mut own_errors = 0;
+    let mut secrets = JUDGED.into_iter().cycle();
+    let mut next = || secrets.next().unwrap();
     for upstream in ["first", "second", "third", "fourth", "absent", "far", "farther"] {
         for model in ["refuse", "overload", "page", "cut", "half"] {
             for stream in [false, true] {
                 let path = format!("/u/{upstream}/v1/chat/completions");
-                let reply =
-                    request(&served, "POST", &path).json(&chat(model, stream)).send().await.read().await;
+                let request = request(&served, "POST", &path, next());
+                let reply = request.json(&chat(model, stream)).send().await.read().await;
                 let text = reply.text();
                 if text.contains("\"endmark_") {
                     own_errors += 1;
@@ -185,10 +202,11 @@ async fn no_secret_comes_out_anywhere() {
         ("POST", "/v1/chat/completions", "{\"model\": "),
         ("POST", "/v1/chat/completions", ""),
     ] {
-        let reply = request(&served, method, path).body(body).send().await.read().await;
+        let reply = request(&served, method, path, next()).body(body).send().await.read().await;
         assert_clean(path, &reply.body);
         assert_clean(path, format!("{:?}", reply.headers).as_bytes());
     }
+    refuses_two_secrets(&served).await;
     // The keys did arrive where they belong: else this proves nothing.
     let received = format!("{:?}", upstream.requests());
     for canary in [AUTHORIZATION, API_KEY, COOKIE, QUERY, IN_CONFIG, IN_ENVIRONMENT, IN_FILE] {
@@ -262,12 +280,14 @@ async fn no_secret_that_a_reply_repeats_is_stored_or_logged() {
     let log = place.path().join("log.txt");
     let mut served = start(&place, &log);
     for upstream in ["first", "second", "third", "fourth"] {
-        for model in ["text", "calls", &format!("text {AUTHORIZATION}")] {
-            for stream in [false, true] {
-                let path = format!("/u/{upstream}/v1/chat/completions");
-                let request =
-                    request(&served, "POST", &path).header("x-endmark-task", &format!("task {API_KEY}"));
-                request.json(&chat(model, stream)).send().await.read().await;
+        for secret in JUDGED {
+            for model in ["text", "calls", &format!("text {secret}")] {
+                for stream in [false, true] {
+                    let path = format!("/u/{upstream}/v1/chat/completions");
+                    let request = request(&served, "POST", &path, secret);
+                    let request = request.header("x-endmark-task", &format!("task {secret}"));
+                    request.json(&chat(model, stream)).send().await.read().await;
+                }
             }
         }
     }
