@@ -375,7 +375,9 @@ impl Machine<'_> {
             if step.iter().any(|turn| !all[*turn]) {
                 let is_fixed = |turn: &usize| *turn < self.fixed.from || self.fixed.pinned.contains(turn);
                 let stay = step.iter().any(is_fixed);
-                step.iter().for_each(|turn| all[*turn] = stay);
+                for turn in step {
+                    all[*turn] = stay;
+                }
             }
         }
         all

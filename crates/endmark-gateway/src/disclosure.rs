@@ -41,10 +41,10 @@ pub(crate) struct Disclosure {
     kind: Option<CutKind>,
     reason: Option<String>,
     invalid: bool,
-    /// Whether a client that wants errors gets one instead of the reply.
-    is_error: bool,
-    /// Whether the settings ask for such errors.
-    raises: bool,
+    /// Whether its rest was asked for in vain, or calls may be missing.
+    is_incomplete: bool,
+    /// How the client is shown such a reply.
+    incomplete: Incomplete,
     left_out: usize,
     limit_sent: Option<u64>,
     /// The upstream that was asked for the rest, where it is another than gave the beginning.
@@ -66,8 +66,8 @@ impl Disclosure {
             kind: None,
             reason: None,
             invalid: false,
-            is_error: false,
-            raises: exchange.gateway.settings.incomplete == Incomplete::Error,
+            is_incomplete: false,
+            incomplete: exchange.gateway.settings.incomplete,
             left_out: 0,
             limit_sent: None,
             upstream: None,
@@ -87,7 +87,7 @@ impl Disclosure {
             self.reason = mended.reason().map(str::to_owned);
         }
         self.invalid |= mended.is_invalid();
-        self.is_error |= self.raises && mended.is_incomplete();
+        self.is_incomplete |= mended.is_incomplete();
         self.left_out += mended.left_out();
         self.limit_sent = account.limit_sent;
         if self.counts == Counts::Whole && account.is_the_least() {
@@ -118,7 +118,7 @@ impl Disclosure {
 
     /// Whether the client gets an error instead of the reply: it is incomplete, and the settings ask for errors.
     pub(crate) fn is_error(&self) -> bool {
-        self.is_error
+        self.is_incomplete && self.incomplete == Incomplete::Error
     }
 
     /// The message of such an error.

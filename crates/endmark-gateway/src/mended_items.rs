@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use endmark_store::{Handle, NewOutput, Reader, StoreError, sha256_hex};
+use endmark_wire::reply::StoredItem;
 use endmark_wire::request::Request;
-use endmark_wire::response::StoredItem;
 use tokio::time::timeout;
 
 use crate::exchange::Exchange;
@@ -37,7 +37,7 @@ pub(crate) async fn keep(exchange: &Exchange, items: Vec<StoredItem>) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::warn!(request = exchange.id, %error, "a mended item cannot be kept"),
         Err(_) => {
-            tracing::warn!(request = exchange.id, "a mended item cannot be kept: the store does not answer")
+            tracing::warn!(request = exchange.id, "a mended item cannot be kept: the store does not answer");
         }
     }
 }
@@ -71,12 +71,11 @@ pub(crate) async fn put_in(gateway: &Gateway, credential: Option<&str>, request:
     };
     let found = match timeout(STORE_PATIENCE, gateway.store.read(read)).await {
         Ok(Ok(found)) if !found.is_empty() => found,
-        Ok(Ok(_)) => return 0,
+        Ok(Ok(_)) | Err(_) => return 0,
         Ok(Err(error)) => {
             tracing::warn!(%error, "mended items cannot be read");
             return 0;
         }
-        Err(_) => return 0,
     };
     let mut items = HashMap::with_capacity(found.len());
     for (id, (handle, json)) in found {

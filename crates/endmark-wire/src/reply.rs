@@ -11,6 +11,7 @@ mod finish;
 mod growth;
 mod places;
 mod received;
+mod stored_item;
 mod tool_call;
 mod usage;
 
@@ -21,5 +22,6 @@ pub use finish::Finish;
 pub(crate) use growth::append;
 pub(crate) use received::Fidelity;
 pub use received::Received;
+pub use stored_item::StoredItem;
 pub use tool_call::{CallProgress, Place, ToolCall};
 pub use usage::Usage;

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::error::ResponseError;
 use crate::json::Value;
-use crate::reply::{Choice, ToolCall, Usage};
+use crate::reply::{Choice, StoredItem, ToolCall, Usage};
 use crate::request::Request;
 use crate::wire_format::WireFormat;
 use crate::writer::End;
@@ -87,23 +87,6 @@ impl Response {
         let Ok(root) = Value::parse_body(changed) else { return Vec::new() };
         let items = self.format.stored_items(root).into_iter().map(Value::raw);
         items.filter(|item| !before.contains(item)).filter_map(StoredItem::whole).collect()
-    }
-}
-
-/// An item of a reply that its provider stores by an id.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredItem {
-    /// The id.
-    pub id: String,
-    /// The item as its client has it.
-    pub json: String,
-}
-
-impl StoredItem {
-    /// Reads one. Returns `None` for an item without an id, and for one that is incomplete.
-    pub(crate) fn whole(json: &str) -> Option<Self> {
-        let item = Value::parse_str(json).ok().filter(|item| !item.says("status", "incomplete"))?;
-        Some(Self { id: item.word("id").filter(|id| !id.is_empty())?, json: json.to_owned() })
     }
 }
 

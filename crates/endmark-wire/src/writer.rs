@@ -6,8 +6,7 @@ use std::hash::Hash;
 
 use serde_json::value::RawValue;
 
-use crate::reply::{Event, ToolCall, Usage};
-use crate::response::StoredItem;
+use crate::reply::{Event, StoredItem, ToolCall, Usage};
 use crate::sse::{Frame, comment};
 
 /// How a choice is to say that it ended.

@@ -245,8 +245,6 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         half_open,
         last_call_at: _,
         beside,
-        received_beside: _,
-        web_searches: _,
     } = choice;
     writeln!(
         out,
@@ -254,13 +252,11 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         *mendable && !*beside && *exact && !*half_open
     )?;
     for call in tool_calls {
-        let ToolCall { index, id, name, arguments, legacy, signature: _, place: _, free_text, progress: _ } =
-            call;
+        let ToolCall { index, id, name, arguments, legacy, .. } = call;
         writeln!(
             out,
-            "  call {index}: {id:?} {name} {arguments:?}{}{}",
-            if *legacy { ", legacy" } else { "" },
-            if *free_text { ", free text" } else { "" }
+            "  call {index}: {id:?} {name} {arguments:?}{}",
+            if *legacy { ", legacy" } else { "" }
         )?;
     }
     match finish {

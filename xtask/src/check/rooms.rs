@@ -136,6 +136,7 @@ const ROOMS: &[(&str, Rooms)] = &[
             "bounds",
             "exchange",
             "disclosure",
+            "mended_items",
             "stage::admit",
             "stage::identify",
             "stage::shape",

@@ -114,13 +114,13 @@ fn step(number: usize) -> Vec<Value> {
     let calls = 1 + number % 3;
     items.extend((0..calls).map(|call| reference(format!("fc_{number}_{call}"))));
     for call in 0..calls {
-        if call == 1 && number % 2 == 1 {
+        if call == 1 && !number.is_multiple_of(2) {
             items.push(json!({"role": "user", "content": format!("Hint {number}")}));
         }
         let output = format!("Order A-{number} has an amount of {number}17 and agrees. ").repeat(12);
         items.push(json!({"type": "function_call_output", "call_id": format!("call_{number}_{call}"), "output": output}));
     }
-    if number % 4 == 0 {
+    if number.is_multiple_of(4) {
         items.push(json!({"id": format!("msg_{number}")}));
         items.push(json!({"role": "user", "content": format!("Go on after {number}")}));
     }

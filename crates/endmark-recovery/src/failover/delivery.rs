@@ -132,9 +132,10 @@ impl Failure {
 /// work on the same again.
 fn remedy(failure: Failure) -> Remedy {
     match failure {
-        Failure::Unreachable | Failure::Fruitless(_) => Remedy::Time,
+        Failure::Unreachable | Failure::Fruitless(_) | Failure::Refused { should_retry: Some(true), .. } => {
+            Remedy::Time
+        }
         Failure::Silent | Failure::Unreadable | Failure::TooLong | Failure::QuotaUsedUp => Remedy::Another,
-        Failure::Refused { should_retry: Some(true), .. } => Remedy::Time,
         Failure::Refused { status, should_retry, .. } => match status {
             408 | 429 | 500 | 502..=504 | 529 if should_retry == Some(false) => Remedy::Another,
             // 529 is Anthropic's word for an overloaded server.

@@ -1,5 +1,6 @@
 //! The client's side of a streamed response.
 
+mod call;
 mod end;
 mod held_call;
 mod known;
@@ -12,8 +13,7 @@ use super::response::{COMPLETED, INCOMPLETE, call_item, own_item_id, status_of, 
 use super::stream::Place;
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
-use crate::reply::{Event, Piece, ToolCall, append};
-use crate::response::StoredItem;
+use crate::reply::{Event, Piece, StoredItem, ToolCall, append};
 use crate::sse::{Frame, event_frame};
 use crate::writer::{Closing, CutCall, End, Held, StreamError, Writer};
 use known::Known;
@@ -406,23 +406,6 @@ impl ResponseWriter {
         bytes.extend(self.event("response.output_item.done", &fields));
         self.items[position].done = Some(item);
         bytes
-    }
-
-    /// The name of an event with more arguments of the call in this item.
-    fn delta_of(&self, position: usize) -> String {
-        format!("{}.delta", self.items[position].form.event)
-    }
-
-    fn status_of_call(&self, call: &ToolCall) -> &'static str {
-        if call.can_be_whole() && !self.cut.contains(&call.index) { COMPLETED } else { INCOMPLETE }
-    }
-
-    /// Whether the item at this place is a call with free text that stays cut: no event may say that it is complete.
-    fn is_cut_text(&self, place: &Place) -> bool {
-        let known = self.at.get(place).and_then(|position| self.items.get(*position));
-        known.is_some_and(|known| {
-            known.kind == Item::Call && known.form.is_free_text() && self.cut.contains(&known.call)
-        })
     }
 
     /// All items, as far as they are complete.

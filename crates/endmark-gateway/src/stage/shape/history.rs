@@ -14,8 +14,8 @@ pub(super) async fn change(
     credential: Option<&str>,
     request: &mut Request,
 ) -> Changed {
-    let mut changed = Changed::default();
-    changed.restored_items = mended_items::put_in(gateway, credential, request).await;
+    let restored_items = mended_items::put_in(gateway, credential, request).await;
+    let mut changed = Changed { restored_items, ..Changed::default() };
     if let Some((repaired, calls)) = request.repaired() {
         (*request, changed.repaired_calls) = (repaired, calls);
     }

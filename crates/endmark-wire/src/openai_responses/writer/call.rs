@@ -1,0 +1,26 @@
+//! How calls are written, of functions and of custom tools.
+
+use super::ResponseWriter;
+use crate::openai_responses::item::Item;
+use crate::openai_responses::response::{COMPLETED, INCOMPLETE};
+use crate::openai_responses::stream::Place;
+use crate::reply::ToolCall;
+
+impl ResponseWriter {
+    /// The name of an event with more arguments of the call in this item.
+    pub(super) fn delta_of(&self, position: usize) -> String {
+        format!("{}.delta", self.items[position].form.event)
+    }
+
+    pub(super) fn status_of_call(&self, call: &ToolCall) -> &'static str {
+        if call.can_be_whole() && !self.cut.contains(&call.index) { COMPLETED } else { INCOMPLETE }
+    }
+
+    /// Whether the item at this place is a call with free text that stays cut: no event may say that it is complete.
+    pub(super) fn is_cut_text(&self, place: &Place) -> bool {
+        let known = self.at.get(place).and_then(|position| self.items.get(*position));
+        known.is_some_and(|known| {
+            known.kind == Item::Call && known.form.is_free_text() && self.cut.contains(&known.call)
+        })
+    }
+}

@@ -1,0 +1,20 @@
+//! Items of a reply that its provider stores.
+
+use crate::json::Value;
+
+/// An item of a reply that its provider stores by an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredItem {
+    /// The id.
+    pub id: String,
+    /// The item as its client has it.
+    pub json: String,
+}
+
+impl StoredItem {
+    /// Reads one. Returns `None` for an item without an id, and for one that is incomplete.
+    pub(crate) fn whole(json: &str) -> Option<Self> {
+        let item = Value::parse_str(json).ok().filter(|item| !item.says("status", "incomplete"))?;
+        Some(Self { id: item.word("id").filter(|id| !id.is_empty())?, json: json.to_owned() })
+    }
+}
