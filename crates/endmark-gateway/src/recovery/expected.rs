@@ -47,6 +47,8 @@ pub(super) struct ExpectedCall<'a> {
     pub(super) name: &'a str,
     /// The calls before it, which an answer with calls repeats.
     pub(super) before: &'a [ToolCall],
+    /// The same as they were received. One that was made whole since may be made once more.
+    pub(super) received: &'a [ToolCall],
     /// The arguments were asked for as text. Otherwise text is what the model has to say, and no arguments.
     pub(super) as_text: bool,
 }
@@ -102,7 +104,7 @@ impl ExpectedCall<'_> {
         so_far: &str,
     ) -> Option<(&'a ToolCall, &'a [ToolCall])> {
         let (call, behind) = calls.split_first()?;
-        let own = self.before.iter().filter(|own| own.name == call.name);
+        let own = self.received.iter().filter(|own| own.name == call.name);
         let is_repeated = own.clone().any(|own| is_same_call(own, call));
         let is_told_apart =
             !so_far.trim().is_empty() && !own.clone().any(|own| goes_on(so_far, &own.arguments));

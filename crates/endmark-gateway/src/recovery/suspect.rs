@@ -50,12 +50,14 @@ impl Suspect {
 pub(crate) struct Before {
     message: Arc<(String, Vec<ToolCall>)>,
     calls: usize,
+    /// The calls with those that were made whole since.
+    joined: Option<Vec<ToolCall>>,
 }
 
 impl Before {
     /// This text, and so many of these calls.
     pub(crate) fn new(message: Arc<(String, Vec<ToolCall>)>, calls: usize) -> Self {
-        Self { message, calls }
+        Self { message, calls, joined: None }
     }
 
     /// Notes calls that were made whole meanwhile: a request shows them as the client has them.
@@ -63,11 +65,9 @@ impl Before {
         if whole.is_empty() {
             return;
         }
-        for own in &mut Arc::make_mut(&mut self.message).1 {
-            if let Some(call) = whole.iter().find(|call| call.index == own.index) {
-                own.clone_from(call);
-            }
-        }
+        let own =
+            |call: &ToolCall| whole.iter().find(|whole| whole.index == call.index).unwrap_or(call).clone();
+        self.joined = Some(self.received().iter().map(own).collect());
     }
 
     /// The text.
@@ -75,8 +75,13 @@ impl Before {
         &self.message.0
     }
 
-    /// The calls.
+    /// The calls as a request shows them.
     pub(crate) fn calls(&self) -> &[ToolCall] {
+        self.joined.as_deref().unwrap_or_else(|| self.received())
+    }
+
+    /// The calls as they were received.
+    pub(crate) fn received(&self) -> &[ToolCall] {
         self.message.1.get(..self.calls).unwrap_or(&self.message.1)
     }
 }

@@ -81,6 +81,11 @@ async fn parts_beside_their_whole_are_added_to_it() {
                 "completion_tokens_details": {"reasoning_tokens": 2_800}}),
             [10_000, 0, 0, 4_300, 2_800],
         ),
+        (
+            json!({"prompt_tokens": 10, "completion_tokens": 300, "total_tokens": 510,
+                "completion_tokens_details": {"reasoning_tokens": 200}}),
+            [10, 0, 0, 500, 200],
+        ),
         // OpenAI: within.
         (
             json!({"prompt_tokens": 10, "completion_tokens": 300, "total_tokens": 310,

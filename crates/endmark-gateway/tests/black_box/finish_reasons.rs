@@ -78,9 +78,13 @@ async fn what_no_continuation_can_help_is_asked_for_once() {
             let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
             let what = format!("{word} {stream}: {}", reply.text());
             assert_eq!((endmark.calls(), heard.stop.as_deref()), (1, Some(word)), "{what}");
-            let told = heard.endmark.map(|told| told["cut"].as_str().map(str::to_owned));
-            let header = reply.header("x-endmark-cut").map(str::to_owned);
-            assert_eq!(told.unwrap_or(header).as_deref(), cut, "{what}");
+            let told = heard.endmark.unwrap_or_default();
+            let said = |name: &str| {
+                let header = reply.header(&format!("x-endmark-{name}")).map(str::to_owned);
+                told[name].as_str().map(str::to_owned).or(header)
+            };
+            assert_eq!(said("cut").as_deref(), cut, "{what}");
+            assert_eq!(said("outcome").as_deref(), cut.map(|_| "cut"), "{what}");
             assert_eq!(reply.text() == sent, cut.is_none() || !stream, "{what}");
         }
     }

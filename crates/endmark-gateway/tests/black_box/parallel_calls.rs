@@ -1,7 +1,7 @@
 //! Calls of one reply of which the first is cut, and the one behind it is whole.
 
 use serde_json::{Value, json};
-use testkit::{Dialect, Reply, Script};
+use testkit::{Answer, Dialect, Reply, Script};
 
 use crate::support::Endmark;
 use crate::support::spoken::{End, Said, Wire};
@@ -231,14 +231,13 @@ async fn a_call_that_stays_cut_behind_one_that_was_joined_is_not_finished() {
         piece(1, goes_on(r#"{"tz":"CE"#)),
     ];
     let rest = Wire::Chat.answer(&[WHOLE, BEHIND], End::Calls, true);
-    let script = Script::new().then(testkit::Answer::sse(frames)).otherwise(rest);
+    let refused = Answer::error(400, "invalid_request_error", None, "no more of it");
+    let script = Script::new().then(Answer::sse(frames)).then(rest).otherwise(refused);
     let endmark = Endmark::start(script).await;
     let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
-    let are_whole = heard.calls.iter().all(|(_, arguments)| serde_json::from_str::<Value>(arguments).is_ok());
-    assert!(are_whole || heard.stop.as_deref() != Some("tool_calls"), "{}", reply.text());
-    // A later request shows the first call as it was joined.
-    for request in endmark.upstream.requests().iter().skip(2) {
-        let sent = request.json().to_string();
-        assert!(sent.contains("Paris"), "{sent}");
-    }
+    assert_eq!(heard.calls[0].1, r#"{"city":"Paris"}"#, "{}", reply.text());
+    assert!(heard.stop.is_none() && heard.error.is_some(), "{}", reply.text());
+    // The request for the second shows the first call as it was joined.
+    let sent = endmark.upstream.requests()[2].json().to_string();
+    assert!(sent.contains("Paris"), "{sent}");
 }

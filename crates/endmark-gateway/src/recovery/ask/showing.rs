@@ -33,7 +33,8 @@ pub(super) fn expected_call(suspect: &Suspect) -> Option<ExpectedCall<'_>> {
     match &suspect.slot.part {
         Part::Text => None,
         Part::ToolCall(call) => {
-            Some(ExpectedCall { name: &call.name, before: suspect.before.calls(), as_text: false })
+            let (before, received) = (suspect.before.calls(), suspect.before.received());
+            Some(ExpectedCall { name: &call.name, before, received, as_text: false })
         }
     }
 }
