@@ -207,14 +207,10 @@ impl<'a> Meter<'a> {
         let counted = reported.map(|tokens| tokens.prompt.saturating_add(tokens.completion));
         let tokens = charged_tokens(counted, held_tokens, answered, sent_bytes, text_bytes);
         let taken = reported.unwrap_or_else(|| {
-            let prompt = charged_tokens(None, tokens, answered, sent_bytes, 0);
+            let prompt = charged_tokens(None, held_tokens, answered, sent_bytes, 0);
             Tokens { prompt, completion: tokens.saturating_sub(prompt), ..Tokens::default() }
         });
-        // An estimate is never more than what was held, where there was anything to hold.
-        let has_budget = self.nano_usd.is_some();
-        let at_most = |cost: u64| if has_budget { cost.min(held_nano_usd) } else { cost };
-        let price = self.price(&model, &taken, at);
-        let nano_usd = if reported.is_some() { price } else { price.map(at_most) };
+        let nano_usd = self.price(&model, &taken, at);
         self.held = self.held.saturating_sub(held_tokens);
         settle(&mut self.tokens, held_tokens, tokens);
         settle(&mut self.nano_usd, held_nano_usd, nano_usd.unwrap_or(0));

@@ -72,10 +72,10 @@ fn dollars_are_held_and_a_model_without_a_price_is_not_admitted() {
     assert_eq!(admitted.warning, None, "what is held is not spent");
     let cost = meter.after_call(admitted, &reported(500, 100), at());
     assert_eq!((cost.tokens, cost.nano_usd), (600, Some(600_000_000)));
-    // An estimate is never more than was held.
+    // A hold is no ceiling: what came is charged.
     let admitted = meter.before_call(&call("dear", 100, 100), at()).unwrap();
-    let cost = meter.after_call(admitted, &AfterCall::Unreported { text_bytes: 40_000 }, at());
-    assert_eq!((cost.nano_usd, meter.usage().nano_usd), (Some(200_000_000), 800_000_000));
+    let cost = meter.after_call(admitted, &AfterCall::Unreported { text_bytes: 480 }, at());
+    assert_eq!((cost.nano_usd, meter.usage().nano_usd), (Some(220_000_000), 820_000_000));
     let admitted = meter.before_call(&call("dear", 1, 1), at()).unwrap();
     assert_eq!(admitted.warning, Some(Level::High), "spent");
     assert_eq!(meter.before_call(&call("dear", 1, 1), at()).unwrap().warning, None, "once");
