@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(crate) use endmark_context::budget::CLOSING_OUTPUT_TOKENS;
 use endmark_context::budget::{Rule, Scope, Unit};
 use endmark_context::{Models, Moment, Tokens};
-use endmark_store::{Claim, Held, Hold, Recorder};
+use endmark_store::{Charge, Claim, Held, Hold, Recorder};
 use endmark_wire::format::WireFormat;
 use endmark_wire::paths::Service;
 use serde_json::json;
@@ -127,7 +127,10 @@ impl Budgets {
             return Ok(reserved);
         }
         let at = now();
-        let claims = self.claims(&planned, at)?;
+        let prompt = self.calibrations.prompt(planned.session, planned.model, planned.body);
+        let claims = self.claims(&planned, prompt, at)?;
+        reserved.prompt_tokens = Some(prompt);
+        reserved.charges = claims.iter().map(charge).collect();
         let asked = Hold {
             request_id: planned.request_id.to_owned(),
             call: planned.call,
@@ -199,8 +202,7 @@ impl Budgets {
     }
 
     /// What a call can cost in each of its budgets.
-    fn claims(&self, planned: &Planned<'_>, at: Moment) -> Result<Vec<Claim>, NotAdmitted> {
-        let prompt = self.calibrations.prompt(planned.session, planned.model, planned.body);
+    fn claims(&self, planned: &Planned<'_>, prompt: u64, at: Moment) -> Result<Vec<Claim>, NotAdmitted> {
         let assumed = self.settings.assume_output_tokens;
         let output = match planned.service {
             Some(service) => estimate::output_of_service(service, planned.body, assumed),
@@ -241,6 +243,12 @@ impl Budgets {
         }
         Ok(claims)
     }
+}
+
+/// What a call is charged in a budget whose hold the store does not take.
+fn charge(claim: &Claim) -> Charge {
+    let Claim { scope, unit, window, amount, .. } = claim;
+    Charge { scope: *scope, unit: *unit, window: window.clone(), held: *amount }
 }
 
 /// Whose spending a rule counts this call to.

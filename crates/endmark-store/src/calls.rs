@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use endmark_context::budget::{Scope, Unit};
+
 /// A word of a fixed list, or one that was read back.
 pub type Word = Cow<'static, str>;
 
@@ -81,7 +83,42 @@ pub struct CallStarted {
     pub started_ms: u64,
     /// The length of the request's body in bytes.
     pub sent_bytes: u64,
+    /// The budgets that it counts in. Where the store did not take its hold, they are charged when its row is written.
+    pub charges: Vec<Charge>,
 }
+
+/// A budget that a call counts in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Charge {
+    /// Whose budget it is; the call says which session, key or model that is.
+    pub scope: Scope,
+    /// What is counted.
+    pub unit: Unit,
+    /// The window that the call is in.
+    pub window: String,
+    /// The most that the call was expected to cost.
+    pub held: u64,
+}
+
+/// Has a call say whose spending a budget counts it to.
+macro_rules! subject {
+    ($call:ident) => {
+        impl $call {
+            /// Whose spending a budget of this scope counts the call to.
+            pub fn subject(&self, scope: Scope) -> &str {
+                match scope {
+                    Scope::Session => &self.session,
+                    Scope::Key => self.credential.as_deref().unwrap_or_default(),
+                    Scope::Model => &self.model,
+                    Scope::All => "",
+                }
+            }
+        }
+    };
+}
+
+subject!(CallStarted);
+subject!(UsageRow);
 
 /// How an upstream call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -18,6 +18,7 @@ pub(crate) mod outputs;
 mod parts;
 mod reader;
 pub(crate) mod recoveries;
+mod room;
 pub(crate) mod runs;
 mod session;
 pub(crate) mod sums;
@@ -31,8 +32,8 @@ pub(crate) use migrate::known as known_schema;
 pub use moment::utc;
 pub use parts::OutputPage;
 pub use reader::{
-    BudgetPlace, CompactionRow, CutSummary, LogFilter, Reader, SessionOutput, Summed, UsageReport,
-    UsageSummary,
+    BudgetDifference, BudgetPlace, CompactionRow, CutSummary, LogFilter, Reader, SessionOutput, Summed,
+    UsageReport, UsageSummary,
 };
 pub(crate) use session::{Recorded, Session};
 pub use sums::Dimension;

@@ -45,12 +45,12 @@ mod store;
 mod writer;
 
 pub use budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
-pub use calls::{CallSettled, CallStarted, Purpose, Tokens, UsageRow, Word, may_be_billed};
+pub use calls::{CallSettled, CallStarted, Charge, Purpose, Tokens, UsageRow, Word, may_be_billed};
 pub use compactions::{CLIENT, CondensedIn, KeptSummary, LOCAL_USER};
 pub use counted::{CallClass, CallSums, MINUTE_EDGES, PROMPT_EDGES, counted};
 pub use engine::{
-    BudgetPlace, CompactionRow, CutSummary, Dimension, KeptOutput, LogFilter, OutputPage, OutputPiece,
-    ReadError, Reader, SessionOutput, Summed, UsageReport, UsageSummary, utc,
+    BudgetDifference, BudgetPlace, CompactionRow, CutSummary, Dimension, KeptOutput, LogFilter, OutputPage,
+    OutputPiece, ReadError, Reader, SessionOutput, Summed, UsageReport, UsageSummary, utc,
 };
 pub use error::StoreError;
 pub use fingerprint::sha256_hex;

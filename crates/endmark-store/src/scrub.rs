@@ -65,6 +65,7 @@ impl Record for CallStarted {
             mode: _,
             started_ms: _,
             sent_bytes: _,
+            charges: _,
         } = self;
         vec![model]
     }
@@ -174,6 +175,7 @@ mod tests {
             mode: "auto".into(),
             started_ms: 0,
             sent_bytes: 0,
+            charges: Vec::new(),
         };
         let piece = Piece {
             ordinal: 0,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use endmark_context::Moment;
 use endmark_context::budget::{Level, Period, Scope, Unit, Zone};
 use endmark_store::{
-    BudgetRow, CallSettled, CallStarted, Claim, Dimension, Held, Hold, NoSecrets, Purpose, Reader, Store,
-    StoreLocation, Tokens, UsedUp,
+    BudgetRow, CallSettled, CallStarted, Charge, Claim, Dimension, Held, Hold, NoSecrets, Purpose, Reader,
+    Store, StoreLocation, Tokens, UsedUp,
 };
 use tokio::sync::Barrier;
 
@@ -42,6 +42,7 @@ fn started(request_id: &str) -> CallStarted {
         mode: "auto".into(),
         started_ms: 1_700_000_000_123,
         sent_bytes: 40,
+        charges: Vec::new(),
     }
 }
 
@@ -60,6 +61,65 @@ fn stands(location: &StoreLocation, scope: &str) -> BudgetRow {
         assert_eq!((row.spent, row.held), row.recomputed, "{row:?}");
     }
     rows.into_iter().find(|row| row.scope == scope).unwrap()
+}
+
+#[tokio::test]
+async fn a_call_that_was_never_held_is_charged_once_when_its_row_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let recorder = store.recorder(NoSecrets);
+    let charge = |scope, unit| Charge { scope, unit, window: "2023-11-14".to_owned(), held: 50 };
+    let charges = vec![charge(Scope::All, Unit::Tokens), charge(Scope::All, Unit::NanoUsd)];
+    let call = |request_id: &str| CallStarted { charges: charges.clone(), ..started(request_id) };
+    // One was held after all, one was not, and one was killed with its gateway.
+    let claims = vec![Claim { window: "2023-11-14".to_owned(), ..claim(Scope::All, "", 1_000, 50) }];
+    recorder.hold(hold("em_held", claims)).await.unwrap();
+    for request_id in ["em_held", "em_late"] {
+        let cost = CallSettled { nano_usd: Some(7), ..settled(6, 40_000) };
+        recorder.open_call(call(request_id)).await.settle(cost);
+    }
+    let open = recorder.open_call(call("em_killed")).await;
+    // What a process finds that starts after this one was killed: its files, without its locks.
+    let left = tempfile::tempdir().unwrap();
+    let killed = StoreLocation::sqlite(left.path().join("a.db"));
+    for _ in 0..400 {
+        let is_written = |reader: Reader| reader.recent_calls(9).unwrap().len() == 2;
+        if Reader::open(&location).is_ok_and(is_written) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    for entry in std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap) {
+        std::fs::copy(entry.path(), left.path().join(entry.file_name())).unwrap();
+    }
+    for _ in 0..2 {
+        drop(Store::open(&killed).unwrap());
+        let rows = Reader::open(&killed).unwrap().budgets().unwrap();
+        let spent =
+            |unit| rows.iter().find(|row| row.unit == unit).map(|row| (row.spent, row.held, row.recomputed));
+        assert_eq!(
+            spent("tokens"),
+            Some((80_062, 0, (80_062, 0))),
+            "the killed one for what it may have cost"
+        );
+        assert_eq!(spent("nano_usd"), Some((64, 0, (64, 0))));
+    }
+    let difference = || {
+        let reader = Reader::open(&killed).unwrap();
+        let of = |unit| reader.budget_difference(Scope::All, unit, &Zone::default()).unwrap();
+        [of(Unit::Tokens), of(Unit::NanoUsd)]
+            .map(|found| found.map(|found| (found.window, found.uncharged_calls, found.wrong_calls)))
+    };
+    assert_eq!(difference(), [None, None]);
+    let connection = rusqlite::Connection::open(killed.path()).unwrap();
+    let change = |sql: &str| connection.execute(sql, []).unwrap();
+    change("UPDATE budget_entries SET spent = 50 WHERE request_id = 'em_late' AND unit = 'tokens'");
+    change("DELETE FROM budget_entries WHERE request_id = 'em_killed' AND unit = 'nano_usd'");
+    let window = || "2023-11-14".to_owned();
+    assert_eq!(difference(), [Some((window(), 0, 1)), Some((window(), 1, 0))]);
+    drop(open);
+    store.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -200,14 +260,14 @@ async fn a_hold_gives_way_to_what_a_call_did_cost_before_the_next_one_is_asked_f
 
 /// A client that went away, or a provider that reports nothing, leaves an estimate, and it is never free.
 #[tokio::test]
-async fn a_call_without_a_report_costs_what_is_estimated_and_no_more_than_was_held() {
+async fn a_call_without_a_report_costs_what_is_estimated_also_beyond_its_hold() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     let store = Store::open(&location).unwrap();
     let recorder = store.recorder(NoSecrets);
     let dollars = Claim { unit: Unit::NanoUsd, ..claim(Scope::All, "", 1_000, 90) };
     for (request_id, nano_usd, spent) in
-        [("em_1", Some(30), 30), ("em_2", Some(500), 120), ("em_3", None, 120)]
+        [("em_1", Some(30), 30), ("em_2", Some(500), 530), ("em_3", None, 530)]
     {
         recorder.hold(hold(request_id, vec![dollars.clone()])).await.unwrap();
         let tokens = Tokens::default();

@@ -20,6 +20,7 @@ fn started(request_id: &str, call: u32) -> CallStarted {
         mode: "auto".into(),
         started_ms: 1_700_000_000_123,
         sent_bytes: 40,
+        charges: Vec::new(),
     }
 }
 

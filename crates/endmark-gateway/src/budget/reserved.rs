@@ -1,7 +1,7 @@
 //! A call that is held, until it has a row of its own.
 
 use endmark_context::budget::{Scope, Unit};
-use endmark_store::Recorder;
+use endmark_store::{Charge, Recorder};
 
 /// A hold. One that is dropped before its call is noted is let go of: the client has gone away in between.
 #[derive(Debug)]
@@ -14,6 +14,10 @@ pub(crate) struct Reserved {
     pub(crate) is_closing: bool,
     /// The budget of which least is left.
     pub(crate) least_left: Option<(Scope, Unit, u64)>,
+    /// What it holds in each of its budgets, or would hold if the store took it.
+    pub(crate) charges: Vec<Charge>,
+    /// The tokens that its prompt was estimated at.
+    pub(crate) prompt_tokens: Option<u64>,
     /// The budgets that came to a level by it, with that in percent.
     pub(crate) warned: Vec<(Scope, u8)>,
 }
@@ -21,7 +25,16 @@ pub(crate) struct Reserved {
 impl Reserved {
     pub(super) fn new(recorder: Recorder, request_id: String, call: u32) -> Self {
         let recorder = Some(recorder);
-        Self { recorder, request_id, call, is_closing: false, least_left: None, warned: Vec::new() }
+        Self {
+            recorder,
+            request_id,
+            call,
+            is_closing: false,
+            least_left: None,
+            charges: Vec::new(),
+            prompt_tokens: None,
+            warned: Vec::new(),
+        }
     }
 
     /// The highest level that a budget came to by it; 0 where none did.

@@ -199,6 +199,7 @@ impl Calls {
                 mode: Cow::Borrowed(self.mode.word()),
                 started_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
                 sent_bytes: sent_bytes as u64,
+                charges: std::mem::take(&mut reserved.charges),
             })
             .await;
         reserved.keep();
@@ -217,6 +218,7 @@ impl Calls {
             span,
             budgets: Arc::clone(&self.budgets),
             is_held: self.have_budgets(),
+            prompt_tokens: reserved.prompt_tokens,
             cost: Arc::clone(&self.cost),
         })
     }
@@ -244,6 +246,8 @@ pub(crate) struct Call {
     budgets: Arc<Budgets>,
     /// Whether any budget concerns it.
     is_held: bool,
+    /// The tokens that its prompt was estimated at, where a budget concerns it.
+    prompt_tokens: Option<u64>,
     cost: Arc<Cost>,
 }
 
@@ -381,7 +385,10 @@ impl Call {
         let unread = || if end.usage.is_some() { 0 } else { self.gauge.bytes() };
         let spent = || {
             let written_bytes = text_bytes.unwrap_or_else(unread);
-            Spent::new(end.usage.as_ref(), end.is_counted, started.sent_bytes, written_bytes)
+            // The bytes of an image do not tell its tokens: a prompt is not more than its estimate before the call.
+            let expected = self.prompt_tokens.map_or(u64::MAX, |tokens| tokens.saturating_mul(BYTES_PER_TOKEN));
+            let sent_bytes = started.sent_bytes.min(expected);
+            Spent::new(end.usage.as_ref(), end.is_counted, sent_bytes, written_bytes)
         };
         (end.usage.is_some() || may_be_billed(http_status, text_bytes)).then(spent)
     }

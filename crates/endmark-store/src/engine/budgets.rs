@@ -7,7 +7,7 @@ use endmark_context::budget::{Account, BYTES_PER_TOKEN, Level, Scope, Unit, char
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
-use crate::calls::{Call, may_be_billed};
+use crate::calls::{Call, Charge, may_be_billed};
 use crate::engine::integers::{integer, natural};
 use crate::engine::{Fault, Reader};
 use crate::error::StoreError;
@@ -171,37 +171,64 @@ fn open_entries(connection: &Connection, request_id: &str, call: u32) -> rusqlit
         .collect()
 }
 
-/// Settles what a call holds, in the transaction that writes its row. Of one that was killed what it held is spent: nobody
-/// knows what it did cost.
+/// Settles what a call holds, in the transaction that writes its row, and charges it in those of its budgets that did not
+/// hold it: the store failed then, or was begun anew since.
 pub(crate) fn settle(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
     let (request_id, number) = (&call.started.request_id, call.started.call);
     for entry in open_entries(connection, request_id, number)? {
-        let spent = match &call.settled {
-            None => entry.held,
-            // What is only estimated is never more than what was held.
-            Some(settled) if entry.unit == Unit::NanoUsd.name() => {
-                let nano_usd = settled.nano_usd.unwrap_or(0);
-                if settled.tokens.are_complete() { nano_usd } else { nano_usd.min(entry.held) }
-            }
-            Some(settled) => {
-                let tokens = settled.tokens;
-                let reported =
-                    tokens.prompt.zip(tokens.output).map(|(prompt, output)| prompt.saturating_add(output));
-                let sent_bytes = tokens
-                    .prompt
-                    .map_or(call.started.sent_bytes, |prompt| prompt.saturating_mul(BYTES_PER_TOKEN));
-                let is_billed =
-                    tokens.is_reported() || may_be_billed(settled.http_status, settled.text_bytes);
-                charged_tokens(
-                    reported,
-                    entry.held,
-                    is_billed,
-                    sent_bytes,
-                    settled.text_bytes.unwrap_or(settled.received_bytes),
-                )
-            }
-        };
+        let spent = spent(call, &entry.unit, entry.held);
         close(connection, request_id, number, &entry, spent)?;
+    }
+    for charge in &call.started.charges {
+        charge_late(connection, call, charge)?;
+    }
+    Ok(())
+}
+
+/// What a call that is over did cost, in this unit. Of one that was killed what it held is spent: nobody knows more.
+fn spent(call: &Call, unit: &str, held: u64) -> u64 {
+    let Some(settled) = &call.settled else { return held };
+    if unit == Unit::NanoUsd.name() {
+        return settled.nano_usd.unwrap_or(0);
+    }
+    let (tokens, received) = (settled.tokens, settled.text_bytes.unwrap_or(settled.received_bytes));
+    let reported = match (tokens.prompt, tokens.output) {
+        (Some(prompt), Some(output)) => Some(prompt.saturating_add(output)),
+        (Some(prompt), None) => Some(prompt.saturating_add(received.div_ceil(BYTES_PER_TOKEN))),
+        (None, Some(output)) => Some(held.min(call.started.sent_bytes.div_ceil(BYTES_PER_TOKEN)).saturating_add(output)),
+        (None, None) => None,
+    };
+    let is_billed = may_be_billed(settled.http_status, settled.text_bytes);
+    charged_tokens(reported, held, is_billed, call.started.sent_bytes, received)
+}
+
+/// Writes the entry of a call that has none in this budget.
+fn charge_late(connection: &Connection, call: &Call, charge: &Charge) -> rusqlite::Result<()> {
+    let (scope, unit) = (charge.scope.name(), charge.unit.name());
+    let subject = call.started.subject(charge.scope);
+    let (held, spent) = (of_call(charge.held), of_call(spent(call, unit, charge.held)));
+    let is_new = connection
+        .prepare_cached(
+            "INSERT INTO budget_entries (request_id, call, scope, unit, subject, window, owner, held, spent)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', ?7, ?8) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            clipped(&call.started.request_id),
+            call.started.call,
+            scope,
+            unit,
+            subject,
+            charge.window,
+            held,
+            spent
+        ])?;
+    if is_new > 0 {
+        connection
+            .prepare_cached(
+                "INSERT INTO budgets (scope, subject, window, unit, spent) VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (scope, subject, window, unit) DO UPDATE SET spent = min(spent + excluded.spent, ?6)",
+            )?
+            .execute(params![scope, subject, charge.window, unit, spent, SUM_LIMIT])?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Reading the log, for people and for tests: a connection of its own, and nothing is created.
 
 pub(in crate::engine) mod calls;
+mod charges;
 mod pages;
 mod runs;
 mod summary;
@@ -17,6 +18,7 @@ use crate::error::StoreError;
 use crate::location::StoreLocation;
 use crate::records::{FinalStatus, LogRow, LoggedPiece, Piece, Recovery};
 
+pub use charges::BudgetDifference;
 pub use pages::{BudgetPlace, CompactionRow, SessionOutput};
 pub use summary::{CutSummary, UsageReport, UsageSummary};
 pub use sums::Summed;

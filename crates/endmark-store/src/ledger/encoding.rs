@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::calls::{Call, CallSettled, CallStarted, Purpose, Tokens, Word};
+use endmark_context::budget::{Scope, Unit};
+
+use crate::calls::{Call, CallSettled, CallStarted, Charge, Purpose, Tokens, Word};
 
 /// The bytes of one slot. A page holds a whole number of them, so that none is torn by the end of the process.
 pub(super) const SLOT_BYTES: usize = 1024;
@@ -48,6 +50,9 @@ pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Ve
         writer.maybe(settled.first_byte_us);
         writer.number(settled.total_us);
     }
+    for charge in &started.charges {
+        writer.charge(charge);
+    }
     writer.finish()
 }
 
@@ -61,7 +66,7 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
         return None;
     }
     let mut reader = Reader(payload);
-    let started = CallStarted {
+    let mut started = CallStarted {
         request_id: reader.text()?,
         call: u32::try_from(reader.number()?).ok()?,
         purpose: reader.purpose()?,
@@ -74,6 +79,7 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
         mode: reader.word()?,
         started_ms: reader.number()?,
         sent_bytes: reader.number()?,
+        charges: Vec::new(),
     };
     let settled = if reader.number()? == 0 {
         None
@@ -101,6 +107,10 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
             total_us: reader.number()?,
         })
     };
+    // A slate of an earlier version has none.
+    while !reader.0.is_empty() {
+        started.charges.push(reader.charge()?);
+    }
     Some(Call { started, settled })
 }
 
@@ -148,6 +158,16 @@ impl Writer {
         }
     }
 
+    /// A window is a number of its digits: `2026-11` is 202611, and one without an end 0.
+    fn charge(&mut self, charge: &Charge) {
+        let place = |scope| Scope::ALL.iter().position(|known| *known == scope).unwrap_or_default();
+        let kind = place(charge.scope) * 2 + usize::from(charge.unit == Unit::NanoUsd);
+        let digits: String = charge.window.chars().filter(char::is_ascii_digit).collect();
+        self.0.push(u8::try_from(kind).unwrap_or(u8::MAX));
+        self.0.extend_from_slice(&digits.parse::<u32>().unwrap_or(0).to_le_bytes());
+        self.number(charge.held);
+    }
+
     fn finish(mut self) -> Vec<u8> {
         let payload = self.0.get(HEADER_BYTES..).unwrap_or_default();
         let sum = checksum(payload).to_le_bytes();
@@ -184,6 +204,18 @@ impl<'a> Reader<'a> {
 
     fn word(&mut self) -> Option<Word> {
         self.text().map(Cow::Owned)
+    }
+
+    fn charge(&mut self) -> Option<Charge> {
+        let kind = usize::from(self.byte()?);
+        let digits = u32::from_le_bytes(self.take(4)?.try_into().ok()?);
+        let window = match digits {
+            0 => "ever".to_owned(),
+            1..=999_999 => format!("{:04}-{:02}", digits / 100, digits % 100),
+            _ => format!("{:04}-{:02}-{:02}", digits / 10_000, digits / 100 % 100, digits % 100),
+        };
+        let unit = if kind % 2 == 1 { Unit::NanoUsd } else { Unit::Tokens };
+        Some(Charge { scope: *Scope::ALL.get(kind / 2)?, unit, window, held: self.number()? })
     }
 
     fn purpose(&mut self) -> Option<Purpose> {
@@ -226,7 +258,21 @@ mod tests {
             mode: "auto".into(),
             started_ms: 1_700_000_000_123,
             sent_bytes: 17,
+            charges: charges(3),
         }
+    }
+
+    fn charges(count: usize) -> Vec<Charge> {
+        let scopes = Scope::ALL.into_iter().cycle();
+        let windows = ["ever", "2026-11-24", "2026-11"].into_iter().cycle();
+        let units = [Unit::Tokens, Unit::NanoUsd].into_iter().cycle();
+        let charges = scopes.zip(windows).zip(units).map(|((scope, window), unit)| Charge {
+            scope,
+            unit,
+            window: window.to_owned(),
+            held: 1 << 40,
+        });
+        charges.take(count).collect()
     }
 
     fn settled() -> CallSettled {
@@ -276,6 +322,8 @@ mod tests {
             credential: Some("c".repeat(16)),
             upstream: long.clone(),
             model: long.clone(),
+            // No configuration has more.
+            charges: charges(9),
             ..started()
         };
         let settled = CallSettled { answered_model: Some(long), ending: word, ..settled() };

@@ -4,10 +4,12 @@ mod hooks;
 mod machine;
 mod serving;
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::time::Duration;
 
 use bytes::Bytes;
+use endmark_context::budget::{Scope, Unit};
 use endmark_store::{Reader, StoreError};
 use http::Request;
 use http_body_util::Full;
@@ -63,7 +65,7 @@ fn store(effective: &Effective) -> Check {
         ),
         Err(error) => told_by_store(&error),
         Ok(reader) => match reader.check() {
-            Ok(faults) if faults.is_empty() => match drift(&reader) {
+            Ok(faults) if faults.is_empty() => match drift(&reader, effective) {
                 None => {
                     Check::passed("store", format!("`{location}` is sound, and its budgets and sums add up"))
                 }
@@ -80,13 +82,13 @@ fn store(effective: &Effective) -> Check {
 }
 
 /// Budgets whose counters are not what their entries come to: only somebody who changes the tables makes them so.
-fn drift(reader: &Reader) -> Option<Check> {
+fn drift(reader: &Reader, effective: &Effective) -> Option<Check> {
     let rows = match reader.budgets() {
         Ok(rows) => rows,
         Err(error) => return Some(told_by_store(&error)),
     };
     let Some(row) = rows.into_iter().find(|row| (row.spent, row.held) != row.recomputed) else {
-        return wrong_sums(reader);
+        return uncharged(reader, effective).or_else(|| wrong_sums(reader));
     };
     let (spent, held) = row.recomputed;
     Some(Check::failed(
@@ -97,6 +99,40 @@ fn drift(reader: &Reader) -> Option<Check> {
         ),
         "Somebody changed the tables `budgets` or `budget_entries`: set the budget to what its entries come to.",
     ))
+}
+
+/// Budgets that were not charged what the ledger says of their calls.
+fn uncharged(reader: &Reader, effective: &Effective) -> Option<Check> {
+    let budget = effective.settings.budget.for_gateway();
+    let keys = match reader.keys() {
+        Ok(keys) => keys,
+        Err(error) => return Some(told_by_store(&error)),
+    };
+    let rules = budget.rules.into_iter().chain(keys.into_iter().filter_map(|key| Some(key.budget?.rule())));
+    // A call without a price is in no budget in dollars, where that is allowed.
+    let compared = rules.filter(|rule| rule.unit == Unit::Tokens || !budget.admits_unpriced);
+    let compared: BTreeSet<(Scope, Unit)> = compared.map(|rule| (rule.scope, rule.unit)).collect();
+    compared.into_iter().find_map(|(scope, unit)| {
+        let difference = match reader.budget_difference(scope, unit, &budget.zone) {
+            Ok(difference) => difference?,
+            Err(error) => return Some(told_by_store(&error)),
+        };
+        Some(Check::failed(
+            "store.budgets",
+            format!(
+                "the budget of {} `{}` in {}, in {}, differs from the calls in `usage`: {} were not charged to it, and {} \
+                 were charged another number",
+                scope.name(),
+                difference.subject,
+                difference.window,
+                unit.name(),
+                difference.uncharged_calls,
+                difference.wrong_calls
+            ),
+            "These calls were made while the budget was not configured or, by an earlier version, while the store failed; or \
+             somebody changed the tables. `endmark usage` shows what they took.",
+        ))
+    })
 }
 
 /// Sums of calls that are not what the calls come to, for the same reason.

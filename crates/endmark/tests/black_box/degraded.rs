@@ -105,6 +105,38 @@ impl Drop for Lock {
 }
 
 #[test]
+fn calls_made_while_the_store_fails_are_charged_to_their_budgets() {
+    in_runtime(async {
+        let place = Place::new().with_file("endmark.toml", "[budget]\nday_tokens = 1_000_000\n");
+        let running = Running::start_in(place, &[]).await;
+        running.ask(false).await;
+        let lock = Lock::take(&running.place.store());
+        running.ask(false).await;
+        assert_eq!(running.ready().await["status"], "degraded");
+        drop(lock);
+        running.well_again().await;
+        assert_eq!(running.served.end("-TERM").0, Some(0));
+        let reader = Reader::open(&StoreLocation::sqlite(running.place.store())).unwrap();
+        let calls = reader.recent_calls(9).unwrap();
+        let taken = calls.iter().map(|call| call.tokens.prompt.unwrap() + call.tokens.output.unwrap());
+        let budget = &reader.budgets().unwrap()[0];
+        assert_eq!((calls.len(), budget.spent, budget.held), (2, taken.sum(), 0));
+        let doctor = || running.place.run(&["doctor"]);
+        assert!(doctor().output.contains("its budgets and sums add up"), "{}", doctor().output);
+        let sql = "DELETE FROM budget_entries WHERE request_id = (SELECT max(request_id) FROM usage);
+            UPDATE budgets SET spent = (SELECT sum(spent) FROM budget_entries);";
+        assert!(Command::new("sqlite3").arg(running.place.store()).arg(sql).status().unwrap().success());
+        let told = doctor();
+        assert_eq!(told.code, 1, "{}", told.output);
+        assert!(
+            told.output.contains("store.budgets") && told.output.contains("1 were not charged"),
+            "{}",
+            told.output
+        );
+    });
+}
+
+#[test]
 fn a_store_that_blocks_holds_up_no_reply_for_long() {
     in_runtime(async {
         let running = Running::start().await;

@@ -1,0 +1,136 @@
+//! Budgets compared with the ledger: whether each call was charged what its row says.
+
+use std::collections::HashMap;
+
+use endmark_context::Moment;
+use endmark_context::budget::{Period, Scope, Unit, Zone, charged_tokens};
+
+use crate::calls::{UsageRow, may_be_billed};
+use crate::engine::Reader;
+use crate::engine::integers::natural;
+use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
+use crate::error::StoreError;
+
+/// A budget that differs from the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BudgetDifference {
+    /// Whose it is, as `session`.
+    pub scope: Scope,
+    /// Which session, key or model.
+    pub subject: String,
+    /// The window.
+    pub window: String,
+    /// What is counted.
+    pub unit: Unit,
+    /// Calls that may have been billed and were not charged to it.
+    pub uncharged_calls: u64,
+    /// Calls that were charged another number of tokens than their rows say.
+    pub wrong_calls: u64,
+}
+
+/// A subject and a window.
+type Place = (String, String);
+
+impl Reader {
+    /// The first budget of this scope and unit that differs from the ledger; none where all calls were charged that it was
+    /// there for, from its first charge on. It reads all calls since the first charge, and blocks.
+    pub fn budget_difference(
+        &self,
+        scope: Scope,
+        unit: Unit,
+        zone: &Zone,
+    ) -> Result<Option<BudgetDifference>, StoreError> {
+        let compared = || -> rusqlite::Result<Option<BudgetDifference>> {
+            let mut budgets = self.first_charges(scope, unit)?;
+            let Some(since) = budgets.values().map(|budget| &budget.since).min().cloned() else {
+                return Ok(None);
+            };
+            let sql = format!(
+                "{ROW} usage {BESIDE} LEFT JOIN (SELECT request_id, call, subject AS charged_to, window, held, spent
+                   FROM budget_entries WHERE scope = ?1 AND unit = ?2) e USING (request_id, call)
+                 WHERE started_at >= ?3"
+            )
+            .replacen(" FROM ", ", e.charged_to, e.window, e.held, e.spent FROM ", 1);
+            let mut statement = self.connection().prepare(&sql)?;
+            let mut rows = statement.query((scope.name(), unit.name(), since))?;
+            while let Some(row) = rows.next()? {
+                let call = usage_row(row)?;
+                let charged: Option<(String, String)> = row.get::<_, Option<String>>(30)?.zip(row.get(31)?);
+                if let Some(place) = charged {
+                    let (held, spent): (i64, Option<i64>) = (row.get(32)?, row.get(33)?);
+                    let is_wrong = unit == Unit::Tokens
+                        && spent.is_some_and(|spent| !is_charge_of(&call, natural(held), natural(spent)));
+                    if let Some(budget) = budgets.get_mut(&place).filter(|_| is_wrong) {
+                        budget.wrong_calls += 1;
+                    }
+                    continue;
+                }
+                let Some(at) = Moment::parse(&call.started_at).filter(|_| is_billed(&call)) else { continue };
+                for period in Period::ALL {
+                    let place = (call.subject(scope).to_owned(), period.window(at, zone));
+                    let budget = budgets.get_mut(&place).filter(|budget| budget.since <= call.started_at);
+                    if let Some(budget) = budget {
+                        budget.uncharged_calls += 1;
+                    }
+                }
+            }
+            let mut wrong: Vec<_> = budgets
+                .into_iter()
+                .filter(|(_, budget)| budget.uncharged_calls + budget.wrong_calls > 0)
+                .collect();
+            wrong.sort_by(|(one, _), (other, _)| one.cmp(other));
+            let first = wrong.into_iter().next();
+            Ok(first.map(|((subject, window), Compared { uncharged_calls, wrong_calls, .. })| {
+                BudgetDifference { scope, subject, window, unit, uncharged_calls, wrong_calls }
+            }))
+        };
+        compared().map_err(|error| self.failed(&error))
+    }
+
+    /// When the first call began that was charged to each budget.
+    fn first_charges(&self, scope: Scope, unit: Unit) -> rusqlite::Result<HashMap<Place, Compared>> {
+        self.connection()
+            .prepare(
+                "SELECT subject, window, min(started_at) FROM budget_entries JOIN usage USING (request_id, call)
+                 WHERE scope = ?1 AND unit = ?2 GROUP BY subject, window",
+            )?
+            .query_map([scope.name(), unit.name()], |row| {
+                let compared = Compared { since: row.get(2)?, uncharged_calls: 0, wrong_calls: 0 };
+                Ok(((row.get(0)?, row.get(1)?), compared))
+            })?
+            .collect()
+    }
+}
+
+struct Compared {
+    since: String,
+    uncharged_calls: u64,
+    wrong_calls: u64,
+}
+
+fn is_billed(call: &UsageRow) -> bool {
+    call.tokens.is_reported() || was_killed(call) || may_be_billed(call.http_status, call.text_bytes)
+}
+
+/// Whether its gateway was killed before it was over.
+fn was_killed(call: &UsageRow) -> bool {
+    call.ended_at.is_none()
+}
+
+/// Whether a call that held so much can have been charged this. Of one without a report an earlier version charged no more
+/// than it held.
+fn is_charge_of(call: &UsageRow, held: u64, spent: u64) -> bool {
+    if was_killed(call) {
+        return spent == held;
+    }
+    let tokens = call.tokens;
+    let reported = || tokens.prompt.unwrap_or(0).saturating_add(tokens.output.unwrap_or(0));
+    let charge = charged_tokens(
+        tokens.is_reported().then(reported),
+        held,
+        may_be_billed(call.http_status, call.text_bytes),
+        call.sent_bytes,
+        call.text_bytes.or(call.received_bytes).unwrap_or(0),
+    );
+    spent == charge || (!tokens.is_reported() && spent == charge.min(held))
+}
