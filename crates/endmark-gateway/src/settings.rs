@@ -79,6 +79,8 @@ pub struct Settings {
     pub keep_text: bool,
     /// For how many days without use full outputs and summaries are kept; 0: for ever.
     pub keep_days: u32,
+    /// The room that full outputs may take in the store, in bytes; 0: no limit.
+    pub outputs_max_bytes: u64,
     /// How long the results of tools may be on their way to an upstream (CX-5).
     pub cap: CapSettings,
     /// When conversations are compacted (CX-1, CX-2).
@@ -132,6 +134,7 @@ impl Default for Settings {
             incomplete: Incomplete::default(),
             keep_text: false,
             keep_days: 30,
+            outputs_max_bytes: 2 << 30,
             cap: CapSettings::default(),
             compact: CompactSettings::default(),
             models: None,

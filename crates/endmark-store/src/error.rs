@@ -136,6 +136,22 @@ pub enum StoreError {
         /// The handle.
         handle: String,
     },
+    /// The output was removed to make room for others.
+    #[error(
+        "the output `{handle}` was removed: kept outputs stay within `store_policy.outputs_max_bytes`, and others needed its room"
+    )]
+    RemovedOutput {
+        /// The handle.
+        handle: String,
+    },
+    /// A new output has no room.
+    #[error(
+        "there is no room for it: kept outputs may take {max_bytes} bytes (`store_policy.outputs_max_bytes`), and those of the last hour are not removed"
+    )]
+    NoRoomForOutput {
+        /// What all of them may take.
+        max_bytes: u64,
+    },
     /// The writer has been closed.
     #[error("the store is closed")]
     Closed,

@@ -16,4 +16,6 @@ pub struct NewOutput {
     pub owner: String,
     /// After how many days without use it is forgotten; 0: never.
     pub keep_days: u32,
+    /// The room that all kept outputs may take in the store, in bytes; others are removed for a new one. 0: no limit.
+    pub max_bytes: u64,
 }

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 async fn keep(store: &Store, owner: &str, bytes: &[u8]) -> Handle {
     let handle = Handle::random().unwrap();
-    let new = NewOutput { handle: handle.clone(), owner: owner.to_owned(), keep_days: 30 };
+    let new = NewOutput { handle: handle.clone(), owner: owner.to_owned(), keep_days: 30, max_bytes: 0 };
     let mut draft = store.begin_output(new).await.unwrap();
     for chunk in bytes.chunks(70_001) {
         draft.push(chunk).await.unwrap();
@@ -60,7 +60,7 @@ async fn nobody_else_reads_it_and_what_is_not_kept_is_not_there() {
     let store = Store::open(&StoreLocation::sqlite(folder.path().join("a.db"))).unwrap();
     let handle = keep(&store, "one", b"secret").await;
     let draft = Handle::random().unwrap();
-    let new = NewOutput { handle: draft.clone(), owner: "one".to_owned(), keep_days: 0 };
+    let new = NewOutput { handle: draft.clone(), owner: "one".to_owned(), keep_days: 0, max_bytes: 0 };
     let mut begun = store.begin_output(new).await.unwrap();
     begun.push(&vec![b'x'; 600_000]).await.unwrap();
     let reader = store.reader().unwrap();

@@ -11,7 +11,7 @@ async fn parts(output: &[u8], parts: &[Part]) -> Vec<Result<(Place, String), Str
     let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
     let store = Store::open(&location).unwrap();
     let handle = Handle::random().unwrap();
-    let new = NewOutput { handle: handle.clone(), owner: "local".to_owned(), keep_days: 0 };
+    let new = NewOutput { handle: handle.clone(), owner: "local".to_owned(), keep_days: 0, max_bytes: 0 };
     let mut draft = store.begin_output(new).await.unwrap();
     draft.push(output).await.unwrap();
     draft.keep("text").await.unwrap();

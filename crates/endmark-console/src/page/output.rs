@@ -108,7 +108,9 @@ pub(super) async fn page(
     });
     let shown = match read.await {
         Err(StoreError::NoOutput { .. }) => return Err(unknown()),
-        Err(error @ StoreError::ExpiredOutput { .. }) => return Err(Failure::NotFound(error.to_string())),
+        Err(error @ (StoreError::ExpiredOutput { .. } | StoreError::RemovedOutput { .. })) => {
+            return Err(Failure::NotFound(error.to_string()));
+        }
         read => read?,
     };
     let shown = shown.map_err(|error| match error {

@@ -50,7 +50,9 @@ pub(super) async fn page(
         }
         Ok(None) => Err(Refusal::NotFound(format!("the output has no page {number}: they count from 1"))),
         Err(StoreError::NoOutput { .. }) => Err(unknown()),
-        Err(error @ StoreError::ExpiredOutput { .. }) => Err(Refusal::NotFound(error.to_string())),
+        Err(error @ (StoreError::ExpiredOutput { .. } | StoreError::RemovedOutput { .. })) => {
+            Err(Refusal::NotFound(error.to_string()))
+        }
         Err(error) => Err(Refusal::Store(error.to_string())),
     }
 }

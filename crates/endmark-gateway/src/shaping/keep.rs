@@ -24,8 +24,12 @@ impl Subject<'_> {
 
     /// Keeps a value under this handle.
     pub(super) async fn keep(&self, handle: &Handle, value: &[u8], format: &str) -> Result<(), StoreError> {
-        let new =
-            NewOutput { handle: handle.clone(), owner: self.owner(), keep_days: self.settings.keep_days };
+        let new = NewOutput {
+            handle: handle.clone(),
+            owner: self.owner(),
+            keep_days: self.settings.keep_days,
+            max_bytes: self.settings.outputs_max_bytes,
+        };
         let mut draft = self.store.begin_output(new).await?;
         draft.push(value).await?;
         draft.keep(format).await

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use endmark_context::cap::{Asked, Capped, Limits, Unit, Way, cap};
 use endmark_context::conversation::{Edit, Place};
@@ -15,13 +16,16 @@ use crate::settings::CapSettings;
 /// So much of what results became is remembered; more is made again.
 const REMEMBERED_BYTES: usize = 32 * 1024 * 1024;
 
+/// How often it is noted in the store that a result is in use: what was not used for an hour may be removed.
+const NOTE_USE_AFTER: Duration = Duration::from_mins(10);
+
 /// What results became, by who owns them and what they are.
 #[derive(Default)]
 pub(super) struct Memory(Mutex<Remembered>);
 
 #[derive(Default)]
 struct Remembered {
-    known: HashMap<String, Became>,
+    known: HashMap<String, (Became, Instant)>,
     order: VecDeque<String>,
     bytes: usize,
 }
@@ -38,8 +42,8 @@ enum Became {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Shown {
     text: Arc<str>,
-    /// Whether the rest can be read.
-    is_kept: bool,
+    /// Under what the rest can be read.
+    kept: Option<Handle>,
 }
 
 /// A request with capped results.
@@ -74,7 +78,7 @@ pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Opt
     let (mut edits, mut is_any_kept) = (Vec::new(), false);
     for result in large {
         if let Became::Capped(shown) = became(subject, &result.text, way).await {
-            is_any_kept |= shown.is_kept;
+            is_any_kept |= shown.kept.is_some();
             edits.push(Edit::SetText { place: result.place, text: shown.text.as_ref().to_owned() });
         }
     }
@@ -121,7 +125,13 @@ async fn became(subject: &Subject<'_>, text: &str, way: Way) -> Became {
     // Another limit makes another text of it.
     let name = format!("{digest}-{}-{}", settings.max_chars, settings.max_items);
     let known = format!("{}/{name}/{way:?}", subject.owner());
-    if let Some(known) = subject.shaping.results.get(&known) {
+    if let Some((known, is_stale)) = subject.shaping.results.get(&known) {
+        if let Became::Capped(Shown { kept: Some(handle), .. }) = &known
+            && is_stale
+            && let Err(error) = subject.patient(subject.store.touch_output(handle)).await
+        {
+            tracing::warn!(request = subject.id, %error, "that a result is still in use cannot be noted");
+        }
         return known;
     }
     let became = capped(subject, text, &name, way).await.map_or(Became::Same, Became::Capped);
@@ -151,15 +161,15 @@ async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Opti
             return None;
         }
     };
-    let (capped, is_kept) = match handle {
+    let (capped, kept) = match handle {
         Some(handle) => kept(subject, capped, &handle, text, name).await,
-        None => (capped, false),
+        None => (capped, None),
     };
     for warning in &capped.warnings {
         let (code, message, handle) = (&warning.code, &warning.message, warning.handle.as_deref());
         tracing::info!(request = subject.id, code, message, handle, "the result of a tool is capped");
     }
-    Some(Shown { text: capped.text.into(), is_kept })
+    Some(Shown { text: capped.text.into(), kept })
 }
 
 /// Keeps the full value under its handle, or finds under which it was kept before; what is shown names it only if it is.
@@ -169,12 +179,12 @@ async fn kept(
     handle: &Handle,
     text: &str,
     name: &str,
-) -> (Capped, bool) {
+) -> (Capped, Option<Handle>) {
     match kept_under(subject, handle, text, capped.format.name(), name).await {
-        Ok(known) => (capped.with_handle(handle.as_str(), known.as_str()), true),
+        Ok(known) => (capped.with_handle(handle.as_str(), known.as_str()), Some(known)),
         Err(error) => {
             tracing::error!(request = subject.id, %error, "the full result of a tool is not kept");
-            (capped.without_handle(handle.as_str()), false)
+            (capped.without_handle(handle.as_str()), None)
         }
     }
 }
@@ -203,19 +213,26 @@ impl Became {
 }
 
 impl Memory {
-    fn get(&self, known: &str) -> Option<Became> {
-        self.lock().known.get(known).cloned()
+    /// What a result became, and whether it is time to note in the store that it is in use.
+    fn get(&self, known: &str) -> Option<(Became, bool)> {
+        let mut remembered = self.lock();
+        let (became, noted) = remembered.known.get_mut(known)?;
+        let is_stale = noted.elapsed() >= NOTE_USE_AFTER;
+        if is_stale {
+            *noted = Instant::now();
+        }
+        Some((became.clone(), is_stale))
     }
 
     fn remember(&self, known: String, became: Became) {
         let mut remembered = self.lock();
         remembered.bytes += known.len() + became.bytes();
-        if remembered.known.insert(known.clone(), became).is_none() {
+        if remembered.known.insert(known.clone(), (became, Instant::now())).is_none() {
             remembered.order.push_back(known);
         }
         while remembered.bytes > REMEMBERED_BYTES {
             let Some(oldest) = remembered.order.pop_front() else { break };
-            let freed = oldest.len() + remembered.known.remove(&oldest).map_or(0, |gone| gone.bytes());
+            let freed = oldest.len() + remembered.known.remove(&oldest).map_or(0, |(gone, _)| gone.bytes());
             remembered.bytes = remembered.bytes.saturating_sub(freed);
         }
     }
@@ -248,13 +265,13 @@ mod tests {
     #[test]
     fn what_was_remembered_longest_makes_room() {
         let memory = Memory::default();
-        let large = Shown { text: "x".repeat(REMEMBERED_BYTES / 2).into(), is_kept: true };
+        let large = Shown { text: "x".repeat(REMEMBERED_BYTES / 2).into(), kept: None };
         for name in ["a", "b", "c"] {
             memory.remember(name.to_owned(), Became::Capped(large.clone()));
         }
         assert_eq!(memory.get("a"), None);
-        assert_eq!(memory.get("c"), Some(Became::Capped(large)));
+        assert_eq!(memory.get("c"), Some((Became::Capped(large), false)));
         memory.remember("d".to_owned(), Became::Same);
-        assert_eq!(memory.get("d"), Some(Became::Same));
+        assert_eq!(memory.get("d"), Some((Became::Same, false)));
     }
 }

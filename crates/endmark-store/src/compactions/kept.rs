@@ -100,7 +100,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&StoreLocation::sqlite(folder.path().join("s.db"))).unwrap();
         let handle = Handle::random().unwrap();
-        let new = NewOutput { handle: handle.clone(), owner: "client:a".to_owned(), keep_days: 30 };
+        let new =
+            NewOutput { handle: handle.clone(), owner: "client:a".to_owned(), keep_days: 30, max_bytes: 0 };
         let mut draft = store.begin_output(new).await.unwrap();
         draft.push(b"all of it").await.unwrap();
         draft.keep("text").await.unwrap();

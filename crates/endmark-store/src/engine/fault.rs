@@ -14,6 +14,11 @@ pub(crate) enum Fault {
     Sqlite(rusqlite::Error),
     /// There is no such intent.
     NoSuchCut(CutId),
+    /// Kept outputs may not take more, and none may be removed.
+    NoRoom {
+        /// What all of them may take.
+        max_bytes: u64,
+    },
     /// It is known already which file it is about.
     Store(StoreError),
 }
@@ -35,6 +40,7 @@ impl StoreError {
         match fault {
             Fault::Sqlite(error) => Self::of_sqlite(path, error),
             Fault::NoSuchCut(id) => Self::NoSuchCut(*id),
+            Fault::NoRoom { max_bytes } => Self::NoRoomForOutput { max_bytes: *max_bytes },
             Fault::Store(error) => error.clone(),
         }
     }

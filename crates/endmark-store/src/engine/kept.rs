@@ -47,6 +47,18 @@ impl Reader {
         self.output_where("owner LIKE ?2 || '%'", handle, CLIENT)
     }
 
+    /// Why there is no such output: it was removed to make room, or nothing is known of it.
+    fn absent(&self, is_owner: &str, handle: &Handle, owner: &str) -> StoreError {
+        let sql = format!("SELECT EXISTS (SELECT 1 FROM removed_outputs WHERE handle = ?1 AND {is_owner})");
+        let removed = self.connection().query_row(&sql, params![handle.as_str(), owner], |row| row.get(0));
+        let handle = handle.to_string();
+        match removed {
+            Ok(true) => StoreError::RemovedOutput { handle },
+            Ok(false) => StoreError::NoOutput { handle },
+            Err(error) => self.failed(&error),
+        }
+    }
+
     fn output_where(
         &self,
         is_owner: &str,
@@ -66,7 +78,7 @@ impl Reader {
             .optional()
             .map_err(|error| self.failed(&error))?;
         let Some((format, bytes, lines, last_used, keep_days)) = row else {
-            return Err(StoreError::NoOutput { handle: handle.to_string() });
+            return Err(self.absent(is_owner, handle, owner));
         };
         if has_expired(last_used, keep_days) {
             return Err(StoreError::ExpiredOutput { handle: handle.to_string() });

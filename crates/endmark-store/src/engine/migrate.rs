@@ -80,6 +80,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "sessions",
         sql: include_str!("../../migrations/0017_sessions.sqlite.sql"),
     },
+    Migration {
+        version: 18,
+        name: "output_sizes",
+        sql: include_str!("../../migrations/0018_output_sizes.sqlite.sql"),
+    },
 ];
 
 /// The newest migration this version knows.

@@ -4,10 +4,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, params};
 
-use crate::engine::Fault;
+use crate::engine::{Fault, room};
 use crate::outputs::NewOutput;
 
 pub(super) const SECONDS_A_DAY: i64 = 86_400;
+
+/// For how many days it is known of an output that it was removed to make room.
+const REMOVED_DAYS: i64 = 30;
 
 /// Seconds since 1970.
 pub(crate) fn now() -> i64 {
@@ -34,8 +37,17 @@ pub(crate) struct Piece {
     pub(crate) content: Vec<u8>,
 }
 
-/// Adds a piece; the output counts as used while it is written.
-pub(crate) fn append(connection: &Connection, handle: &str, piece: &Piece) -> Result<(), Fault> {
+/// Adds a piece, for which others may have to go; the output counts as used while it is written.
+pub(crate) fn append(
+    connection: &Connection,
+    handle: &str,
+    piece: &Piece,
+    max_bytes: u64,
+) -> Result<(), Fault> {
+    if max_bytes > 0 {
+        let bytes = i64::try_from(piece.content.len()).unwrap_or(i64::MAX);
+        room::make(connection, handle, bytes, max_bytes)?;
+    }
     connection
         .prepare_cached(
             "INSERT INTO output_pieces (handle, ordinal, first_byte, first_line, bytes, content) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -83,6 +95,9 @@ pub(crate) fn forget(connection: &Connection) -> Result<u64, Fault> {
                OR (bytes IS NULL AND last_used + ?1 < ?2)",
         )?
         .execute([SECONDS_A_DAY, now()])?;
+    connection
+        .prepare_cached("DELETE FROM removed_outputs WHERE removed_at < ?1")?
+        .execute([now() - REMOVED_DAYS * SECONDS_A_DAY])?;
     Ok(forgotten as u64)
 }
 

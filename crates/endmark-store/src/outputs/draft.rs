@@ -18,6 +18,7 @@ const LEVEL: i32 = 1;
 pub struct OutputDraft {
     store: Store,
     handle: Handle,
+    max_bytes: u64,
     waiting: Vec<u8>,
     ordinal: i64,
     /// What is written.
@@ -28,9 +29,10 @@ pub struct OutputDraft {
 impl Store {
     /// Begins to keep an output (CX-5); what has expired is forgotten.
     pub async fn begin_output(&self, output: NewOutput) -> Result<OutputDraft, StoreError> {
-        let handle = output.handle.clone();
+        let (handle, max_bytes) = (output.handle.clone(), output.max_bytes);
         self.writer.write(move |session| outputs::begin(session, &output)).await?;
-        Ok(OutputDraft { store: self.clone(), handle, waiting: Vec::new(), ordinal: 0, bytes: 0, lines: 0 })
+        let store = self.clone();
+        Ok(OutputDraft { store, handle, max_bytes, waiting: Vec::new(), ordinal: 0, bytes: 0, lines: 0 })
     }
 
     /// Notes that an output was read: its days begin anew.
@@ -91,7 +93,14 @@ impl OutputDraft {
         self.ordinal += 1;
         self.bytes += size;
         self.lines += i64::try_from(lines).unwrap_or(i64::MAX);
-        let (handle, piece) = (self.handle.clone(), Arc::new(piece));
-        self.store.writer.write(move |session| outputs::append(session, handle.as_str(), &piece)).await
+        let (handle, piece, max_bytes) = (self.handle.clone(), Arc::new(piece), self.max_bytes);
+        let append = move |session: &Session| outputs::append(session, handle.as_str(), &piece, max_bytes);
+        let written = self.store.writer.write(append).await;
+        if let Err(StoreError::NoRoomForOutput { .. }) = &written {
+            // What was written of it would only take the room of others.
+            let handle = self.handle.clone();
+            self.store.writer.write(move |session| outputs::discard(session, handle.as_str())).await?;
+        }
+        written
     }
 }

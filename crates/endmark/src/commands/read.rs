@@ -168,6 +168,7 @@ pub(super) fn failed(error: &StoreError) -> CommandError {
     let code = match error {
         StoreError::NoOutput { .. } => "unknown_handle",
         StoreError::ExpiredOutput { .. } => "expired_handle",
+        StoreError::RemovedOutput { .. } => "removed_handle",
         _ => return CommandError::of_store(error),
     };
     CommandError::Input { code, message: error.to_string(), hint: None }

@@ -176,6 +176,8 @@ pub(crate) const DISCLOSE_INCOMPLETE: &str = "ENDMARK_DISCLOSE_INCOMPLETE";
 pub(crate) const STORE_POLICY_KEEP_TEXT: &str = "ENDMARK_STORE_POLICY_KEEP_TEXT";
 /// For how long records are kept.
 pub(crate) const STORE_POLICY_KEEP_DAYS: &str = "ENDMARK_STORE_POLICY_KEEP_DAYS";
+/// How much room kept outputs may take.
+pub(crate) const STORE_POLICY_OUTPUTS_MAX_BYTES: &str = "ENDMARK_STORE_POLICY_OUTPUTS_MAX_BYTES";
 
 /// Variables of other names that set a key, too: those by which others know it. A later one beats those before it, and the
 /// systematic name beats them all.

@@ -57,6 +57,7 @@ pub(crate) fn for_gateway(
         incomplete: settings.disclose.incomplete,
         keep_text: settings.store_policy.keep_text,
         keep_days: small(settings.store_policy.keep_days),
+        outputs_max_bytes: settings.store_policy.outputs_max_bytes,
         cap: gateway::CapSettings {
             enabled: settings.cap.enabled,
             max_chars: length(settings.cap.max_chars),

@@ -250,6 +250,7 @@ pub(crate) struct Disclose {
 pub(crate) struct StorePolicy {
     pub(crate) keep_text: bool,
     pub(crate) keep_days: u64,
+    pub(crate) outputs_max_bytes: u64,
 }
 
 /// A JSON Schema that a request names by header.
@@ -362,7 +363,11 @@ impl Default for Settings {
             runs: Runs::default(),
             metrics: Metrics { access: gateway.metrics_access },
             disclose: Disclose { always: gateway.disclose_always, incomplete: gateway.incomplete },
-            store_policy: StorePolicy { keep_text: gateway.keep_text, keep_days: gateway.keep_days.into() },
+            store_policy: StorePolicy {
+                keep_text: gateway.keep_text,
+                keep_days: gateway.keep_days.into(),
+                outputs_max_bytes: gateway.outputs_max_bytes,
+            },
             schemas: Vec::new(),
             prices: Vec::new(),
         }

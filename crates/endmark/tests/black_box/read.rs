@@ -198,3 +198,31 @@ fn a_batch_keeps_each_output_that_it_shortens() {
     assert_eq!(answers[1]["handle"], Value::Null);
     assert_eq!(place.run(&["read", handle]).output, text);
 }
+
+#[test]
+fn kept_outputs_stay_within_their_room_and_one_that_was_removed_says_so() {
+    let place = Place::new().with_file("endmark.toml", "[store_policy]\noutputs_max_bytes = 60_000\n");
+    // Lines that get hardly shorter by being compressed.
+    let value = |seed: u64| {
+        let next = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+        let words = std::iter::successors(Some(seed), next).take(3_000);
+        words.fold(String::new(), |text, word| text + &format!("{word:016x}\n"))
+    };
+    let first = keep(&place, value(1));
+    assert!(!first.is_empty());
+    // All was used within the last hour: the new one is shortened, and not kept.
+    let run = place.run_with_input(&["cap", "--json", "--max-chars", "2000"], value(2));
+    let answer = run.envelope();
+    assert_eq!((run.code, &answer["data"]["handle"]), (0, &Value::Null), "{answer}");
+    assert!(answer["warnings"].to_string().contains("store_policy.outputs_max_bytes"), "{answer}");
+    let sql = "UPDATE outputs SET last_used = last_used - 4000";
+    let changed = std::process::Command::new("sqlite3").arg(place.store()).arg(sql).status().unwrap();
+    assert!(changed.success());
+    let second = keep(&place, value(3));
+    assert_eq!(place.run(&["read", &second]).code, 0);
+    let removed = place.run(&["read", &first, "--json"]);
+    assert_eq!((removed.code, &removed.envelope()["error"]["code"]), (2, &json!("removed_handle")));
+    assert!(removed.output.contains("store_policy.outputs_max_bytes"), "{}", removed.output);
+    let unknown = place.run(&["read", "h00000000000000000000000000000000", "--json"]);
+    assert_eq!(unknown.envelope()["error"]["code"], "unknown_handle");
+}

@@ -18,6 +18,7 @@ const HELD_BYTES: usize = 1 << 20;
 pub(in crate::commands) struct Keeper {
     location: StoreLocation,
     keep_days: u32,
+    max_bytes: u64,
     opened: Option<(Runtime, Store)>,
 }
 
@@ -38,7 +39,8 @@ enum State {
 impl Keeper {
     pub(in crate::commands) fn new(settings: &Settings) -> Self {
         let keep_days = u32::try_from(settings.store_policy.keep_days).unwrap_or(u32::MAX);
-        Self { location: settings.store.clone(), keep_days, opened: None }
+        let max_bytes = settings.store_policy.outputs_max_bytes;
+        Self { location: settings.store.clone(), keep_days, max_bytes, opened: None }
     }
 
     /// Begins with an output, under a new handle.
@@ -100,9 +102,14 @@ impl Keeping<'_> {
 
     fn write(&mut self, bytes: &[u8]) {
         let state = std::mem::replace(&mut self.state, State::Failed(String::new()));
-        let keep_days = self.keeper.keep_days;
+        let new = NewOutput {
+            handle: self.handle.clone(),
+            owner: LOCAL_USER.to_owned(),
+            keep_days: self.keeper.keep_days,
+            max_bytes: self.keeper.max_bytes,
+        };
         let written = self.keeper.opened().and_then(|(runtime, store)| {
-            let written = written(state, store, &self.handle, keep_days, bytes);
+            let written = written(state, store, new, bytes);
             runtime.block_on(written).map_err(|error| error.to_string())
         });
         self.state = written.map_or_else(State::Failed, State::Drafted);
@@ -148,8 +155,7 @@ impl Keeping<'_> {
 async fn written(
     state: State,
     store: &Store,
-    handle: &Handle,
-    keep_days: u32,
+    new: NewOutput,
     bytes: &[u8],
 ) -> Result<OutputDraft, StoreError> {
     match state {
@@ -158,7 +164,6 @@ async fn written(
             Ok(draft)
         }
         State::Held(held) => {
-            let new = NewOutput { handle: handle.clone(), owner: LOCAL_USER.to_owned(), keep_days };
             let mut draft = store.begin_output(new).await?;
             draft.push(&held).await?;
             Ok(draft)

@@ -521,4 +521,10 @@ pub(crate) static KEYS: &[Key] = &[
         "for how many days records are kept; 0: for ever",
         count(0, access!(store_policy.keep_days)),
     ),
+    key(
+        "store_policy.outputs_max_bytes",
+        environment::STORE_POLICY_OUTPUTS_MAX_BYTES,
+        "the room that kept outputs may take in the store, compressed; the least recently used ones are removed for new ones; 0: no limit",
+        count(0, access!(store_policy.outputs_max_bytes)),
+    ),
 ];

@@ -1,0 +1,129 @@
+//! Room for kept outputs: what is removed so that all of them stay within their quota.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
+
+use super::outputs::{discard, now};
+use crate::engine::Fault;
+use crate::engine::integers::natural;
+
+/// What was used within this time stays, and so does all that was kept in a session that was.
+const IN_USE_SECONDS: i64 = 3_600;
+
+/// If anything has to go, this part of the quota is made free, so that not every piece has to look for room.
+const FREED_DIVISOR: u64 = 32;
+
+/// Outputs that are looked up at once.
+const BATCH: u32 = 256;
+
+/// Makes room for so many further bytes of an output. Removes other outputs, each the least recently used one of the owner
+/// who has most. [`Fault::NoRoom`] where none may go: nothing is removed for an output that has no room alone.
+pub(crate) fn make(connection: &Connection, handle: &str, bytes: i64, max_bytes: u64) -> Result<(), Fault> {
+    let size = |sql: &str, values: &[&str]| -> rusqlite::Result<u64> {
+        let read = |row: &Row<'_>| row.get::<_, i64>(0);
+        let found = connection.prepare_cached(sql)?.query_row(params_from_iter(values), read);
+        Ok(found.optional()?.map_or(0, natural))
+    };
+    let needed = natural(bytes);
+    let mut total = size("SELECT bytes FROM output_total", &[])?.saturating_add(needed);
+    if total <= max_bytes {
+        return Ok(());
+    }
+    let own = size("SELECT bytes FROM output_sizes WHERE handle = ?1", &[handle])?;
+    if own.saturating_add(needed) > max_bytes {
+        return Err(Fault::NoRoom { max_bytes });
+    }
+    let mut candidates = Candidates { connection, in_use: in_use(connection)?, of_owners: HashMap::new() };
+    let goal = max_bytes - max_bytes / FREED_DIVISOR;
+    while total > goal {
+        let Some((owner, victim, freed)) = candidates.next()? else { break };
+        connection
+            .prepare_cached(
+                "INSERT OR REPLACE INTO removed_outputs (handle, owner, removed_at) VALUES (?1, ?2, ?3)",
+            )?
+            .execute(params![victim, owner, now()])?;
+        discard(connection, &victim)?;
+        total = total.saturating_sub(freed);
+    }
+    if total <= max_bytes { Ok(()) } else { Err(Fault::NoRoom { max_bytes }) }
+}
+
+/// The outputs of sessions in which a call was made, or an output used, lately.
+fn in_use(connection: &Connection) -> rusqlite::Result<HashSet<String>> {
+    connection
+        .prepare_cached(
+            "WITH lately(session) AS MATERIALIZED (
+               SELECT session FROM usage WHERE started_at >= datetime('now', '-' || ?1 || ' seconds')
+               UNION SELECT session FROM outputs JOIN session_outputs USING (handle) WHERE last_used >= ?2)
+             SELECT handle FROM session_outputs WHERE session IN lately
+             UNION SELECT handle FROM compactions JOIN compaction_sessions USING (owner, first_sha256, turns, sha256)
+               WHERE session IN lately AND handle IS NOT NULL",
+        )?
+        .query_map([IN_USE_SECONDS, now() - IN_USE_SECONDS], |row| row.get(0))?
+        .collect()
+}
+
+/// What may be removed, in the order in which it is.
+struct Candidates<'a> {
+    connection: &'a Connection,
+    in_use: HashSet<String>,
+    of_owners: HashMap<String, OwnerCandidates>,
+}
+
+/// The outputs of one owner that may be removed, as far as they were looked up.
+#[derive(Default)]
+struct OwnerCandidates {
+    waiting: VecDeque<(String, u64)>,
+    /// When the last one that was looked up was used, and its handle.
+    last: (i64, String),
+    is_exhausted: bool,
+}
+
+impl Candidates<'_> {
+    /// The least recently used output of the owner who has most, with that owner and its size.
+    fn next(&mut self) -> rusqlite::Result<Option<(String, String, u64)>> {
+        let mut statement =
+            self.connection.prepare_cached("SELECT owner FROM output_owners ORDER BY bytes DESC")?;
+        let mut owners = statement.query([])?;
+        while let Some(row) = owners.next()? {
+            let owner: String = row.get(0)?;
+            let of_owner = self.of_owners.entry(owner.clone()).or_default();
+            while of_owner.waiting.is_empty() && !of_owner.is_exhausted {
+                of_owner.look_up(self.connection, &owner, &self.in_use)?;
+            }
+            if let Some((handle, bytes)) = of_owner.waiting.pop_front() {
+                return Ok(Some((owner, handle, bytes)));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl OwnerCandidates {
+    fn look_up(
+        &mut self,
+        connection: &Connection,
+        owner: &str,
+        in_use: &HashSet<String>,
+    ) -> rusqlite::Result<()> {
+        let mut statement = connection.prepare_cached(
+            "SELECT handle, bytes, last_used FROM (SELECT handle, last_used FROM outputs
+               WHERE owner = ?1 AND (last_used, handle) > (?2, ?3) AND last_used < ?4
+               ORDER BY last_used, handle LIMIT ?5) JOIN output_sizes USING (handle) ORDER BY last_used, handle",
+        )?;
+        let (last_used, handle) = &self.last;
+        let mut rows = statement.query(params![owner, last_used, handle, now() - IN_USE_SECONDS, BATCH])?;
+        let mut found = 0;
+        while let Some(row) = rows.next()? {
+            let handle: String = row.get(0)?;
+            found += 1;
+            if !in_use.contains(&handle) {
+                self.waiting.push_back((handle.clone(), natural(row.get(1)?)));
+            }
+            self.last = (row.get(2)?, handle);
+        }
+        self.is_exhausted = found < BATCH;
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! Kept outputs stay within their room: what was not used for longest goes first, of the owner who has most.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use endmark_store::{
+    CallSettled, CallStarted, Handle, NewOutput, NoSecrets, Purpose, Store, StoreError, StoreLocation,
+};
+use rusqlite::Connection;
+
+const MAX_BYTES: u64 = 100_000;
+
+/// Text that does not get shorter by being compressed.
+fn noise(bytes: usize, seed: u64) -> Vec<u8> {
+    let next = |state: &u64| {
+        Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))
+    };
+    std::iter::successors(Some(seed), next).map(|state| (state >> 33) as u8).take(bytes).collect()
+}
+
+struct Kept {
+    store: Store,
+    connection: Connection,
+    _folder: tempfile::TempDir,
+}
+
+impl Kept {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let location = StoreLocation::sqlite(folder.path().join("a.db"));
+        let store = Store::open(&location).unwrap();
+        Self { store, connection: Connection::open(location.path()).unwrap(), _folder: folder }
+    }
+
+    async fn keep(&self, owner: &str, bytes: usize, seed: u64) -> Result<Handle, StoreError> {
+        let handle = Handle::random().unwrap();
+        let new =
+            NewOutput { handle: handle.clone(), owner: owner.to_owned(), keep_days: 0, max_bytes: MAX_BYTES };
+        let mut draft = self.store.begin_output(new).await?;
+        draft.push(&noise(bytes, seed)).await?;
+        draft.keep("text").await?;
+        Ok(handle)
+    }
+
+    /// Has been used last so many minutes ago.
+    fn used(&self, handle: &Handle, minutes: i64) {
+        let sql = "UPDATE outputs SET last_used = unixepoch() - 60 * ?2 WHERE handle = ?1";
+        self.connection.execute(sql, (handle.as_str(), minutes)).unwrap();
+    }
+
+    fn is_there(&self, handle: &Handle, owner: &str) -> bool {
+        match self.store.reader().unwrap().output(handle, owner) {
+            Ok(_) => true,
+            Err(StoreError::RemovedOutput { .. }) => false,
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    /// What the sums say that all take, and what all take.
+    fn bytes(&self) -> (i64, i64, i64) {
+        let read = |sql: &str| self.connection.query_row(sql, [], |row| row.get(0)).unwrap();
+        (
+            read("SELECT bytes FROM output_total"),
+            read("SELECT coalesce(sum(bytes), 0) FROM output_owners"),
+            read("SELECT coalesce(sum(length(content)), 0) FROM output_pieces"),
+        )
+    }
+}
+
+#[tokio::test]
+async fn the_least_recently_used_one_of_the_largest_owner_makes_room() {
+    let kept = Kept::new();
+    let small = kept.keep("small", 10_000, 1).await.unwrap();
+    let (old, read) =
+        (kept.keep("large", 40_000, 2).await.unwrap(), kept.keep("large", 40_000, 3).await.unwrap());
+    kept.used(&small, 900);
+    kept.used(&old, 700);
+    kept.used(&read, 800);
+    kept.store.touch_output(&read).await.unwrap();
+    let new = kept.keep("small", 30_000, 4).await.unwrap();
+    assert!(!kept.is_there(&old, "large"), "{:?}", kept.bytes());
+    assert!(kept.is_there(&small, "small") && kept.is_there(&read, "large") && kept.is_there(&new, "small"));
+    let (total, of_owners, all) = kept.bytes();
+    assert_eq!((total, of_owners), (all, all));
+    assert!(all <= 100_000, "{all}");
+    let reader = kept.store.reader().unwrap();
+    let told = reader.output(&old, "large").unwrap_err().to_string();
+    assert!(told.contains("was removed") && told.contains("store_policy.outputs_max_bytes"), "{told}");
+    assert!(matches!(reader.output(&old, "other"), Err(StoreError::NoOutput { .. })), "nobody else is told");
+}
+
+#[tokio::test]
+async fn what_was_used_within_the_hour_stays_and_the_new_one_is_not_kept() {
+    let kept = Kept::new();
+    let handles = [kept.keep("a", 45_000, 1).await.unwrap(), kept.keep("a", 45_000, 2).await.unwrap()];
+    let before = kept.bytes();
+    let refused = kept.keep("b", 30_000, 3).await.unwrap_err();
+    assert_eq!(refused, StoreError::NoRoomForOutput { max_bytes: MAX_BYTES });
+    assert!(refused.to_string().contains("store_policy.outputs_max_bytes"));
+    assert_eq!(kept.bytes(), before, "nothing of it is left");
+    // One that is larger than all the room moves nothing, however old the others are.
+    handles.iter().for_each(|handle| kept.used(handle, 90));
+    assert!(kept.keep("b", 120_000, 4).await.is_err());
+    assert!(handles.iter().all(|handle| kept.is_there(handle, "a")));
+    // Nor goes what was kept in a session in which a call was made since.
+    let call = CallStarted {
+        request_id: "em_1".to_owned(),
+        call: 1,
+        purpose: Purpose::Reply,
+        session: "busy".to_owned(),
+        credential: None,
+        upstream: "u".to_owned(),
+        format: "openai_chat".into(),
+        model: "m".to_owned(),
+        streamed: false,
+        mode: "auto".into(),
+        started_ms: u64::try_from(
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis(),
+        )
+        .unwrap(),
+        sent_bytes: 1,
+        charges: Vec::new(),
+    };
+    kept.used(&handles[0], 200);
+    kept.store.name_output(&handles[0], "a", "n", "busy").await.unwrap();
+    kept.store.recorder(NoSecrets).open_call(call).await.settle(CallSettled::default());
+    for _ in 0..400 {
+        if !kept.store.reader().unwrap().recent_calls(1).unwrap().is_empty() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let new = kept.keep("b", 30_000, 5).await.unwrap();
+    assert!(kept.is_there(&handles[0], "a") && !kept.is_there(&handles[1], "a") && kept.is_there(&new, "b"));
+}
+
+#[tokio::test]
+async fn the_sums_stay_true_whatever_is_removed_and_however_often_the_store_is_opened() {
+    let kept = Kept::new();
+    for seed in 0..5 {
+        kept.keep("a", 15_000, seed).await.unwrap();
+    }
+    kept.connection
+        .execute("UPDATE outputs SET keep_days = 1, last_used = 0 WHERE rowid % 2 = 0", [])
+        .unwrap();
+    kept.store.forget_after(1).await.unwrap();
+    kept.store.close().await;
+    kept.connection.execute_batch(include_str!("../migrations/0018_output_sizes.sqlite.sql")).unwrap();
+    let (total, of_owners, all) = kept.bytes();
+    assert!(all > 0 && all < 75_000);
+    assert_eq!((total, of_owners), (all, all));
+    // The sums of a store that was written before there were any.
+    kept.connection
+        .execute_batch(
+            "DELETE FROM output_sizes; DELETE FROM output_owners; UPDATE output_total SET bytes = 0;",
+        )
+        .unwrap();
+    kept.connection.execute_batch(include_str!("../migrations/0018_output_sizes.sqlite.sql")).unwrap();
+    assert_eq!(kept.bytes(), (all, all, all));
+}
