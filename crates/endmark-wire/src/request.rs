@@ -275,6 +275,23 @@ impl Request {
         self.format.asking(self, ask, terms)
     }
 
+    /// The body that also asks for the tokens of the stream; none where the request asks for them itself, or its format
+    /// reports them anyway.
+    ///
+    /// ```
+    /// use endmark_wire::format::find;
+    /// use endmark_wire::request::Request;
+    /// let found = find("/v1/chat/completions", None).unwrap();
+    /// let asking = |body: &str| Request::parse(found.format, body.as_bytes(), &found.address).unwrap().asking_for_usage();
+    /// let body = asking(r#"{"stream":true, "stream_options":{"x":1}, "messages":[]}"#).unwrap();
+    /// assert_eq!(body, br#"{"stream":true, "stream_options":{"x":1,"include_usage":true}, "messages":[]}"#);
+    /// assert_eq!(asking(r#"{"stream":true,"stream_options":{"include_usage":true},"messages":[]}"#), None);
+    /// assert_eq!(asking(r#"{"messages":[]}"#), None);
+    /// ```
+    pub fn asking_for_usage(&self) -> Option<Vec<u8>> {
+        self.format.asking_for_usage(self)
+    }
+
     /// The path of a request for this model and a stream or none, with the query that it takes; none where the
     /// address says nothing of them, and the request's own path stays. Whatever else the client's query says
     /// belongs behind it.

@@ -154,6 +154,16 @@ pub trait WireFormat: fmt::Debug + Send + Sync {
     /// See [`Request::asking`].
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked>;
 
+    /// Whether the streams of this format report their tokens, whatever the request says.
+    fn reports_usage_unasked(&self) -> bool {
+        true
+    }
+
+    /// See [`Request::asking_for_usage`].
+    fn asking_for_usage(&self, _request: &Request) -> Option<Vec<u8>> {
+        None
+    }
+
     /// See [`Request::path_for`].
     fn path_for(&self, address: &Address, model: &str, stream: bool) -> Option<String>;
 

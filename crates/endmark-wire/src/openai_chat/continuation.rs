@@ -6,7 +6,7 @@
 //! since one choice is continued and only its text is joined.
 
 use super::content::text_parts;
-use super::request::{ChatRequest, LimitField};
+use super::request::{ChatRequest, LimitField, ask_for_usage};
 use super::tool_call::call_json;
 use crate::ask::{Partial, PrefillVariant, Terms, ToolPrefill, hermes_prefill, quoted_text};
 use crate::edit::Edits;
@@ -153,7 +153,7 @@ impl ChatRequest {
             edits.set_field(root, "stream", if terms.stream { "true" } else { "false" });
         }
         match root.field("stream_options") {
-            _ if terms.stream && terms.include_usage => self.ask_for_usage(&mut edits),
+            _ if terms.stream && terms.include_usage => ask_for_usage(root, &mut edits),
             Some(options) if terms.stream && self.include_usage => {
                 edits.set_field(options, "include_usage", "false");
             }

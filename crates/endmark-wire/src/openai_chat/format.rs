@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::conversation;
 use super::error::read_error_field;
-use super::request::{functions, view};
+use super::request::{ask_for_usage, functions, view};
 use super::response::{ResponseEdit, read_reply};
 use super::writer::ChatWriter;
 use super::{ChatRequest, ChatStream, error_body};
@@ -172,6 +172,20 @@ impl WireFormat for Chat {
             Ask::Native { .. } => return None,
         };
         Some(body.into())
+    }
+
+    fn reports_usage_unasked(&self) -> bool {
+        false
+    }
+
+    fn asking_for_usage(&self, request: &Request) -> Option<Vec<u8>> {
+        let view = request.view();
+        if !view.stream || view.include_usage {
+            return None;
+        }
+        let mut edits = Edits::of(request.root());
+        ask_for_usage(request.root(), &mut edits);
+        Some(edits.finish())
     }
 
     fn path_for(&self, _address: &Address, _model: &str, _stream: bool) -> Option<String> {

@@ -149,14 +149,6 @@ impl ChatRequest {
         Edits::of(self.root())
     }
 
-    pub(super) fn ask_for_usage<'a>(&'a self, edits: &mut Edits<'a>) {
-        let root = self.root();
-        match root.field("stream_options").filter(|options| options.kind() == Kind::Object) {
-            Some(options) => edits.set_field(options, "include_usage", "true"),
-            None => edits.set_field(root, "stream_options", "{\"include_usage\":true}"),
-        }
-    }
-
     /// The last message, if it is the assistant's and unfinished.
     pub(super) fn last_assistant(&self) -> Option<Value<'_>> {
         let last = self.root().field("messages")?.items().last()?;
@@ -165,6 +157,14 @@ impl ChatRequest {
 
     fn functions(&self) -> impl Iterator<Item = Value<'_>> {
         functions(self.root())
+    }
+}
+
+/// Has the request in this object ask for the usage of its stream; its other `stream_options` stay.
+pub(super) fn ask_for_usage<'a>(root: Value<'a>, edits: &mut Edits<'a>) {
+    match root.field("stream_options").filter(|options| options.kind() == Kind::Object) {
+        Some(options) => edits.set_field(options, "include_usage", "true"),
+        None => edits.set_field(root, "stream_options", "{\"include_usage\":true}"),
     }
 }
 

@@ -65,6 +65,11 @@ pub struct Event {
 }
 
 impl Event {
+    /// Whether the event only counts the tokens of the reply, as the one that `include_usage` adds to a stream.
+    pub fn only_counts(&self) -> bool {
+        self.no_choices && self.usage.is_some() && self.error.is_none() && !self.done
+    }
+
     /// An event that says nothing.
     pub(crate) fn idle() -> Self {
         Self { idle: true, ..Self::default() }
