@@ -66,8 +66,11 @@ pub(crate) struct Exchange {
     pub(crate) lost_replies: u32,
     /// How often the client has sent this request before.
     pub(crate) client_retries: u32,
-    /// The request as the upstream that answers gets it.
+    /// The request as the upstream that answers gets it, but for what [`Exchange::asks_usage`] adds.
     pub(crate) request: Request,
+    /// Whether the upstream was asked for the tokens of its stream, and the client did not ask: it does not get the event
+    /// that counts them.
+    pub(crate) asks_usage: bool,
     /// The client's own request, while another upstream gets another.
     pub(crate) set_aside: Option<Request>,
     /// What of the client's request was changed before it went upstream.
@@ -209,6 +212,7 @@ impl Exchange {
             store_patience: &self.store_patience,
             settings: &gateway.settings,
             capabilities: &gateway.capabilities,
+            stream_usages: &gateway.stream_usages,
             metrics: &gateway.metrics,
             stopping: &gateway.stopping,
         }

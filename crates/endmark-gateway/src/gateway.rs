@@ -14,7 +14,7 @@ use crate::budget::Budgets;
 use crate::faults::Faults;
 use crate::keys::{Keys, OwnKey};
 use crate::metrics::Metrics;
-use crate::recovery::{Capabilities, Schema, SchemaError};
+use crate::recovery::{Capabilities, Schema, SchemaError, StreamUsages};
 use crate::rescue::Refusal;
 use crate::rotations::Rotations;
 use crate::scrub::Scrubber;
@@ -33,6 +33,7 @@ pub struct Gateway {
     pub(crate) store: Store,
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) capabilities: Capabilities,
+    pub(crate) stream_usages: StreamUsages,
     pub(crate) standing: Standing,
     pub(crate) faults: Arc<Faults>,
     pub(crate) schemas: BTreeMap<String, Schema>,
@@ -158,6 +159,7 @@ impl Gateway {
             standing: Standing::new(&settings),
             faults: Arc::new(Faults::new(&settings.faults.plan, settings.faults.side, settings.faults.seed)),
             capabilities: Capabilities::default(),
+            stream_usages: StreamUsages::default(),
             scrubber: Arc::new(settings.scrubber()),
             schemas,
             budgets: Arc::new(Budgets::new(&settings)?),

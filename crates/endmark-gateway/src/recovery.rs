@@ -17,6 +17,7 @@ mod record;
 mod schema;
 mod site;
 mod store_patience;
+mod stream_usage;
 mod suspect;
 mod when;
 
@@ -28,6 +29,7 @@ pub(crate) use mend::{judgement, mend};
 pub(crate) use mended::{Finish, Mended};
 pub(crate) use schema::{Schema, SchemaError};
 pub(crate) use store_patience::StorePatience;
+pub(crate) use stream_usage::{StreamUsage, StreamUsages, may_be_about_usage, names_usage_field};
 pub(crate) use suspect::{
     BEHIND_CALLS, Before, Following, HALVED, REPEATED, SURPLUS, Suspect, UNSHOWN, is_made_up,
 };

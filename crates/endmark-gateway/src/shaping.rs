@@ -60,7 +60,7 @@ pub(crate) fn owner(credential: Option<&str>) -> String {
 const LONG_BYTES: usize = 128 * 1024;
 
 /// Works on a request where nobody waits for it.
-async fn worked<T: Send + 'static>(
+pub(crate) async fn worked<T: Send + 'static>(
     request: &Request,
     work: impl FnOnce(&Request) -> T + Send + 'static,
 ) -> Option<T> {

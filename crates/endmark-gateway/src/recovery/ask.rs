@@ -22,13 +22,14 @@ use super::case::Case;
 use super::continuation::{Continuation, call};
 use super::expected::{Expected, is_same_value};
 use super::site::Site;
+use super::stream_usage::{StreamUsage, names_usage_field};
 use super::suspect::{Following, Suspect, is_made_up};
 use crate::reply::Part;
 use crate::reply::{ClientGone, Flow};
 pub(super) use room::has_room_to_restart;
 
 use refusal::{For, Refused, for_how_long, is_about_the_limit, is_about_the_prefill};
-use showing::{call_so_far, expected_call, expecting, in_text, partial, terms, tool_prefill};
+use showing::{call_so_far, expected_call, expecting, in_text, partial, tool_prefill};
 
 /// The log's word for a call that goes on with the unfinished message itself.
 const PREFILL: &str = "prefill";
@@ -50,6 +51,8 @@ pub(super) struct Asker<'a> {
     /// How a cut call is shown where it is gone on with.
     shown_as: ToolPrefill,
     capability: Capability,
+    /// Whether the upstream is asked for the tokens of its streams: all that is known says that it takes that.
+    asks_usage: bool,
     /// What the upstream refused in this very exchange.
     refused: Refused,
     /// The provider's own way to go on from the last answer.
@@ -101,6 +104,7 @@ impl<'a> Asker<'a> {
             live,
             shown_as: ToolPrefill::Calls,
             capability: Capability::Unknown,
+            asks_usage: true,
             refused: Refused::default(),
             further: suspect.continuation.clone(),
             to_learn: false,
@@ -136,6 +140,19 @@ impl<'a> Asker<'a> {
     async fn settle_in(&mut self) {
         let subject = self.subject();
         self.capability = self.case.capabilities.of(self.case, self.site.name(), &subject).await;
+        self.asks_usage = self.takes_usage_field().await;
+    }
+
+    async fn takes_usage_field(&self) -> bool {
+        let request = &self.site.request;
+        let is_needless = !self.live || request.format().reports_usage_unasked();
+        let known = self.case.stream_usages.of(self.case, self.site.name(), &request.view().model);
+        is_needless || known.await != StreamUsage::Refused
+    }
+
+    fn terms(&self, limit: u64, stream: bool) -> Terms {
+        // The usage of every call counts, whether or not the client asked for it.
+        Terms { limit, stream, include_usage: stream && self.asks_usage }
     }
 
     fn asked_by_prefill(&self) -> bool {
@@ -197,7 +214,7 @@ impl<'a> Asker<'a> {
         let limit = self.limit(wanted)?;
         let call = call_so_far(self.suspect, rest);
         let partial = partial(self.suspect, rest, call.as_ref());
-        let terms = terms(limit, flow.is_live());
+        let terms = self.terms(limit, flow.is_live());
         let free_text = matches!(&self.suspect.slot.part, Part::ToolCall(call) if call.free_text);
         let tool = tool_prefill(rest);
         if self.is_call() && self.shown_as != tool {
@@ -248,9 +265,10 @@ impl<'a> Asker<'a> {
         let is_unlimited = self.refused.limit && view.limit.is_none();
         let (body, stream, carried) = if view.choices == 1 && (is_lost || is_unlimited) {
             self.account.limit_sent = view.limit;
-            (request.body().to_vec(), view.stream, view.limit)
+            let asking = if self.asks_usage { request.asking_for_usage() } else { None };
+            (asking.unwrap_or_else(|| request.body().to_vec()), view.stream, view.limit)
         } else {
-            let terms = terms(limit, flow.is_live());
+            let terms = self.terms(limit, flow.is_live());
             let asked = request.asking(&Ask::Again, terms).ok_or_else(cannot_be_asked)?;
             (asked.body, terms.stream, Some(limit))
         };
@@ -283,7 +301,7 @@ impl<'a> Asker<'a> {
         let limit = self.limit(wanted)?;
         // Its limit counts what came before, too.
         let before = self.account.total().unwrap_or_default().completion;
-        let terms = Terms { limit: limit.saturating_add(before), ..terms(limit, flow.is_live()) };
+        let terms = Terms { limit: limit.saturating_add(before), ..self.terms(limit, flow.is_live()) };
         let asked = self.site.request.asking(&Ask::Native { token: &further.token }, terms);
         let Some(asked) = asked else { return Ok(None) };
         // What came behind the token's place comes again.
@@ -360,7 +378,7 @@ impl<'a> Asker<'a> {
         let limit = self.limit(request.view().limit.unwrap_or(0).max(at_least))?;
         let call = call_so_far(self.suspect, &ask.text);
         let wrong = partial(self.suspect, &ask.text, call.as_ref());
-        let asked = request.asking(&Ask::Correction { wrong, prompt: &ask.prompt }, terms(limit, false));
+        let asked = request.asking(&Ask::Correction { wrong, prompt: &ask.prompt }, self.terms(limit, false));
         let asked = asked.ok_or_else(cannot_be_asked)?;
         let expected = Expected {
             purpose: Purpose::Correction,
@@ -427,7 +445,11 @@ impl<'a> Asker<'a> {
             Err(CallFailure::Rejected { status, error }) => {
                 let why = format!("the upstream refused with {status}: {}", error.message);
                 self.refused.whoever_asks |= error.is_about_the_account();
-                if is_about_the_limit(&error) && !self.refused.limit {
+                if self.asks_usage && names_usage_field(Some(&error)) {
+                    self.asks_usage = false;
+                    let model = &self.site.request.view().model;
+                    self.case.stream_usages.refused(self.case, self.site.name(), model, true).await;
+                } else if is_about_the_limit(&error) && !self.refused.limit {
                     self.refused.limit = true;
                 } else if self.asked_by_prefill() && is_about_the_prefill(status, &error) {
                     self.refused.prefill = Some(for_how_long(status, &error));

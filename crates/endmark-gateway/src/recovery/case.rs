@@ -7,6 +7,7 @@ use endmark_wire::request::Request;
 
 use super::capabilities::Capabilities;
 use super::store_patience::StorePatience;
+use super::stream_usage::StreamUsages;
 use crate::faults::Rehearsal;
 use crate::ledger::Calls;
 use crate::metrics::Metrics;
@@ -44,6 +45,7 @@ pub(crate) struct Case<'a> {
     pub(crate) store_patience: &'a StorePatience,
     pub(crate) settings: &'a Settings,
     pub(crate) capabilities: &'a Capabilities,
+    pub(crate) stream_usages: &'a StreamUsages,
     pub(crate) metrics: &'a Arc<Metrics>,
     pub(crate) stopping: &'a Arc<Stopping>,
 }

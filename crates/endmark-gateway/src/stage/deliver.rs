@@ -4,7 +4,9 @@
 //! tried again once the client has something of a reply.
 
 mod beginning;
+mod counting;
 mod refused;
+mod uncounted;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,6 +18,7 @@ use endmark_store::Purpose;
 use endmark_wire::error::ProviderError;
 use endmark_wire::json::Value;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
+use http_body_util::BodyExt as _;
 use tokio::time::{Instant, sleep};
 
 use crate::body::{AnyBody, full};
@@ -26,10 +29,12 @@ use crate::rescue::Refusal;
 use crate::scrub::Scrubber;
 use crate::settings::{Limits, Mode};
 use crate::upstream::{
-    ReadError, UpstreamError, is_event_stream, of_another_body, plain, random, read_whole, retry_after,
-    should_retry, typed,
+    ReadError, UpstreamError, is_event_stream, of_another_body, of_changed_body, plain, random, read_whole,
+    retry_after, should_retry, typed,
 };
 use beginning::{Beginning, beginning};
+use counting::Counting;
+use uncounted::Uncounted;
 
 /// An error body is read to its end to see what it is; no provider's error is longer.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
@@ -75,9 +80,15 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
         delivered(&mut exchange).await.inspect_err(|_| exchange.calls.watch.end(Ended::Failed))?;
     disclose(&exchange, answer.headers_mut());
     if exchange.mode() == Mode::Off {
-        let (head, body) = answer.into_parts();
+        let (mut head, body) = answer.into_parts();
         let body = if head.status.is_success() {
-            exchange.pass_heard(&head.headers, body)
+            let body = exchange.pass_heard(&head.headers, body);
+            if exchange.asks_usage && is_event_stream(&head.headers) {
+                of_another_body(&mut head.headers);
+                Uncounted::new(body, &exchange.request).boxed_unsync()
+            } else {
+                body
+            }
         } else {
             exchange.pass_unread(body, Ending::Clean)
         };
@@ -193,20 +204,29 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
         standing.request(exchange.upstream_name());
     }
     let mut last_said = None;
+    let mut counting = Counting::of(exchange).await;
     loop {
+        let body = counting.body(exchange).await;
+        exchange.asks_usage = body.is_some();
         let call = match open(exchange).await {
             Ok(call) => call,
             // A further try that its budgets have no room for is none, and what the last one came to stands.
             Err(why) => return Tried::GivenUp(last_said.unwrap_or(Err(Refusal::Budget(why)))),
         };
-        let (failure, said) = match send(exchange, call).await {
+        let (failure, said) = match send(exchange, call, body, &mut counting).await {
             Ok((answer, call)) => {
                 standing.succeeded(exchange.upstream_name());
+                counting.learn(exchange, answer.status()).await;
                 exchange.call = Some(call);
                 return Tried::Answered(answer);
             }
             Err(failed) => failed,
         };
+        if exchange.asks_usage && counting.is_withdrawn() {
+            // What the client sent was not refused yet.
+            last_said = Some(said);
+            continue;
+        }
         let name = exchange.upstream_name();
         if failure.is_of_upstream() {
             standing.failed(name);
@@ -233,7 +253,8 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
     }
 }
 
-/// Notes a call that is about to be made, where its budgets admit it.
+/// Notes a call that is about to be made, where its budgets admit it. What is added to the request is no prompt, and not
+/// counted.
 async fn open(exchange: &Exchange) -> Result<Call, NotAdmitted> {
     let purpose = match exchange.calls.made() {
         _ if exchange.rounds_of_reading > 0 => Purpose::Read,
@@ -248,8 +269,13 @@ async fn open(exchange: &Exchange) -> Result<Call, NotAdmitted> {
 }
 
 /// Sends the request once. A refusal that no further try can mend is an answer.
-async fn send(exchange: &Exchange, mut call: Call) -> Result<(Response<AnyBody>, Call), (Failure, Said)> {
-    match sent(exchange, &mut call).await {
+async fn send(
+    exchange: &Exchange,
+    mut call: Call,
+    body: Option<Bytes>,
+    counting: &mut Counting,
+) -> Result<(Response<AnyBody>, Call), (Failure, Said)> {
+    match sent(exchange, &mut call, body, counting).await {
         Ok(answer) => Ok((answer, call)),
         Err(failed) => {
             call.settle(CallEnd::new(ending_of(&failed.0)));
@@ -270,13 +296,30 @@ fn ending_of(failure: &Failure) -> Ending {
     }
 }
 
-async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>, (Failure, Said)> {
+async fn sent(
+    exchange: &Exchange,
+    call: &mut Call,
+    counting_body: Option<Bytes>,
+    counting: &mut Counting,
+) -> Result<Response<AnyBody>, (Failure, Said)> {
     let destination = &exchange.destination;
     let limits = &exchange.gateway.settings.limits;
-    let encoded = exchange.encoded.as_ref().filter(|_| !exchange.stands_in);
-    let body =
-        encoded.map_or_else(|| Bytes::copy_from_slice(exchange.request.body()), |own| own.bytes.clone());
+    let is_changed = counting_body.is_some();
+    let encoded = exchange.encoded.as_ref().filter(|_| !exchange.stands_in && !is_changed);
+    let body = counting_body.unwrap_or_else(|| match encoded {
+        Some(own) => own.bytes.clone(),
+        None => Bytes::copy_from_slice(exchange.request.body()),
+    });
     let mut onward = destination.post(&destination.uri, call.sends(body));
+    if is_changed {
+        of_changed_body(onward.headers_mut());
+        // An event is only taken out of plain bytes.
+        onward.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+    if counting.is_withdrawn() {
+        // The same key came with another body before.
+        of_another_body(onward.headers_mut());
+    }
     for coding in encoded.iter().flat_map(|own| &own.codings) {
         onward.headers_mut().append(header::CONTENT_ENCODING, coding.clone());
     }
@@ -297,11 +340,11 @@ async fn sent(exchange: &Exchange, call: &mut Call) -> Result<Response<AnyBody>,
     };
     let status = answer.status();
     let mut answer = answer.map(|body| call.answered(status, body));
-    if exchange.mode() != Mode::Off {
+    if exchange.mode() != Mode::Off || is_changed {
         answer = plain(answer);
     }
     if !answer.status().is_success() {
-        return refused(exchange, answer).await;
+        return refused(exchange, answer, counting).await;
     }
     if exchange.mode() != Mode::Off && exchange.request.view().stream {
         answer = told(exchange, answer).await?;
@@ -366,6 +409,7 @@ async fn begun(
 async fn refused(
     exchange: &Exchange,
     answer: Response<AnyBody>,
+    counting: &mut Counting,
 ) -> Result<Response<AnyBody>, (Failure, Said)> {
     let (mut head, body) = answer.into_parts();
     let status = head.status.as_u16();
@@ -375,10 +419,12 @@ async fn refused(
         Ok(body) => {
             let root = Value::parse_body(&body).ok();
             let error = root.and_then(|root| exchange.request.format().read_error(root));
+            counting.refused(head.status, error.as_ref());
             let failure = error.and_then(|error| known(status, &error)).unwrap_or(told);
             let body = without_own_key(exchange, &mut head.headers, body);
             let answer = Response::from_parts(head, full(body));
-            if failure.is_worth_a_remedy() { Err((failure, Ok(answer))) } else { Ok(answer) }
+            let has_remedy = failure.is_worth_a_remedy() || (exchange.asks_usage && counting.is_withdrawn());
+            if has_remedy { Err((failure, Ok(answer))) } else { Ok(answer) }
         }
         Err(error) => {
             let upstream = exchange.upstream_name().to_owned();

@@ -77,6 +77,7 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
         demanded: admitted.demanded,
         schema: admitted.schema,
         request: admitted.request,
+        asks_usage: false,
         // What came compressed are the bytes before that.
         encoded: admitted.encoded.filter(|_| !changed.is_any()),
         changed,

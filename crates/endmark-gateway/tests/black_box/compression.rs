@@ -106,7 +106,9 @@ async fn what_endmark_itself_asks_for_is_plain() {
     let down = Script::new().otherwise(Answer::error(503, "server_error", None, "overloaded"));
     let endmark = Endmark::with_fallback(down, &second, ("key", "its-model"), |_| {}).await;
     assert!(streamed(&post(&endmark, "gzip", body.clone()).await).done);
-    assert_eq!(endmark.upstream.requests()[0].body, body);
+    let first = &endmark.upstream.requests()[0];
+    let asks = &first.json()["stream_options"]["include_usage"];
+    assert_eq!((first.header("content-encoding"), asks), (None, &json!(true)), "it is asked for its tokens");
     let asked = &second.requests()[0];
     assert_eq!((asked.header("content-encoding"), asked.json()["model"].as_str()), (None, Some("its-model")));
 }

@@ -34,6 +34,7 @@ mod first_event;
 mod framing;
 mod half_characters;
 mod half_read_calls;
+mod hidden_counts;
 mod history;
 mod http2_streams;
 mod incomplete_as_error;

@@ -2,7 +2,7 @@
 
 use endmark_recovery::{Join, ResumeAsk};
 use endmark_store::Purpose;
-use endmark_wire::ask::{Partial, Terms, ToolPrefill};
+use endmark_wire::ask::{Partial, ToolPrefill};
 use endmark_wire::reply::ToolCall;
 
 use super::super::expected::{Expected, ExpectedCall};
@@ -68,9 +68,4 @@ pub(super) fn tool_prefill(arguments: &str) -> ToolPrefill {
     } else {
         ToolPrefill::Calls
     }
-}
-
-pub(super) fn terms(limit: u64, stream: bool) -> Terms {
-    // The usage of every call counts, whether or not the client asked for it.
-    Terms { limit, stream, include_usage: stream }
 }

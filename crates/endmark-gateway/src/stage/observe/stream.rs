@@ -280,6 +280,10 @@ impl<'a> Observer<'a> {
                 return None;
             }
         };
+        if self.exchange.asks_usage && event.only_counts() {
+            // The client did not ask for it.
+            return None;
+        }
         let ending = match (&event.error, event.done) {
             (Some(_), _) => Some(Ending::UpstreamError),
             (None, true) => Some(Ending::Clean),
@@ -373,7 +377,7 @@ impl<'a> Observer<'a> {
     /// Whether a choice that ended needs nothing, whatever may still be counted of its tokens.
     fn is_beyond_doubt(&self, choice: &Choice, event: &Event) -> bool {
         let count_may_come = self.exchange.limit_of_one_reply().is_some()
-            && self.exchange.request.view().include_usage
+            && (self.exchange.asks_usage || self.exchange.request.view().include_usage)
             && event.usage.is_none();
         if self.exchange.gateway.settings.disclose_always || count_may_come {
             return false;

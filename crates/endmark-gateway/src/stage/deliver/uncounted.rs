@@ -1,0 +1,87 @@
+//! A stream that passes untouched, but for the event that counts its tokens and that its client did not ask for.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use endmark_wire::request::Request;
+use endmark_wire::sse::{Decoder, Frame as Event, Tail};
+use endmark_wire::stream::Reader;
+use hyper::body::{Body, Frame};
+
+use crate::body::{AnyBody, BodyError};
+
+/// No event that only counts tokens is longer. From a longer event on all passes.
+const MAX_EVENT_BYTES: usize = 1024 * 1024;
+
+pub(super) struct Uncounted {
+    inner: AnyBody,
+    /// None once the rest passes as it comes.
+    decoder: Option<Decoder>,
+    reader: Box<dyn Reader>,
+}
+
+impl Uncounted {
+    pub(super) fn new(inner: AnyBody, request: &Request) -> Self {
+        // Nothing has to be kept of what it reads.
+        Self { inner, decoder: Some(Decoder::new(MAX_EVENT_BYTES)), reader: request.stream(0) }
+    }
+
+    fn shows(&mut self, event: &Event) -> bool {
+        self.reader.frame(event).map_or(true, |event| !event.only_counts())
+    }
+
+    /// What the client gets of these bytes and of those that waited for them.
+    fn passed(&mut self, data: Bytes) -> Bytes {
+        let Some(decoder) = &mut self.decoder else { return data };
+        let is_too_long = decoder.push(&data).is_err();
+        let events: Vec<Event> = std::iter::from_fn(|| decoder.next_frame()).collect();
+        let mut passed = Vec::with_capacity(data.len());
+        for event in events {
+            if self.shows(&event) {
+                passed.extend_from_slice(&event.raw);
+            }
+        }
+        if is_too_long {
+            passed.extend(self.rest());
+        }
+        passed.into()
+    }
+
+    /// What waits for the end of its event.
+    fn rest(&mut self) -> Vec<u8> {
+        match self.decoder.take().map(Decoder::finish) {
+            Some(Tail::Frame(event)) if self.shows(&event) => event.raw,
+            Some(Tail::Residue(bytes)) => bytes,
+            Some(Tail::Frame(_) | Tail::Clean) | None => Vec::new(),
+        }
+    }
+}
+
+impl Body for Uncounted {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        loop {
+            let next = ready!(Pin::new(&mut self.inner).poll_frame(context));
+            let passed = match next {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.passed(data),
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => {
+                    let rest = self.rest();
+                    return Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest.into()))));
+                }
+            };
+            if !passed.is_empty() {
+                return Poll::Ready(Some(Ok(Frame::data(passed))));
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A stream whose client does not ask for its tokens: the upstream is asked for them, and the client does not see that.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+
+use std::time::Duration;
+
+use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_gateway::{Mode, Settings};
+use serde_json::{Value, json};
+use testkit::{Answer, ChatFrames, Received, Request, Script};
+
+use crate::support::{Endmark, stream_request, streamed};
+
+fn asks(received: &Received) -> bool {
+    received.json()["stream_options"]["include_usage"] == true
+}
+
+fn with_budget(settings: &mut Settings) {
+    settings.budget.rules =
+        vec![Rule { scope: Scope::All, unit: Unit::Tokens, period: Period::Day, limit: 1_000_000 }];
+}
+
+/// A stream as OpenAI sends it: `"usage":null` in every chunk, and the tokens of hidden reasoning in one of its own.
+fn counted(text: &str, finish: &str, tokens: (u64, u64)) -> Vec<String> {
+    let frames = ChatFrames::new().text(text).finish(finish).cut().into_iter();
+    let mut frames: Vec<String> =
+        frames.map(|frame| frame.replace("\"choices\"", "\"usage\":null,\"choices\"")).collect();
+    frames.insert(1, ": a comment\r\n\r\n".to_owned());
+    frames.extend(ChatFrames::new().usage(tokens).done());
+    frames
+}
+
+/// Frames without the one that only counts.
+fn shown(frames: &[String]) -> String {
+    frames.iter().filter(|frame| !frame.contains("\"choices\":[]")).map(String::as_str).collect()
+}
+
+/// Tokens of all calls, by their rows and by the budget, once so many calls are written down.
+async fn spent(endmark: &Endmark, calls: usize) -> (u64, u64) {
+    for _ in 0..200 {
+        let reader = endmark.store.reader().unwrap();
+        let rows = reader.recent_calls(100).unwrap();
+        if rows.len() == calls {
+            let tokens = |row: &endmark_store::UsageRow| {
+                row.tokens.prompt.unwrap_or_default() + row.tokens.output.unwrap_or_default()
+            };
+            let budgets = reader.budgets().unwrap();
+            return (rows.iter().map(tokens).sum(), budgets.iter().map(|budget| budget.spent).sum());
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("there never were {calls} calls");
+}
+
+#[tokio::test]
+async fn hidden_reasoning_counts_beyond_its_hold_and_the_client_sees_the_stream_as_it_would_be() {
+    for mode in [Mode::Auto, Mode::Warn, Mode::Off] {
+        let frames = counted("Yes.", "stop", (50, 100_000));
+        let script = Script::new().otherwise(Answer::sse(frames.clone()));
+        let endmark = Endmark::start_with(script, |settings| {
+            with_budget(settings);
+            settings.resume.mode = mode;
+        })
+        .await;
+        for options in [json!(null), json!({"include_usage": false, "include_obfuscation": false})] {
+            let mut body = stream_request(10);
+            body["stream_options"] = options.clone();
+            let reply = endmark.chat(&body).header("accept-encoding", "gzip").send().await.read().await;
+            assert_eq!(reply.text(), shown(&frames), "{mode:?}");
+            let sent = endmark.upstream.requests().pop().unwrap();
+            let mut expected = options;
+            expected["include_usage"] = json!(true);
+            assert_eq!(sent.json()["stream_options"], expected);
+            assert_eq!(sent.header("accept-encoding"), Some("identity"));
+        }
+        assert_eq!(spent(&endmark, 2).await, (200_100, 200_100), "{mode:?}");
+        let mut body = stream_request(10);
+        body["stream_options"] = json!({"include_usage": true});
+        let sent = body.to_string();
+        assert_eq!(endmark.ask(&body).await.text(), frames.concat(), "a client that asks gets all of it");
+        assert_eq!(endmark.upstream.requests().pop().unwrap().body, sent.as_bytes());
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_passes_untouched_is_asked_for_as_it_is_where_there_is_no_budget() {
+    let frames = ChatFrames::new().text("Yes.").finish("stop").usage((1, 2)).done();
+    let endmark = Endmark::start(Script::new().otherwise(Answer::sse(frames.clone()))).await;
+    let body = stream_request(10);
+    let reply = endmark.chat(&body).header("x-endmark-resume", "off").send().await.read().await;
+    assert_eq!(reply.text(), frames.concat());
+    assert_eq!(endmark.upstream.requests()[0].body, body.to_string().as_bytes());
+}
+
+#[tokio::test]
+async fn all_calls_of_a_resumed_stream_count() {
+    let cut = counted("The harbour was", "length", (20, 3_000));
+    let rest = counted(" quiet.", "stop", (30, 5_000));
+    let script = Script::new().then(Answer::sse(cut)).otherwise(Answer::sse(rest));
+    let endmark = Endmark::start_with(script, |settings| {
+        with_budget(settings);
+        settings.resume.mode = Mode::On;
+    })
+    .await;
+    let reply = endmark.ask(&stream_request(10)).await;
+    let read = streamed(&reply);
+    assert_eq!((read.text.as_str(), read.usage, read.done), ("The harbour was quiet.", None, true));
+    assert!(!reply.text().contains("\"choices\":[]"), "{}", reply.text());
+    assert!(endmark.upstream.requests().iter().all(asks));
+    assert_eq!(spent(&endmark, 2).await, (8_050, 8_050));
+}
+
+/// An upstream that refuses the field with this error.
+fn refusing(status: u16, message: &'static str) -> Script {
+    let frames = ChatFrames::new().text("Yes.").finish("stop").done();
+    let refusal = Answer::error(status, "invalid_request_error", None, message);
+    Script::new().when(asks, refusal).otherwise(Answer::sse(frames))
+}
+
+#[tokio::test]
+async fn an_upstream_that_refuses_the_field_gets_the_request_as_it_was_and_that_is_remembered() {
+    for (status, message, is_kept) in [
+        (400, "Unrecognized request argument supplied: stream_options", true),
+        (422, "Extra inputs are not permitted", false),
+    ] {
+        let endmark = Endmark::start(refusing(status, message)).await;
+        let body = stream_request(10);
+        for _ in 0..2 {
+            let reply = endmark.ask(&body).await;
+            assert_eq!((reply.status, streamed(&reply).text.as_str()), (200, "Yes."), "{}", reply.text());
+            assert_eq!(reply.header("x-endmark-retries"), None);
+        }
+        let sent = endmark.upstream.requests();
+        assert_eq!(sent.iter().map(asks).collect::<Vec<_>>(), [true, false, false], "{message}");
+        assert_eq!(sent[1].body, body.to_string().as_bytes());
+        let next = endmark.restarted(|_| {});
+        let reply = Request::post(next.address, "/v1/chat/completions").json(&body).send().await.read().await;
+        assert_eq!(streamed(&reply).text, "Yes.");
+        let asked_again = endmark.upstream.requests()[3..].iter().any(asks);
+        assert_eq!(asked_again, !is_kept, "only an error that names the field is remembered for good");
+    }
+}
+
+#[tokio::test]
+async fn what_is_refused_for_another_reason_is_refused_in_the_upstreams_words() {
+    let refusal = Answer::error(400, "invalid_request_error", None, "messages: too few");
+    let bad = |received: &Received| received.json()["messages"] == json!([]);
+    let frames = || ChatFrames::new().text("Yes.").finish("stop").done();
+    let endmark = Endmark::start(Script::new().when(bad, refusal).otherwise(Answer::sse(frames()))).await;
+    let mut body: Value = stream_request(10);
+    body["messages"] = json!([]);
+    for calls in [2, 4] {
+        // Nothing is known of the upstream yet: the field may be the reason, and is none.
+        let reply = endmark.ask(&body).await;
+        assert_eq!((reply.status, reply.text().contains("messages: too few")), (400, true));
+        assert_eq!(endmark.calls(), calls);
+    }
+    assert_eq!(endmark.ask(&stream_request(10)).await.status, 200);
+    assert!(asks(&endmark.upstream.requests()[4]));
+    assert_eq!(endmark.ask(&body).await.status, 400);
+    assert_eq!(endmark.calls(), 6, "an upstream that took the field is not asked twice");
+}
+
+#[tokio::test]
+async fn a_model_that_ends_at_its_limit_and_calls_that_a_stop_is_found_out_without_the_client_asking() {
+    let lie = counted("one two", "stop", (5, 2));
+    let rest = counted(" three", "stop", (5, 1));
+    let script = Script::new().then(Answer::sse(lie)).otherwise(Answer::sse(rest));
+    let endmark = Endmark::resuming(script).await;
+    assert_eq!(streamed(&endmark.ask(&stream_request(2)).await).text, "one two three");
+}
