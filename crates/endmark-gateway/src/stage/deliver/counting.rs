@@ -29,7 +29,7 @@ impl Counting {
     pub(super) async fn of(exchange: &Exchange) -> Self {
         let (request, view) = (&exchange.request, exchange.request.view());
         // With `off` a reply passes untouched, unless a budget has to know what it costs.
-        let is_passage = exchange.mode == Mode::Off && !exchange.calls.have_budgets();
+        let is_passage = exchange.mode() == Mode::Off && !exchange.calls.have_budgets();
         if is_passage || !view.stream || view.include_usage || request.format().reports_usage_unasked() {
             return Self::Unasked;
         }
