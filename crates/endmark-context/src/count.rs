@@ -1,7 +1,7 @@
 //! How many tokens a text, a request or an image has for a model, before the provider says so (CX-6).
 //!
-//! A count says whether it is exact. Text of models whose vocabulary is published is; all else is an estimate by the
-//! family of the model, whose figures stand with their source in [`Family`].
+//! A count says whether it is exact. Text of models whose vocabulary is published is, unless it has a word of more than
+//! 64 KiB; all else is an estimate by the family of the model, whose figures stand with their source in [`Family`].
 
 mod claude;
 mod family;
@@ -11,7 +11,7 @@ mod request;
 
 pub use family::Family;
 pub use image::{Dimensions, dimensions};
-pub use request::{Unreadable, request};
+pub use request::{Unreadable, request, request_unless};
 
 /// Tokens that were counted here, and not reported by a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +32,7 @@ pub struct Count {
 /// assert!(text("Keep the work whole.", "claude-sonnet-5").tokens > 5);
 /// ```
 pub fn text(text: &str, model: &str) -> Count {
-    let family = Family::of(model);
-    Count { tokens: family.tokens(text), exact: family.is_exact() }
+    Family::of(model).count(text, || false)
 }
 
 #[cfg(test)]

@@ -49,18 +49,19 @@ impl Generation {
     }
 }
 
-/// Tokens of a text as a single message has them, without the message's frame.
-pub(super) fn tokens(text: &str, generation: Generation) -> u64 {
+/// Tokens of a text as a single message has them, without the message's frame. Once it `is_stopped` the rest is not counted.
+pub(super) fn tokens(text: &str, generation: Generation, is_stopped: fn() -> bool) -> u64 {
     let normal = normal::normalised(text, generation.folds_quotes());
     let body = normal.trim_end_matches('\n');
     // What frames a message begins with two newlines, into which those at its end can reach.
     let newlines = normal.len() - body.len();
-    let tail = if newlines == 0 { 0 } else { of_newlines(newlines + 2, generation) - 1 };
-    stream::tokens(body, generation, text.starts_with(' ')) + tail
+    let tail =
+        if newlines == 0 { 0 } else { of_newlines(newlines + 2, generation, is_stopped).saturating_sub(1) };
+    stream::tokens(body, generation, text.starts_with(' '), is_stopped) + tail
 }
 
-fn of_newlines(count: usize, generation: Generation) -> u64 {
-    let mut tally = Tally::new(generation.vocabulary());
+fn of_newlines(count: usize, generation: Generation, is_stopped: fn() -> bool) -> u64 {
+    let mut tally = Tally::new(generation.vocabulary(), is_stopped);
     tally.add(&"\n".repeat(count));
     tally.tokens()
 }

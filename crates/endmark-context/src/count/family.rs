@@ -1,5 +1,6 @@
 //! Models that read text alike.
 
+use super::Count;
 use super::claude::{self, Generation};
 use super::image::Dimensions;
 use super::openai::Vocabulary;
@@ -70,19 +71,29 @@ impl Family {
 
     /// Tokens of a text.
     pub fn tokens(self, text: &str) -> u64 {
-        let o200k = || Vocabulary::of_o200k().tokens(text);
-        let more = |percent: u64| o200k().saturating_mul(percent).div_ceil(100);
+        self.count(text, || false).tokens
+    }
+
+    /// Tokens of a text, and whether the provider counts the same. `is_stopped` is asked every few kilobytes; once it is
+    /// true, the rest of the text is not counted.
+    pub fn count(self, text: &str, is_stopped: fn() -> bool) -> Count {
+        let o200k = || Vocabulary::of_o200k().count(text, is_stopped);
+        let estimated = |tokens| Count { tokens, exact: false };
+        let claude = |generation| estimated(claude::tokens(text, generation, is_stopped));
         match self {
-            Self::O200k | Self::LaterOpenAi => o200k(),
-            Self::Cl100k => Vocabulary::of_cl100k().tokens(text),
-            Self::Claude3 => claude::tokens(text, Generation::Three),
-            Self::Claude47 => claude::tokens(text, Generation::FourSeven),
-            Self::Claude48 => claude::tokens(text, Generation::FourEight),
-            Self::Gemini | Self::Other => more(OTHER_PERCENT),
+            Self::O200k => o200k(),
+            Self::LaterOpenAi => estimated(o200k().tokens),
+            Self::Cl100k => Vocabulary::of_cl100k().count(text, is_stopped),
+            Self::Claude3 => claude(Generation::Three),
+            Self::Claude47 => claude(Generation::FourSeven),
+            Self::Claude48 => claude(Generation::FourEight),
+            Self::Gemini | Self::Other => {
+                estimated(o200k().tokens.saturating_mul(OTHER_PERCENT).div_ceil(100))
+            }
         }
     }
 
-    /// Whether the provider counts text the same.
+    /// Whether the provider counts the same, of a text without words of more than 64 KiB.
     pub fn is_exact(self) -> bool {
         matches!(self, Self::O200k | Self::Cl100k)
     }

@@ -1,13 +1,20 @@
 //! Tokens of a whole request, in any of the formats: what the model is given to read of it.
 //!
 //! The formats differ in where a text stands, not in that it is one. So every text below the fields that a model reads is
-//! counted; names, ids, signatures and settings are not.
+//! counted; names, ids, signatures and settings are not. A body is counted while it is parsed: a tree of its values can
+//! take twenty times its bytes.
+
+mod compact;
+
+use std::borrow::Cow;
+use std::fmt;
 
 use endmark_text::replace_lone_surrogates;
-use serde_json::Value;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::image::{Dimensions, dimensions};
 use super::{Count, Family};
+use compact::Compact;
 
 /// The fields of a request that a model reads, in all formats.
 const READ_FIELDS: &[&str] =
@@ -21,9 +28,6 @@ const UNREAD_FIELDS: &[&str] = &[
     "encrypted_content",
     "file_id",
     "id",
-    "media_type",
-    "mimeType",
-    "mime_type",
     "role",
     "signature",
     "status",
@@ -33,6 +37,8 @@ const UNREAD_FIELDS: &[&str] = &[
     "tool_use_id",
     "type",
 ];
+/// The kind of a file, which no model reads either.
+const MEDIA_TYPE_FIELDS: &[&str] = &["media_type", "mimeType", "mime_type"];
 /// Values that are shown to the model as JSON: arguments and results of tools.
 const JSON_FIELDS: &[&str] = &["args", "input", "response", "arguments"];
 /// What frames a message, and the reply that is to come: OpenAI's figures, near enough for the others.
@@ -63,60 +69,194 @@ pub enum Unreadable {
 /// # Ok::<(), endmark_context::count::Unreadable>(())
 /// ```
 pub fn request(body: &str, model: &str) -> Result<Count, Unreadable> {
-    let family = Family::of(model);
-    let body: Value = serde_json::from_str(&replace_lone_surrogates(body))?;
-    let read = match &body {
-        Value::Array(_) => read(&body, family),
-        Value::Object(fields) => {
-            let known = |names: &[&str], name: &String| names.contains(&name.as_str());
-            if !fields.keys().any(|name| known(READ_FIELDS, name)) {
-                return Err(Unreadable::NoConversation);
-            }
-            let conversation = fields.iter().filter(|(name, _)| known(READ_FIELDS, name));
-            let offers = fields.iter().filter(|(name, _)| known(OFFER_FIELDS, name));
-            conversation.map(|(_, value)| read(value, family)).sum::<u64>()
-                + offers.map(|(_, value)| family.tokens(&value.to_string())).sum::<u64>()
-        }
-        _ => return Err(Unreadable::NoConversation),
-    };
-    Ok(Count { tokens: read.saturating_add(FRAME_TOKENS), exact: false })
+    request_unless(|| false, body, model)
 }
 
-/// Tokens of all texts and images in a value.
-fn read(value: &Value, family: Family) -> u64 {
-    match value {
-        Value::String(text) => text_or_image(text, family),
-        Value::Array(items) => items.iter().map(|item| read(item, family)).sum(),
-        Value::Object(fields) => {
-            if let Some(image) = base64_of(value) {
-                return image_tokens(image, family);
+/// The same, unless nobody waits for it any more: once it `is_stopped` the rest of the texts is not counted.
+pub fn request_unless(is_stopped: fn() -> bool, body: &str, model: &str) -> Result<Count, Unreadable> {
+    let texts = Texts { family: Family::of(model), is_stopped, mode: Mode::Texts };
+    let body = replace_lone_surrogates(body);
+    let mut json = serde_json::Deserializer::from_str(&body);
+    let read = json.deserialize_any(Body(texts)).and_then(|tokens| json.end().map(|()| tokens));
+    let tokens =
+        read.map_err(
+            |error| {
+                if error.is_data() { Unreadable::NoConversation } else { Unreadable::Json(error) }
+            },
+        )?;
+    Ok(Count { tokens: tokens.saturating_add(FRAME_TOKENS), exact: false })
+}
+
+fn is_in(names: &[&str], name: &str) -> bool {
+    names.contains(&name)
+}
+
+/// Counts a request, or a list of its messages.
+struct Body(Texts);
+
+impl<'de> Visitor<'de> for Body {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a request, or a list of its messages")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<u64, A::Error> {
+        Ok(self.0.visit_seq(items)?.tokens)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<u64, A::Error> {
+        let (mut tokens, mut has_conversation) = (0, false);
+        while let Some(name) = fields.next_key::<String>()? {
+            if is_in(READ_FIELDS, &name) {
+                has_conversation = true;
+                tokens += fields.next_value_seed(self.0)?.tokens;
+            } else if is_in(OFFER_FIELDS, &name) {
+                let mut json = String::new();
+                fields.next_value_seed(Compact(&mut json))?;
+                tokens += self.0.of(&json);
+            } else {
+                fields.next_value::<IgnoredAny>()?;
             }
-            let frame = if fields.contains_key("role") { MESSAGE_TOKENS } else { 0 };
-            let fields = fields.iter().filter(|(name, _)| !UNREAD_FIELDS.contains(&name.as_str()));
-            let tokens = fields.map(|(name, value)| match value {
-                Value::Object(_) if JSON_FIELDS.contains(&name.as_str()) => family.tokens(&value.to_string()),
-                value => read(value, family),
-            });
-            frame + tokens.sum::<u64>()
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        if has_conversation { Ok(tokens) } else { Err(A::Error::custom("no conversation")) }
     }
 }
 
-/// The base64 text of an image that an object holds, in Anthropic's and in Google's words.
-fn base64_of(value: &Value) -> Option<&str> {
-    let kind = ["media_type", "mimeType", "mime_type"].iter().find_map(|name| value.get(name)?.as_str())?;
-    value.get("data")?.as_str().filter(|_| kind.starts_with("image/"))
+/// Counts all texts and images in a value.
+#[derive(Clone, Copy)]
+struct Texts {
+    family: Family,
+    is_stopped: fn() -> bool,
+    mode: Mode,
 }
 
-/// OpenAI's words for an image are an address, which may be the image itself.
-fn text_or_image(text: &str, family: Family) -> u64 {
-    match text.strip_prefix("data:image/").and_then(|rest| rest.split_once(";base64,")) {
-        Some((_, image)) => image_tokens(image, family),
-        None => family.tokens(text),
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Texts,
+    /// An object counts as the JSON that the model is shown.
+    Json,
+    /// A text is kept, and not counted.
+    Keep,
+}
+
+/// What was found in a value.
+#[derive(Default)]
+struct Found<'de> {
+    tokens: u64,
+    kept: Option<Cow<'de, str>>,
+}
+
+impl<'de> Texts {
+    fn of(self, text: &str) -> u64 {
+        self.family.count(text, self.is_stopped).tokens
+    }
+
+    /// OpenAI's words for an image are an address, which may be the image itself.
+    fn of_text_or_image(self, text: &str) -> u64 {
+        match text.strip_prefix("data:image/").and_then(|rest| rest.split_once(";base64,")) {
+            Some((_, image)) => self.of_image(image),
+            None => self.of(text),
+        }
+    }
+
+    fn of_image(self, base64: &str) -> u64 {
+        self.family.image_tokens(dimensions(base64).unwrap_or(USUAL_IMAGE))
+    }
+
+    fn text<E>(self, text: Cow<'de, str>) -> Result<Found<'de>, E> {
+        Ok(match self.mode {
+            Mode::Keep => Found { tokens: 0, kept: Some(text) },
+            Mode::Texts | Mode::Json => Found { tokens: self.of_text_or_image(&text), kept: None },
+        })
     }
 }
 
-fn image_tokens(base64: &str, family: Family) -> u64 {
-    family.image_tokens(dimensions(base64).unwrap_or(USUAL_IMAGE))
+impl<'de> DeserializeSeed<'de> for Texts {
+    type Value = Found<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<Found<'de>, D::Error> {
+        value.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Texts {
+    type Value = Found<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Found<'de>, E> {
+        Ok(Found::default())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Found<'de>, E> {
+        Ok(Found::default())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Found<'de>, E> {
+        Ok(Found::default())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Found<'de>, E> {
+        Ok(Found::default())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Found<'de>, E> {
+        Ok(Found::default())
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Found<'de>, E> {
+        self.text(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Found<'de>, E> {
+        self.text(Cow::Owned(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Found<'de>, A::Error> {
+        let mut found = Found::default();
+        while let Some(item) = items.next_element_seed(Self { mode: Mode::Texts, ..self })? {
+            found.tokens += item.tokens;
+        }
+        Ok(found)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Found<'de>, A::Error> {
+        if self.mode == Mode::Json {
+            let mut json = String::new();
+            Compact(&mut json).visit_map(fields)?;
+            return Ok(Found { tokens: self.of(&json), kept: None });
+        }
+        let (mut tokens, mut is_image, mut data) = (0, false, None);
+        while let Some(name) = fields.next_key::<String>()? {
+            let is_media_type = is_in(MEDIA_TYPE_FIELDS, &name);
+            if !is_media_type && is_in(UNREAD_FIELDS, &name) {
+                tokens += if name == "role" { MESSAGE_TOKENS } else { 0 };
+                fields.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let mode = match name.as_str() {
+                "data" => Mode::Keep,
+                _ if is_media_type => Mode::Keep,
+                name if is_in(JSON_FIELDS, name) => Mode::Json,
+                _ => Mode::Texts,
+            };
+            let found = fields.next_value_seed(Self { mode, ..self })?;
+            if is_media_type {
+                is_image |= found.kept.is_some_and(|kind| kind.starts_with("image/"));
+            } else {
+                tokens += found.tokens;
+                data = found.kept.or(data);
+            }
+        }
+        // In Anthropic's and in Google's words an object is an image, and nothing else of it is read.
+        let tokens = match data {
+            Some(image) if is_image => self.of_image(&image),
+            Some(text) => tokens + self.of_text_or_image(&text),
+            None => tokens,
+        };
+        Ok(Found { tokens, kept: None })
+    }
 }

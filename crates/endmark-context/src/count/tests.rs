@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::json;
 
-use super::{Dimensions, Family, dimensions, request, text};
+use super::{Dimensions, Family, dimensions, request, request_unless, text};
 
 #[test]
 fn published_vocabularies_are_exact_and_others_say_that_they_are_not() {
@@ -99,4 +99,52 @@ fn the_same_conversation_counts_much_the_same_in_every_format() {
     assert!(request("{\"prompt\": 1}", "gpt-5").is_err());
     assert!(request("7", "gpt-5").is_err());
     assert!(request("[", "gpt-5").is_err());
+}
+
+/// Forty megabytes took 1.6 gigabytes: the memory that a word needs is bounded, and its count then an estimate.
+#[test]
+fn a_word_of_any_length_is_estimated_in_parts() {
+    for model in ["gpt-5", "gpt-4"] {
+        let counted = |bytes: usize| text(&"a".repeat(bytes), model);
+        assert_eq!((counted(32 * 1024).tokens, counted(32 * 1024).exact), (4 * 1024, true));
+        let long = counted(1_000_000);
+        assert!(!long.exact && long.tokens.abs_diff(125_000) < 100, "{model}: {long:?}");
+    }
+    let mixed: String = (0..100_000_u32)
+        .map(|n| char::from(b'a' + (n.wrapping_mul(2_654_435_761) >> 24).to_le_bytes()[0] % 26))
+        .collect();
+    let (whole, exact) = (text(&mixed, "gpt-5"), bpe_openai::o200k_base().count(&mixed) as u64);
+    assert!(!whole.exact && whole.tokens >= exact && whole.tokens < exact + 20, "{whole:?}, not {exact}");
+    let words = format!("{mixed} the end");
+    assert!(!text(&words, "gpt-5").exact && text("the end", "gpt-5").exact);
+}
+
+/// To find each token of a number all of its digits were read: hours for this text.
+#[test]
+fn the_digits_of_a_number_are_read_once() {
+    assert_eq!(text(&"1".repeat(999_999), "gpt-5").tokens, 333_333);
+}
+
+/// A tree of these values has thirty times their bytes.
+#[test]
+fn a_request_is_counted_as_it_is_read_and_can_be_stopped() {
+    let body = format!(
+        r#"{{"messages":[{}0],"input":{{"a" : [1, 2.5, null, "x\u0041", {{}}], "b":[]}}}}"#,
+        "0,".repeat(50_000)
+    );
+    let input = text("a", "gpt-5").tokens;
+    assert!(request(&body, "gpt-5").unwrap().tokens < 30 + input);
+    let call = |arguments: &str| {
+        request(&format!(r#"[{{"name":"f","input":{arguments}}}]"#), "gpt-5").unwrap().tokens
+    };
+    assert_eq!(
+        call(r#"{"a" : [1, 2.5, null, "x\u0041", {}], "b":[ ]}"#),
+        call(r#"{"a":[1,2.5,null,"xA",{}],"b":[]}"#)
+    );
+    let stopped = request_unless(
+        || true,
+        r#"{"messages":[{"role":"user","content":"Keep the work whole."}]}"#,
+        "gpt-5",
+    );
+    assert_eq!(stopped.unwrap().tokens, 4 + 3);
 }

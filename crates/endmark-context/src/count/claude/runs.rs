@@ -2,6 +2,9 @@
 
 use super::class::{Class, class, is_border_digit, is_like_punctuation, is_selector, is_stray};
 
+/// A longer run is taken for several, so that no text needs memory in proportion to its longest word: a token or two too many.
+const MAX_RUN_BYTES: usize = 64 * 1024;
+
 /// A run, and what it is.
 pub(super) type Run<'a> = (Class, &'a str);
 
@@ -13,7 +16,7 @@ enum Kind {
     Letter,
 }
 
-/// The longest runs of one class, in their order; hard ones in their parts.
+/// The runs of one class, in their order; hard ones in their parts.
 pub(super) struct Runs<'a> {
     text: &'a str,
     /// The class of the run that ended last.
@@ -50,7 +53,7 @@ impl<'a> Iterator for Runs<'a> {
         let mut end = self.text.len();
         for (at, c) in self.text.char_indices() {
             let next = class_behind(current, c);
-            if own.is_some_and(|own| own != next) {
+            if at >= MAX_RUN_BYTES || own.is_some_and(|own| own != next) {
                 end = at;
                 break;
             }

@@ -19,7 +19,12 @@ const COUNTED_AT_ONCE: usize = 4 << 10;
 
 /// Counts the stream of a normalised text without newlines at its end. `begins_with_space` says whether the text did so before
 /// it was normalised.
-pub(super) fn tokens(text: &str, generation: Generation, begins_with_space: bool) -> u64 {
+pub(super) fn tokens(
+    text: &str,
+    generation: Generation,
+    begins_with_space: bool,
+    is_stopped: fn() -> bool,
+) -> u64 {
     let frames = generation.frame_ends_in_boundary();
     let text =
         if text.contains(is_taken) { text.chars().map(escaped).collect() } else { Cow::Borrowed(text) };
@@ -35,12 +40,12 @@ pub(super) fn tokens(text: &str, generation: Generation, begins_with_space: bool
         least_capitals: generation.least_capitals(),
         out: String::new(),
         ends: [0; 2],
-        tally: Tally::new(generation.vocabulary()),
+        tally: Tally::new(generation.vocabulary(), is_stopped),
     };
     if frames && !stream.first_has_boundary() {
         stream.out.push(if stream.opens_word() { ' ' } else { BEGIN });
     }
-    while let Some(own) = stream.own {
+    while let Some(own) = stream.own.filter(|_| !is_stopped()) {
         stream.write(own);
         stream.count_settled();
         stream.before = [stream.before[1], stream.own];

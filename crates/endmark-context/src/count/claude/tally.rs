@@ -10,6 +10,9 @@ const MAX_KNOWN: usize = 1 << 15;
 /// The longest of them, in bytes.
 const MAX_KNOWN_BYTES: usize = 48;
 
+/// A longer stretch is counted in parts of this size, between which the count can be stopped.
+const MAX_STRETCH_BYTES: usize = 64 * 1024;
+
 /// A count that grows with its stream. No piece of a vocabulary goes on behind the end of a word, and what holds the beginning
 /// of one begins with it: the fewest pieces of the stretches in between are those of the whole stream.
 pub(super) struct Tally {
@@ -18,11 +21,13 @@ pub(super) struct Tally {
     /// Room for the numbers of one stretch.
     fewest: Vec<u64>,
     tokens: u64,
+    /// Whether nobody waits for the count any more.
+    is_stopped: fn() -> bool,
 }
 
 impl Tally {
-    pub(super) fn new(vocabulary: &'static Vocabulary) -> Self {
-        Self { vocabulary, known: HashMap::new(), fewest: vocabulary.ring(), tokens: 0 }
+    pub(super) fn new(vocabulary: &'static Vocabulary, is_stopped: fn() -> bool) -> Self {
+        Self { vocabulary, known: HashMap::new(), fewest: vocabulary.ring(), tokens: 0, is_stopped }
     }
 
     /// Adds a part of the stream, which ends with a word or is the last.
@@ -41,7 +46,7 @@ impl Tally {
 
     fn of(&mut self, stretch: &str) -> u64 {
         if stretch.len() > MAX_KNOWN_BYTES {
-            return self.vocabulary.tokens(stretch, &mut self.fewest);
+            return self.of_long(stretch);
         }
         if let Some(tokens) = self.known.get(stretch) {
             return *tokens;
@@ -51,6 +56,16 @@ impl Tally {
             self.known.clear();
         }
         self.known.insert(stretch.into(), tokens);
+        tokens
+    }
+
+    fn of_long(&mut self, mut stretch: &str) -> u64 {
+        let mut tokens = 0;
+        while !stretch.is_empty() && !(self.is_stopped)() {
+            let (part, rest) = stretch.split_at(stretch.floor_char_boundary(MAX_STRETCH_BYTES));
+            tokens += self.vocabulary.tokens(part, &mut self.fewest);
+            stretch = rest;
+        }
         tokens
     }
 }

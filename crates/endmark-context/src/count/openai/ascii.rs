@@ -25,7 +25,7 @@ fn end(text: &[u8]) -> Option<usize> {
     let behind = |at: usize, is: fn(u8) -> bool| at + text[at..].iter().take_while(|byte| is(**byte)).count();
     let first = *text.first().filter(|byte| byte.is_ascii())?;
     if first.is_ascii_digit() {
-        return Some(behind(0, |byte| byte.is_ascii_digit()).min(3));
+        return Some(text.iter().take(3).take_while(|byte| byte.is_ascii_digit()).count());
     }
     // A word may have any one sign before it, but no end of a line.
     let word = usize::from(!first.is_ascii_alphabetic());
