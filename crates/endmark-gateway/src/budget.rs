@@ -24,6 +24,7 @@ pub(crate) use reserved::Reserved;
 
 use crate::settings::{BudgetSettings, Settings};
 use crate::webhook::{Webhook, WebhookError};
+use crate::work::{self, SLOW_FACTOR};
 use estimate::Calibrations;
 
 /// What the agent is asked for with it.
@@ -127,10 +128,14 @@ impl Budgets {
             return Ok(reserved);
         }
         let at = now();
+        let bytes = planned.body.len();
+        let slow = if self.calibrations.counts(planned.session, bytes) { SLOW_FACTOR } else { 1 };
+        let large = work::large(bytes.saturating_mul(slow)).await;
         let prompt = self.calibrations.prompt(planned.session, planned.model, planned.body);
         let claims = self.claims(&planned, prompt, at)?;
         reserved.prompt_tokens = Some(prompt);
         reserved.charges = claims.iter().map(charge).collect();
+        drop(large);
         let asked = Hold {
             request_id: planned.request_id.to_owned(),
             call: planned.call,

@@ -28,6 +28,7 @@ use crate::request_body::Encoded;
 use crate::settings::Mode;
 use crate::shaping::{Condensed, READ_TOOL, Subject, Summariser, compact_refused};
 use crate::upstream::{Destination, of_changed_body};
+use crate::work::Work;
 
 /// One request for a reply, from the moment on at which its calls are counted.
 pub(crate) struct Exchange {
@@ -95,6 +96,8 @@ pub(crate) struct Exchange {
     pub(crate) _claim: Option<Arc<Claim>>,
     /// The room that its body takes.
     pub(crate) _holding: Holding,
+    /// The work on its body, until its reply comes as a stream.
+    pub(crate) work: Option<Work>,
 }
 
 impl Exchange {

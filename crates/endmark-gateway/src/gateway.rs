@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use endmark_store::Store;
 use endmark_wire::http1::{NotAllowable, Visitors};
@@ -112,6 +113,11 @@ impl Gateway {
     /// Has the metrics tell how many lines of the process's log were lost, as this says whenever it is asked.
     pub fn count_lost_lines(&self, lost: fn() -> u64) {
         self.metrics.count_lost_lines(lost);
+    }
+
+    /// How long replies under way have to end once it is asked to stop.
+    pub fn drain(&self) -> Duration {
+        self.settings.limits.drain
     }
 
     /// The same gateway with other settings: what it remembers, counts and holds goes on, and so does a rehearsal of

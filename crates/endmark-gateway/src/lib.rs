@@ -37,6 +37,7 @@ mod tls;
 mod turn;
 mod upstream;
 mod webhook;
+mod work;
 
 pub use causes::with_causes;
 pub use edge::{ServeError, Server, listen, serve};

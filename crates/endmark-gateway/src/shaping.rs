@@ -10,7 +10,6 @@ mod summariser;
 mod tokens;
 
 use endmark_store::Store;
-use endmark_wire::request::Request;
 
 use crate::settings::Settings;
 
@@ -54,20 +53,4 @@ impl Subject<'_> {
 /// Who owns what is kept for a client with this credential.
 pub(crate) fn owner(credential: Option<&str>) -> String {
     format!("{}{}", endmark_store::CLIENT, credential.unwrap_or_default())
-}
-
-/// Requests of so many bytes are worked on by another thread: what is decided about them takes a while.
-const LONG_BYTES: usize = 128 * 1024;
-
-/// Works on a request where nobody waits for it.
-pub(crate) async fn worked<T: Send + 'static>(
-    request: &Request,
-    work: impl FnOnce(&Request) -> T + Send + 'static,
-) -> Option<T> {
-    if request.body().len() < LONG_BYTES {
-        return Some(work(request));
-    }
-    let request = request.clone();
-    // It only fails where the work does, and then the request stays as it is.
-    tokio::task::spawn_blocking(move || work(&request)).await.ok()
 }

@@ -29,6 +29,7 @@ use crate::stage::reserve::reserve;
 use crate::stage::shape::shape;
 use crate::stage::{disclose, mend, observe, read, settle};
 use crate::upstream::{Credential, of_another_body};
+use crate::work::LARGE_BYTES;
 
 /// Answers one request to an upstream; it speaks of errors as `format` does.
 pub(crate) async fn respond(
@@ -128,8 +129,7 @@ async fn reply_to(
             }
         }
     };
-    // On the heap: what one request needs is too much for the stack of all that call this.
-    let answered: Result<_, Refusal> = Box::pin(rest).instrument(span).await;
+    let answered: Result<_, Refusal> = rest.instrument(span).await;
     Ok(answered.unwrap_or_else(|refusal| rescue::respond_to(&id, &refusal, format)))
 }
 
@@ -138,6 +138,10 @@ fn streamed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Response<
     let (mut head, upstream) = answer.into_parts();
     // How it ends is not known yet, so nothing can be said of it as a whole.
     of_another_body(&mut head.headers);
+    if exchange.work.take().is_some() && exchange.request.body().len() >= LARGE_BYTES {
+        // Its tools are read while that holds up nobody.
+        let _ = exchange.tool_schema("");
+    }
     let body = made(exchange.gateway.settings.limits.stream_bytes, |outlet| {
         let relaying = async move {
             let mut client = ClientStream::new(outlet);

@@ -9,6 +9,8 @@ use std::task::Poll;
 
 use tokio::sync::watch;
 
+use crate::work;
+
 /// The stages, in the order in which they are reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
@@ -36,6 +38,7 @@ impl Stopping {
     /// This stage is reached, and everybody who asked for that is told.
     pub(crate) fn reach(&self, stage: Stage) {
         self.stage.fetch_max(stage as u8, Ordering::AcqRel);
+        work::nudge();
         self.reached.send_replace(());
     }
 

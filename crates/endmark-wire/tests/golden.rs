@@ -244,6 +244,8 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         unfinished: _,
         half_open,
         last_call_at: _,
+        web_searches: _,
+        received_beside: _,
         beside,
     } = choice;
     writeln!(

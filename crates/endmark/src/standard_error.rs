@@ -45,8 +45,13 @@ pub(crate) fn lost() -> u64 {
 
 /// Waits a moment until what was said is written.
 pub(crate) fn flush() {
+    flush_within(FLUSH_TIMEOUT);
+}
+
+/// The same, for at most this long.
+pub(crate) fn flush_within(timeout: Duration) {
     if let Some(queue) = QUEUE.get() {
-        queue.flush(FLUSH_TIMEOUT);
+        queue.flush(timeout);
     }
 }
 

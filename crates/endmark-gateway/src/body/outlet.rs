@@ -7,12 +7,13 @@ use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
 
 use super::BodyError;
+use crate::work::{Apart, is_apart};
 
 /// Where the maker of a body puts its parts.
 pub(crate) struct Outlet {
@@ -29,6 +30,8 @@ pub(crate) struct Closed;
 struct Unread {
     parts: VecDeque<Bytes>,
     bytes: usize,
+    /// The maker, where it waits for room on a thread of its own.
+    maker: Option<Waker>,
 }
 
 impl Outlet {
@@ -42,9 +45,16 @@ impl Outlet {
             unread.bytes += part.len();
             unread.parts.push_back(part);
         }
-        // Nobody has to be woken: the maker is asked to go on whenever all is read.
-        let has_room = || lock(&self.unread).bytes < self.capacity;
-        poll_fn(|_| if has_room() { Poll::Ready(()) } else { Poll::Pending }).await;
+        // The maker is asked to go on whenever all is read. It has to be woken only where it may be asked elsewhere just now.
+        poll_fn(|context| {
+            let mut unread = lock(&self.unread);
+            if unread.bytes < self.capacity {
+                return Poll::Ready(());
+            }
+            unread.maker = is_apart().then(|| context.waker().clone());
+            Poll::Pending
+        })
+        .await;
         Ok(())
     }
 }
@@ -61,31 +71,34 @@ pub(crate) fn made<M>(
     maker: impl FnOnce(Outlet) -> M,
 ) -> impl Body<Data = Bytes, Error = BodyError> + Send
 where
-    M: Future<Output = Result<(), BodyError>> + Send,
+    M: Future<Output = Result<(), BodyError>> + Send + 'static,
 {
     let unread = Arc::<Mutex<Unread>>::default();
     let outlet = Outlet { unread: Arc::clone(&unread), capacity };
-    Made { maker: Some(Box::pin(maker(outlet))), failed: None, unread }
+    Made { maker: Some(Apart::new(maker(outlet))), failed: None, unread }
 }
 
-struct Made<M> {
+struct Made<M: Future> {
     /// None once it has ended.
-    maker: Option<Pin<Box<M>>>,
+    maker: Option<Apart<M>>,
     /// Why it ended, where that is no end; told once all that was made is read.
     failed: Option<BodyError>,
     unread: Arc<Mutex<Unread>>,
 }
 
-impl<M> Made<M> {
+impl<M: Future> Made<M> {
     fn next(&self) -> Option<Bytes> {
         let mut unread = lock(&self.unread);
         let part = unread.parts.pop_front()?;
         unread.bytes -= part.len();
+        if let Some(maker) = unread.maker.take() {
+            maker.wake();
+        }
         Some(part)
     }
 }
 
-impl<M: Future<Output = Result<(), BodyError>>> Body for Made<M> {
+impl<M: Future<Output = Result<(), BodyError>> + Send + 'static> Body for Made<M> {
     type Data = Bytes;
     type Error = BodyError;
 
@@ -97,7 +110,7 @@ impl<M: Future<Output = Result<(), BodyError>>> Body for Made<M> {
             return Poll::Ready(Some(Ok(Frame::data(part))));
         }
         if let Some(maker) = &mut self.maker
-            && let Poll::Ready(ended) = maker.as_mut().poll(context)
+            && let Poll::Ready(ended) = Pin::new(maker).poll(context)
         {
             self.maker = None;
             self.failed = ended.err();

@@ -11,6 +11,7 @@ use endmark_wire::paths::Service;
 use endmark_wire::request::{Address, Request};
 
 use super::parts::{KINDS, Parts, USUAL_MEDIA_TOKENS};
+use crate::work;
 
 /// Sessions whose bytes are known; when there are more, all are learned anew.
 const MAX_SESSIONS: usize = 4_096;
@@ -71,6 +72,12 @@ impl Calibration {
 }
 
 impl Calibrations {
+    /// Whether a request of so many bytes has to be counted.
+    pub(super) fn counts(&self, session: &str, bytes: usize) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        bytes > MEASURED_BYTES && known.get(session).is_none_or(|known| known.text.is_none())
+    }
+
     /// Tokens of a request's prompt: by what its session came to before, else by its size or a count of its family.
     pub(super) fn prompt(&self, session: &str, model: &str, body: &[u8]) -> u64 {
         let parts = Parts::of(body);
@@ -84,8 +91,9 @@ impl Calibrations {
             return margin(known.text_tokens(&parts).saturating_add(media));
         }
         if body.len() > MEASURED_BYTES
-            && let Some(counted) =
-                std::str::from_utf8(body).ok().and_then(|text| count::request(text, model).ok())
+            && let Some(counted) = std::str::from_utf8(body)
+                .ok()
+                .and_then(|text| count::request_unless(work::is_stopped, text, model).ok())
         {
             return margin(counted.tokens);
         }

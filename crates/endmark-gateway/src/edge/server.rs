@@ -25,11 +25,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How often it is looked whether the last reply is over.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long a client may take to read the end of a reply that is cut off.
-const CUT_OFF_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a client may take to read the end of a reply that is cut off: the process is to end within a second.
+const CUT_OFF_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// How long connections may take to close; closing waits for nobody.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Clients that are being told that there is no place. More are told nothing.
 const SENT_AWAY_AT_ONCE: usize = 64;

@@ -24,6 +24,7 @@ use crate::rescue::{self, METHODS, Refusal, Refused};
 use crate::route;
 use crate::stack;
 use crate::stopping::Interrupted;
+use crate::work::Apart;
 
 /// A stream that took too long ends with an error event before its connection is cut.
 const LAST_EVENT: Duration = Duration::from_secs(2);
@@ -105,7 +106,7 @@ async fn behind(
         admin::forbid_storing(response.headers_mut());
         return response;
     }
-    stack::respond(gateway, request, format).await
+    Apart::new(stack::respond(gateway, request, format)).await
 }
 
 /// Whether a request cannot be forwarded as HTTP: its method is not one that is served, or its connection is to become

@@ -92,26 +92,36 @@ pub(super) struct Metered {
 impl Metered {
     fn settle(&mut self, failed: bool) {
         if let Some((call, ending)) = self.call.take() {
-            let said = self.said(&call, !failed);
-            let ending = if failed { Ending::Dropped } else { ending };
-            call.settle(CallEnd {
-                finish_words: said.finish_words,
-                usage: said.usage,
-                is_counted: said.is_counted,
-                tier: said.tier,
-                web_searches: said.web_searches,
-                model: said.model,
-                ..CallEnd::unread(ending)
-            });
+            let listener = self.listener.take();
+            let is_large = listener.as_ref().is_some_and(Listener::is_large);
+            let settle = move || {
+                let said = said(listener, &call, !failed);
+                let ending = if failed { Ending::Dropped } else { ending };
+                call.settle(CallEnd {
+                    finish_words: said.finish_words,
+                    usage: said.usage,
+                    is_counted: said.is_counted,
+                    tier: said.tier,
+                    web_searches: said.web_searches,
+                    model: said.model,
+                    ..CallEnd::unread(ending)
+                });
+            };
+            if is_large {
+                // To read it takes a while, and its client has all of it.
+                tokio::task::spawn_blocking(settle);
+            } else {
+                settle();
+            }
         }
     }
+}
 
-    /// What was heard of an answer that is over.
-    fn said(&mut self, call: &Call, ended: bool) -> Said {
-        let said = self.listener.take().map(|listener| listener.said(ended)).unwrap_or_default();
-        call.read_bytes(said.text_bytes);
-        said
-    }
+/// What was heard of an answer that is over.
+fn said(listener: Option<Listener>, call: &Call, ended: bool) -> Said {
+    let said = listener.map(|listener| listener.said(ended)).unwrap_or_default();
+    call.read_bytes(said.text_bytes);
+    said
 }
 
 /// Its client is gone.
@@ -119,7 +129,7 @@ impl Drop for Metered {
     fn drop(&mut self) {
         if let Some((call, _)) = self.call.take() {
             // What it has said so far is not what it comes to: it is estimated by its text.
-            self.said(&call, false);
+            said(self.listener.take(), &call, false);
         }
     }
 }

@@ -13,6 +13,7 @@ use super::ended::finish_words;
 use crate::admission::Holding;
 use crate::coding::{Codings, Decoder};
 use crate::upstream::is_event_stream;
+use crate::work::LARGE_BYTES;
 
 /// Hears an answer that nothing is done for. It holds up nothing and changes nothing; of what it cannot read, or has no room
 /// for, the tokens are estimated.
@@ -84,6 +85,11 @@ impl Listener {
         };
         let decoder = codings.filter(|codings| !codings.is_empty()).map(|codings| Decoder::new(&codings));
         Self { request: None, has_no_output: false, decoder, heard, holding, limit }
+    }
+
+    /// Whether what it heard is long enough that it is not read on the way of others.
+    pub(super) fn is_large(&self) -> bool {
+        matches!(&self.heard, Heard::Whole(body) if body.len() >= LARGE_BYTES)
     }
 
     pub(super) fn hear(&mut self, data: &[u8]) {

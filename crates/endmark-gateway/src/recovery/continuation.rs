@@ -21,6 +21,7 @@ use crate::body::{AnyBody, Patient};
 use crate::ledger::{Call, CallEnd, Spent, counts_behind};
 use crate::reply::{Flow, Heard};
 use crate::upstream::{ReadError, is_event_stream, read_whole, typed};
+use crate::work::{self, LARGE_BYTES};
 
 /// What a further call gave.
 pub(super) struct Continuation {
@@ -95,6 +96,7 @@ async fn whole(
             return Err(CallFailure::TookTooLong(patience.calls()));
         }
     };
+    let _large = work::large(body.len()).await;
     let response = match site.request.response(&body) {
         Ok(response) => response,
         Err(error) => {
@@ -171,6 +173,7 @@ async fn streamed(
     let mut decoder = sse::Decoder::new(limits.reply_bytes);
     let mut stream = site.request.stream(limits.reply_bytes);
     let mut passing = Passing::new(expected);
+    let (mut came, mut large) = (0_usize, None);
     let ending = 'reading: loop {
         let silent_at = Instant::now() + limits.idle;
         let next = timeout_at(until.min(silent_at), while_alive(limits.heartbeat, flow, body.frame())).await;
@@ -188,6 +191,10 @@ async fn streamed(
         let Ok(data) = frame.into_data() else { continue };
         if Instant::now() >= until {
             break Ending::OverCap;
+        }
+        came = came.saturating_add(data.len());
+        if large.is_none() && came >= LARGE_BYTES {
+            large = Some(work::large(came).await);
         }
         if decoder.push(&data).is_err() {
             break Ending::OverCap;

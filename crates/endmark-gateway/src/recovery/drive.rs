@@ -4,6 +4,7 @@ use endmark_recovery::{Pipeline, PipelineOutcome, PipelineStep};
 
 use super::ask::{Asker, Unanswered};
 use crate::reply::{ClientGone, Flow};
+use crate::work;
 
 /// Asks and answers until the pipeline is done.
 pub(super) async fn drive(
@@ -17,6 +18,7 @@ pub(super) async fn drive(
                 Ok((reply, join)) => {
                     // What was handed on while it came can no more be changed by how it is joined.
                     pipeline.mark_sent(flow.sent());
+                    let _large = work::large(reply.text.len()).await;
                     pipeline.resumed(reply, join);
                     let joined =
                         pipeline.pieces().last().and_then(|piece| piece.seam.as_ref()).map(|seam| seam.style);
@@ -26,7 +28,10 @@ pub(super) async fn drive(
                 Err(Unanswered::ClientGone) => return Err(ClientGone),
             },
             PipelineStep::Correct(ask) => match asker.correct(&ask, flow).await {
-                Ok(reply) => pipeline.corrected(reply),
+                Ok(reply) => {
+                    let _large = work::large(reply.text.len()).await;
+                    pipeline.corrected(reply);
+                }
                 Err(Unanswered::Failed(failure)) => pipeline.failed(failure),
                 Err(Unanswered::ClientGone) => return Err(ClientGone),
             },

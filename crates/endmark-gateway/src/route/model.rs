@@ -11,6 +11,7 @@ use crate::body::AnyBody;
 use crate::gateway::Gateway;
 use crate::request_body::Incoming;
 use crate::rescue::Refusal;
+use crate::work;
 
 /// The model that a request is for, and the request. Its body is read only where an upstream may be chosen by what
 /// stands in it.
@@ -35,6 +36,7 @@ pub(crate) async fn named(
     } else {
         return Ok((None, Request::from_parts(head, body)));
     };
+    let _large = work::large(body.plain.len()).await;
     let model = in_body(&body.plain);
     Ok((model, Request::from_parts(head, Incoming::Read(body, holding))))
 }

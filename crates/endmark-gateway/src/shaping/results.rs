@@ -10,8 +10,9 @@ use endmark_store::{Handle, StoreError, sha256_hex};
 use endmark_wire::conversation::Dialogue;
 use endmark_wire::request::Request;
 
-use super::{READ_TOOL, Subject, worked};
+use super::{READ_TOOL, Subject};
 use crate::settings::CapSettings;
+use crate::work::{self, SLOW_FACTOR};
 
 /// So much of what results became is remembered; more is made again.
 const REMEMBERED_BYTES: usize = 32 * 1024 * 1024;
@@ -70,7 +71,7 @@ pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Opt
     if !settings.enabled || request.body().len() <= least || !request.may_have_results() {
         return None;
     }
-    let large = worked(request, move |request| large_results(request, settings)).await?;
+    let large = large_results(request, settings);
     if large.is_empty() {
         return None;
     }
@@ -86,7 +87,7 @@ pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Opt
         return None;
     }
     let results = edits.len();
-    let request = worked(request, move |request| edited(request, &edits)).await??;
+    let request = edited(request, &edits)?;
     let offering = (way == Way::Tool && is_any_kept).then(|| request.offering(&READ_TOOL)).flatten();
     Some(CappedRequest { offers_reading: offering.is_some(), request: offering.unwrap_or(request), results })
 }
@@ -151,12 +152,13 @@ async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Opti
         way,
         ..Limits::default()
     };
-    let value = text.to_owned();
-    let work = move || cap(value.as_bytes(), Asked::Auto, &limits);
-    let capped = match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(capped)) if capped.is_cut => capped,
-        Ok(Ok(_)) | Err(_) => return None,
-        Ok(Err(error)) => {
+    let large = work::large(text.len().saturating_mul(SLOW_FACTOR)).await;
+    let capped = cap(text.as_bytes(), Asked::Auto, &limits);
+    drop(large);
+    let capped = match capped {
+        Ok(capped) if capped.is_cut => capped,
+        Ok(_) => return None,
+        Err(error) => {
             tracing::warn!(request = subject.id, %error, "a result cannot be capped: it goes on as it is");
             return None;
         }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use endmark_context::compact::{Mode, NotMade, Policy, Progress, Told, compact_on, question};
@@ -15,9 +15,10 @@ use endmark_wire::request::Request;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
+use super::Subject;
 use super::summariser::Summariser;
 use super::tokens::{Counted, counter};
-use super::{Subject, worked};
+use crate::work::{self, SLOW_FACTOR};
 
 /// Where a request names no limit, and the model's window holds its reply, too: so much of it is left for that.
 const REPLY_TOKENS: u64 = 4_096;
@@ -56,7 +57,7 @@ pub(super) struct Memory {
     least_bytes: OnceCell<AtomicU64>,
     /// When the store did not say it: so that not every request waits for a store that hangs.
     asked_in_vain: Mutex<Option<Instant>>,
-    counted: Arc<Counted>,
+    counted: Counted,
     /// By owner and first turn, what came of the newest attempts; conversations that were condensed are not here.
     in_vain: Mutex<HashMap<(String, String), InVain>>,
 }
@@ -101,7 +102,8 @@ pub(crate) struct Compaction {
 /// window is on for it.
 pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bool) -> Compaction {
     let Some(policies) = due(subject, request, window).await else { return Compaction::default() };
-    let Some(known) = worked(request, known).await.flatten() else { return Compaction::default() };
+    let _large = work::large(request.body().len().saturating_mul(SLOW_FACTOR)).await;
+    let Some(known) = known(request) else { return Compaction::default() };
     let memory = &subject.shaping.summaries;
     let mut progress = memory.progress(subject, &known);
     let had_stopped = progress.values().any(|progress| progress.stopped().is_some());
@@ -165,7 +167,8 @@ pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) ->
         return None;
     }
     let count = counter(&request.view().model);
-    let counted = worked(request, move |request| count(&String::from_utf8_lossy(request.body()))).await?;
+    let _large = work::large(request.body().len().saturating_mul(SLOW_FACTOR)).await;
+    let counted = count(&String::from_utf8_lossy(request.body()));
     subject.shaping.summaries.refuses(subject.upstream, &request.view().model, counted);
     let window = window_tokens(subject, request).filter(|window| *window < counted);
     let policy = Policy {
@@ -175,7 +178,7 @@ pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) ->
         keep_share: window.is_none().then_some(KEPT_SHARE),
         ..Policy::emergency(count)
     };
-    let known = worked(request, known).await??;
+    let known = known(request)?;
     // The provider's word counts for more than attempts that came to nothing.
     condensed(subject, request, &known, vec![policy], &mut HashMap::new()).await
 }
@@ -223,24 +226,16 @@ async fn condensed(
             None
         }
     };
-    let (own, from) = (before.clone(), before.clone());
-    let room = subject.summariser_of(request);
-    let (tried, counted) = (policies.clone(), Arc::clone(&subject.shaping.summaries.counted));
-    let mut noted = progress.clone();
-    let own_words = move |request: &Request| {
-        let made = anew(request, from.as_ref(), &tried, &counted, &Narrator::Own(room), &mut noted);
-        (made, noted)
-    };
-    let made;
-    (made, *progress) = worked(request, own_words).await?;
+    let narrator = Narrator::Own(subject.summariser_of(request));
+    let counted = &subject.shaping.summaries.counted;
+    let made = anew(request, before.as_ref(), &policies, counted, &narrator, progress);
     let Some(mut made) = made else {
-        let before = own?;
-        let summary = Summary::of(&before);
-        let request = worked(request, move |request| with(request, &before)).await??;
+        let before = before?;
+        let (request, summary) = (with(request, &before)?, Summary::of(&before));
         return Some(Condensed { request, summary });
     };
     if let Some(question) = made.question.take() {
-        let told = told(subject, request, before.as_ref(), policies, &question).await;
+        let told = told(subject, request, before.as_ref(), &policies, &question).await;
         // The same turns are condensed: only what is said of them differs.
         made = told.filter(|told| told.turns == made.turns).unwrap_or(made);
     }
@@ -284,7 +279,7 @@ async fn condensed(
         "the older part of a conversation is condensed"
     );
     let summary = Summary { by_model: by_model.flatten(), ..Summary::of(&kept) };
-    let request = worked(request, move |request| with(request, &kept)).await??;
+    let request = with(request, &kept)?;
     Some(Condensed { request, summary })
 }
 
@@ -293,18 +288,14 @@ async fn told(
     subject: &Subject<'_>,
     request: &Request,
     before: Option<&KeptSummary>,
-    policies: Vec<Policy>,
+    policies: &[Policy],
     question: &str,
 ) -> Option<Made> {
     let (summariser, count) = (subject.summariser?, policies.first()?.count);
     match summariser.told(request, question, count).await {
         Ok(told) => {
-            let (before, counted) = (before.cloned(), Arc::clone(&subject.shaping.summaries.counted));
-            let narrator = Narrator::Told(told);
-            let again = move |request: &Request| {
-                anew(request, before.as_ref(), &policies, &counted, &narrator, &mut HashMap::new())
-            };
-            worked(request, again).await?
+            let counted = &subject.shaping.summaries.counted;
+            anew(request, before, policies, counted, &Narrator::Told(told), &mut HashMap::new())
         }
         Err(error) => {
             let model = summariser.model().unwrap_or_default();
@@ -393,7 +384,7 @@ fn anew(
     let dialogue = Dialogue::read(base.format(), base.body()).ok()?;
     let family = Family::of(&request.view().model);
     let sizes = counted.sizes(&dialogue, base.format().name(), family, policies.first()?.count);
-    policies.iter().find_map(|policy| {
+    policies.iter().filter(|_| !work::is_stopped()).find_map(|policy| {
         let is_brake = policy.mode == Mode::Emergency;
         let around = || dialogue.around().map(|text| counted.tokens(text, family, policy.count));
         let fixed_tokens = if is_brake { around().iter().sum() } else { 0 };

@@ -8,6 +8,8 @@ use endmark_context::count::Family;
 use endmark_wire::conversation::Dialogue;
 use ring::digest::{Context, SHA256};
 
+use crate::work;
+
 /// So many messages and sizes are remembered in each of two generations, together at most some 20 MB: when the newer is full,
 /// the older is forgotten.
 const MOST_REMEMBERED: usize = 1 << 16;
@@ -15,14 +17,19 @@ const MOST_REMEMBERED: usize = 1 << 16;
 /// What counts the tokens of a text as this model has them.
 pub(super) fn counter(model: &str) -> Count {
     match Family::of(model) {
-        Family::O200k | Family::LaterOpenAi => |text| Family::O200k.tokens(text),
-        Family::Cl100k => |text| Family::Cl100k.tokens(text),
-        Family::Claude3 => |text| Family::Claude3.tokens(text),
-        Family::Claude47 => |text| Family::Claude47.tokens(text),
-        Family::Claude48 => |text| Family::Claude48.tokens(text),
-        Family::Gemini => |text| Family::Gemini.tokens(text),
-        Family::Other => |text| Family::Other.tokens(text),
+        Family::O200k | Family::LaterOpenAi => |text| tokens(Family::O200k, text),
+        Family::Cl100k => |text| tokens(Family::Cl100k, text),
+        Family::Claude3 => |text| tokens(Family::Claude3, text),
+        Family::Claude47 => |text| tokens(Family::Claude47, text),
+        Family::Claude48 => |text| tokens(Family::Claude48, text),
+        Family::Gemini => |text| tokens(Family::Gemini, text),
+        Family::Other => |text| tokens(Family::Other, text),
     }
+}
+
+/// Tokens of a text, unless nobody waits for them any more.
+fn tokens(family: Family, text: &str) -> u64 {
+    family.count(text, work::is_stopped).tokens
 }
 
 /// What was counted before, by the hash of its bytes and of who reads them.
@@ -64,7 +71,10 @@ impl Counted {
             return sizes;
         }
         let sizes = count();
-        self.lock().remember(key, Arc::clone(&sizes));
+        // What was not counted to its end is not the size of anything.
+        if !work::is_stopped() {
+            self.lock().remember(key, Arc::clone(&sizes));
+        }
         sizes
     }
 

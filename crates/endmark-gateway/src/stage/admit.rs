@@ -22,6 +22,7 @@ use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::settings::Mode;
 use crate::upstream::Destination;
+use crate::work::Work;
 
 /// A request that was read to its end, and whose reply is to be looked at.
 pub(crate) struct Admitted {
@@ -47,6 +48,7 @@ pub(crate) struct Admitted {
     pub(super) claim: Option<Arc<Claim>>,
     /// The room that its body takes.
     pub(super) holding: Holding,
+    pub(super) work: Work,
 }
 
 /// Reads a request to the end of its body and decides what is to be done with its reply.
@@ -64,6 +66,7 @@ pub(crate) async fn admit(
     if let Some(claim) = &claim {
         claim.take().await?;
     }
+    let work = Work::begin(body.plain.len(), &gateway.held, limits.held_bytes).await?;
     let parsed = wire::Request::parse(found.format, &body.plain, &found.address);
     let request = parsed.map_err(|error| {
         let kind = found.format.name();
@@ -92,6 +95,7 @@ pub(crate) async fn admit(
         rehearsal,
         claim,
         holding,
+        work,
     })
 }
 

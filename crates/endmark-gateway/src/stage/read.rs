@@ -18,6 +18,7 @@ use crate::rescue::Refusal;
 use crate::shaping::{READ_TOOL, read};
 use crate::stage::deliver::{Delivered, deliver};
 use crate::stage::observe::whole::{Seen, whole as observe};
+use crate::work::{self, LARGE_BYTES};
 
 /// So often a model may read before it gives its reply; every time costs a call with the whole conversation.
 pub(crate) const MOST_ROUNDS: u32 = 4;
@@ -137,6 +138,7 @@ async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
         ending: Ending::Dropped,
         holding: gateway.held.part(limits.held_bytes),
     };
+    let mut large = None;
     loop {
         let next = gateway.stopping.unless_interrupted(pin!(upstream.next())).await;
         let data = match next.unwrap_or(Err(Ending::Interrupted)) {
@@ -144,6 +146,9 @@ async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
             Ok(None) => return Ok(spoken),
             Err(ending) => return Ok(Spoken { ending, ..spoken }),
         };
+        if large.is_none() && spoken.bytes.len() + data.len() >= LARGE_BYTES {
+            large = Some(work::large(LARGE_BYTES).await);
+        }
         // What is read of it is kept twice.
         let has_room = spoken.holding.grow(data.len() * 2) && spoken.bytes.len() <= limits.reply_bytes;
         if decoder.push(&data).is_err() || !has_room {

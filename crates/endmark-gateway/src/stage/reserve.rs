@@ -23,6 +23,9 @@ pub(crate) async fn reserve(shaped: Shaped) -> Result<Box<Exchange>, Refusal> {
         let held = admitted(&mut exchange).await;
         held.inspect_err(|_| exchange.calls.watch.end(Ended::Failed))?;
     }
+    if let Some(work) = &mut exchange.work {
+        work.rest();
+    }
     Ok(exchange)
 }
 
@@ -88,6 +91,7 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
         deadline: Instant::now() + gateway.settings.limits.total,
         _claim: admitted.claim,
         _holding: admitted.holding,
+        work: Some(admitted.work),
         gateway,
     })
 }

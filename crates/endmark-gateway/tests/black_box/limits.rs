@@ -209,6 +209,23 @@ async fn what_is_held_for_all_together_is_bounded() {
     assert_eq!(endmark.calls(), 1);
 }
 
+/// Its copies while it is parsed and changed take more than its bytes.
+#[tokio::test]
+async fn the_memory_of_work_on_a_large_request_counts_too() {
+    let endmark = Endmark::start_with(ScriptedModel::new("one two"), |settings| {
+        settings.limits.held_bytes = 3_000_000;
+    })
+    .await;
+    let body =
+        |bytes: usize| json!({"model": "m", "messages": [{"role": "user", "content": "x".repeat(bytes)}]});
+    let refused = endmark.ask(&body(1_000_000)).await;
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert!(refused.text().contains("held_bytes"), "{}", refused.text());
+    for bytes in [200_000, 500_000, 500_000] {
+        assert_eq!(endmark.ask(&body(bytes)).await.status, 200);
+    }
+}
+
 #[tokio::test]
 async fn a_reply_for_which_there_is_no_room_passes_as_it_is() {
     let long = "x".repeat(3_000);

@@ -8,11 +8,11 @@ mod signals;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
-use endmark_gateway::{BuildError, Gateway, Server, with_causes};
+use endmark_gateway::{BuildError, Gateway, ServeError, Server, with_causes};
 use endmark_store::{Leftover, Store};
 use endmark_wire::provider::Provider;
 use serde::Serialize;
@@ -28,12 +28,14 @@ use crate::arguments::{LogFormat, Serve};
 use crate::config::{self, Effective, Override, Settings};
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
+use crate::exit::Exit;
 use crate::logging;
 use crate::runtime;
 use crate::standard_error;
 #[cfg(not(feature = "otel"))]
 use crate::telemetry;
 use crate::telemetry::Traces;
+use crate::terminal::Terminal;
 
 /// The name of the upstream that `--upstream` names.
 const NAMED_UPSTREAM: &str = "default";
@@ -68,13 +70,23 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
     if let Some(warning) = files::raise_limit(settings.limits.connections, settings.limits.requests) {
         context.terminal.warn(&warning);
     }
-    runtime::block_on(async {
+    let runtime = runtime::new()?;
+    let served = runtime.block_on(async {
         let listener = listen(settings.listen)?;
         let address = listener.local_addr().map_err(|error| cannot_listen(settings.listen, &error))?;
         let gateway = Gateway::new(gateway_settings, store.clone()).map_err(|error| cannot_build(&error))?;
         // Watched before anybody can know that it serves: a signal right after must not kill it undrained.
-        let signals = Signals::watch()?;
-        gateway.count_lost_lines(standard_error::lost);
+        let server = Server::new(gateway);
+        let end = Arc::new(OnceLock::new());
+        let signals = Signals::watch(signals::Serving {
+            drain: Box::new({
+                let server = Arc::clone(&server);
+                move || server.gateway().drain()
+            }),
+            give_up: give_up(context.terminal, &server, address),
+            end: Arc::clone(&end),
+        })?;
+        server.gateway().count_lost_lines(standard_error::lost);
         standard_error::never_wait()
             .map_err(|error| CommandError::Bug(format!("no thread for the log: {error}")))?;
         introduce(context, settings, address);
@@ -82,7 +94,6 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         let keep_days = Arc::new(AtomicU64::new(settings.store_policy.keep_days));
         let forgetting = tokio::spawn(forget(store.clone(), Arc::clone(&keep_days)));
         let summing = tokio::spawn(sum(store.clone()));
-        let server = Server::new(gateway);
         let serving = Serving {
             context,
             arguments,
@@ -103,17 +114,53 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
             if let Stopped::CutOff(message) = &stopped {
                 context.terminal.warn(message);
             }
+            let _ = end.set(Exit::Store);
             return Err(records_lost(&store, leftover));
         }
         match stopped {
-            Stopped::Interrupted => Err(CommandError::Interrupted),
-            Stopped::Drained => Ok(Answer::yes(data, "").with_warnings(warnings)),
+            Stopped::Interrupted => {
+                let _ = end.set(Exit::Interrupted);
+                Err(CommandError::Interrupted)
+            }
+            Stopped::Drained => {
+                let _ = end.set(Exit::Success);
+                Ok(Answer::yes(data, "").with_warnings(warnings))
+            }
             Stopped::CutOff(message) => {
-                let hint = "A longer [limits] drain_seconds lets longer replies end.".to_owned();
-                Ok(Answer::no(data, "replies_cut_off", message, Some(hint)).with_warnings(warnings))
+                let _ = end.set(Exit::No);
+                Ok(cut_off(data, message).with_warnings(warnings))
             }
         }
-    })?
+    });
+    // What nobody waits for any more is not waited for.
+    runtime.shutdown_background();
+    served
+}
+
+fn cut_off(data: serde_json::Value, message: String) -> Answer {
+    let hint = "A longer [limits] drain_seconds lets longer replies end.".to_owned();
+    Answer::no(data, "replies_cut_off", message, Some(hint))
+}
+
+/// Shows how it ended where it did not end in time.
+fn give_up(
+    terminal: Terminal,
+    server: &Arc<Server>,
+    address: SocketAddr,
+) -> Box<dyn FnOnce(Asked, Duration) -> Exit + Send> {
+    let (server, began) = (Arc::clone(server), Instant::now());
+    Box::new(move |asked, waited| {
+        let message = ServeError::NotDrained { left: server.busy(), waited }.to_string();
+        let shown = match asked {
+            Asked::Interrupt => {
+                terminal.warn(&message);
+                Err(CommandError::Interrupted)
+            }
+            Asked::Terminate | Asked::Reload => to_data(&Report { listen: address.to_string() })
+                .and_then(|data| terminal.show(&cut_off(data, message), began.elapsed())),
+        };
+        shown.unwrap_or_else(|error| terminal.fail(&error, Vec::new(), began.elapsed()))
+    })
 }
 
 /// Begins to log, and to collect traces where they are asked for.

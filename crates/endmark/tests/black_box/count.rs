@@ -1,8 +1,10 @@
 //! `count`: tokens and dollars of a text or a conversation, before anything is sent.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
-use crate::run::Place;
+use crate::run::{Place, Run};
 
 fn counted(arguments: &[&str], input: &str) -> Value {
     let run = Place::new().run_with_input(&[&["count", "--json"], arguments].concat(), input);
@@ -37,4 +39,18 @@ fn a_conversation_is_checked_against_its_format_and_counted() {
     assert_eq!((run.code, run.envelope()["error"]["code"].as_str()), (2, Some("not_a_conversation")));
     let people = place.run_with_input(&["count", "--model", "claude-sonnet-5"], "Keep the work whole.");
     assert!(people.output.starts_with("about "), "{}", people.output);
+}
+
+/// It took 1.6 GB.
+#[test]
+fn a_text_of_forty_megabytes_without_a_space_needs_little_memory() {
+    let place = Place::new().with_file("long.txt", vec![b'a'; 40_000_000]);
+    let limited = "ulimit -v 700000 && exec \"$0\" count --model gpt-5 --json long.txt";
+    let mut command = Command::new("sh");
+    command.args(["-c", limited, env!("CARGO_BIN_EXE_endmark")]).current_dir(place.path());
+    let run = Run::of(&command.env_clear().env("HOME", place.path()).output().unwrap());
+    assert_eq!(run.code, 0, "{}", run.errors);
+    let data = &run.envelope()["data"];
+    let tokens = data["tokens"].as_u64().unwrap();
+    assert!((4_900_000..5_100_000).contains(&tokens) && data["exact"] == false, "{data}");
 }

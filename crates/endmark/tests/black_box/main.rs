@@ -35,6 +35,7 @@ mod killed;
 mod load;
 mod log;
 mod logging;
+mod long_work;
 mod many_calls;
 mod mcp;
 mod output;

@@ -25,6 +25,7 @@ use crate::ledger::{Call, CallEnd, Ended, Spent, counts_behind};
 use crate::reply::{ClientGone, ClientStream};
 use crate::settings::Mode;
 use crate::upstream::frame_without_claims;
+use crate::work::{self, LARGE_BYTES, Large};
 
 /// A stream after its last byte.
 pub(crate) enum Seen {
@@ -51,6 +52,7 @@ pub(crate) struct Observed {
     pub(crate) spent: Option<Spent>,
     /// The room that all of it takes.
     pub(crate) _holding: Holding,
+    pub(crate) _large: Large,
 }
 
 /// The choices of a stream, each with its parts that may be cut.
@@ -116,6 +118,7 @@ pub(crate) async fn stream(
     let limits = &exchange.gateway.settings.limits;
     let mut upstream = Patient::new(upstream, limits.idle, exchange.deadline);
     let mut observer = Observer::new(exchange);
+    let (mut came, mut large) = (0_usize, None);
     let ending = loop {
         let next = exchange.gateway.stopping.unless_interrupted(pin!(upstream.next())).await;
         let data = match next.unwrap_or(Err(Ending::Interrupted)) {
@@ -125,6 +128,10 @@ pub(crate) async fn stream(
             Ok(None) => break observer.ending_at_close(),
             Err(ending) => break ending,
         };
+        came = came.saturating_add(data.len());
+        if large.is_none() && came >= LARGE_BYTES && !observer.unread {
+            large = Some(work::large(came).await);
+        }
         let ended = observer.read(&data);
         if let Some(call) = &call {
             call.read((!observer.unread).then(|| observer.reader.received().choices()));
@@ -138,7 +145,12 @@ pub(crate) async fn stream(
         let Observer { decoder, reader, behind, .. } = &mut observer;
         *behind = counts_behind(decoder, reader, &mut upstream).await;
     }
-    let Passed { mut observed, last, unread } = observer.finish(ending);
+    let large = match large {
+        Some(large) => large,
+        // What is asked for the rest of it has all of the request in it.
+        None => work::large(came.saturating_add(exchange.request.body().len())).await,
+    };
+    let Passed { mut observed, last, unread } = observer.finish(ending, large);
     // Before the last bytes go to the client: what it has whole is written down as that.
     if let Some(call) = call {
         // A stream that passed unread from some event on was too long to be kept.
@@ -407,7 +419,7 @@ impl<'a> Observer<'a> {
         !self.unread && received.is_done() && !received.is_counted()
     }
 
-    fn finish(mut self, ending: Ending) -> Passed {
+    fn finish(mut self, ending: Ending, large: Large) -> Passed {
         let last = std::mem::take(&mut self.outgoing);
         let mut residue = self.behind;
         match self.decoder.finish() {
@@ -430,6 +442,7 @@ impl<'a> Observer<'a> {
             parts,
             spent: None,
             _holding: self.holding,
+            _large: large,
         };
         Passed { observed, last, unread: self.unread }
     }

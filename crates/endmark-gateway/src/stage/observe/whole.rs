@@ -16,6 +16,7 @@ use crate::reply::ends_too_early;
 use crate::rescue::Refusal;
 use crate::stage::deliver::{Delivered, deliver_again};
 use crate::upstream::{Read, ReadError, of_changed_body, read_up_to, without_claims};
+use crate::work::{self, Large};
 
 /// A whole reply after its last byte.
 pub(crate) enum Seen {
@@ -36,6 +37,7 @@ pub(crate) struct Observed {
     pub(crate) spent: Option<Spent>,
     /// The room that the body takes, which is given back when all is done with it.
     pub(crate) _holding: Holding,
+    pub(crate) _large: Large,
 }
 
 /// Reads a reply, and settles the call that gave it. One that breaks off is asked for again: its client has nothing of it.
@@ -104,6 +106,7 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
         Err(Unread::Refused(refusal)) => return Err(refusal.into()),
         Err(Unread::Broken(error)) => return Err(Unseen::broken(exchange, error)),
     };
+    let large = work::large(body.len()).await;
     if let Some(clean) = without_claims(&body) {
         of_changed_body(&mut head.headers);
         body = clean.into();
@@ -131,7 +134,7 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
         }
     };
     let reply = response.reply();
-    if !holding.grow(reply.entry_bytes()) {
+    if !holding.grow(reply.entry_bytes().saturating_add(work::extra_bytes(body.len()))) {
         settle(call, CallEnd::unread(Ending::OverCap));
         passes(&exchange, "[limits] held_bytes is reached")?;
         exchange.calls.watch.end(Ended::Unread);
@@ -142,7 +145,16 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
         call.read(Some(&reply.choices));
     }
     let spent = call.and_then(|call| call.settle(ended(reply, &parts)));
-    Ok(Seen::Read(Box::new(Observed { exchange, head, body, response, parts, spent, _holding: holding })))
+    Ok(Seen::Read(Box::new(Observed {
+        exchange,
+        head,
+        body,
+        response,
+        parts,
+        spent,
+        _holding: holding,
+        _large: large,
+    })))
 }
 
 /// Lets a reply pass unread, which is too large to be read.

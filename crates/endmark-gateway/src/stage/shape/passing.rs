@@ -14,6 +14,7 @@ use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::stage::admit::mode_of;
 use crate::upstream::Credential;
+use crate::work::Work;
 
 /// Changes a request that is for no reply where it goes on from a response or refers to items: counting what that has, or making it shorter, is
 /// of no use with the beginning of it alone.
@@ -33,6 +34,7 @@ pub(crate) async fn change_passing(
     }
     let limits = &gateway.settings.limits;
     let (mut body, holding) = body.read_as_far_as_possible(headers, limits, &gateway.held).await?;
+    let _work = Work::begin(body.plain.len(), &gateway.held, limits.held_bytes).await?;
     if let Ok(mut request) = Request::parse(format, &body.plain, &Address::default()) {
         let credential = head.extensions.get::<Credential>().map(Credential::id);
         changed.restored_items = mended_items::put_in(gateway, credential, &mut request).await;

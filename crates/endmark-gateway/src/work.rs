@@ -1,0 +1,172 @@
+//! Work on large inputs, away from the threads that serve all other connections.
+//!
+//! A future that runs [`Apart`] can say at any place that its input is [`large`]. From there on, each of its polls runs on
+//! a thread of a pool, until the guard is dropped. So every stage of a request keeps its plain code, and none of them can hold
+//! up other clients. The whole process has one pool with a permit for each processor. When a client leaves, its future is
+//! dropped: work that asks whether it [`is_stopped`] then ends soon, and gives its permit back. Small inputs cost nothing.
+
+mod apart;
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Poll, Wake, Waker};
+
+use tokio::sync::Semaphore;
+
+use crate::admission::{Held, Holding};
+use crate::rescue::Refusal;
+
+pub(crate) use apart::Apart;
+
+/// Inputs of this size are worked on apart: JSON of fewer bytes is read and edited in less than five milliseconds.
+pub(crate) const LARGE_BYTES: usize = 256 * 1024;
+
+/// Counting tokens, and shortening results, takes this much longer for a byte than reading and editing.
+pub(crate) const SLOW_FACTOR: usize = 8;
+
+/// Bytes that work on a large input may need beside it, for each of its bytes: it is copied when it is parsed, and by edits.
+const ROOM_FACTOR: usize = 3;
+
+/// What the current thread does.
+enum Current {
+    /// Nothing that could be worked on apart.
+    Nothing,
+    /// It polls a future on an async worker, which may have asked to be polled apart.
+    Here { asked: bool },
+    /// It belongs to the pool, and polls the future of this scope.
+    Apart(Arc<Scope>),
+}
+
+thread_local! {
+    static CURRENT: RefCell<Current> = const { RefCell::new(Current::Nothing) };
+}
+
+/// What a future and the pool share.
+struct Scope {
+    /// How many guards the future has.
+    large: AtomicUsize,
+    /// Nobody waits for the future any more.
+    is_stopped: AtomicBool,
+    /// The future was woken since its last poll began.
+    is_woken: AtomicBool,
+    /// The task that waits for the future.
+    task: Mutex<Waker>,
+}
+
+impl Scope {
+    fn task(&self) -> MutexGuard<'_, Waker> {
+        // It is whole after every operation, so a panic elsewhere cannot have spoilt it.
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wake for Scope {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        let task = self.task().clone();
+        task.wake();
+    }
+}
+
+/// While it lives, its future is polled apart.
+#[must_use]
+pub(crate) struct Large(Option<Arc<Scope>>);
+
+impl Drop for Large {
+    fn drop(&mut self) {
+        if let Some(scope) = &self.0 {
+            scope.large.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// Has the current future polled apart if it is about to work on so many bytes. Without [`Apart`] it has no effect.
+pub(crate) async fn large(bytes: usize) -> Large {
+    if bytes < LARGE_BYTES {
+        return Large(None);
+    }
+    let mut has_asked = false;
+    poll_fn(|_| {
+        CURRENT.with_borrow_mut(|current| match current {
+            Current::Apart(scope) => {
+                scope.large.fetch_add(1, Ordering::AcqRel);
+                Poll::Ready(Large(Some(Arc::clone(scope))))
+            }
+            Current::Here { asked } if !has_asked => {
+                (*asked, has_asked) = (true, true);
+                Poll::Pending
+            }
+            Current::Here { .. } | Current::Nothing => Poll::Ready(Large(None)),
+        })
+    })
+    .await
+}
+
+/// Whether nobody waits any more for what this thread of the pool works on.
+pub(crate) fn is_stopped() -> bool {
+    CURRENT.with_borrow(|current| match current {
+        Current::Apart(scope) => scope.is_stopped.load(Ordering::Relaxed),
+        Current::Here { .. } | Current::Nothing => false,
+    })
+}
+
+/// Whether the current future is polled apart.
+pub(crate) fn is_apart() -> bool {
+    CURRENT.with_borrow(|current| matches!(current, Current::Apart(_)))
+}
+
+/// Counts what futures have to notice although nobody wakes them. One that is being polled then is polled again.
+static NUDGES: AtomicUsize = AtomicUsize::new(0);
+
+/// Every future that is polled apart now is polled once more.
+pub(crate) fn nudge() {
+    NUDGES.fetch_add(1, Ordering::AcqRel);
+}
+
+/// The permits of the pool.
+fn pool() -> &'static Arc<Semaphore> {
+    static POOL: OnceLock<Arc<Semaphore>> = OnceLock::new();
+    POOL.get_or_init(|| {
+        Arc::new(Semaphore::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get)))
+    })
+}
+
+/// Work on one request's body: apart where that is large, and then with room for it.
+#[must_use]
+pub(crate) struct Work {
+    _large: Large,
+    room: Option<Holding>,
+}
+
+impl Work {
+    /// Begins to work on a body of so many bytes.
+    ///
+    /// # Errors
+    /// [`Refusal::NoRoom`] where that would be more than may be held for all requests.
+    pub(crate) async fn begin(bytes: usize, held: &Arc<Held>, limit: usize) -> Result<Self, Refusal> {
+        let mut room = held.part(limit);
+        if !room.grow(extra_bytes(bytes)) {
+            return Err(Refusal::NoRoom(limit));
+        }
+        Ok(Self { _large: large(bytes).await, room: Some(room) })
+    }
+
+    /// It only waits from now on: it needs no room.
+    pub(crate) fn rest(&mut self) {
+        self.room = None;
+    }
+}
+
+/// Bytes that are to be held, beside an input of so many, while it is worked on.
+pub(crate) fn extra_bytes(bytes: usize) -> usize {
+    if bytes < LARGE_BYTES { 0 } else { bytes.saturating_mul(ROOM_FACTOR) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,176 @@
+//! A future that is polled where its input asks for it: on an async worker, or on a thread of the pool.
+
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use super::{CURRENT, Current, NUDGES, Scope, pool};
+
+/// Runs a future, apart where it says that its input is [`large`](super::large).
+pub(crate) struct Apart<F: Future> {
+    state: State<F>,
+    /// None until it is polled apart for the first time.
+    scope: Option<Arc<Scope>>,
+    /// It was asked for while it was polled.
+    is_asked_again: bool,
+    /// The nudges before that poll.
+    nudges: usize,
+}
+
+type Permit = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
+
+enum State<F: Future> {
+    Here(Pin<Box<F>>),
+    /// It waits for a permit.
+    Waiting(Pin<Box<F>>, Permit),
+    /// A thread of the pool polls it.
+    There(JoinHandle<(Pin<Box<F>>, Poll<F::Output>)>),
+    Over,
+}
+
+impl<F: Future> Apart<F> {
+    pub(crate) fn new(future: F) -> Self {
+        Self { state: State::Here(Box::pin(future)), scope: None, is_asked_again: false, nudges: 0 }
+    }
+
+    fn is_large(&self) -> bool {
+        self.scope.as_ref().is_some_and(|scope| scope.large.load(Ordering::Acquire) > 0)
+    }
+
+    /// What the future shares with the pool, which wakes this task from now on.
+    fn scope(&mut self, task: &Waker) -> Arc<Scope> {
+        let scope = self.scope.get_or_insert_with(|| {
+            Arc::new(Scope {
+                large: AtomicUsize::new(0),
+                is_stopped: AtomicBool::new(false),
+                is_woken: AtomicBool::new(false),
+                task: Mutex::new(task.clone()),
+            })
+        });
+        scope.task().clone_from(task);
+        Arc::clone(scope)
+    }
+
+    /// Whether anything happened since the last poll apart began that the future may not have seen.
+    fn is_to_be_polled(&self) -> bool {
+        self.is_asked_again
+            || self.nudges != NUDGES.load(Ordering::Acquire)
+            || self.scope.as_ref().is_some_and(|scope| scope.is_woken.load(Ordering::Acquire))
+    }
+}
+
+impl<F> Future for Apart<F>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let this = self.get_mut();
+        let mut is_new = false;
+        loop {
+            this.state = match std::mem::replace(&mut this.state, State::Over) {
+                State::Here(mut future) => {
+                    if !this.is_large() {
+                        let within = Within::new(Current::Here { asked: false });
+                        let polled = future.as_mut().poll(context);
+                        let is_asked = matches!(within.end(), Current::Here { asked: true });
+                        if polled.is_ready() {
+                            return polled;
+                        }
+                        if !is_asked {
+                            this.state = State::Here(future);
+                            return Poll::Pending;
+                        }
+                    }
+                    State::Waiting(future, Box::pin(async { Arc::clone(pool()).acquire_owned().await.ok() }))
+                }
+                State::Waiting(future, mut permit) => {
+                    let Poll::Ready(permit) = permit.as_mut().poll(context) else {
+                        this.state = State::Waiting(future, permit);
+                        return Poll::Pending;
+                    };
+                    let scope = this.scope(context.waker());
+                    scope.is_woken.store(false, Ordering::Release);
+                    (this.is_asked_again, this.nudges) = (false, NUDGES.load(Ordering::Acquire));
+                    is_new = true;
+                    State::There(spawn_blocking(move || {
+                        let _permit = permit;
+                        there(scope, future)
+                    }))
+                }
+                State::There(mut job) => match Pin::new(&mut job).poll(context) {
+                    Poll::Pending => {
+                        this.is_asked_again |= !is_new;
+                        this.state = State::There(job);
+                        return Poll::Pending;
+                    }
+                    Poll::Ready(Ok((_, Poll::Ready(done)))) => return Poll::Ready(done),
+                    Poll::Ready(Ok((future, Poll::Pending))) => {
+                        this.state = State::Here(future);
+                        if !this.is_to_be_polled() {
+                            return Poll::Pending;
+                        }
+                        continue;
+                    }
+                    Poll::Ready(Err(error)) => match error.try_into_panic() {
+                        // As if it had been polled here.
+                        Ok(panic) => resume_unwind(panic),
+                        // The runtime ends, and nobody waits any more.
+                        Err(_) => return Poll::Pending,
+                    },
+                },
+                State::Over => return Poll::Pending,
+            };
+        }
+    }
+}
+
+impl<F: Future> Drop for Apart<F> {
+    fn drop(&mut self) {
+        if let Some(scope) = &self.scope {
+            scope.is_stopped.store(true, Ordering::Release);
+        }
+    }
+}
+
+/// Polls a future on this thread of the pool, unless nobody waits for it any more.
+fn there<F: Future>(scope: Arc<Scope>, mut future: Pin<Box<F>>) -> (Pin<Box<F>>, Poll<F::Output>) {
+    if scope.is_stopped.load(Ordering::Acquire) {
+        return (future, Poll::Pending);
+    }
+    let waker = Waker::from(Arc::clone(&scope));
+    let _within = Within::new(Current::Apart(scope));
+    let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+    (future, polled)
+}
+
+/// Says what the current thread does, for as long as it lives.
+struct Within {
+    before: Option<Current>,
+}
+
+impl Within {
+    fn new(current: Current) -> Self {
+        Self { before: Some(CURRENT.replace(current)) }
+    }
+
+    /// What the thread did.
+    fn end(mut self) -> Current {
+        self.before.take().map_or(Current::Nothing, |before| CURRENT.replace(before))
+    }
+}
+
+impl Drop for Within {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            CURRENT.set(before);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Where futures are polled, and who gets the pool's permits.
+
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use tokio::sync::mpsc;
+use tokio::task::yield_now;
+
+use super::*;
+use crate::body::made;
+
+/// No test waits for longer: what is lost would be waited for without end.
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_mins(1), work).await.unwrap()
+}
+
+#[tokio::test]
+async fn only_what_is_large_leaves_its_thread_and_only_while_it_is_large() {
+    let own = thread::current().id();
+    let polled_on = soon(Apart::new(async move {
+        let mut threads = vec![thread::current().id()];
+        let small = large(LARGE_BYTES - 1).await;
+        threads.push(thread::current().id());
+        drop(small);
+        let guard = large(LARGE_BYTES).await;
+        assert!(is_apart());
+        threads.push(thread::current().id());
+        yield_now().await;
+        assert!(is_apart());
+        drop(guard);
+        yield_now().await;
+        threads.push(thread::current().id());
+        threads
+    }))
+    .await;
+    let is_own: Vec<bool> = polled_on.iter().map(|thread| *thread == own).collect();
+    assert_eq!(is_own, [true, true, false, true]);
+    assert!(large(LARGE_BYTES).await.0.is_none() && !is_apart());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_polled_apart_misses_no_wake() {
+    let (asks, mut asked) = mpsc::channel(1);
+    let (answers, mut answered) = mpsc::channel(1);
+    let answering = tokio::spawn(Apart::new(async move {
+        let _guard = large(LARGE_BYTES).await;
+        while let Some(number) = asked.recv().await {
+            answers.send(number + 1).await.unwrap();
+        }
+    }));
+    for number in 0..2_000 {
+        asks.send(number).await.unwrap();
+        assert_eq!(soon(answered.recv()).await, Some(number + 1));
+    }
+    drop(asks);
+    soon(answering).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_that_is_made_apart_comes_whole() {
+    let body = made(100, |outlet| async move {
+        let _guard = large(LARGE_BYTES).await;
+        for number in 0..2_000_u32 {
+            outlet.send(Bytes::from(vec![number.to_le_bytes()[0]; 60])).await.unwrap();
+        }
+        Ok(())
+    });
+    let read = soon(Box::pin(body).collect()).await.unwrap().to_bytes();
+    let expected: Vec<u8> = (0..2_000_u32).flat_map(|number| [number.to_le_bytes()[0]; 60]).collect();
+    assert_eq!(read, expected);
+}
+
+/// Without the pool this test would not end: the only async worker would be busy.
+#[tokio::test]
+async fn whoever_leaves_frees_its_place_and_the_workers_stay_free() {
+    let places = pool().available_permits().max(1) * 2;
+    let begun = Arc::new(AtomicUsize::new(0));
+    let busy: Vec<_> = (0..places)
+        .map(|_| {
+            let begun = Arc::clone(&begun);
+            tokio::spawn(Apart::new(async move {
+                let _guard = large(LARGE_BYTES).await;
+                begun.fetch_add(1, Ordering::SeqCst);
+                while !is_stopped() {
+                    thread::sleep(Duration::from_millis(1));
+                }
+            }))
+        })
+        .collect();
+    soon(async {
+        while begun.load(Ordering::SeqCst) == 0 {
+            yield_now().await;
+        }
+    })
+    .await;
+    let is_served = Arc::new(AtomicBool::new(false));
+    let served = Arc::clone(&is_served);
+    let next = tokio::spawn(Apart::new(async move {
+        let _guard = large(LARGE_BYTES).await;
+        served.store(true, Ordering::SeqCst);
+    }));
+    for _ in 0..100 {
+        yield_now().await;
+    }
+    assert!(!is_served.load(Ordering::SeqCst) && pool().available_permits() == 0);
+    busy.iter().for_each(tokio::task::JoinHandle::abort);
+    soon(next).await.unwrap();
+}
+
+#[tokio::test]
+async fn work_on_a_large_body_needs_room_and_gives_it_back() {
+    let held = Arc::<Held>::default();
+    let limit = 7 * LARGE_BYTES;
+    let mut first = Work::begin(LARGE_BYTES, &held, limit).await.unwrap();
+    let second = Work::begin(LARGE_BYTES, &held, limit).await.unwrap();
+    assert!(matches!(Work::begin(LARGE_BYTES, &held, limit).await, Err(Refusal::NoRoom(_))));
+    assert!(Work::begin(LARGE_BYTES - 1, &held, limit).await.is_ok());
+    first.rest();
+    assert!(Work::begin(LARGE_BYTES, &held, limit).await.is_ok());
+    drop(second);
+}

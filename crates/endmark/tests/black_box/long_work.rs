@@ -1,0 +1,81 @@
+//! Requests that take long to work on hold up no other client, and not the end of the process.
+
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::{Reply, Request, ScriptedModel, Upstream};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+/// Bytes of each request. To count its tokens takes this build most of a minute.
+const LONG_BYTES: usize = 24 * 1024 * 1024;
+
+/// Far more than anything takes that does not wait for that work.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A request for which a budget has to count tokens: words of which none is like the one before.
+fn long_body() -> Vec<u8> {
+    let letter = |n: u32| b'a' + n.wrapping_mul(2_654_435_761).to_be_bytes()[0] % 26;
+    let letters: Vec<u8> = (0..65_537).map(letter).collect();
+    let mut body = br#"{"model":"gpt-5","max_tokens":9,"messages":[{"role":"user","content":""#.to_vec();
+    while body.len() < LONG_BYTES {
+        body.extend_from_slice(&letters);
+    }
+    body.extend_from_slice(br#""}]}"#);
+    body
+}
+
+/// A gateway with one thread for its clients, and two such requests that it works on.
+async fn busy(upstream: &Upstream) -> (Served, [JoinHandle<Reply>; 2]) {
+    let place = Place::new()
+        .with_variable("TOKIO_WORKER_THREADS", "1")
+        .with_variable("ENDMARK_TOKEN_BUDGET", "999999999");
+    let served =
+        Served::start(&place, &["--upstream", &upstream.base_url(), "--set", "limits.drain_seconds=1"]);
+    let body = long_body();
+    let asked = [body.clone(), body].map(|body| {
+        let request = Request::post(served.address, "/v1/chat/completions")
+            .header("content-type", "application/json")
+            .body(body);
+        tokio::spawn(async move { request.send().await.read().await })
+    });
+    // Both bodies are there, and copied.
+    while served.memory("VmRSS") * 1024 < 4 * LONG_BYTES as u64 {
+        sleep(Duration::from_millis(20)).await;
+    }
+    (served, asked)
+}
+
+#[test]
+fn other_clients_are_served_meanwhile() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
+        let (served, asked) = busy(&upstream).await;
+        for _ in 0..3 {
+            let health = Request::get(served.address, "/endmark/healthz");
+            assert_eq!(timeout(PATIENCE, health.send()).await.unwrap().status, 200);
+        }
+        let body = json!({"model": "m", "messages": [{"role": "user", "content": "Count."}]});
+        let small = Request::post(served.address, "/v1/chat/completions").json(&body);
+        assert_eq!(timeout(PATIENCE, small.send()).await.unwrap().status, 200);
+        assert!(asked.iter().all(|asked| !asked.is_finished()) && upstream.requests().len() == 1);
+        served.kill();
+    });
+}
+
+#[test]
+fn a_stop_does_not_wait() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
+        let (served, asked) = busy(&upstream).await;
+        let ended = tokio::task::spawn_blocking(move || served.end("-TERM"));
+        let (code, said) = timeout(PATIENCE, ended).await.unwrap().unwrap();
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("2 replies were still under way"), "{said}");
+        assert!(upstream.requests().is_empty());
+        asked.iter().for_each(JoinHandle::abort);
+    });
+}
