@@ -2,6 +2,8 @@
 
 mod held;
 mod permits;
+mod work;
 
 pub(crate) use held::{Held, Holding};
 pub(crate) use permits::{Claim, NoPlace, Permits};
+pub(crate) use work::{Work, extra_bytes};

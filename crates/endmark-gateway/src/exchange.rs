@@ -18,7 +18,7 @@ use endmark_wire::request::Request;
 use http::HeaderMap;
 use tokio::time::Instant;
 
-use crate::admission::{Claim, Holding};
+use crate::admission::{Claim, Holding, Work};
 use crate::body::{AnyBody, unbroken};
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
@@ -28,7 +28,6 @@ use crate::request_body::Encoded;
 use crate::settings::Mode;
 use crate::shaping::{Condensed, READ_TOOL, Subject, Summariser, compact_refused};
 use crate::upstream::{Destination, of_changed_body};
-use crate::work::Work;
 
 /// One request for a reply, from the moment on at which its calls are counted.
 pub(crate) struct Exchange {

@@ -15,9 +15,6 @@ use std::task::{Poll, Wake, Waker};
 
 use tokio::sync::Semaphore;
 
-use crate::admission::{Held, Holding};
-use crate::rescue::Refusal;
-
 pub(crate) use apart::Apart;
 
 /// Inputs of this size are worked on apart: JSON of fewer bytes is read and edited in less than five milliseconds.
@@ -25,9 +22,6 @@ pub(crate) const LARGE_BYTES: usize = 256 * 1024;
 
 /// Counting tokens, and shortening results, takes this much longer for a byte than reading and editing.
 pub(crate) const SLOW_FACTOR: usize = 8;
-
-/// Bytes that work on a large input may need beside it, for each of its bytes: it is copied when it is parsed, and by edits.
-const ROOM_FACTOR: usize = 3;
 
 /// What the current thread does.
 enum Current {
@@ -135,37 +129,6 @@ fn pool() -> &'static Arc<Semaphore> {
     POOL.get_or_init(|| {
         Arc::new(Semaphore::new(std::thread::available_parallelism().map_or(1, std::num::NonZero::get)))
     })
-}
-
-/// Work on one request's body: apart where that is large, and then with room for it.
-#[must_use]
-pub(crate) struct Work {
-    _large: Large,
-    room: Option<Holding>,
-}
-
-impl Work {
-    /// Begins to work on a body of so many bytes.
-    ///
-    /// # Errors
-    /// [`Refusal::NoRoom`] where that would be more than may be held for all requests.
-    pub(crate) async fn begin(bytes: usize, held: &Arc<Held>, limit: usize) -> Result<Self, Refusal> {
-        let mut room = held.part(limit);
-        if !room.grow(extra_bytes(bytes)) {
-            return Err(Refusal::NoRoom(limit));
-        }
-        Ok(Self { _large: large(bytes).await, room: Some(room) })
-    }
-
-    /// It only waits from now on: it needs no room.
-    pub(crate) fn rest(&mut self) {
-        self.room = None;
-    }
-}
-
-/// Bytes that are to be held, beside an input of so many, while it is worked on.
-pub(crate) fn extra_bytes(bytes: usize) -> usize {
-    if bytes < LARGE_BYTES { 0 } else { bytes.saturating_mul(ROOM_FACTOR) }
 }
 
 #[cfg(test)]

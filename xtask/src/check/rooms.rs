@@ -107,6 +107,7 @@ const ROOMS: &[(&str, Rooms)] = &[
             "causes",
             "query",
             "scrub",
+            "work",
             "stopping",
             "successors",
             "api",

@@ -164,11 +164,11 @@ impl<'de> Texts {
         self.family.image_tokens(dimensions(base64).unwrap_or(USUAL_IMAGE))
     }
 
-    fn text<E>(self, text: Cow<'de, str>) -> Result<Found<'de>, E> {
-        Ok(match self.mode {
+    fn text(self, text: Cow<'de, str>) -> Found<'de> {
+        match self.mode {
             Mode::Keep => Found { tokens: 0, kept: Some(text) },
             Mode::Texts | Mode::Json => Found { tokens: self.of_text_or_image(&text), kept: None },
-        })
+        }
     }
 }
 
@@ -208,11 +208,11 @@ impl<'de> Visitor<'de> for Texts {
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Found<'de>, E> {
-        self.text(Cow::Borrowed(text))
+        Ok(self.text(Cow::Borrowed(text)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Found<'de>, E> {
-        self.text(Cow::Owned(text.to_owned()))
+        Ok(self.text(Cow::Owned(text.to_owned())))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Found<'de>, A::Error> {

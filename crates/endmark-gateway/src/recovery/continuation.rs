@@ -173,7 +173,7 @@ async fn streamed(
     let mut decoder = sse::Decoder::new(limits.reply_bytes);
     let mut stream = site.request.stream(limits.reply_bytes);
     let mut passing = Passing::new(expected);
-    let (mut came, mut large) = (0_usize, None);
+    let (mut received, mut large) = (0_usize, None);
     let ending = 'reading: loop {
         let silent_at = Instant::now() + limits.idle;
         let next = timeout_at(until.min(silent_at), while_alive(limits.heartbeat, flow, body.frame())).await;
@@ -192,9 +192,9 @@ async fn streamed(
         if Instant::now() >= until {
             break Ending::OverCap;
         }
-        came = came.saturating_add(data.len());
-        if large.is_none() && came >= LARGE_BYTES {
-            large = Some(work::large(came).await);
+        received = received.saturating_add(data.len());
+        if large.is_none() && received >= LARGE_BYTES {
+            large = Some(work::large(received).await);
         }
         if decoder.push(&data).is_err() {
             break Ending::OverCap;

@@ -11,7 +11,7 @@ use endmark_wire::request as wire;
 use http::request::Parts;
 use http::{HeaderMap, Request};
 
-use crate::admission::{Claim, Holding};
+use crate::admission::{Claim, Holding, Work};
 use crate::bounds::Bounds;
 use crate::faults::Rehearsal;
 use crate::gateway::Gateway;
@@ -22,7 +22,6 @@ use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::settings::Mode;
 use crate::upstream::Destination;
-use crate::work::Work;
 
 /// A request that was read to its end, and whose reply is to be looked at.
 pub(crate) struct Admitted {
@@ -66,7 +65,8 @@ pub(crate) async fn admit(
     if let Some(claim) = &claim {
         claim.take().await?;
     }
-    let work = Work::begin(body.plain.len(), &gateway.held, limits.held_bytes).await?;
+    let work = Work::begin(body.plain.len(), &gateway.held, limits.held_bytes).await;
+    let work = work.ok_or(Refusal::NoRoom(limits.held_bytes))?;
     let parsed = wire::Request::parse(found.format, &body.plain, &found.address);
     let request = parsed.map_err(|error| {
         let kind = found.format.name();

@@ -24,12 +24,15 @@ pub(crate) struct Apart<F: Future> {
 
 type Permit = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 
+/// A future that was polled, and what came of it.
+type Polled<F> = (Pin<Box<F>>, Poll<<F as Future>::Output>);
+
 enum State<F: Future> {
     Here(Pin<Box<F>>),
     /// It waits for a permit.
     Waiting(Pin<Box<F>>, Permit),
     /// A thread of the pool polls it.
-    There(JoinHandle<(Pin<Box<F>>, Poll<F::Output>)>),
+    There(JoinHandle<Polled<F>>),
     Over,
 }
 
@@ -141,7 +144,7 @@ impl<F: Future> Drop for Apart<F> {
 }
 
 /// Polls a future on this thread of the pool, unless nobody waits for it any more.
-fn there<F: Future>(scope: Arc<Scope>, mut future: Pin<Box<F>>) -> (Pin<Box<F>>, Poll<F::Output>) {
+fn there<F: Future>(scope: Arc<Scope>, mut future: Pin<Box<F>>) -> Polled<F> {
     if scope.is_stopped.load(Ordering::Acquire) {
         return (future, Poll::Pending);
     }

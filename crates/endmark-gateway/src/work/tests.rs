@@ -109,16 +109,3 @@ async fn whoever_leaves_frees_its_place_and_the_workers_stay_free() {
     busy.iter().for_each(tokio::task::JoinHandle::abort);
     soon(next).await.unwrap();
 }
-
-#[tokio::test]
-async fn work_on_a_large_body_needs_room_and_gives_it_back() {
-    let held = Arc::<Held>::default();
-    let limit = 7 * LARGE_BYTES;
-    let mut first = Work::begin(LARGE_BYTES, &held, limit).await.unwrap();
-    let second = Work::begin(LARGE_BYTES, &held, limit).await.unwrap();
-    assert!(matches!(Work::begin(LARGE_BYTES, &held, limit).await, Err(Refusal::NoRoom(_))));
-    assert!(Work::begin(LARGE_BYTES - 1, &held, limit).await.is_ok());
-    first.rest();
-    assert!(Work::begin(LARGE_BYTES, &held, limit).await.is_ok());
-    drop(second);
-}

@@ -8,7 +8,7 @@ use http::response::Parts;
 use http::{Response, header};
 
 use super::suspects::{Suspects, suspects, without_surplus, worst};
-use crate::admission::Holding;
+use crate::admission::{Holding, extra_bytes};
 use crate::body::{AnyBody, full, preceded};
 use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd, Ended, Spent};
@@ -134,7 +134,7 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
         }
     };
     let reply = response.reply();
-    if !holding.grow(reply.entry_bytes().saturating_add(work::extra_bytes(body.len()))) {
+    if !holding.grow(reply.entry_bytes().saturating_add(extra_bytes(body.len()))) {
         settle(call, CallEnd::unread(Ending::OverCap));
         passes(&exchange, "[limits] held_bytes is reached")?;
         exchange.calls.watch.end(Ended::Unread);

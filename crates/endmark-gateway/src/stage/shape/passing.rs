@@ -6,6 +6,7 @@ use endmark_wire::request::{Address, Request};
 use http::request::Parts;
 
 use super::history::go_on;
+use crate::admission::Work;
 use crate::exchange::Changed;
 use crate::gateway::Gateway;
 use crate::mended_items;
@@ -14,7 +15,6 @@ use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::stage::admit::mode_of;
 use crate::upstream::Credential;
-use crate::work::Work;
 
 /// Changes a request that is for no reply where it goes on from a response or refers to items: counting what that has, or making it shorter, is
 /// of no use with the beginning of it alone.
@@ -34,7 +34,8 @@ pub(crate) async fn change_passing(
     }
     let limits = &gateway.settings.limits;
     let (mut body, holding) = body.read_as_far_as_possible(headers, limits, &gateway.held).await?;
-    let _work = Work::begin(body.plain.len(), &gateway.held, limits.held_bytes).await?;
+    let work = Work::begin(body.plain.len(), &gateway.held, limits.held_bytes).await;
+    let _work = work.ok_or(Refusal::NoRoom(limits.held_bytes))?;
     if let Ok(mut request) = Request::parse(format, &body.plain, &Address::default()) {
         let credential = head.extensions.get::<Credential>().map(Credential::id);
         changed.restored_items = mended_items::put_in(gateway, credential, &mut request).await;
