@@ -386,7 +386,8 @@ impl Call {
         let spent = || {
             let written_bytes = text_bytes.unwrap_or_else(unread);
             // The bytes of an image do not tell its tokens: a prompt is not more than its estimate before the call.
-            let expected = self.prompt_tokens.map_or(u64::MAX, |tokens| tokens.saturating_mul(BYTES_PER_TOKEN));
+            let expected =
+                self.prompt_tokens.map_or(u64::MAX, |tokens| tokens.saturating_mul(BYTES_PER_TOKEN));
             let sent_bytes = started.sent_bytes.min(expected);
             Spent::new(end.usage.as_ref(), end.is_counted, sent_bytes, written_bytes)
         };

@@ -92,6 +92,22 @@ async fn a_reply_that_passes_untouched_is_asked_for_as_it_is_where_there_is_no_b
 }
 
 #[tokio::test]
+async fn a_client_that_leaves_at_the_end_of_its_reply_does_not_leave_before_its_count() {
+    let frames = counted("Yes.", "stop", (50, 100_000));
+    let answer = Answer::sse(frames).pause(Duration::from_millis(20));
+    let endmark = Endmark::start_with(Script::new().otherwise(answer), with_budget).await;
+    let mut body = stream_request(10);
+    body.as_object_mut().unwrap().remove("max_tokens");
+    let mut reply = endmark.chat(&body).send().await;
+    let mut came = String::new();
+    while !came.contains("\"stop\"") {
+        came += &reply.next_frame().await.unwrap().unwrap();
+    }
+    reply.reset();
+    assert_eq!(spent(&endmark, 1).await, (100_050, 100_050));
+}
+
+#[tokio::test]
 async fn all_calls_of_a_resumed_stream_count() {
     let cut = counted("The harbour was", "length", (20, 3_000));
     let rest = counted(" quiet.", "stop", (30, 5_000));

@@ -195,7 +195,9 @@ fn spent(call: &Call, unit: &str, held: u64) -> u64 {
     let reported = match (tokens.prompt, tokens.output) {
         (Some(prompt), Some(output)) => Some(prompt.saturating_add(output)),
         (Some(prompt), None) => Some(prompt.saturating_add(received.div_ceil(BYTES_PER_TOKEN))),
-        (None, Some(output)) => Some(held.min(call.started.sent_bytes.div_ceil(BYTES_PER_TOKEN)).saturating_add(output)),
+        (None, Some(output)) => {
+            Some(held.min(call.started.sent_bytes.div_ceil(BYTES_PER_TOKEN)).saturating_add(output))
+        }
         (None, None) => None,
     };
     let is_billed = may_be_billed(settled.http_status, settled.text_bytes);

@@ -201,7 +201,7 @@ fn a_batch_keeps_each_output_that_it_shortens() {
 
 #[test]
 fn kept_outputs_stay_within_their_room_and_one_that_was_removed_says_so() {
-    let place = Place::new().with_file("endmark.toml", "[store_policy]\noutputs_max_bytes = 60_000\n");
+    let place = Place::new().with_file("endmark.toml", "[store_policy]\noutputs_max_bytes = 40_000\n");
     // Lines that get hardly shorter by being compressed.
     let value = |seed: u64| {
         let next = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));

@@ -2,13 +2,12 @@
 
 use bytes::Bytes;
 use endmark_wire::error::ProviderError;
-use endmark_wire::request::Request;
 use http::StatusCode;
 
 use crate::exchange::Exchange;
 use crate::recovery::{StreamUsage, may_be_about_usage, names_usage_field};
 use crate::settings::Mode;
-use crate::shaping::worked;
+use crate::work;
 
 /// Whether the upstream is asked.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +42,10 @@ impl Counting {
     /// The body that asks; none where the request goes as it is.
     pub(super) async fn body(self, exchange: &Exchange) -> Option<Bytes> {
         match self {
-            Self::Asked(_) => worked(&exchange.request, Request::asking_for_usage).await?.map(Bytes::from),
+            Self::Asked(_) => {
+                let _large = work::large(exchange.request.body().len()).await;
+                exchange.request.asking_for_usage().map(Bytes::from)
+            }
             Self::Unasked | Self::Withdrawn { .. } => None,
         }
     }

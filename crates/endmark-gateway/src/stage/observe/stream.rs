@@ -2,7 +2,7 @@
 //!
 //! Held back is only what a client would take for the end of a reply that is not whole: from the event with the stop
 //! reason on, and where parts of a reply have ends of their own, each until the next event. A reply whose end is beyond
-//! doubt is not held back at all.
+//! doubt is not held back at all, unless its tokens are still to be counted.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -388,9 +388,11 @@ impl<'a> Observer<'a> {
 
     /// Whether a choice that ended needs nothing, whatever may still be counted of its tokens.
     fn is_beyond_doubt(&self, choice: &Choice, event: &Event) -> bool {
-        let count_may_come = self.exchange.limit_of_one_reply().is_some()
-            && (self.exchange.asks_usage || self.exchange.request.view().include_usage)
-            && event.usage.is_none();
+        let view = self.exchange.request.view();
+        // A client that leaves when its reply ends is not to leave before its tokens are counted.
+        let is_awaited = self.exchange.asks_usage && view.choices == 1;
+        let count_may_come = event.usage.is_none()
+            && (is_awaited || (self.exchange.limit_of_one_reply().is_some() && view.include_usage));
         if self.exchange.gateway.settings.disclose_always || count_may_come {
             return false;
         }
