@@ -30,6 +30,7 @@ use crate::shaping::{Condensed, READ_TOOL, Subject, Summariser, compact_refused}
 use crate::upstream::{Destination, of_changed_body};
 
 /// One request for a reply, from the moment on at which its calls are counted.
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts about one request")]
 pub(crate) struct Exchange {
     pub(crate) gateway: Arc<Gateway>,
     /// The id that `endmark log show` explains.

@@ -69,7 +69,7 @@ pub(crate) async fn respond(
             let rehearsal = Arc::new(gateway.faults.draw(format));
             let answered = match rehearsal.instead() {
                 Some(answer) => Ok(answer),
-                None => reply_to(&gateway, &target, found, request, Arc::clone(&rehearsal)).await,
+                None => Box::pin(reply_to(&gateway, &target, found, request, Arc::clone(&rehearsal))).await,
             };
             let answer = answered.unwrap_or_else(refuse);
             Ok(rehearsal.deliver(answer).await)

@@ -183,8 +183,12 @@ impl Listener {
             Heard::Events(_, usage) => {
                 Said { is_counted: ended && usage.is_some(), usage, ..Said::default() }
             }
-            Heard::Whole(body) if ended => match &self.request {
-                Some(request) => request.response(&body).map_or_else(
+            Heard::Whole(body) if ended => {
+                let Some(request) = &self.request else {
+                    let usage = Value::parse_body(&body).ok().and_then(usage_in);
+                    return Said { is_counted: usage.is_some(), usage, ..Said::default() };
+                };
+                request.response(&body).map_or_else(
                     |_| Said::default(),
                     |response| Said {
                         usage: response.reply().usage.clone(),
@@ -195,12 +199,8 @@ impl Listener {
                         finish_words: finish_words(&response.reply().choices),
                         text_bytes: Some(bytes(&response.reply().choices)),
                     },
-                ),
-                None => {
-                    let usage = Value::parse_body(&body).ok().and_then(usage_in);
-                    Said { is_counted: usage.is_some(), usage, ..Said::default() }
-                }
-            },
+                )
+            }
             Heard::Whole(_) | Heard::Nothing => Said::default(),
         }
     }
