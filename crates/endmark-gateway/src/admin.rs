@@ -26,6 +26,12 @@ pub(crate) async fn respond(
     let path = head.uri.path();
     match path {
         "/endmark/healthz" => return Ok(health::alive()),
+        // Its client is an agent, and pages show what other clients did.
+        _ if gateway.keys.is_for_one() => {
+            return Err(Refusal::NotFound(
+                "the gateway of a run serves no pages but /endmark/healthz".to_owned(),
+            ));
+        }
         "/endmark/readyz" => return Ok(health::ready(gateway).await),
         "/endmark/metrics" => return metrics(gateway, &head),
         _ => {}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use endmark_store::Store;
@@ -40,6 +41,8 @@ pub struct Gateway {
     pub(crate) schemas: BTreeMap<String, Schema>,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) keys: Keys,
+    /// Requests with a key of our own that make a model work, counted before anything is sent on.
+    pub(crate) admitted_calls: AtomicU64,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) visitors: Visitors,
     pub(crate) tls: Option<TlsAcceptor>,
@@ -169,7 +172,8 @@ impl Gateway {
             scrubber: Arc::new(settings.scrubber()),
             schemas,
             budgets: Arc::new(Budgets::new(&settings)?),
-            keys: Keys::default(),
+            keys: Keys::new(settings.sole_key.as_ref()),
+            admitted_calls: AtomicU64::new(0),
             metrics: Arc::new(Metrics::new()),
             stopping: Arc::default(),
             shaping: Arc::default(),
@@ -187,7 +191,7 @@ impl Gateway {
         headers: &HeaderMap,
         uri: &Uri,
     ) -> Result<Option<Arc<OwnKey>>, Refusal> {
-        self.keys.of(&self.store, self.settings.require_key, headers, uri).await
+        self.keys.of(&self.store, self.settings.require_key || self.keys.is_for_one(), headers, uri).await
     }
 
     /// Notes on the head of a request for one of the gateway's own pages who its client is. They require no key: each says by

@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use endmark_context::budget::Rule;
-use endmark_store::{KeyOfSecret, KeyState, SECRETS_BEGIN, Store};
+use endmark_store::{Key, KeyOfSecret, KeyState, SECRETS_BEGIN, Store};
 use http::{HeaderMap, Uri};
 use tokio::sync::Semaphore;
 
 use crate::rescue::Refusal;
-use crate::settings::Pattern;
+use crate::settings::{Pattern, Secret, SoleKey};
 use crate::upstream::{CREDENTIALS, Credential, secrets_in};
 use refused::KeyRefused;
 
@@ -35,6 +35,8 @@ const LOOKED_UP_AT_ONCE: usize = 2;
 /// What is known of the secrets that clients sent lately.
 #[derive(Debug)]
 pub(crate) struct Keys {
+    /// The only key that is accepted, where there is one; the store is not asked then.
+    sole: Option<(Secret, Arc<OwnKey>)>,
     known: Mutex<HashMap<String, (Instant, Arc<OwnKey>)>>,
     looking_up: Semaphore,
 }
@@ -47,13 +49,17 @@ pub(crate) struct OwnKey {
     identity: Arc<str>,
 }
 
-impl Default for Keys {
-    fn default() -> Self {
-        Self { known: Mutex::default(), looking_up: Semaphore::new(LOOKED_UP_AT_ONCE) }
-    }
-}
-
 impl Keys {
+    pub(crate) fn new(sole: Option<&SoleKey>) -> Self {
+        let sole = sole.map(|sole| (sole.secret.clone(), Arc::new(OwnKey::sole(sole))));
+        Self { sole, known: Mutex::default(), looking_up: Semaphore::new(LOOKED_UP_AT_ONCE) }
+    }
+
+    /// Whether only one key is accepted.
+    pub(crate) fn is_for_one(&self) -> bool {
+        self.sole.is_some()
+    }
+
     /// The gateway's own key that a request has, wherever its format has keys; none where it has another one or none.
     ///
     /// # Errors
@@ -73,6 +79,13 @@ impl Keys {
         let Some(secret) = secret_in(headers, uri) else {
             return if is_required { Err(KeyRefused::Missing.into()) } else { Ok(None) };
         };
+        if let Some((sole, key)) = &self.sole {
+            return if *sole.reveal() == *secret {
+                Ok(Some(Arc::clone(key)))
+            } else {
+                Err(KeyRefused::OfAnother.into())
+            };
+        }
         let key = match self.known(&secret) {
             Some(key) => key,
             None => self.looked_up(store, &secret).await?,
@@ -123,6 +136,19 @@ impl OwnKey {
         let models = found.key.models.iter().filter_map(|model| model.parse().ok()).collect();
         let identity = found.key.identity().into();
         Self { found, models, identity }
+    }
+
+    /// The key of a gateway that accepts no other; it lives as long as the gateway.
+    fn sole(sole: &SoleKey) -> Self {
+        let key = Key {
+            name: sole.name.clone(),
+            models: Vec::new(),
+            budget: sole.budget,
+            ends_at: None,
+            created_at: 0,
+            revoked_at: None,
+        };
+        Self::new(KeyOfSecret { key, secret_ends_at: None })
     }
 
     /// Who its client is.

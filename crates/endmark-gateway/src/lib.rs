@@ -49,8 +49,8 @@ pub use settings::{
     CapSettings, CompactSettings, Conditions, CorrectSettings, EmergencySettings, FaultError, FaultPlan,
     FaultSettings, FaultSide, FieldPattern, Incomplete, Limits, MetricsAccess, Mode, PageBody, Pages,
     Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret, Settings,
-    TlsFiles, Unfit, UnknownFaultSide, UnknownMode, UnknownPrefill, UnusablePattern, Upstream, Visit,
-    WindowSettings,
+    SoleKey, TlsFiles, Unfit, UnknownFaultSide, UnknownMode, UnknownPrefill, UnusablePattern, Upstream,
+    Visit, WindowSettings,
 };
 pub use telemetry::SPANS;
 pub use tls::TlsError;

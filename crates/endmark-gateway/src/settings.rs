@@ -15,6 +15,7 @@ mod proxy;
 mod resume;
 mod retry;
 mod secret;
+mod sole_key;
 mod stand_in;
 mod upstream;
 
@@ -42,6 +43,7 @@ pub use proxy::{Proxy, ProxyError, ProxyVariableError};
 pub use resume::{Mode, ResumeSettings, UnknownMode};
 pub use retry::RetrySettings;
 pub use secret::Secret;
+pub use sole_key::SoleKey;
 pub use stand_in::Unfit;
 pub use upstream::{Prefill, UnknownPrefill, Upstream};
 
@@ -62,6 +64,8 @@ pub struct Settings {
     pub require_key: bool,
     /// Who may read the metrics. Without a value they are open, except where a key is required and there is no admin key.
     pub metrics_access: Option<MetricsAccess>,
+    /// The only key that is accepted, in place of those in the store. A gateway with one serves no pages but its health.
+    pub sole_key: Option<SoleKey>,
     /// The upstreams by name; never empty. A request is for the first one whose conditions it meets, else for the first
     /// without conditions that speaks its format.
     pub upstreams: Vec<Upstream>,
@@ -126,6 +130,7 @@ impl Default for Settings {
             allowed_origins: Vec::new(),
             require_key: false,
             metrics_access: None,
+            sole_key: None,
             upstreams: Upstream::public(),
             resume: ResumeSettings::default(),
             correct: CorrectSettings::default(),

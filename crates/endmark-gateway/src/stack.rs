@@ -4,10 +4,12 @@
 //! its body is read: [`stream`] lists those.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use endmark_recovery::Ending;
 use endmark_wire::format::{Found, WireFormat};
-use http::{Request, Response};
+use endmark_wire::paths::{self, Cost};
+use http::{Method, Request, Response};
 use tracing::Instrument as _;
 
 use crate::body::{AnyBody, made, passing};
@@ -93,7 +95,17 @@ fn admitted(
     if key.is_some() && target.upstream.api_key.is_none() {
         return Err(KeyRefused::NoUpstreamKey(target.upstream.name.clone()).into());
     }
-    Bounds::of(gateway, key).passage(target.path(), request)
+    let passage = Bounds::of(gateway, key).passage(target.path(), request)?;
+    if key.is_some() && is_call(request.method(), target.path()) {
+        gateway.admitted_calls.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(passage)
+}
+
+/// Whether a request makes a model work, as far as its head tells.
+fn is_call(method: &Method, path: &str) -> bool {
+    method == Method::POST
+        && !paths::read("POST", path, None).is_ok_and(|known| matches!(known.cost, Cost::Free))
 }
 
 /// A request for a reply that can be read.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use endmark_process::{MAX_WRITTEN_BYTES, read_regular};
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -44,7 +45,8 @@ pub enum TlsError {
 /// [`TlsError`] where the files do not allow it.
 pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     let certificates = certificates(&files.certificate)?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| TlsError::Unreadable {
+    let pem = read("key", &files.key)?;
+    let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| TlsError::Unreadable {
         what: "key",
         path: files.key.clone(),
         why: match error {
@@ -71,13 +73,22 @@ pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
+fn read(what: &'static str, path: &Path) -> Result<Vec<u8>, TlsError> {
+    read_regular(path, MAX_WRITTEN_BYTES).map_err(|error| TlsError::Unreadable {
+        what,
+        path: path.to_owned(),
+        why: error.to_string(),
+    })
+}
+
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let unreadable = |error: rustls::pki_types::pem::Error| TlsError::Unreadable {
         what: "certificate",
         path: path.to_owned(),
         why: error.to_string(),
     };
-    let sections = CertificateDer::pem_file_iter(path).map_err(unreadable)?;
+    let pem = read("certificate", path)?;
+    let sections = CertificateDer::pem_slice_iter(&pem);
     let certificates = sections.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
     if certificates.is_empty() {
         return Err(TlsError::NoCertificate(path.to_owned()));

@@ -66,6 +66,8 @@ pub enum Reason {
     AttemptTime,
     /// The agent ended without an end of its work.
     AgentCrash,
+    /// The agent had a reply of a model that did not come through the gateway of its run.
+    GatewayBypassed,
     /// Somebody stopped the supervisor.
     Interrupted,
     /// The supervisor was killed.
@@ -74,13 +76,14 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ContextGuardFail,
         Self::ContextExhaustion,
         Self::Budget,
         Self::Stalled,
         Self::AttemptTime,
         Self::AgentCrash,
+        Self::GatewayBypassed,
         Self::Interrupted,
         Self::SupervisorLost,
     ];
@@ -94,6 +97,7 @@ impl Reason {
             Self::Stalled => "STALLED",
             Self::AttemptTime => "ATTEMPT_TIME",
             Self::AgentCrash => "AGENT_CRASH",
+            Self::GatewayBypassed => "GATEWAY_BYPASSED",
             Self::Interrupted => "INTERRUPTED",
             Self::SupervisorLost => "SUPERVISOR_LOST",
         }
@@ -126,11 +130,13 @@ pub enum AttemptVerdict {
     TimedOut,
     /// Its process or its stream broke off.
     Crashed,
+    /// It had a reply of a model that did not come through the gateway of its run.
+    Bypassed,
 }
 
 impl AttemptVerdict {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Whole,
         Self::Truncated,
         Self::WrappedUp,
@@ -139,6 +145,7 @@ impl AttemptVerdict {
         Self::Stuck,
         Self::TimedOut,
         Self::Crashed,
+        Self::Bypassed,
     ];
 
     /// The name that others rely on.
@@ -152,6 +159,7 @@ impl AttemptVerdict {
             Self::Stuck => "stuck",
             Self::TimedOut => "timed_out",
             Self::Crashed => "crashed",
+            Self::Bypassed => "bypassed",
         }
     }
 }
@@ -214,6 +222,10 @@ pub enum Decision {
 /// assert_eq!(decide(Facts { is_at_risk: true, ..facts }), Decision::Release(Reason::ContextExhaustion));
 /// ```
 pub fn decide(facts: Facts) -> Decision {
+    // Its cost is not counted and its ceilings do not hold, so that no artifact makes up for it.
+    if facts.verdict == AttemptVerdict::Bypassed {
+        return Decision::Fail(Reason::GatewayBypassed);
+    }
     if !facts.checks_pass {
         return unmet(facts);
     }
@@ -229,6 +241,7 @@ pub fn decide(facts: Facts) -> Decision {
         AttemptVerdict::Stuck => once_more(facts, Reason::Stalled),
         AttemptVerdict::TimedOut => once_more(facts, Reason::AttemptTime),
         AttemptVerdict::Crashed => once_more(facts, Reason::AgentCrash),
+        AttemptVerdict::Bypassed => Decision::Fail(Reason::GatewayBypassed),
     }
 }
 
@@ -274,7 +287,7 @@ mod tests {
     #[test]
     fn the_table_is_the_requirement() {
         use AttemptVerdict::{
-            Budget, ContextExhausted, Crashed, Stuck, TimedOut, Truncated, Whole, WrappedUp,
+            Budget, Bypassed, ContextExhausted, Crashed, Stuck, TimedOut, Truncated, Whole, WrappedUp,
         };
         use Decision::{Fail, Release, Retry, Succeed};
         let with = |verdict| Facts { verdict, ..FINE };
@@ -295,6 +308,8 @@ mod tests {
             (last(with(TimedOut)), Fail(Reason::AttemptTime)),
             (with(Crashed), Retry(Reason::AgentCrash)),
             (last(with(Crashed)), Fail(Reason::AgentCrash)),
+            (with(Bypassed), Fail(Reason::GatewayBypassed)),
+            (lacking(Bypassed), Fail(Reason::GatewayBypassed)),
             (lacking(Whole), Retry(Reason::ContextGuardFail)),
             (last(lacking(Whole)), Release(Reason::ContextExhaustion)),
             (Facts { is_at_risk: true, ..lacking(Whole) }, Release(Reason::ContextExhaustion)),

@@ -110,6 +110,7 @@ impl RetryPrompt<'_> {
             AttemptVerdict::Stuck => "it had to be stopped, since nothing came from it any more",
             AttemptVerdict::TimedOut => "it had to be stopped, since it took longer than an attempt may",
             AttemptVerdict::Crashed => "it broke off",
+            AttemptVerdict::Bypassed => "its calls did not go through the gateway of its run",
         };
         let _ = writeln!(text, "\nWhat was done: in the last attempt {ended}.");
         for evidence in self.evidence.iter().take(MOST_EVIDENCE) {

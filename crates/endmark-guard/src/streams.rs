@@ -106,6 +106,14 @@ pub struct AttemptJudgement {
 }
 
 impl AttemptJudgement {
+    /// The judgement of an attempt that had replies from elsewhere than the gateway of its run.
+    pub fn bypassed(reported: u64, received: u64) -> Self {
+        let evidence = format!(
+            "the agent reports at least {reported} replies of a model, and the run's gateway received {received} requests for one"
+        );
+        Self::new(AttemptVerdict::Bypassed, evidence)
+    }
+
     fn new(verdict: AttemptVerdict, evidence: impl Into<String>) -> Self {
         Self { verdict, evidence: vec![evidence.into()] }
     }
@@ -188,6 +196,12 @@ impl AgentStream {
     /// What was used up to now.
     pub fn usage(&self) -> &Usage {
         &self.account.usage
+    }
+
+    /// How many replies of a model the agent reports, at least. Each had its own request, so that a gateway which all of the
+    /// agent's requests go through has received no fewer. Codex and Gemini CLI do not report single calls: theirs count as one.
+    pub fn model_calls(&self) -> u64 {
+        self.account.model_calls
     }
 
     /// Whether the agent has said its last word; what comes behind it changes nothing.

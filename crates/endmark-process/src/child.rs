@@ -26,6 +26,8 @@ pub struct Plan<'a> {
     pub arguments: &'a [OsString],
     /// Variables besides those of this process.
     pub variables: &'a [(String, OsString)],
+    /// Variables of this process that the command does not get.
+    pub withheld: &'a [String],
     /// Where it works; none: where this process does.
     pub folder: Option<&'a Path>,
     /// What it reads.
@@ -84,6 +86,9 @@ pub struct Ended {
 /// Runs a command to its end; the error is that it could not be started.
 pub async fn run(plan: Plan<'_>, listener: &mut dyn Listener, signals: &mut Signals) -> io::Result<Ended> {
     let mut command = Command::new(plan.program);
+    for name in plan.withheld {
+        command.env_remove(name);
+    }
     command
         .args(plan.arguments)
         .envs(plan.variables.iter().map(|(name, value)| (name, value)))

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::capture::Ring;
+use crate::regular::open_to_write;
 
 /// How much of the end is kept, in bytes.
 const TAIL_BYTES: usize = 64 << 10;
@@ -27,7 +28,7 @@ impl Transcript {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(path)?;
+        let file = open_to_write(&mut options, path)?;
         Ok(Self { file, left: limit_bytes, tail: Ring::new(TAIL_BYTES), beyond: 0, failure: None })
     }
 

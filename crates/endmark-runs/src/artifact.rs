@@ -1,10 +1,10 @@
 //! The artifact as it is on the disk, judged.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use endmark_guard::{Artifact, Guard, Report};
+use endmark_process::read_regular;
 use endmark_store::sha256_hex;
 
 /// How much of an artifact is read, in bytes; what people are to read is a thousandth of that.
@@ -23,15 +23,14 @@ pub(crate) struct Seen {
 
 /// Reads and judges it. One that is not there is a finding; one that cannot be read is an error.
 pub(crate) fn see(path: &Path, guard: &Guard) -> io::Result<Seen> {
-    let mut bytes = Vec::new();
-    match File::open(path).and_then(|file| file.take(LIMIT_BYTES).read_to_end(&mut bytes)) {
-        Ok(_) => {}
+    let bytes = match read_regular(path, LIMIT_BYTES) {
+        Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let report = Report::of_missing();
             return Ok(Seen { text: None, report, fingerprint: "missing".to_owned() });
         }
         Err(error) => return Err(error),
-    }
+    };
     // What is not UTF-8 is judged as it would be shown.
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let report = guard.judge(&Artifact::read_file(&text, &path.to_string_lossy()));

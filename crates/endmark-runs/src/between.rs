@@ -9,11 +9,17 @@ use endmark_guard::Usage;
 
 /// What stands between an agent and its model.
 pub trait Between: Debug {
-    /// The command, with the words that lead the agent here.
-    fn words(&self, command: &[OsString]) -> Vec<OsString>;
+    /// The agent's command, with the words that lead it here.
+    fn command(&self) -> &[OsString];
 
     /// Variables of the environment that lead it here.
     fn variables(&self) -> &[(String, OsString)];
+
+    /// Variables of this process that the agent does not get.
+    fn withheld(&self) -> &[String];
+
+    /// How many requests for a reply of a model came through here since the run began, each counted before it was answered.
+    fn received(&self) -> u64;
 
     /// Whether a call of the run was refused here since its money is used up: then no further one comes through.
     fn has_refused_for_budget(&self) -> bool;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use endmark_guard::{AgentStream, Notice, Run, RunEvent, RunStep, Usage};
+use endmark_guard::{AgentStream, AttemptJudgement, Notice, Run, RunEvent, RunStep, Usage};
 use endmark_process::{Hearing, Listener, Transcript};
 
 use crate::record::{Desk, Sheet};
@@ -55,6 +55,8 @@ impl Scene<'_> {
 pub(crate) struct Listening<'s, 'a> {
     pub(crate) scene: &'s mut Scene<'a>,
     pub(crate) stream: AgentStream,
+    /// How many requests the run's gateway had received when the attempt began.
+    received_before: u64,
     output: Option<Transcript>,
     errors: Option<Transcript>,
     last_usage: Usage,
@@ -64,17 +66,18 @@ impl<'s, 'a> Listening<'s, 'a> {
     pub(crate) fn new(scene: &'s mut Scene<'a>, stream: AgentStream) -> Self {
         let [output, errors] = ["out", "err"].map(|ending| transcript(scene, ending));
         let last_usage = Usage::default();
-        Self { scene, stream, output, errors, last_usage }
+        let received_before = scene.task.between.as_ref().map_or(0, |between| between.received());
+        Self { scene, stream, received_before, output, errors, last_usage }
     }
 
-    /// Ends the transcripts; answers the stream.
-    pub(crate) fn finish(self) -> AgentStream {
+    /// Ends the transcripts. Returns the stream, and how many requests the gateway had received before the attempt.
+    pub(crate) fn finish(self) -> (AgentStream, u64) {
         for transcript in [self.output, self.errors].into_iter().flatten() {
             if let Err(error) = transcript.finish() {
                 self.scene.watch.warn(&format!("what the agent printed is not kept in full: {error}"));
             }
         }
-        self.stream
+        (self.stream, self.received_before)
     }
 
     fn note_usage(&mut self) {
@@ -104,7 +107,9 @@ impl Listener for Listening<'_, '_> {
         }
         self.stream.push(bytes);
         self.note_usage();
-        if self.scene.run.next_step() == RunStep::Stop {
+        if self.scene.run.next_step() == RunStep::Stop
+            || bypassed(self.scene.task, &self.stream, self.received_before).is_some()
+        {
             Hearing::Stop
         } else if self.stream.is_over() {
             Hearing::Over
@@ -118,6 +123,17 @@ impl Listener for Listening<'_, '_> {
             transcript.push(bytes);
         }
     }
+}
+
+/// Judges an attempt whose agent reports more replies of a model than the run's gateway received requests for: it has the
+/// others from elsewhere. `None` where the numbers fit, or the run has no gateway.
+///
+/// A gateway counts a request before it answers it, and an agent reports a reply after it has it. So an agent whose calls all go
+/// through the gateway never reports more of them, whatever the order in which the two are read here.
+pub(crate) fn bypassed(task: &Task, stream: &AgentStream, received_before: u64) -> Option<AttemptJudgement> {
+    let received = task.between.as_ref()?.received().saturating_sub(received_before);
+    let reported = stream.model_calls();
+    (reported > received).then(|| AttemptJudgement::bypassed(reported, received))
 }
 
 /// The file for what this attempt prints. Without one the run goes on.

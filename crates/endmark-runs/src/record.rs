@@ -131,6 +131,7 @@ impl Sheet {
                     Reason::AttemptTime => "it took longer than an attempt may".to_owned(),
                     Reason::Stalled => "nothing comes from the agent, or its tries change nothing".to_owned(),
                     Reason::AgentCrash => "the agent did not come to its own end".to_owned(),
+                    Reason::GatewayBypassed => "calls of the agent did not go through the run's gateway".to_owned(),
                     Reason::Interrupted => "somebody stopped it".to_owned(),
                     Reason::SupervisorLost => "its supervisor was killed".to_owned(),
                 };

@@ -15,7 +15,7 @@ use endmark_store::Recorder;
 use crate::artifact::{Seen, see};
 use crate::call::{Call, Session, can_choose, can_resume};
 use crate::identity::session_id;
-use crate::listening::{Listening, Scene};
+use crate::listening::{Listening, Scene, bypassed};
 use crate::record::{Desk, Sheet};
 use crate::report::AgentRun;
 use crate::task::{Task, Watch};
@@ -167,8 +167,7 @@ impl Over {
 async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signals) -> io::Result<Over> {
     let task = scene.task;
     let number = scene.run.attempt() + 1;
-    let words = task.between.as_ref().map(|between| between.words(&task.command));
-    let words = words.as_ref().unwrap_or(&task.command);
+    let words = task.between.as_ref().map_or(task.command.as_slice(), |between| between.command());
     let call = Call::new(task.agent, words, &memory.session, memory.prompt.as_deref());
     let (program, arguments) =
         call.words.split_first().ok_or_else(|| io::Error::other("there is no command"))?;
@@ -186,6 +185,7 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
         program,
         arguments,
         variables: &variables,
+        withheld: task.between.as_ref().map_or(&[], |between| between.withheld()),
         folder: Some(&task.folder),
         stdin: input(call.input.as_deref())?,
         times: Times {
@@ -200,7 +200,7 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
     let stream = AgentStream::new(task.agent).going_on_from(memory.used, memory.cost_nanodollars);
     let mut listening = Listening::new(scene, stream);
     let ended = run_process(plan, &mut listening, signals).await;
-    let mut stream = listening.finish();
+    let (mut stream, received_before) = listening.finish();
     // From here on nobody of the group can touch the artifact any more.
     drop(keeper);
     let end = ended?;
@@ -225,6 +225,7 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
         _ => None,
     };
     let judged = stream.finish(AttemptEnd { process, stopped });
+    let judged = bypassed(task, &stream, received_before).unwrap_or(judged);
     let usage = used(scene, &stream).await;
     let seen = look(scene);
     Ok(Over { judged, stream, usage, seen, end, stopped, signal, was_resumed })
@@ -243,7 +244,8 @@ async fn used(scene: &mut Scene<'_>, stream: &AgentStream) -> Usage {
         },
         Ok(None) if between.has_refused_for_budget() => said,
         Ok(None) => {
-            let message = "no call of the agent came through the gateway: what it says itself is taken for what it used";
+            let message =
+                "no call of the agent came through the gateway, so what it used is taken from its own report";
             scene.watch.warn(message);
             said
         }

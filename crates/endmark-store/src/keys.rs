@@ -119,7 +119,11 @@ impl KeyOfSecret {
 pub struct KeySecret(String);
 
 impl KeySecret {
-    fn random() -> Result<Self, KeyError> {
+    /// Returns a new secret, which no key of the store has.
+    ///
+    /// # Errors
+    /// [`KeyError::NoRandomBytes`] where the system gives none.
+    pub fn random() -> Result<Self, KeyError> {
         let mut bytes = [0_u8; SECRET_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| KeyError::NoRandomBytes(error.to_string()))?;
         let digits =

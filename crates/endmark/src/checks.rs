@@ -1,7 +1,6 @@
 //! Checks of the set-up, each with what to do where it fails.
 
-use std::fs;
-
+use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_recovery::check_prompt_template;
 use serde::Serialize;
 use serde_json::Value;
@@ -91,7 +90,7 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
     for schema in &settings.schemas {
         let name = format!("schemas.{}", schema.name);
         let path = schema.path.display();
-        let text = fs::read_to_string(&schema.path).map_err(|error| error.to_string());
+        let text = read_regular_text(&schema.path, MAX_WRITTEN_BYTES).map_err(|error| error.to_string());
         let parsed =
             text.and_then(|text| serde_json::from_str::<Value>(&text).map_err(|error| error.to_string()));
         checks.push(match parsed {

@@ -21,9 +21,12 @@ mod tests;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_store::StoreLocation;
 
-pub(crate) use environment::{Environment, LOG as LOG_VARIABLE};
+pub(crate) use environment::{
+    ADMIN_KEY as ADMIN_KEY_VARIABLE, Environment, LOG as LOG_VARIABLE, UPSTREAMS as UPSTREAM_VARIABLES,
+};
 pub(crate) use error::ConfigError;
 pub(crate) use gateway::for_gateway;
 use given::Given;
@@ -74,6 +77,9 @@ impl Override {
     }
 }
 
+/// By custom, the name of a file with nothing in it.
+const NO_FILE: &str = "/dev/null";
+
 /// Reads the configuration: defaults, then the file, then the environment, then the flags.
 pub(crate) fn load(
     environment: &Environment,
@@ -85,8 +91,12 @@ pub(crate) fn load(
     layers.settings.store = default_store(environment);
     layers.home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     if let Some(path) = &file {
-        let text =
-            fs::read_to_string(path).map_err(|source| ConfigError::Read { path: path.clone(), source })?;
+        let text = if path == Path::new(NO_FILE) {
+            Ok(String::new())
+        } else {
+            read_regular_text(path, MAX_WRITTEN_BYTES)
+        };
+        let text = text.map_err(|source| ConfigError::Read { path: path.clone(), source })?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         for assignment in file::read(path, &text)? {
             let origin = Origin::File { path: path.clone(), line: assignment.line };
@@ -110,7 +120,12 @@ fn find(environment: &Environment, named: Option<&Path>) -> Option<PathBuf> {
     named
         .map(Path::to_owned)
         .or_else(|| environment.get(environment::CONFIG).map(PathBuf::from))
-        .or_else(|| searched(environment).into_iter().find(|path| path.is_file()))
+        .or_else(|| searched(environment).into_iter().find(|path| is_there(path)))
+}
+
+/// A pipe or a device counts, too: it is refused when it is read.
+fn is_there(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir())
 }
 
 /// Where records are kept when nobody says where: in the user's state folder (XDG Base Directory), wherever the command

@@ -1,14 +1,19 @@
 //! What a command reads: a file, or standard input.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+use endmark_process::{MAX_WRITTEN_BYTES, open_regular};
 
 use crate::error::CommandError;
 use crate::terminal::Terminal;
 
 /// How much is read at once.
 const BUFFER_BYTES: usize = 64 << 10;
+/// Names of standard input besides `-`.
+const STANDARD_INPUT: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
 /// A file, or standard input where no file is named or its name is `-`.
 pub(crate) struct Input {
@@ -17,17 +22,31 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Opens what is named.
+    /// Opens the data that a command is to work on: a file, a pipe such as that of `<(command)`, or standard input.
     pub(crate) fn open(path: Option<&Path>, terminal: Terminal) -> Result<Self, CommandError> {
-        let Some(path) = path.filter(|path| *path != Path::new("-")) else {
-            let input = io::stdin();
-            if input.is_terminal() {
-                terminal.progress("Reading standard input; end it with Ctrl-D.");
-            }
-            return Ok(Self::new("standard input".into(), Box::new(input)));
+        let Some(path) = path.filter(|path| !is_standard_input(path)) else {
+            return Ok(Self::standard(terminal));
         };
-        let file = File::open(path).map_err(|source| CommandError::Read { path: path.into(), source })?;
+        let file = open_data(path).map_err(|source| CommandError::Read { path: path.into(), source })?;
         Ok(Self::new(path.into(), Box::new(file)))
+    }
+
+    /// Opens a file that a command reads besides, as an artifact, a template or a prompt: a regular file, which is never waited
+    /// for, or standard input where it is named.
+    pub(crate) fn open_file(path: &Path, terminal: Terminal) -> Result<Self, CommandError> {
+        if is_standard_input(path) {
+            return Ok(Self::standard(terminal));
+        }
+        let file = open_regular(path).map_err(|source| CommandError::Read { path: path.into(), source })?;
+        Ok(Self::new(path.into(), Box::new(file)))
+    }
+
+    fn standard(terminal: Terminal) -> Self {
+        let input = io::stdin();
+        if input.is_terminal() {
+            terminal.progress("Reading standard input; end it with Ctrl-D.");
+        }
+        Self::new("standard input".into(), Box::new(input))
     }
 
     /// What stands somewhere else, under a name for errors.
@@ -79,12 +98,13 @@ impl Input {
     /// Everything there is, as text.
     pub(crate) fn text(self) -> Result<String, CommandError> {
         let path = self.path.clone();
-        String::from_utf8(self.bytes()?).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
-            let message =
-                format!("`{}` is not UTF-8: byte {at} cannot stand where it stands", path.display());
-            CommandError::Input { code: "not_utf8", message, hint: None }
-        })
+        text_of(&path, self.bytes()?)
+    }
+
+    /// Everything there is, as text, if it is no longer than what a person writes.
+    pub(crate) fn written_text(self) -> Result<String, CommandError> {
+        let path = self.path.clone();
+        text_of(&path, self.bytes_up_to(MAX_WRITTEN_BYTES)?)
     }
 
     /// The next line, without its newline, of at most `limit` bytes; none at the end.
@@ -112,6 +132,30 @@ impl Input {
         let skipped = self.reader.skip_until(b'\n');
         skipped.map(|_| ()).map_err(|source| CommandError::Read { path: self.path.clone(), source })
     }
+}
+
+fn is_standard_input(path: &Path) -> bool {
+    STANDARD_INPUT.iter().any(|name| path == Path::new(name))
+}
+
+/// Opens a file, or a pipe until whose end can be waited. A device but for a terminal may have no end.
+fn open_data(path: &Path) -> io::Result<File> {
+    let found = fs::metadata(path)?;
+    let kind = found.file_type();
+    let is_null = || fs::metadata("/dev/null").is_ok_and(|null| null.rdev() == found.rdev());
+    let file = if kind.is_block_device() { None } else { Some(File::open(path)?) };
+    match file {
+        Some(file) if !kind.is_char_device() || file.is_terminal() || is_null() => Ok(file),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device: name a file or a pipe")),
+    }
+}
+
+fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, CommandError> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let message = format!("`{}` is not UTF-8: byte {at} cannot stand where it stands", path.display());
+        CommandError::Input { code: "not_utf8", message, hint: None }
+    })
 }
 
 /// What became of a line that was read.

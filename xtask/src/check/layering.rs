@@ -15,7 +15,14 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-store", &["endmark-context", "endmark-recovery", "endmark-text"]),
     (
         "endmark-gateway",
-        &["endmark-context", "endmark-recovery", "endmark-store", "endmark-text", "endmark-wire"],
+        &[
+            "endmark-context",
+            "endmark-process",
+            "endmark-recovery",
+            "endmark-store",
+            "endmark-text",
+            "endmark-wire",
+        ],
     ),
     ("endmark-process", &[]),
     ("endmark-runs", &["endmark-context", "endmark-guard", "endmark-process", "endmark-store"]),

@@ -98,6 +98,12 @@ impl Server {
         self.connections.busy()
     }
 
+    /// How many requests with a key of our own asked for work of a model. Each counts before its upstream is called, so
+    /// that no client can have a reply that is not counted here.
+    pub fn admitted_calls(&self) -> u64 {
+        self.gateway().admitted_calls.load(Ordering::Relaxed)
+    }
+
     /// How many requests were refused since a budget is used up (CX-7).
     pub fn refused_for_budget(&self) -> u64 {
         self.gateway().metrics.refusals(crate::rescue::BUDGET_REFUSED)

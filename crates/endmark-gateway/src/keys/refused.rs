@@ -15,6 +15,9 @@ pub(crate) enum KeyRefused {
         "the key is none of this gateway's: check that all of it was sent; `endmark keys add NAME` makes one"
     )]
     Unknown,
+    /// The gateway serves one client, and this is not its key.
+    #[error("this gateway serves one run, and accepts the key of that run alone")]
+    OfAnother,
     /// Its time is over, or another secret took the place of this one.
     #[error("the key `{0}` has ended: `endmark keys rotate` or `endmark keys add` makes another")]
     Ended(String),
@@ -49,7 +52,9 @@ impl KeyRefused {
     /// As the official clients understand it: they raise an error of authentication or of permission, and do not ask again.
     pub(crate) fn status(&self) -> StatusCode {
         match self {
-            Self::Missing | Self::Unknown | Self::Ended(_) | Self::Revoked(_) => StatusCode::UNAUTHORIZED,
+            Self::Missing | Self::Unknown | Self::OfAnother | Self::Ended(_) | Self::Revoked(_) => {
+                StatusCode::UNAUTHORIZED
+            }
             Self::Model { .. } | Self::Path { .. } | Self::NoUpstreamKey(_) => StatusCode::FORBIDDEN,
         }
     }
@@ -58,7 +63,7 @@ impl KeyRefused {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Missing => "endmark_key_required",
-            Self::Unknown | Self::Ended(_) | Self::Revoked(_) => "endmark_key_invalid",
+            Self::Unknown | Self::OfAnother | Self::Ended(_) | Self::Revoked(_) => "endmark_key_invalid",
             Self::Model { .. } | Self::Path { .. } => "endmark_key_not_for_this",
             Self::NoUpstreamKey(_) => "endmark_upstream_without_key",
         }

@@ -28,6 +28,8 @@ pub(super) struct Account {
     pub(super) is_over: bool,
     /// How many events of this agent there were.
     pub(super) events: u64,
+    /// How many replies of a model are reported, at least.
+    pub(super) model_calls: u64,
 }
 
 impl Account {
@@ -50,6 +52,11 @@ impl Account {
     pub(super) fn call(&mut self, tokens: TokenUsage) {
         let largest = self.usage.largest_call_tokens.unwrap_or(0).max(tokens.total);
         self.usage.largest_call_tokens = Some(largest);
+    }
+
+    /// Notes that a model was asked at least once, for agents that do not report single calls.
+    pub(super) fn has_called(&mut self) {
+        self.model_calls = self.model_calls.max(1);
     }
 
     /// What an end that looks well comes to, where the agent's own list says otherwise.

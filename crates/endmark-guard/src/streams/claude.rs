@@ -15,6 +15,9 @@ use crate::usage::TokenUsage;
 /// How many messages are told apart, so that one that stands in several lines counts once; a run has some thousands.
 const MOST_MESSAGES: usize = 1 << 16;
 
+/// The model of messages that Claude Code makes up itself, as for an error: no model was asked for them.
+const NO_MODEL: &str = "<synthetic>";
+
 /// What it says where several replies in a row were cut off at the limit on their output.
 const OUTPUT_MAXIMUM: &str = "output token maximum";
 
@@ -88,7 +91,13 @@ impl Claude {
         if let (Some(id), Some(usage)) = (text(message, "id"), message.get("usage")) {
             let used = used(usage);
             if self.messages.len() < MOST_MESSAGES || self.messages.contains_key(id) {
-                let before = self.messages.insert(id.to_owned(), used).unwrap_or_default();
+                let before = self.messages.insert(id.to_owned(), used);
+                // The lines of a message repeat its id.
+                let is_of_model = text(message, "model").map_or(used.total > 0, |model| model != NO_MODEL);
+                if before.is_none() && is_of_model {
+                    account.model_calls += 1;
+                }
+                let before = before.unwrap_or_default();
                 // The lines of a message repeat its usage, and grow it.
                 let more = TokenUsage::new(
                     used.input.saturating_sub(before.input),

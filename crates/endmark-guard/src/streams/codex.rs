@@ -44,6 +44,9 @@ impl Dialect for Codex {
                 self.turn = Some(Turn::Completed);
                 if let Some(usage) = event.get("usage") {
                     account.usage.run = used_since(account.before, usage);
+                    if account.usage.run.total > 0 {
+                        account.has_called();
+                    }
                 }
             }
             "turn.failed" => {
@@ -86,6 +89,7 @@ impl Codex {
                 self.last_item = Some(kind.to_owned());
                 if kind == "agent_message" && is_complete {
                     account.say(text(item, "text").unwrap_or_default());
+                    account.has_called();
                 }
             }
         }

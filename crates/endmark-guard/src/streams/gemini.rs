@@ -35,6 +35,9 @@ impl Dialect for Gemini {
             }
             "message" if text(event, "role") == Some("assistant") => {
                 let content = text(event, "content").unwrap_or_default();
+                if !content.trim().is_empty() {
+                    account.has_called();
+                }
                 let is_piece = event.get("delta").and_then(Value::as_bool).unwrap_or(false);
                 if is_piece && self.is_in_message {
                     account.say_on(content);

@@ -96,6 +96,7 @@ impl Opencode {
             let step =
                 TokenUsage::new(input, tokens(used, "output").saturating_add(tokens(used, "reasoning")));
             account.call(step);
+            account.model_calls += u64::from(step.total > 0 || self.has_text);
             account.usage.run = account.usage.run.plus(step);
         }
         if let Some(cost) = part.get("cost").and_then(nanodollars) {

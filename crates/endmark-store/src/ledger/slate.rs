@@ -188,6 +188,10 @@ impl Slate {
 
 /// The calls on the slate that a dead process left. Some may be committed already: rows have a key for that.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<Call>> {
+    // A pipe would block whoever opens it.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
     let file = File::open(path)?;
     let slots = file.metadata()?.len().div_ceil(SLOT_BYTES as u64).min(u64::from(SLOTS));
     let mut calls = Vec::new();

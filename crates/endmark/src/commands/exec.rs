@@ -99,6 +99,7 @@ async fn ran(
         program,
         arguments: words,
         variables: &[],
+        withheld: &[],
         folder: None,
         stdin,
         times: Times {

@@ -57,7 +57,7 @@ fn name_of(file: &Path) -> String {
 
 /// An artifact that is not there is a finding, and no error: that is what the guard is for.
 fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Report, CommandError> {
-    let input = match Input::open(Some(file), context.terminal) {
+    let input = match Input::open_file(file, context.terminal) {
         Err(CommandError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Ok(Report::of_missing());
         }

@@ -1,6 +1,7 @@
 //! `endmark mcp`: any MCP server, its results kept small and in full. (CX-5)
 
 pub(crate) mod arguments;
+mod messages;
 mod read_tool;
 mod results;
 mod session;

@@ -189,7 +189,7 @@ impl Server {
             hint: None,
         })?;
         let question = match &arguments.prompt_context {
-            Some(file) => Input::open(Some(file), context.terminal)?.text()?,
+            Some(file) => Input::open_file(file, context.terminal)?.written_text()?,
             None => UNKNOWN_QUESTION.to_owned(),
         };
         let request = json!({"model": arguments.model, "messages": [{"role": "user", "content": question}]});

@@ -81,11 +81,10 @@ fn supervised(
     let telling = Rc::new(RefCell::new(telling));
     let at_once = NonZeroUsize::new(at_once.into()).unwrap_or(NonZeroUsize::MIN);
     let all = runtime()?.block_on(async {
-        let keys = through::open_all(shared, settings, store, &mut tasks).await?;
+        through::open_all(shared, settings, store, &mut tasks)?;
         let recorder = store.recorder(NoSecrets);
         let all = many::supervise_all(tasks, at_once, &recorder, &telling).await;
         drop(recorder);
-        through::take_back(store, &keys).await;
         let webhook = telling.borrow().webhook();
         if let Some(webhook) = webhook
             && !webhook.flush(WEBHOOK_PATIENCE).await

@@ -5,6 +5,7 @@ pub(crate) mod arguments;
 mod clients;
 pub(super) mod document;
 pub(super) mod file;
+mod lock;
 mod revision;
 
 #[cfg(test)]
@@ -302,7 +303,7 @@ impl<'a> Task<'a> {
                 "Set HOME, or name the file: `--file FILE`.",
             ));
         };
-        ConfigurationFile::open(path)
+        ConfigurationFile::open_to_write(path)
     }
 
     /// What is kept beside the file, if that is all there should be.

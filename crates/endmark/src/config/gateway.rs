@@ -1,12 +1,12 @@
 //! From the configuration to what the gateway is told: the one place where the two meet.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
 use endmark_console::ConsoleSettings;
 use endmark_gateway as gateway;
+use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_store::Handle;
 
 use super::environment::Environment;
@@ -36,6 +36,7 @@ pub(crate) fn for_gateway(
         allowed_origins: settings.allowed_origins.clone(),
         require_key: settings.require_key,
         metrics_access: settings.metrics.access,
+        sole_key: None,
         upstreams,
         resume: gateway::ResumeSettings {
             mode: settings.resume.mode,
@@ -153,7 +154,7 @@ fn tls(settings: &Settings) -> Option<gateway::TlsFiles> {
 
 fn schemas(settings: &Settings) -> Result<BTreeMap<String, String>, CommandError> {
     let read = |schema: &super::settings::Schema| {
-        let text = fs::read_to_string(&schema.path);
+        let text = read_regular_text(&schema.path, MAX_WRITTEN_BYTES);
         let text = text.map_err(|source| CommandError::Read { path: schema.path.clone(), source })?;
         Ok((schema.name.clone(), text))
     };

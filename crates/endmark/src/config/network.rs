@@ -1,10 +1,10 @@
 //! How each upstream is reached: through which proxy, and certified by whom.
 
-use std::fs;
 use std::path::Path;
 
 use endmark_gateway as gateway;
 use endmark_gateway::{Authorities, BaseUrl, Proxy};
+use endmark_process::{MAX_WRITTEN_BYTES, read_regular};
 
 use super::environment::Environment;
 use super::settings::{ProxyChoice, Settings, Upstream};
@@ -66,7 +66,8 @@ fn authorities(settings: &Settings) -> Result<Authorities, CommandError> {
 }
 
 fn read(path: &Path) -> Result<Authorities, CommandError> {
-    let pem = fs::read(path).map_err(|source| CommandError::Read { path: path.to_owned(), source })?;
+    let pem = read_regular(path, MAX_WRITTEN_BYTES)
+        .map_err(|source| CommandError::Read { path: path.to_owned(), source })?;
     Authorities::from_pem(&pem).map_err(|error| CommandError::Input {
         code: "invalid_ca_file",
         message: format!("`{}` cannot be used as ca_file: {error}", path.display()),

@@ -1,10 +1,10 @@
 //! Where a secret is kept: in the configuration itself, in the environment, or in a file of its own.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use endmark_gateway::Secret;
+use endmark_process::read_regular_text;
 use serde_json::{Value, json};
 
 use super::environment::Environment;
@@ -77,9 +77,5 @@ impl SecretSource {
 }
 
 fn contents(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    if File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)? as u64 > MAX_BYTES {
-        return Err(io::Error::other("it is too long for a secret"));
-    }
-    Ok(text)
+    read_regular_text(path, MAX_BYTES)
 }

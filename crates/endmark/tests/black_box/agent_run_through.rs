@@ -1,6 +1,8 @@
 //! `run --through`: the agent's calls go through a gateway of the run, are counted there, and held within its budget.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
 
 use endmark_store::{Reader, StoreLocation};
 use serde_json::Value;
@@ -66,8 +68,8 @@ fn calls_are_mended_counted_and_made_with_a_key_of_the_run() {
             .runs_of(session, 9)
             .unwrap();
         assert_eq!(agent_run["id"], runs[0].run.id, "its session knows the run");
-        let keys = place.run(&["keys", "list", "--json"]).output;
-        assert!(keys.contains("revoked") && !keys.contains(&key), "{keys}");
+        let store = fs::read(place.path().join("endmark.db")).unwrap();
+        assert!(!store.windows(key.len()).any(|part| part == key.as_bytes()), "the run's key is kept");
     });
 }
 
@@ -101,4 +103,166 @@ fn without_a_key_for_the_provider_nothing_is_started() {
     let ran = run(&place, &[]);
     assert_eq!((ran.code, ran.envelope()["error"]["code"].as_str()), (2, Some("missing_key")));
     assert!(!place.path().join("started").exists());
+}
+
+/// A user who is not root, for whom the memory of a process can be closed.
+const NOBODY: u32 = 65_534;
+/// Prints a reply of a model as Claude Code does.
+const REPLY: &str = r#"reply() { echo '{"type":"assistant","message":{"id":"'$1'","model":"m","usage":{"input_tokens":9,"output_tokens":1},"content":[{"type":"text","text":"Done."}]}}'; }
+result() { echo '{"type":"result","subtype":"success","is_error":false,"stop_reason":"end_turn","result":"Done.","session_id":"s"}'; }
+call() { curl -s "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -d '{"model": "gpt-4o", "messages": [{"role": "user", "content": "Report."}]}' > answer; }
+printf '# Report\n\n## Summary\n\nAll is well. The harbour was quiet.\n' > report.md
+"#;
+
+fn claude(upstream: &Upstream, script: &str) -> Place {
+    place("claude", &format!("{REPLY}{script}"))
+        .with_variable("OPENAI_API_KEY", "sk-real-key-of-openai")
+        .with_variable("OPENAI_BASE_URL", &upstream.base_url())
+        .with_variable("ANTHROPIC_API_KEY", "sk-real-key-of-anthropic")
+}
+
+fn run_claude(place: &Place, words: &[&str]) -> Run {
+    let mut arguments = vec!["run", "--through", "--json", "--template", "criteria.yaml"];
+    arguments.extend(["--artifact", "report.md", "--", "./claude", "--output-format", "stream-json"]);
+    arguments.extend(words);
+    place.run(&arguments)
+}
+
+#[test]
+fn an_agent_with_replies_from_elsewhere_is_stopped_and_its_run_fails() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
+        for (script, is_stopped) in [
+            ("call; reply a; reply a; call; reply b; result", false),
+            // What the agent makes up itself is no reply of a model.
+            (
+                r#"echo '{"type":"assistant","message":{"id":"x","model":"<synthetic>","usage":{"input_tokens":0,"output_tokens":0},"content":[]}}'; call; reply a; result"#,
+                false,
+            ),
+            ("reply a; sleep 60; touch went-on; result", true),
+            ("call; reply a; reply b; sleep 60; touch went-on; result", true),
+            // A server may report no usage.
+            ("reply a | sed 's/[91],/0,/; s/:1}/:0}/'; sleep 60; touch went-on; result", true),
+            // The last line has no line break.
+            (r#"printf %s "$(reply a)""#, true),
+        ] {
+            let place = claude(&upstream, script);
+            let ran = run_claude(&place, &[]);
+            let envelope = ran.envelope();
+            let agent_run = &envelope["data"]["agentRun"];
+            let found = (ran.code, &agent_run["reason"], &agent_run["verdict"], &agent_run["attempt"]);
+            let expected = if is_stopped {
+                (3, &"GATEWAY_BYPASSED".into(), &"bypassed".into(), &1.into())
+            } else {
+                (0, &Value::Null, &"whole".into(), &1.into())
+            };
+            assert_eq!(found, expected, "{script}: {envelope}");
+            assert!(!place.path().join("went-on").exists(), "{script}");
+            assert_eq!(ran.output.contains("did not go through the run's gateway"), is_stopped, "{envelope}");
+        }
+    });
+}
+
+#[test]
+fn settings_that_lead_an_agent_elsewhere_are_overruled() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
+        let elsewhere =
+            r#"{"model": "m", "env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "KEPT": "1"}} // mine"#;
+        let script = r#"printf '%s\n' "$@" > words; for word; do file=$word; test "$before" = --settings && cp "$file" settings; before=$word; done; stat -c %a "$file" > mode; call; reply a; result"#;
+        let script = script
+            .replace("stat -c %a \"$file\"", "for f in $(grep endmark-run words); do stat -c %a $f; done");
+        for own in [
+            vec![],
+            vec!["--settings", "own.json"],
+            vec!["--settings={\"model\": \"m\", \"env\": {\"KEPT\": \"1\"}}"],
+        ] {
+            let place = claude(&upstream, &script).with_file("own.json", elsewhere);
+            let ran = run_claude(&place, &own);
+            assert_eq!(ran.code, 0, "{}", ran.output);
+            let settings: Value =
+                serde_json::from_slice(&fs::read(place.path().join("settings")).unwrap()).unwrap();
+            let address = settings["env"]["ANTHROPIC_BASE_URL"].as_str().unwrap();
+            assert!(
+                address.starts_with("http://127.0.0.1:") && address != "http://127.0.0.1:9",
+                "{settings}"
+            );
+            assert!(settings["env"]["ANTHROPIC_API_KEY"].as_str().unwrap().starts_with("em_sk_"));
+            if !own.is_empty() {
+                assert_eq!((&settings["model"], &settings["env"]["KEPT"]), (&"m".into(), &"1".into()));
+            }
+            assert_eq!(fs::read_to_string(place.path().join("mode")).unwrap().trim(), "600");
+            let words = fs::read_to_string(place.path().join("words")).unwrap();
+            let file = words.lines().find(|word| word.contains("endmark-run-")).unwrap();
+            assert!(!std::path::Path::new(file).exists(), "{file} is left behind");
+        }
+        let place = claude(&upstream, "touch started").with_file("own.json", "[1]");
+        let ran = run_claude(&place, &["--settings", "own.json"]);
+        assert_eq!((ran.code, ran.envelope()["error"]["code"].as_str()), (2, Some("unfit_file")));
+        assert!(!place.path().join("started").exists());
+    });
+}
+
+#[test]
+fn an_agent_finds_no_other_key_and_no_page_at_its_gateway() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
+        let script = r#"endmark=$(readlink /proc/$PPID/exe || echo "$ENDMARK")
+origin=${OPENAI_BASE_URL%/v1}
+ask() { curl -s -o answer -w '%{http_code}\n' "$@"; }
+"$ENDMARK" keys add mine > added 2>&1
+added=$(grep -o 'em_sk_[0-9a-f]*' added)
+test -n "$added" && echo made > made
+ask "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $added" -d '{"model": "gpt-4o", "messages": []}' > codes
+ask "$OPENAI_BASE_URL/chat/completions" -d '{"model": "gpt-4o", "messages": []}' >> codes
+for page in "" usage metrics readyz api/usage api/outputs/x; do ask "$origin/endmark/$page" -H "Authorization: Bearer $OPENAI_API_KEY" >> codes; done
+ask "$origin/endmark/healthz" >> codes
+env > variables; cat /proc/$PPID/environ > stolen 2> refused; head -c 1 /proc/$PPID/mem >> stolen 2>> refused; ls /proc/$PPID/fd >> stolen 2>> refused
+printf '# Report\n\n## Summary\n\nAll is well. The harbour was quiet.\n' > report.md
+"#;
+        let place = place("agent.sh", script)
+            .with_file(
+                "endmark.toml",
+                "[upstreams.own]\nformat = \"openai\"\nbase_url = \"URL\"\napi_key = {env = \"OWN_KEY\"}\n"
+                    .replace("URL", &upstream.base_url()),
+            )
+            .with_variable("ENDMARK", env!("CARGO_BIN_EXE_endmark"))
+            .with_variable("OWN_KEY", "sk-real-key-of-its-own")
+            .with_variable("ALIAS", "Bearer sk-real-key-of-its-own")
+            .with_variable("ENDMARK_UPSTREAMS_OTHER_API_KEY", "short")
+            .with_variable("ENDMARK_UPSTREAMS_OTHER_BASE_URL", &upstream.base_url())
+            .with_variable("UNTOUCHED", "1");
+        let mut command = place.command(&[
+            "run",
+            "--through",
+            "--json",
+            "--template",
+            "criteria.yaml",
+            "--artifact",
+            "report.md",
+            "--",
+            "./agent.sh",
+        ]);
+        // Root reads everything; anybody else is kept from it.
+        if fs::metadata("/proc/self").unwrap().uid() == 0 {
+            chown(place.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let ran = Run::of(&command.output().unwrap());
+        assert_eq!(ran.code, 0, "{}{}", ran.output, ran.errors);
+        let read = |name: &str| fs::read_to_string(place.path().join(name)).unwrap();
+        assert_eq!(read("made"), "made\n", "{}", read("added"));
+        let codes: Vec<String> = read("codes").lines().map(str::to_owned).collect();
+        assert_eq!(codes[..2], ["401", "401"]);
+        assert!(codes[2..codes.len() - 1].iter().all(|code| code == "404"), "{codes:?}");
+        assert_eq!(codes.last().unwrap(), "200");
+        assert!(upstream.requests().is_empty());
+        assert_eq!(read("stolen"), "", "the memory of the gateway is open to its agent");
+        let variables = read("variables");
+        assert!(!variables.contains("sk-real") && !variables.contains("OTHER_API_KEY"), "{variables}");
+        assert!(
+            variables.contains("UNTOUCHED=1") && variables.contains("OPENAI_API_KEY=em_sk_"),
+            "{variables}"
+        );
+    });
 }

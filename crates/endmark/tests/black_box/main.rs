@@ -40,6 +40,7 @@ mod many_calls;
 mod mcp;
 mod output;
 mod read;
+mod regular_files;
 mod reload;
 mod report;
 mod resume;

@@ -23,6 +23,14 @@ for line in sys.stdin:
                             "structuredContent": {"rows": rows.splitlines()}}
     elif asked["method"] == "tools/call" and asked["params"]["name"] == "many":
         answer["result"] = {"content": [{"type": "text", "text": f"part {n}: " + "x" * 100} for n in range(2_000)]}
+    elif asked["method"] == "tools/call" and asked["params"]["name"] == "raw":
+        text = asked["params"]["arguments"]["line"].replace("LONG", rows[1_500_000:1_800_000].replace("\n", "\\n"))
+        sys.stdout.buffer.write(text.encode("latin-1") + b"\n")
+        sys.stdout.flush()
+        continue
+    elif asked["method"] == "tools/call" and asked["params"]["name"] == "huge":
+        print('{"result": "' + "x" * (256 << 20) + '", "id": %s}' % json.dumps(asked["id"]), flush=True)
+        continue
     elif asked["method"] == "die":
         os._exit(3)
     elif asked["method"] == "die and leave somebody":
@@ -161,4 +169,54 @@ fn a_server_that_dies_leaves_no_request_without_an_answer() {
 
     let message = place.run(&["mcp", "wrap", "--json", "--", "x"]).output;
     assert!(message.contains("has no room for an envelope"), "{message}");
+}
+
+#[test]
+fn a_long_result_is_capped_however_it_is_written() {
+    let mut client = Client::start(&Place::new(), &[]);
+    let text = r#"{"content":[{"type":"text","text":"LONG"}]}"#;
+    for line in [
+        format!(r#"{{"jsonrpc":"2.0","id":3.0,"result":{text}}}"#),
+        format!(r#"{{"jsonrpc":"2.0","id":3e0,"result":{text}}}"#),
+        // Ids of no request.
+        format!(r#"{{"jsonrpc":"2.0","id":"3","result":{text}}}"#),
+        format!(r#"{{"jsonrpc":"2.0","id":null,"result":{text}}}"#),
+        format!(r#"{{"jsonrpc":"2.0","id":999,"result":{text}}}"#),
+        format!(r#"{{"jsonrpc":"2.0","result":{text}}}"#),
+        format!(r#"{{"jsonrpc":"2.0","\u0069d":3,"re\u0073ult":{text}}}"#),
+        format!(r#"[{{"jsonrpc":"2.0","id":3,"result":{text}}}]"#),
+        // A byte order mark, and bytes that are not UTF-8.
+        format!("\u{ef}\u{bb}\u{bf}{{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{text}}}"),
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{}}}", text.replace("LONG", "\u{ff}LONG\u{c3}")),
+    ] {
+        let asked = json!({"name": "raw", "arguments": {"line": line}});
+        client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": asked}));
+        let heard = client.hear();
+        assert!(heard.len() < 130_000, "{line}: {} bytes", heard.len());
+        assert!(heard.contains("ERROR: disk is full"), "{line}: {heard}");
+    }
+    // What is not capped passes byte for byte, and what can be no message is left out where it is long.
+    let mut raw = |id: u64, line: &str| {
+        let asked = json!({"name": "raw", "arguments": {"line": line}});
+        client.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": asked}));
+        let mut heard = Vec::new();
+        client.output.read_until(b'\n', &mut heard).unwrap();
+        heard
+    };
+    let small = raw(4, "{\"id\":4,\"result\":{\"a\":\"\u{ff}\"}}");
+    assert_eq!(small, b"{\"id\":4,\"result\":{\"a\":\"\xff\"}}\n");
+    let answer: Value = serde_json::from_slice(&raw(5, r#"{"id":5.0,"result":{"a":"LONG",}}"#)).unwrap();
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&5.into(), &(-32_000).into()));
+}
+
+#[test]
+fn a_message_that_is_too_long_is_answered_and_the_session_goes_on() {
+    let mut client = Client::start(&Place::new(), &[]);
+    let answer = client.ask(7, "tools/call", &json!({"name": "huge"}));
+    assert!(
+        answer["error"]["message"].as_str().unwrap().contains("has more than 268435456 bytes"),
+        "{answer}"
+    );
+    let answer = client.ask(8, "ping", &json!({}));
+    assert_eq!(answer["result"]["asked"]["id"], 8);
 }

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::run::Place;
+use crate::run::{Place, Run};
 
 /// A file of opencode's as a person keeps it.
 const OPENCODE: &str = "{\n  // mine\n  \"theme\": \"dark\",\n  \"provider\": {\"x\": {\"a\": [1,2]}},\n}\n";
@@ -555,4 +556,66 @@ fn a_quote_that_is_never_closed_stops_before_anything_is_changed() {
         assert_eq!(text(&place, ".env"), original);
         assert_eq!(files(&place, ""), [".env"]);
     }
+}
+
+/// Runs these commands at once, and answers their exit codes with what they said.
+fn at_once(place: &Place, commands: &[Vec<String>]) -> Vec<(i32, String)> {
+    let start = |command: &Vec<String>| {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        place.command(&words).stdin(Stdio::null()).spawn().unwrap()
+    };
+    let children: Vec<_> = commands.iter().map(start).collect();
+    let ended = children.into_iter().map(|child| Run::of(&child.wait_with_output().unwrap()));
+    ended.map(|ran| (ran.code, ran.errors)).collect()
+}
+
+fn all_well(ended: &[(i32, String)]) {
+    assert!(ended.iter().all(|(code, _)| *code == 0), "{ended:?}");
+}
+
+#[test]
+fn writes_at_once_keep_the_original() {
+    for round in 0..5 {
+        let place = opencode(OPENCODE);
+        // A process that was killed leaves its lock behind, and it locks nobody out.
+        let place = place.with_file(&format!("{OPENCODE_FILE}.endmark-lock"), "");
+        let write = |number: u32| {
+            let url = format!("http://127.0.0.1:{}", 5000 + number);
+            [&OPENCODE_WRITE[..], &["--url", &url]].concat().into_iter().map(str::to_owned).collect()
+        };
+        all_well(&at_once(&place, &(0..6).map(write).collect::<Vec<_>>()));
+        let backup = text(&place, &format!("{OPENCODE_FILE}.endmark-backup"));
+        assert_eq!(backup, OPENCODE, "round {round}");
+        let undo: Vec<String> = ["setup", "opencode", "--undo"].map(str::to_owned).to_vec();
+        all_well(&at_once(&place, &[undo.clone(), undo.clone(), undo]));
+        assert_eq!(text(&place, OPENCODE_FILE), OPENCODE);
+        assert_eq!(files(&place, ".config/opencode"), ["opencode.json"]);
+    }
+}
+
+#[test]
+fn hooks_that_are_installed_at_once_are_all_there() {
+    for _ in 0..5 {
+        let place = Place::new();
+        let install = |kind: &str| ["hook", "install", "--agent", "claude", kind].map(str::to_owned).to_vec();
+        let write = ["setup", "claude", "--write"].map(str::to_owned).to_vec();
+        all_well(&at_once(&place, &[install("tool"), install("compact"), write]));
+        let settings: Value = serde_json::from_str(&text(&place, ".claude/settings.json")).unwrap();
+        let hooks: Vec<&String> = settings["hooks"].as_object().unwrap().keys().collect();
+        assert!(
+            hooks.contains(&&"PostToolUse".to_owned()) && hooks.contains(&&"PreCompact".to_owned()),
+            "{settings}"
+        );
+        assert!(settings["env"]["ANTHROPIC_BASE_URL"].is_string(), "{settings}");
+    }
+}
+
+#[test]
+fn a_backup_is_never_overwritten() {
+    let place = opencode(OPENCODE);
+    assert_eq!(place.run(&OPENCODE_WRITE).code, 0);
+    let touched = text(&place, OPENCODE_FILE).replace("\"dark\"", "\"light\"");
+    let place = place.with_file(OPENCODE_FILE, &touched);
+    assert_eq!(place.run(&[&OPENCODE_WRITE[..], &["--url", "http://127.0.0.1:4999"]].concat()).code, 0);
+    assert_eq!(text(&place, &format!("{OPENCODE_FILE}.endmark-backup-1")), OPENCODE);
 }

@@ -1,13 +1,18 @@
 //! A detector that is kept in a file between two runs, for a text that grows (PC-2).
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::Path;
 
+use endmark_process::{open_to_write, read_regular};
 use endmark_text::detect::{Detector, detect as detect_at_once};
 use endmark_text::{Detection, Format};
 
 use crate::arguments::Detect;
 use crate::error::CommandError;
+
+/// No saved detector is longer.
+const MAX_STATE_BYTES: u64 = 256 << 20;
 
 /// Detects a text, or what a text has grown by since its detector was kept.
 pub(super) fn detect(raw: &[u8], format: &Format, arguments: &Detect) -> Result<Detection, CommandError> {
@@ -22,7 +27,8 @@ pub(super) fn detect(raw: &[u8], format: &Format, arguments: &Detect) -> Result<
 }
 
 fn restored(file: &Path, format: &Format, arguments: &Detect) -> Result<Detector, CommandError> {
-    let saved = fs::read(file).map_err(|source| CommandError::Read { path: file.into(), source })?;
+    let saved = read_regular(file, MAX_STATE_BYTES)
+        .map_err(|source| CommandError::Read { path: file.into(), source })?;
     let detector: Detector = serde_json::from_slice(&saved).map_err(|error| {
         CommandError::input(
             "invalid_state",
@@ -43,7 +49,16 @@ fn save(detector: &Detector, file: &Path) -> Result<(), CommandError> {
     let saved = serde_json::to_vec(detector).map_err(|error| CommandError::Bug(error.to_string()))?;
     let mut unfinished = file.as_os_str().to_owned();
     unfinished.push(".unfinished");
-    fs::write(&unfinished, saved).and_then(|()| fs::rename(&unfinished, file)).map_err(|error| {
-        CommandError::Store { message: format!("cannot write `{}`: {error}", file.display()), hint: None }
+    // A device or a pipe must not give way to a file.
+    if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
+        let message = format!("`{}` is not a regular file, so no detector is kept there", file.display());
+        return Err(CommandError::input("unwritable", message, "Name another file."));
+    }
+    let mut options = OpenOptions::new();
+    let opened = open_to_write(options.write(true).create(true).truncate(true), Path::new(&unfinished));
+    let written = opened.and_then(|mut unfinished| unfinished.write_all(&saved));
+    written.and_then(|()| fs::rename(&unfinished, file)).map_err(|error| CommandError::Store {
+        message: format!("cannot write `{}`: {error}", file.display()),
+        hint: None,
     })
 }

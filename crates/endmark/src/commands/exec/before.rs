@@ -1,10 +1,11 @@
 //! What is done before a tool is started: the manifest read, limits checked, standard input taken in. (EN-4)
 
-use std::io::{self, IsTerminal, Read, Seek};
+use std::io::{self, IsTerminal, Seek};
 use std::path::Path;
 use std::{ffi::OsString, fs::File};
 
 use endmark_envelope::{ErrorBody, FieldPath, Phase};
+use endmark_process::read_regular_text;
 use endmark_process::{Signals, SpoolError, Spooled, Stdin, signals, spool};
 
 use crate::context::Context;
@@ -17,14 +18,13 @@ use crate::exit::Exit;
 
 /// Reads the manifest of a tool.
 pub(super) fn manifest(path: &Path) -> Result<Manifest, CommandError> {
-    let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_MANIFEST_BYTES + 1).read_to_string(&mut text));
-    read.map_err(|source| CommandError::Read { path: path.into(), source })?;
-    if u64::try_from(text.len()).is_ok_and(|bytes| bytes > MAX_MANIFEST_BYTES) {
-        let message =
-            format!("`{}` is no manifest: it has more than {MAX_MANIFEST_BYTES} bytes", path.display());
-        return Err(CommandError::Input { code: "manifest_too_large", message, hint: None });
-    }
+    let text = read_regular_text(path, MAX_MANIFEST_BYTES).map_err(|source| match source.kind() {
+        io::ErrorKind::FileTooLarge => {
+            let message = format!("`{}` is no manifest: {source}", path.display());
+            CommandError::Input { code: "manifest_too_large", message, hint: None }
+        }
+        _ => CommandError::Read { path: path.into(), source },
+    })?;
     manifest::parse(&text).map_err(|error| CommandError::Input {
         code: error.code(),
         message: format!("{}:{}: {}", path.display(), error.line, error.problem),

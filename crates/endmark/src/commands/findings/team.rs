@@ -136,7 +136,7 @@ pub(super) fn read(context: &Context, path: Option<&Path>, is_running: bool) -> 
     let Some(path) = path else {
         return Ok(Team { is_running, ..Team::default() });
     };
-    let text = Input::open(Some(path), context.terminal)?.text()?;
+    let text = Input::open_file(path, context.terminal)?.written_text()?;
     // Some editors set a mark before a text.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let file: File = serde_json::from_str(text).map_err(|error| {

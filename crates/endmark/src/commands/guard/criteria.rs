@@ -38,7 +38,8 @@ pub(in crate::commands) fn guard(
 
 /// What a template demands.
 pub(super) fn template(context: &Context, path: &Path) -> Result<Template, CommandError> {
-    let text = Input::open(Some(path), context.terminal).and_then(Input::text).map_err(with_next_step)?;
+    let text =
+        Input::open_file(path, context.terminal).and_then(Input::written_text).map_err(with_next_step)?;
     Template::read(&path.to_string_lossy(), &text).map_err(|error| {
         CommandError::input("invalid_criteria", format!("`{}`: {error}", path.display()), error.hint())
     })

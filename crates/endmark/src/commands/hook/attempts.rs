@@ -1,6 +1,6 @@
 //! How often an agent tried, by session and artifact: a small file each, beside the store.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use endmark_guard::{Decision, Reason, State};
+use endmark_process::{MAX_WRITTEN_BYTES, open_to_write, read_regular};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
@@ -93,9 +94,11 @@ impl Attempts {
         decide: impl FnOnce(&mut Record) -> Decision,
     ) -> Result<Decided, CommandError> {
         let failed = |error: io::Error| unusable(&self.path, &error);
-        let lock = File::create(self.folder.join("lock")).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        let lock = open_to_write(&mut options, &self.folder.join("lock")).map_err(failed)?;
         lock.lock().map_err(failed)?;
-        let mut record = match fs::read(&self.path) {
+        let mut record = match read_regular(&self.path, MAX_WRITTEN_BYTES) {
             // One that cannot be read is begun anew: at worst the agent has a few tries more.
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|_| self.new.clone()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.new.clone(),

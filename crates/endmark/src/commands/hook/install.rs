@@ -58,7 +58,11 @@ pub(super) fn run(context: &Context, arguments: &Install) -> Result<Answer, Comm
         )
     })?;
     let kinds = kinds(arguments)?;
-    let file = ConfigurationFile::open(&path)?;
+    let file = if arguments.dry_run {
+        ConfigurationFile::open(&path)
+    } else {
+        ConfigurationFile::open_to_write(&path)
+    }?;
     let found = file.text.as_deref();
     let wanted = wanted(context, arguments, &kinds)?;
     let unfit = |error: Unfit| unfit(&file.path, &error);

@@ -1,10 +1,10 @@
 //! `endmark hook compact`: what a conversation was about, kept over the agent's own compaction. (CX-4)
 
-use std::fs;
 use std::io;
 use std::path::Path;
 
 use endmark_context::compact::ledger_of;
+use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_text::replace_lone_surrogates;
 use endmark_wire::anthropic_messages::Messages;
 use endmark_wire::conversation::Dialogue;
@@ -41,7 +41,7 @@ pub(super) fn run(context: &Context, arguments: &Compact) -> Result<Option<Value
         let transcript = event.transcript_path.as_deref().ok_or_else(|| {
             CommandError::input("not_an_event", "the event names no transcript", "Update the agent.")
         })?;
-        let text = Input::open(Some(transcript), context.terminal)?.bytes_up_to(MOST_BYTES)?;
+        let text = Input::open_file(transcript, context.terminal)?.bytes_up_to(MOST_BYTES)?;
         if let Some(ledger) = ledger(&String::from_utf8_lossy(&text))? {
             forget_old(&folder, kept_for(&effective.settings));
             put(&path, ledger.as_bytes()).map_err(|error| unusable(&path, &error))?;
@@ -54,7 +54,7 @@ pub(super) fn run(context: &Context, arguments: &Compact) -> Result<Option<Value
 }
 
 fn kept(path: &Path) -> Result<Option<String>, CommandError> {
-    match fs::read_to_string(path) {
+    match read_regular_text(path, MAX_WRITTEN_BYTES) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(unusable(path, &error)),

@@ -33,7 +33,7 @@ pub(super) fn run(context: &Context, arguments: &Stop) -> Result<Option<Value>, 
     };
     let guard = guard(context, held_to, held_to.template.as_deref().map(resolved))?;
     let path = resolved(named);
-    let text = match Input::open(Some(&path), context.terminal) {
+    let text = match Input::open_file(&path, context.terminal) {
         Err(CommandError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
         opened => Some(judging::text_of(&path, opened?.bytes_up_to(judging::MOST_BYTES)?)?),
     };

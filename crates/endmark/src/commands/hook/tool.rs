@@ -2,10 +2,9 @@
 
 mod texts;
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Component, Path};
 
+use endmark_process::read_regular;
 use serde_json::Value;
 
 use super::agent::Shortened;
@@ -117,11 +116,6 @@ fn with_all_that_was_printed(event: &Event) -> Value {
 }
 
 fn read(path: &Path) -> Option<String> {
-    let file = File::open(path).ok()?;
-    if !file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MOST_BYTES) {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
+    let bytes = read_regular(path, MOST_BYTES).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -22,7 +22,7 @@ pub(super) enum ResultError {
 
 /// A message that is another one now, and what is worth knowing about that.
 pub(super) struct Changed {
-    pub(super) line: Vec<u8>,
+    pub(super) line: String,
     pub(super) warnings: Vec<Warning>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Changed {
 ///
 /// What a tool promises of its structured results is left out: shortened ones may break the promise, and clients refuse what
 /// does.
-pub(super) fn with_read_tool(line: &[u8]) -> Result<Option<Vec<u8>>, EditError> {
+pub(super) fn with_read_tool(line: &[u8]) -> Result<Option<String>, EditError> {
     let mut edits = Edits::new(line)?;
     let original = edits.original();
     let tools: Vec<_> = original.at("result.tools").into_iter().flat_map(Value::items).collect();
@@ -45,7 +45,13 @@ pub(super) fn with_read_tool(line: &[u8]) -> Result<Option<Vec<u8>>, EditError> 
     if original.at("result.nextCursor").is_none_or(Value::is_null) {
         edits.push("result.tools", &read_tool::definition())?;
     }
-    Ok(Some(edits.finish()))
+    Ok(Some(finished(edits)))
+}
+
+/// What was text before the edits is text after them.
+fn finished(edits: Edits<'_>) -> String {
+    String::from_utf8(edits.finish())
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// The message with a result that is no longer than asked; none where it is short enough.
@@ -82,7 +88,7 @@ pub(super) fn capped(
         edits.set("result.structuredContent", &shortened)?;
     }
     let warnings = capping.warnings;
-    Ok(Some(Changed { line: edits.finish(), warnings }))
+    Ok(Some(Changed { line: finished(edits), warnings }))
 }
 
 struct Capping<'a> {

@@ -12,20 +12,59 @@ use super::read_tool;
 /// Requests of the client that are not answered yet, and whether it was offered the tool.
 #[derive(Debug, Default)]
 pub(super) struct Session {
-    /// By the id as it is written: a server echoes it so.
-    awaited: HashMap<String, Awaited>,
+    /// By the value of the id: a server may write it in another way than the client.
+    awaited: HashMap<Id, Awaited>,
     offers_read: bool,
 }
 
-/// What the answer to a request will be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Awaited {
-    /// A page of the list of tools.
-    Tools,
-    /// The result of a tool.
-    Result,
-    /// Anything else.
-    Other,
+/// The id of a request, by its value: 3, 3.0 and 3e0 are one number, and "a" is the same string as "\u0061".
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Id {
+    /// Its digits without zeros at either end, and the power of ten that they are multiplied by.
+    Number {
+        is_negative: bool,
+        digits: String,
+        exponent: i64,
+    },
+    Text(String),
+    Null,
+}
+
+impl Id {
+    /// `None` where it is no value that an id can have.
+    fn of(value: Value<'_>) -> Option<Self> {
+        match value.kind() {
+            Kind::Number => Self::number(value.raw()),
+            Kind::String => value.text().map(|text| Self::Text(text.into_owned())),
+            Kind::Null => Some(Self::Null),
+            _ => None,
+        }
+    }
+
+    fn number(raw: &str) -> Option<Self> {
+        let (mantissa, exponent) = raw.split_once(['e', 'E']).unwrap_or((raw, "0"));
+        let mut exponent: i64 = exponent.parse().ok()?;
+        let digits = mantissa.strip_prefix('-').unwrap_or(mantissa);
+        let fraction = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+        let digits = digits.replace('.', "");
+        let significant = digits.trim_end_matches('0');
+        exponent = exponent.checked_sub(i64::try_from(fraction).ok()?)?;
+        exponent = exponent.checked_add(i64::try_from(digits.len() - significant.len()).ok()?)?;
+        let digits = significant.trim_start_matches('0').to_owned();
+        if digits.is_empty() {
+            return Some(Self::Number { is_negative: false, digits, exponent: 0 });
+        }
+        Some(Self::Number { is_negative: mantissa.starts_with('-'), digits, exponent })
+    }
+}
+
+/// A request that is not answered yet.
+#[derive(Debug)]
+pub(super) struct Awaited {
+    /// Its id, as the client wrote it.
+    pub(super) id: String,
+    /// Whether a page of the list of tools answers it.
+    pub(super) is_for_tools: bool,
 }
 
 /// What a message of the client is.
@@ -45,43 +84,57 @@ pub(super) enum FromClient {
 impl Session {
     /// Takes a message of the client.
     pub(super) fn asked(&mut self, line: &[u8]) -> FromClient {
-        let Ok(message) = Value::parse(line) else { return FromClient::Pass };
-        let Some(method) = message.field("method").and_then(Value::text) else { return FromClient::Pass };
-        if method == "notifications/cancelled" {
-            if let Some(id) = message.at("params.requestId") {
-                self.awaited.remove(id.raw());
+        let Ok(message) = Value::parse_body(line) else { return FromClient::Pass };
+        if message.kind() == Kind::Array {
+            // Several at once; a call of our own tool among them is the server's to refuse.
+            for message in message.items() {
+                self.note(message);
             }
             return FromClient::Pass;
         }
-        let Some(id) = message.field("id") else { return FromClient::Pass };
-        let id = id.raw().to_owned();
-        let awaited = match method.as_ref() {
-            "tools/list" => Awaited::Tools,
-            "tools/call" => {
-                let name = message.at("params.name").and_then(Value::text);
-                if self.offers_read && name.as_deref() == Some(read_tool::NAME) {
-                    let arguments =
-                        message.at("params.arguments").map(|arguments| arguments.raw().to_owned());
-                    return FromClient::Read { id, arguments };
-                }
-                Awaited::Result
-            }
-            // The result of a call that was made as a task.
-            "tasks/result" => Awaited::Result,
-            _ => Awaited::Other,
-        };
-        self.awaited.insert(id, awaited);
+        let call = message.field("method").and_then(Value::text).is_some_and(|method| method == "tools/call");
+        let name = message.at("params.name").and_then(Value::text);
+        if let Some(id) = message.field("id").filter(|_| call && self.offers_read)
+            && name.as_deref() == Some(read_tool::NAME)
+        {
+            let arguments = message.at("params.arguments").map(|arguments| arguments.raw().to_owned());
+            return FromClient::Read { id: id.raw().to_owned(), arguments };
+        }
+        self.note(message);
         FromClient::Pass
     }
 
-    /// Takes a message of the server: which request it answers, if it is the result of one.
-    pub(super) fn answered(&mut self, line: &[u8]) -> Option<Awaited> {
-        let message = Value::parse(line).ok()?;
-        if message.kind() != Kind::Object || message.field("method").is_some() {
+    /// Notes that a request is to be answered, or is not any more.
+    fn note(&mut self, message: Value<'_>) {
+        let Some(method) = message.field("method").and_then(Value::text) else { return };
+        if method == "notifications/cancelled" {
+            self.take(message.at("params.requestId"));
+        } else if let Some(id) = message.field("id")
+            && let Some(key) = Id::of(id)
+        {
+            self.awaited
+                .insert(key, Awaited { id: id.raw().to_owned(), is_for_tools: method == "tools/list" });
+        }
+    }
+
+    /// Takes the request that a message of the server answers.
+    pub(super) fn answered(&mut self, message: Value<'_>) -> Option<Awaited> {
+        if message.field("method").is_some() {
             return None;
         }
-        let awaited = self.awaited.remove(message.field("id")?.raw())?;
-        message.field("result").map(|_| awaited)
+        self.take(message.field("id"))
+    }
+
+    /// Takes the requests that a message answers which nobody can read: all that are open where its id is not known either.
+    pub(super) fn lost(&mut self, id: Option<&str>) -> Vec<String> {
+        match id {
+            Some(id) => self.take(Value::parse_str(id).ok()).map(|awaited| awaited.id).into_iter().collect(),
+            None => self.unanswered(),
+        }
+    }
+
+    fn take(&mut self, id: Option<Value<'_>>) -> Option<Awaited> {
+        self.awaited.remove(&Id::of(id?)?)
     }
 
     /// Notes that the client knows the tool.
@@ -91,7 +144,7 @@ impl Session {
 
     /// The ids of all requests that nobody will answer any more.
     pub(super) fn unanswered(&mut self) -> Vec<String> {
-        self.awaited.drain().map(|(id, _)| id).collect()
+        self.awaited.drain().map(|(_, awaited)| awaited.id).collect()
     }
 }
 
@@ -104,23 +157,47 @@ mod tests {
         let mut session = Session::default();
         for request in [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ls"}}"#,
-            r#"{"jsonrpc":"2.0","id":"1","method":"tools/list"}"#,
-            r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#,
+            r#"[{"jsonrpc":"2.0","id":"1","method":"tools/list"},{"jsonrpc":"2.0","id":2,"method":"ping"}]"#,
             r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"ls"}}"#,
-            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3.0}}"#,
             r#"{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}"#,
         ] {
             assert_eq!(session.asked(request.as_bytes()), FromClient::Pass);
         }
-        let mut answered = |line: &str| session.answered(line.as_bytes());
+        let mut answered = |line: &str| {
+            session
+                .answered(Value::parse_str(line).unwrap())
+                .map(|awaited| (awaited.id, awaited.is_for_tools))
+        };
         assert_eq!(answered(r#"{"jsonrpc":"2.0","id":1,"method":"roots/list"}"#), None);
-        assert_eq!(answered(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), Some(Awaited::Result));
+        assert_eq!(answered(r#"{"jsonrpc":"2.0","id":10.0e-1,"result":{}}"#), Some(("1".to_owned(), false)));
         assert_eq!(answered(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#), None);
-        assert_eq!(answered(r#"{"jsonrpc":"2.0","id":"1","result":{}}"#), Some(Awaited::Tools));
+        assert_eq!(
+            answered(r#"{"jsonrpc":"2.0","id":"\u0031","result":{}}"#),
+            Some((r#""1""#.to_owned(), true))
+        );
         assert_eq!(answered(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#), None);
-        assert_eq!(answered(r#"{"jsonrpc":"2.0","id":2,"error":{}}"#), None);
-        assert_eq!(answered("no message"), None);
+        assert_eq!(answered(r#"{"jsonrpc":"2.0","id":2.0,"error":{}}"#), Some(("2".to_owned(), false)));
         assert!(session.unanswered().is_empty());
+    }
+
+    #[test]
+    fn ids_are_compared_by_value() {
+        let id = |text: &str| Id::of(Value::parse_str(text).unwrap());
+        for same in [["3", "3.0"], ["3", "3e0"], ["30", "0.3E+2"], ["0", "-0.00e7"], ["\"a\"", "\"\\u0061\""]]
+        {
+            assert_eq!(id(same[0]), id(same[1]), "{same:?}");
+        }
+        for other in [
+            ["3", "30"],
+            ["3", "-3"],
+            ["3", "\"3\""],
+            ["9007199254740993", "9007199254740992"],
+            ["null", "0"],
+        ] {
+            assert_ne!(id(other[0]), id(other[1]), "{other:?}");
+        }
+        assert_eq!((id("[1]"), id("1e99999999999999999999")), (None, None));
     }
 
     #[test]

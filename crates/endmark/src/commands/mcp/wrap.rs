@@ -3,7 +3,8 @@
 //! A proxy of lines rather than a client and a server of a library's: whatever it does not know passes byte for byte, also
 //! what the protocol does not have yet. A thread passes on what the client says, this one what the server says.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::borrow::Cow;
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -12,13 +13,15 @@ use std::time::Duration;
 
 use endmark_context::cap::{Limits, Way};
 use endmark_process::Keeper as Group;
+use endmark_wire::json::{Kind, Value, unmarked};
 use serde_json::json;
 
 use super::arguments::Wrap;
-use super::session::{Awaited, FromClient, Session};
+use super::messages::{self, Incoming, Outline};
+use super::session::{FromClient, Session};
 use super::{read_tool, results};
 use crate::answer::Outcome;
-use crate::commands::cap::{Asked, Keeper, for_hook};
+use crate::commands::cap::{Asked, Keeper, for_hook, size};
 use crate::config::Settings;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -29,6 +32,9 @@ use crate::terminal::Terminal;
 const CLIENT_LIMIT_CHARS: u64 = 60_000;
 /// The longest message.
 const MESSAGE_LIMIT_BYTES: u64 = 256 << 20;
+/// JSON-RPC's code for a request that is none, and one of those for errors of a server.
+const INVALID_REQUEST: i32 = -32_600;
+const SERVER_ERROR: i32 = -32_000;
 /// How long a server may take to end by itself once its client is gone.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long what a server said last may take to be read once it has ended.
@@ -93,7 +99,8 @@ pub(super) fn run(context: &Context, arguments: &Wrap) -> Result<Outcome, Comman
     });
     if let Some(input) = input {
         let (shared, settings, limits) = (Arc::clone(&shared), settings.clone(), asked.limits.clone());
-        thread::spawn(move || from_client(input, &shared, &settings, &limits));
+        let terminal = context.terminal;
+        thread::spawn(move || from_client(input, &shared, &settings, &limits, terminal));
     }
     let mut keeper = Keeper::new(&settings);
     let passed = output.map_or(Ok(()), |output| {
@@ -111,11 +118,15 @@ pub(super) fn run(context: &Context, arguments: &Wrap) -> Result<Outcome, Comman
     let how = status.map_or_else(|| "closed its output".to_owned(), |status| format!("ended ({status})"));
     let message = format!("the MCP server `{}` {how}", name(arguments));
     for id in shared.session().unanswered() {
-        let error = json!({"code": -32_000, "message": message});
-        let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n");
-        shared.send(line.as_bytes()).map_err(CommandError::Write)?;
+        shared.send(error(&id, SERVER_ERROR, &message).as_bytes()).map_err(CommandError::Write)?;
     }
     Err(CommandError::Upstream { message, hint: None })
+}
+
+/// An answer that is an error, to the request with this id.
+fn error(id: &str, code: i32, message: &str) -> String {
+    let error = json!({"code": code, "message": message});
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n")
 }
 
 fn name(arguments: &Wrap) -> String {
@@ -134,17 +145,32 @@ fn started(arguments: &Wrap, group: &Group) -> io::Result<Child> {
 }
 
 /// Passes on what the client says, until it says no more.
-fn from_client(mut server: ChildStdin, shared: &Shared, settings: &Settings, limits: &Limits) {
+fn from_client(
+    mut server: ChildStdin,
+    shared: &Shared,
+    settings: &Settings,
+    limits: &Limits,
+    terminal: Terminal,
+) {
     let mut client = BufReader::new(io::stdin());
     let mut line = Vec::new();
-    while matches!(message(&mut client, &mut line), Ok(true)) {
-        let said = shared.session().asked(&line);
-        let sent = match said {
-            FromClient::Pass => server.write_all(&line).and_then(|()| server.flush()),
-            FromClient::Read { id, arguments } => {
-                let answer = read_tool::answer(&id, arguments.as_deref(), settings, limits);
-                shared.send(format!("{answer}\n").as_bytes())
+    while let Ok(incoming @ (Incoming::Message | Incoming::TooLong(_))) =
+        messages::read(&mut client, &mut line, MESSAGE_LIMIT_BYTES)
+    {
+        let sent = match incoming {
+            Incoming::TooLong(Outline { id, has_method }) => {
+                let message = format!("a message of the client has more than {MESSAGE_LIMIT_BYTES} bytes");
+                terminal.warn(&format!("{message}: it was left out"));
+                let id = id.filter(|_| has_method);
+                id.map_or(Ok(()), |id| shared.send(error(&id, INVALID_REQUEST, &message).as_bytes()))
             }
+            _ => match shared.session().asked(&line) {
+                FromClient::Pass => server.write_all(&line).and_then(|()| server.flush()),
+                FromClient::Read { id, arguments } => {
+                    let answer = read_tool::answer(&id, arguments.as_deref(), settings, limits);
+                    shared.send(format!("{answer}\n").as_bytes())
+                }
+            },
         };
         if sent.is_err() {
             // The server is gone: who listens to it says so.
@@ -173,49 +199,101 @@ impl Passing<'_> {
             message: format!("the MCP server cannot be understood: {error}"),
             hint: None,
         };
-        while message(&mut server, &mut line).map_err(failed)? {
-            let awaited = self.shared.session().answered(&line);
-            let changed = awaited.and_then(|awaited| self.changed(awaited, &line));
-            self.shared.send(changed.as_deref().unwrap_or(&line)).map_err(CommandError::Write)?;
+        loop {
+            match messages::read(&mut server, &mut line, MESSAGE_LIMIT_BYTES).map_err(failed)? {
+                Incoming::End => return Ok(()),
+                Incoming::TooLong(outline) => {
+                    let why = format!("has more than {MESSAGE_LIMIT_BYTES} bytes");
+                    self.leave_out(&outline, &why).map_err(CommandError::Write)?;
+                }
+                Incoming::Message => self.message(&line).map_err(CommandError::Write)?,
+            }
         }
-        Ok(())
     }
 
-    /// What takes the place of an answer; none where it passes as it is.
-    fn changed(&mut self, awaited: Awaited, line: &[u8]) -> Option<Vec<u8>> {
+    /// Sends the client a message of the server, or what takes its place.
+    fn message(&mut self, line: &[u8]) -> io::Result<()> {
+        // No message may have other bytes than UTF-8, and clients replace those that are none.
+        let text = String::from_utf8_lossy(unmarked(line));
+        let Ok(message) = Value::parse_str(&text) else {
+            // It may still be one to a client that reads more than JSON.
+            if size(&text, self.asked.limits.unit) > self.asked.limits.most {
+                return self.leave_out(&messages::outline(line), "is too long to pass, and is not JSON");
+            }
+            return self.shared.send(line);
+        };
+        let changed = if message.kind() == Kind::Array {
+            let of_each: Vec<_> = message.items().map(|message| self.changed(message)).collect();
+            of_each.iter().any(Option::is_some).then(|| {
+                let each = message.items().zip(&of_each);
+                let each =
+                    each.map(|(message, changed)| changed.as_deref().unwrap_or(message.raw()).trim_end());
+                format!("[{}]\n", each.collect::<Vec<_>>().join(","))
+            })
+        } else {
+            self.changed(message).map(|mut changed| {
+                changed.push('\n');
+                changed
+            })
+        };
+        if changed.is_some() && matches!(text, Cow::Owned(_)) {
+            self.terminal
+                .warn("an answer of the MCP server is not UTF-8: what is not was replaced by U+FFFD");
+        }
+        self.shared.send(changed.as_ref().map_or(line, |changed| changed.as_bytes()))
+    }
+
+    /// Answers the requests that a message would have answered which cannot be passed on.
+    fn leave_out(&self, outline: &Outline, why: &str) -> io::Result<()> {
+        let message = format!("an answer of the MCP server {why}: it was left out");
+        self.terminal.warn(&message);
+        if outline.has_method {
+            return Ok(());
+        }
+        let lost = self.shared.session().lost(outline.id.as_deref());
+        lost.iter().try_for_each(|id| self.shared.send(error(id, SERVER_ERROR, &message).as_bytes()))
+    }
+
+    /// What takes the place of a message; none where it passes as it is.
+    fn changed(&mut self, message: Value<'_>) -> Option<String> {
+        let awaited = self.shared.session().answered(message);
+        message.field("result")?;
+        let line = message.raw();
+        if awaited.as_ref().is_some_and(|awaited| awaited.is_for_tools)
+            && message.at("result.tools").is_some()
+        {
+            return self.with_read_tool(line);
+        }
+        // Whatever it answers: a client may take it for the result of a tool where the ids look different here.
+        match results::capped(line.as_bytes(), self.asked, self.keeper) {
+            Ok(changed) => changed.map(|changed| {
+                for warning in &changed.warnings {
+                    self.terminal.warn(&warning.message);
+                }
+                changed.line
+            }),
+            Err(why) => {
+                let message =
+                    format!("a result of the MCP server cannot be shortened, and was left out: {why}");
+                self.terminal.warn(&message);
+                let id = awaited.map_or_else(|| "null".to_owned(), |awaited| awaited.id);
+                Some(error(&id, SERVER_ERROR, &message))
+            }
+        }
+    }
+
+    fn with_read_tool(&mut self, line: &str) -> Option<String> {
         let unchanged = |error: String| {
             self.terminal.warn(&format!("an answer of the MCP server passes as it is: {error}"));
             None
         };
-        match awaited {
-            Awaited::Other => None,
-            Awaited::Tools => match results::with_read_tool(line) {
-                Ok(Some(line)) => {
-                    self.shared.session().offered();
-                    Some(line)
-                }
-                Ok(None) => unchanged(format!("it has a tool `{}` of its own", read_tool::NAME)),
-                Err(error) => unchanged(error.to_string()),
-            },
-            Awaited::Result => match results::capped(line, self.asked, self.keeper) {
-                Ok(changed) => changed.map(|changed| {
-                    for warning in &changed.warnings {
-                        self.terminal.warn(&warning.message);
-                    }
-                    changed.line
-                }),
-                Err(error) => unchanged(error.to_string()),
-            },
+        match results::with_read_tool(line.as_bytes()) {
+            Ok(Some(line)) => {
+                self.shared.session().offered();
+                Some(line)
+            }
+            Ok(None) => unchanged(format!("it has a tool `{}` of its own", read_tool::NAME)),
+            Err(error) => unchanged(error.to_string()),
         }
     }
-}
-
-/// Reads the next message with its line break; false at the end.
-fn message(from: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
-    line.clear();
-    let length = from.by_ref().take(MESSAGE_LIMIT_BYTES).read_until(b'\n', line)?;
-    if length as u64 == MESSAGE_LIMIT_BYTES && line.last() != Some(&b'\n') {
-        return Err(io::Error::other(format!("a message has more than {MESSAGE_LIMIT_BYTES} bytes")));
-    }
-    Ok(length > 0)
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use endmark_envelope::ErrorBody;
-use endmark_guard::Finding;
+use endmark_guard::{Finding, Reason};
 use endmark_runs::{AgentRun, Task};
 use serde::Serialize;
 
@@ -84,6 +84,11 @@ pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandErro
         Some(error) => {
             (format!("the agent cannot be started: {error}"), "Check the command behind `--`.".to_owned())
         }
+        None if reason == Reason::GatewayBypassed.name() => (
+            format!("the agent did not go through the run's gateway, and was stopped: {}", run.evidence.join("; ")),
+            "Its own settings lead it elsewhere: look there for an address, a provider or a login, or run it without `--through`."
+                .to_owned(),
+        ),
         None => (
             format!("the artifact is not finished: {reason}"),
             format!("What the agent printed is in `{}`.", transcripts.unwrap_or_default()),

@@ -22,7 +22,7 @@ struct Spec {
 
 /// The runs of a file; what they do not say is what was typed.
 pub(super) fn read(shared: &Shared<'_>, path: &Path, typed: &Wish) -> Result<Vec<Task>, CommandError> {
-    let text = Input::open(Some(path), shared.context.terminal)?.text()?;
+    let text = Input::open_file(path, shared.context.terminal)?.written_text()?;
     let spec: Spec = toml::from_str(&text).map_err(|error| {
         let line = line_of(&text, error.span().map_or(0, |span| span.start));
         let message = error.message().lines().collect::<Vec<_>>().join("; ");

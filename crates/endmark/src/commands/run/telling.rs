@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use endmark_gateway::Webhook;
+use endmark_process::open_to_write;
 use endmark_runs::{AgentRun, RunEventReport};
 use serde::Serialize;
 
@@ -40,13 +41,14 @@ impl Telling {
         let events = match events {
             None => None,
             Some(path) => {
-                let file = OpenOptions::new().append(true).create(true).open(path).map_err(|error| {
-                    CommandError::input(
-                        "unwritable",
-                        format!("cannot write events to `{}`: {error}", path.display()),
-                        "Name a file that can be written.",
-                    )
-                })?;
+                let file =
+                    open_to_write(OpenOptions::new().append(true).create(true), path).map_err(|error| {
+                        CommandError::input(
+                            "unwritable",
+                            format!("cannot write events to `{}`: {error}", path.display()),
+                            "Name a file that can be written.",
+                        )
+                    })?;
                 Some((path.to_owned(), file))
             }
         };

@@ -1,6 +1,7 @@
 //! `run --through`: a gateway for each run, on a free port of the loopback address, with a key and a budget of its own. (CX-7)
 
 mod agents;
+mod files;
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -13,15 +14,16 @@ use std::time::{Duration, SystemTime};
 use endmark_console::reports::usage::Spent;
 use endmark_context::Models;
 use endmark_context::budget::{Period, Unit};
-use endmark_gateway::{Gateway, Server, with_causes};
+use endmark_gateway::{Gateway, Secret, Server, SoleKey, with_causes};
 use endmark_guard::{TokenUsage, Usage};
 use endmark_runs::{Between, Task};
-use endmark_store::{KeyBudget, KeyError, NewKey, Store, UsageRow, utc};
+use endmark_store::{KeyBudget, KeySecret, Store, UsageRow, utc};
 use endmark_wire::provider::Provider;
+use tempfile::NamedTempFile;
 use tokio::task::JoinHandle;
 
 use super::wish::Shared;
-use crate::config::{self, SecretSource, Settings};
+use crate::config::{self, ADMIN_KEY_VARIABLE, Environment, SecretSource, Settings, UPSTREAM_VARIABLES};
 use crate::context::Context;
 use crate::error::CommandError;
 
@@ -29,32 +31,35 @@ use crate::error::CommandError;
 const LOOKS_FOR_END: u32 = 300;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// Begins a gateway for each task that wants one; answers the names of their keys.
-pub(super) async fn open_all(
+/// A key that is as long as this is not found in the value of a variable by chance.
+const MIN_SEARCHED_KEY_BYTES: usize = 16;
+
+/// Begins a gateway for each task that wants one.
+pub(super) fn open_all(
     shared: &Shared<'_>,
     settings: &Settings,
     store: &Store,
     tasks: &mut [Task],
-) -> Result<Vec<String>, CommandError> {
+) -> Result<(), CommandError> {
     if !tasks.iter().any(|task| task.is_through) {
-        return Ok(Vec::new());
+        return Ok(());
     }
+    hide_memory()?;
     let settings = for_runs(shared.context, settings)?;
-    let mut opened = Vec::new();
     for task in tasks.iter_mut().filter(|task| task.is_through) {
-        let way = Way::open(shared, &settings, store, task).await?;
-        opened.push(task.id.clone());
+        let way = Way::open(shared, &settings, store, task)?;
         task.between = Some(Box::new(way));
     }
-    Ok(opened)
+    Ok(())
 }
 
-/// Takes the keys back: with their runs they are over.
-pub(super) async fn take_back(store: &Store, keys: &[String]) {
-    for key in keys {
-        // One that cannot be taken back was known to nobody but the agent that is gone.
-        let _ = store.revoke_key(key).await;
-    }
+/// Closes the memory and the environment of this process to others of its user: the agent runs under the same user id, and
+/// the providers' keys are here. Root can read them all the same.
+fn hide_memory() -> Result<(), CommandError> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+        .map_err(|error| super::of_system(&error.into()))?;
+    Ok(())
 }
 
 /// The settings of `serve`, for agents whose keys are in the environment and not in the configuration.
@@ -83,16 +88,41 @@ fn for_runs(context: &Context, settings: &Settings) -> Result<Settings, CommandE
     }
     settings.listen = SocketAddr::from(([127, 0, 0, 1], 0));
     (settings.tls.certificate, settings.tls.key) = (None, None);
-    settings.require_key = true;
     Ok(settings)
+}
+
+/// The variables of this process that hold a key of the gateway's, or say where the admin key is.
+fn withheld(
+    gateway: &endmark_gateway::Settings,
+    settings: &Settings,
+    environment: &Environment,
+) -> Vec<String> {
+    let sources = settings.upstreams.iter().filter_map(|upstream| upstream.api_key.as_ref());
+    let named = sources.chain(&settings.admin_key).filter_map(|source| match source {
+        SecretSource::Environment(name) => Some(name.clone()),
+        SecretSource::Value(_) | SecretSource::File(_) => None,
+    });
+    let keys: Vec<&str> =
+        gateway.upstreams.iter().filter_map(|upstream| Some(upstream.api_key.as_ref()?.reveal())).collect();
+    let has_key =
+        |value: &str| keys.iter().any(|key| key.len() >= MIN_SEARCHED_KEY_BYTES && value.contains(key));
+    let with_key =
+        environment.beginning_with("").filter(|(_, value)| has_key(value)).map(|(name, _)| name.to_owned());
+    // A section of the configuration in variables has its keys in them as they are.
+    let systematic = environment.beginning_with(UPSTREAM_VARIABLES).map(|(name, _)| name.to_owned());
+    named.chain(with_key).chain(systematic).chain([ADMIN_KEY_VARIABLE.to_owned()]).collect()
 }
 
 /// A gateway of one run.
 struct Way {
     task: String,
-    agent: endmark_guard::Agent,
     origin: String,
     variables: Vec<(String, OsString)>,
+    withheld: Vec<String>,
+    /// The agent's command, with the words that lead it here.
+    command: Vec<OsString>,
+    /// What those words or variables name; it is removed with this.
+    _file: Option<NamedTempFile>,
     server: Arc<Server>,
     serving: JoinHandle<()>,
     store: Store,
@@ -104,7 +134,7 @@ struct Way {
 }
 
 impl Way {
-    async fn open(
+    fn open(
         shared: &Shared<'_>,
         settings: &Settings,
         store: &Store,
@@ -116,8 +146,9 @@ impl Way {
             serving.any(|upstream| upstream.api_key.is_some())
         };
         let wanted = agents::providers_of(task.agent);
-        let reached: Vec<&'static Provider> = wanted.iter().copied().filter(has_key).collect();
-        if reached.is_empty() {
+        // Whatever the agent starts finds the gateway for the others, too.
+        let reached: Vec<&'static Provider> = Provider::all().into_iter().filter(has_key).collect();
+        if !wanted.iter().any(|provider| reached.contains(provider)) {
             let names = wanted.iter().flat_map(|provider| agents::key_variables(provider)).copied();
             return Err(CommandError::input(
                 "missing_key",
@@ -131,7 +162,20 @@ impl Way {
                 ),
             ));
         }
-        let gateway_settings = config::for_gateway(settings, environment)?;
+        let mut gateway_settings = config::for_gateway(settings, environment)?;
+        let withheld = withheld(&gateway_settings, settings, environment);
+        let secret = KeySecret::random().map_err(|error| super::of_system(&std::io::Error::other(error)))?;
+        let secret = secret.reveal().to_owned();
+        gateway_settings.pages = None;
+        gateway_settings.sole_key = Some(SoleKey {
+            secret: Secret::new(secret.clone()),
+            name: task.id.clone(),
+            budget: task.limits.nanodollars.map(|limit| KeyBudget {
+                unit: Unit::NanoUsd,
+                limit: limit.get(),
+                period: Period::Ever,
+            }),
+        });
         let of_system = |error: std::io::Error| super::of_system(&error);
         let listener = endmark_gateway::listen(settings.listen).map_err(of_system)?;
         let origin = format!("http://{}", listener.local_addr().map_err(of_system)?);
@@ -139,7 +183,10 @@ impl Way {
             let hint = "`endmark config check` looks at everything at once.";
             CommandError::input("unusable_settings", with_causes(&error), hint)
         })?;
-        let secret = secret_of(store, task).await?;
+        let variables = agents::variables(task, &reached, &origin, &secret, environment);
+        let file = files::file(task, &variables)?;
+        let command =
+            agents::words(task.agent, &task.command, &origin, file.as_ref().map(NamedTempFile::path));
         let server = Server::new(gateway);
         let serving = {
             let server = Arc::clone(&server);
@@ -150,8 +197,10 @@ impl Way {
         };
         Ok(Self {
             task: task.id.clone(),
-            agent: task.agent,
-            variables: agents::variables(task, &reached, &origin, &secret, environment),
+            variables,
+            withheld,
+            command,
+            _file: file,
             origin,
             server,
             serving,
@@ -179,12 +228,20 @@ impl Way {
 }
 
 impl Between for Way {
-    fn words(&self, command: &[OsString]) -> Vec<OsString> {
-        agents::words(self.agent, command, &self.origin)
+    fn command(&self) -> &[OsString] {
+        &self.command
     }
 
     fn variables(&self) -> &[(String, OsString)] {
         &self.variables
+    }
+
+    fn withheld(&self) -> &[String] {
+        &self.withheld
+    }
+
+    fn received(&self) -> u64 {
+        self.server.admitted_calls()
     }
 
     fn has_refused_for_budget(&self) -> bool {
@@ -217,25 +274,6 @@ impl Drop for Way {
     fn drop(&mut self) {
         self.serving.abort();
     }
-}
-
-/// How long behind its time a run can be taken up with its key. Where its supervisor was killed, nobody revokes it.
-const KEY_AFTERLIFE: Duration = Duration::from_hours(7 * 24);
-
-/// The secret of the run's key. One that is taken up has its key already, and a secret that went with its agent.
-async fn secret_of(store: &Store, task: &Task) -> Result<String, CommandError> {
-    let limit = task.limits.nanodollars.map(std::num::NonZeroU64::get);
-    let budget = limit.map(|limit| KeyBudget { unit: Unit::NanoUsd, limit, period: Period::Ever });
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let ends_at = (since_1970 + KEY_AFTERLIFE).as_secs().saturating_add(task.limits.seconds.get());
-    let new = NewKey { name: task.id.clone(), budget, ends_at: Some(ends_at), ..NewKey::default() };
-    let added = store.add_key(new).await;
-    let secret = match added {
-        Err(KeyError::Taken(name)) => store.rotate_key(&name, 0).await,
-        other => other,
-    };
-    let secret = secret.map_err(|error| CommandError::Store { message: error.to_string(), hint: None })?;
-    Ok(secret.reveal().to_owned())
 }
 
 fn now() -> String {

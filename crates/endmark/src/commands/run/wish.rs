@@ -200,7 +200,7 @@ impl Wish {
                 return Err(CommandError::input("usage", message, "Leave one of them out."));
             }
             (Some(prompt), None) => Some(prompt.clone()),
-            (None, Some(path)) => Some(Input::open(Some(path), context.terminal)?.text()?),
+            (None, Some(path)) => Some(Input::open_file(path, context.terminal)?.written_text()?),
             (None, None) => None,
         };
         let is_wanted =

@@ -1,18 +1,19 @@
 //! A configuration file on the disk: read whole, replaced at once, with what is kept beside it.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, Permissions};
-use std::io::{self, Read, Write};
+use std::fs::{self, Metadata, Permissions};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use endmark_process::{MAX_WRITTEN_BYTES, read_regular};
 use tempfile::NamedTempFile;
 
+use super::lock::Lock;
 use super::revision::Record;
 use crate::error::CommandError;
 
-/// No configuration that a person keeps is longer.
-const MAX_FILE_BYTES: u64 = 16 << 20;
 /// A new file may come to hold a key.
 const OWNER_ONLY_MODE: u32 = 0o600;
 
@@ -22,18 +23,42 @@ pub(in crate::commands) struct ConfigurationFile {
     pub(in crate::commands) path: PathBuf,
     /// What it said when it was read.
     pub(in crate::commands) text: Option<String>,
+    /// Held from before it was read until after it is written, where it is to be written.
+    lock: Option<RefCell<Lock>>,
 }
 
 impl ConfigurationFile {
     /// Reads it, if there is one.
     pub(in crate::commands) fn open(named: &Path) -> Result<Self, CommandError> {
-        let path = match fs::canonicalize(named) {
+        let path = Self::real(named)?;
+        let text = read(&path)?;
+        Ok(Self { path, text, lock: None })
+    }
+
+    /// Reads it, if there is one, and keeps other processes of Endmark's from writing it until this is dropped.
+    pub(in crate::commands) fn open_to_write(named: &Path) -> Result<Self, CommandError> {
+        let path = Self::real(named)?;
+        // What cannot be read is reported before anything is made beside it.
+        read(&path)?;
+        let lock = Lock::take(beside(&path, ".endmark-lock")).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => CommandError::input(
+                "locked_file",
+                format!("another process of Endmark's is writing `{}`", path.display()),
+                "Nothing was written. Run it again when that one is done.",
+            ),
+            _ => unwritable(&path, &error),
+        })?;
+        let text = read(&path)?;
+        Ok(Self { path, text, lock: Some(RefCell::new(lock)) })
+    }
+
+    /// Where it really is.
+    fn real(named: &Path) -> Result<PathBuf, CommandError> {
+        Ok(match fs::canonicalize(named) {
             Ok(path) => path,
             Err(error) if error.kind() == io::ErrorKind::NotFound && !named.is_symlink() => named.to_owned(),
             Err(source) => return Err(CommandError::Read { path: named.to_owned(), source }),
-        };
-        let text = read(&path)?;
-        Ok(Self { path, text })
+        })
     }
 
     /// What was kept when it was written.
@@ -60,17 +85,36 @@ impl ConfigurationFile {
     /// Writes what is kept, then the file: at every moment there is the old one or the new one, and a way back.
     pub(super) fn write(&self, record: &Record) -> Result<(), CommandError> {
         self.check_writable()?;
-        let missing = self.above().take_while(|folder| !folder.exists()).count();
+        let missing = self.lock.as_ref().map_or(0, |lock| lock.borrow().folders_made());
         if missing > 0 {
             self.replace(&self.folders(), &missing.to_string())?;
         }
         match &record.original {
-            Some(original) => self.replace(&self.backup(), original)?,
+            Some(original) => {
+                self.keep_other_backup(original)?;
+                self.replace(&self.backup(), original)?;
+            }
             None => remove(&self.backup())?,
         }
         self.replace(&self.written(), &record.written)?;
         self.check_untouched()?;
         self.replace(&self.path, &record.written)
+    }
+
+    /// Keeps a backup under another name where the file was changed since, and the next backup will have that change.
+    fn keep_other_backup(&self, next: &str) -> Result<(), CommandError> {
+        match read(&self.backup())? {
+            Some(earlier) if earlier != next => {
+                let free = self.earlier_backups().find(|path| !path.exists());
+                free.map_or(Ok(()), |free| self.replace(&free, &earlier))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where earlier backups are kept.
+    fn earlier_backups(&self) -> impl Iterator<Item = PathBuf> {
+        (1_u32..).map(|number| beside(&self.path, &format!(".endmark-backup-{number}")))
     }
 
     /// Gives it this text, or removes it, and forgets what was kept.
@@ -93,8 +137,14 @@ impl ConfigurationFile {
     pub(super) fn forget(&self) -> Result<(), CommandError> {
         remove(&self.written())?;
         remove(&self.backup())?;
+        for earlier in self.earlier_backups().take_while(|path| path.exists()) {
+            remove(&earlier)?;
+        }
         let made = read(&self.folders())?.and_then(|count| count.parse().ok()).unwrap_or(0);
         remove(&self.folders())?;
+        if let Some(lock) = &self.lock {
+            lock.borrow_mut().release();
+        }
         // One in which something is cannot be removed, and none above it is empty then.
         let _ = self.above().take(made).try_for_each(fs::remove_dir);
         Ok(())
@@ -142,28 +192,24 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 }
 
 fn read(path: &Path) -> Result<Option<String>, CommandError> {
-    let failed = |source| CommandError::Read { path: path.to_owned(), source };
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(failed(source)),
-    };
-    let refused = |message: &str| {
+    let refused = |why: String| {
         CommandError::input(
             "unfit_file",
-            format!("`{}` {message}", path.display()),
+            format!("`{}` cannot be used: {why}", path.display()),
             "Look at it: it is no configuration of a client. Nothing was written.",
         )
     };
-    if !file.metadata().map_err(failed)?.is_file() {
-        return Err(refused("is no regular file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
-        return Err(refused("has more than 16 MiB"));
-    }
-    String::from_utf8(bytes).map(Some).map_err(|_| refused("is no UTF-8"))
+    let bytes = match read_regular(path, MAX_WRITTEN_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound => return Ok(None),
+            io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory | io::ErrorKind::FileTooLarge => {
+                return Err(refused(error.to_string()));
+            }
+            _ => return Err(CommandError::Read { path: path.to_owned(), source: error }),
+        },
+    };
+    String::from_utf8(bytes).map(Some).map_err(|_| refused("it is not UTF-8".to_owned()))
 }
 
 /// Puts a file in the place of another at once, with its owner and rights.

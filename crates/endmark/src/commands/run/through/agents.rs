@@ -1,6 +1,7 @@
 //! What leads each agent to a gateway: words, and variables of its environment.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use endmark_guard::Agent;
 use endmark_runs::Task;
@@ -10,6 +11,7 @@ use endmark_wire::openai_chat::OPENAI;
 use endmark_wire::provider::Provider;
 use serde_json::{Map, Value, json};
 
+use super::files::CLAUDE_SETTINGS;
 use crate::config::Environment;
 
 /// Variables that have an agent's key; the first is the one that all of a provider's agents read.
@@ -23,6 +25,8 @@ const PROXIES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 /// Variables with what no proxy is asked for.
 const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
+/// Variables with which Gemini CLI has its replies from another place than the one that its key is for.
+const GEMINI_ELSEWHERE: [&str; 2] = ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"];
 /// Where opencode reads a configuration that comes before its files.
 const OPENCODE_CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
 /// The providers of opencode with a format of their own, and the version that belongs into their addresses. All others
@@ -46,12 +50,23 @@ pub(super) fn providers_of(agent: Agent) -> Vec<&'static Provider> {
     }
 }
 
-/// The command with the words that it needs.
-pub(super) fn words(agent: Agent, command: &[OsString], origin: &str) -> Vec<OsString> {
+/// The command with the words that it needs, after those of the user: of two that contradict each other the last one counts.
+pub(super) fn words(agent: Agent, command: &[OsString], origin: &str, file: Option<&Path>) -> Vec<OsString> {
     let mut words = command.to_vec();
-    if agent != Agent::Codex {
-        return words;
-    }
+    let options = match (agent, file) {
+        (Agent::Codex, _) => codex(origin),
+        (Agent::Claude, Some(file)) => vec![CLAUDE_SETTINGS.into(), file.into()],
+        _ => return words,
+    };
+    let is_end = |word: &OsString| {
+        word == "--" || (agent == Agent::Codex && word.to_str().is_some_and(|word| word.contains("{prompt}")))
+    };
+    let at = words.iter().position(is_end).unwrap_or(words.len());
+    words.splice(at..at, options);
+    words
+}
+
+fn codex(origin: &str) -> Vec<OsString> {
     // Of a provider of its own it asks over HTTP; of its built-in one over a WebSocket first.
     let options = [
         "model_provider=\"endmark\"".to_owned(),
@@ -60,11 +75,7 @@ pub(super) fn words(agent: Agent, command: &[OsString], origin: &str) -> Vec<OsS
         "model_providers.endmark.wire_api=\"responses\"".to_owned(),
         "model_providers.endmark.env_key=\"OPENAI_API_KEY\"".to_owned(),
     ];
-    let at =
-        words.iter().position(|word| word == "exec" || word == "e").map_or(1, |at| at + 1).min(words.len());
-    let options = options.into_iter().flat_map(|option| ["-c".to_owned(), option]).map(OsString::from);
-    words.splice(at..at, options);
-    words
+    options.into_iter().flat_map(|option| ["-c".to_owned(), option]).map(OsString::from).collect()
 }
 
 /// The variables that it needs: where the gateway is, and the run's own key in place of each provider's.
@@ -87,6 +98,9 @@ pub(super) fn variables(
             let others = environment.get(name).map(|others| format!("{others},")).unwrap_or_default();
             variables.push((name.to_owned(), format!("{others}127.0.0.1")));
         }
+    }
+    if task.agent == Agent::Gemini {
+        variables.extend(GEMINI_ELSEWHERE.map(|name| (name.to_owned(), "false".to_owned())));
     }
     if task.agent == Agent::Opencode {
         let found = environment.get(OPENCODE_CONFIG).and_then(|text| serde_json::from_str(text).ok());
@@ -130,7 +144,7 @@ fn provider_of_model(command: &[OsString]) -> Option<String> {
 }
 
 /// Puts the fields of an object into the one at this place, and leaves its others.
-fn put(config: &mut Value, path: &[&str], fields: Value) {
+pub(super) fn put(config: &mut Value, path: &[&str], fields: Value) {
     let mut place = config;
     for name in path {
         if !place.is_object() {
@@ -154,11 +168,11 @@ mod tests {
 
     #[test]
     fn codex_is_led_by_options_of_its_subcommand() {
-        let words = words(Agent::Codex, &words_of("codex exec --json {prompt}"), "http://h:1");
+        let words = words(Agent::Codex, &words_of("codex exec --json -c a=1 {prompt}"), "http://h:1", None);
         let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
-        assert_eq!(words[..4], ["codex", "exec", "-c", "model_provider=\"endmark\""]);
+        assert_eq!(words[..7], ["codex", "exec", "--json", "-c", "a=1", "-c", "model_provider=\"endmark\""]);
         assert!(words.contains(&"model_providers.endmark.base_url=\"http://h:1/v1\""));
-        assert_eq!(words[words.len() - 2..], ["--json", "{prompt}"]);
+        assert_eq!(words[words.len() - 1], "{prompt}");
     }
 
     #[test]

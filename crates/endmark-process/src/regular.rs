@@ -1,0 +1,100 @@
+//! Opens and reads files that a user names or that are found at a path, and never waits for one.
+//!
+//! A named pipe without a writer blocks whoever opens it, and a device may block or have no end. Where a command has timers and
+//! signals to attend to, or another program chose the path, only regular files are read, and only up to a limit.
+
+use std::fs::{self, File, FileType, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+/// A file that a person writes, as a configuration, a template or a certificate, is never longer.
+pub const MAX_WRITTEN_BYTES: u64 = 16 << 20;
+
+/// Opens a regular file for reading, without blocking.
+///
+/// # Errors
+/// What the system reports, and for anything else than a regular file an error that names its kind.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // Devices are not even opened: that alone may have an effect.
+    check(fs::metadata(path)?.file_type())?;
+    let file = OpenOptions::new().read(true).custom_flags(non_blocking()).open(path)?;
+    // It may be another file than the one that was looked at.
+    check(file.metadata()?.file_type())?;
+    Ok(file)
+}
+
+/// Reads a regular file of at most `limit` bytes, without blocking.
+///
+/// # Errors
+/// As [`open_regular`], and [`io::ErrorKind::FileTooLarge`] where there is more.
+pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length <= limit) {
+        return Ok(bytes);
+    }
+    Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {limit} bytes")))
+}
+
+/// Reads a regular file of at most `limit` bytes as text, without blocking.
+///
+/// # Errors
+/// As [`read_regular`], and [`io::ErrorKind::InvalidData`] where it is not UTF-8.
+pub fn read_regular_text(path: &Path, limit: u64) -> io::Result<String> {
+    let not_utf8 = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8");
+    String::from_utf8(read_regular(path, limit)?).map_err(not_utf8)
+}
+
+/// Opens a file to write to with these options, without blocking, and leaves the write to it non-blocking.
+///
+/// # Errors
+/// What the system reports; for a named pipe that nobody reads that is at once.
+pub fn open_to_write(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    options.custom_flags(non_blocking()).open(path)
+}
+
+fn non_blocking() -> i32 {
+    // The flags are few and small, on every system.
+    i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default()
+}
+
+fn check(kind: FileType) -> io::Result<()> {
+    let what = if kind.is_file() {
+        return Ok(());
+    } else if kind.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder, not a regular file"));
+    } else if kind.is_fifo() {
+        "a pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    };
+    let message = format!("it is {what}, and only a regular file is read here: write its content to a file");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_within_the_limit_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "12345").unwrap();
+        assert_eq!(read_regular_text(&file, 5).unwrap(), "12345");
+        assert_eq!(read_regular(&file, 4).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let refused = |path: &Path| read_regular(path, 5).unwrap_err().to_string();
+        assert!(refused(&pipe).starts_with("it is a pipe"));
+        assert!(refused(Path::new("/dev/zero")).starts_with("it is a device"));
+        assert!(refused(folder.path()).starts_with("it is a folder"));
+        let mut append = OpenOptions::new();
+        assert!(open_to_write(append.append(true), &pipe).is_err());
+    }
+}

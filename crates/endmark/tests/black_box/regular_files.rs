@@ -1,0 +1,150 @@
+//! Files that are none: a pipe that nobody writes to, or a device without an end. No command waits for one that it only reads
+//! besides its data.
+
+use std::fs;
+use std::process::{Command, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::run::{Place, Run};
+
+/// A command that hangs is ended, so that the test fails and does not hang itself.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+fn with_pipe(place: Place, name: &str) -> Place {
+    let made = Command::new("mkfifo").arg(place.path().join(name)).status().unwrap();
+    assert!(made.success());
+    place
+}
+
+fn run(place: &Place, arguments: &[&str]) -> Run {
+    let mut child = place.command(arguments).spawn().unwrap();
+    drop(child.stdin.take());
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            let _: ExitStatus = child.wait().unwrap();
+            panic!("it hangs: {arguments:?}");
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    Run::of(&child.wait_with_output().unwrap())
+}
+
+fn place() -> Place {
+    let place = Place::new()
+        .with_variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .with_file("criteria.yaml", "min_lines: 1\n")
+        .with_file("report.md", "All is well.\n")
+        .with_file("key.toml", "[upstreams.a]\nformat = \"openai\"\nbase_url = \"http://127.0.0.1:9\"\napi_key = {file = \"NAMED\"}\n")
+        .with_file("ca.toml", "ca_file = \"NAMED\"\n")
+        .with_file("schema.toml", "[schemas]\na = \"NAMED\"\n");
+    with_pipe(place, "pipe")
+}
+
+#[test]
+fn a_pipe_or_a_device_is_refused_where_a_file_belongs() {
+    for (named, what) in [("pipe", "it is a pipe"), ("/dev/zero", "it is a device")] {
+        let place = place();
+        for file in ["key.toml", "ca.toml", "schema.toml"] {
+            let text = fs::read_to_string(place.path().join(file)).unwrap().replace("NAMED", named);
+            fs::write(place.path().join(file), text).unwrap();
+        }
+        let supervised = |options: &[&'static str]| {
+            [&["run", "--template", "criteria.yaml", "--artifact", "report.md"], options, &["--", "true"]]
+                .concat()
+        };
+        for arguments in [
+            vec!["guard", named],
+            vec!["guard", "--template", named, "report.md"],
+            vec!["exec", "--manifest", named, "--", "true"],
+            vec!["config", "check", "--config", named],
+            vec!["run", "--template", named, "--artifact", "report.md", "--", "true"],
+            vec!["run", "--spec", named],
+            supervised(if named == "pipe" {
+                &["--prompt-file", "pipe"]
+            } else {
+                &["--prompt-file", "/dev/zero"]
+            }),
+            vec!["findings", "merge", "--team", named, "report.md"],
+            vec!["detect", "--state", named, "report.md"],
+            vec!["serve", "--config", "key.toml"],
+            vec!["serve", "--config", "ca.toml"],
+            vec!["serve", "--config", "schema.toml"],
+            vec!["serve", "--set", &format!("tls.certificate={named}"), "--set", &format!("tls.key={named}")],
+        ] {
+            let ran = run(&place, &arguments);
+            assert_eq!(ran.code, 2, "{arguments:?}: {}", ran.errors);
+            let said = ran.output + &ran.errors;
+            assert!(said.contains(what), "{arguments:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_pipe_at_a_path_that_is_looked_at_is_refused_or_passed_over() {
+    let place = with_pipe(place(), "endmark.toml");
+    let ran = run(&place, &["config", "check"]);
+    assert_eq!(ran.code, 2, "{}", ran.errors);
+    assert!(ran.errors.contains("endmark.toml") && ran.errors.contains("it is a pipe"), "{}", ran.errors);
+
+    let place = self::place();
+    fs::create_dir(place.path().join(".claude")).unwrap();
+    let place = with_pipe(place, ".claude/settings.json");
+    for command in [&["setup", "claude", "--write"][..], &["hook", "install", "--agent", "claude"]] {
+        let ran = run(&place, command);
+        assert_eq!(ran.code, 2, "{}", ran.errors);
+        assert!(ran.errors.contains("it is a pipe"), "{}", ran.errors);
+    }
+
+    // The agent leaves a pipe where its artifact is to be, and where what it prints is kept.
+    let place = self::place();
+    let place = with_pipe(place, "1.out");
+    let agent = "rm report.md; mkfifo report.md; exec sleep 0";
+    let options = [
+        "--template",
+        "criteria.yaml",
+        "--artifact",
+        "report.md",
+        "--max-attempts",
+        "1",
+        "--output-folder",
+        ".",
+    ];
+    let events = ["--events", "events.jsonl", "--", "sh", "-c", agent];
+    let ran = run(&place, &[&["run"], &options[..], &events].concat());
+    assert_eq!(ran.code, 1, "{}", ran.errors);
+    assert!(
+        ran.errors.contains("`report.md` cannot be read") || ran.errors.contains("it is a pipe"),
+        "{}",
+        ran.errors
+    );
+
+    // Nobody reads the events.
+    let ran = run(&place, &[&["run"], &options[..], &["--events", "pipe", "--", "true"]].concat());
+    assert_eq!(ran.code, 2, "{}", ran.errors);
+    assert!(ran.errors.contains("cannot write events to `pipe`"), "{}", ran.errors);
+}
+
+#[test]
+fn the_data_of_a_command_may_come_through_a_pipe() {
+    let place = place();
+    for command in [&["detect"][..], &["cap"], &["count", "--model", "gpt-4o"]] {
+        let with = |file: &'static str| [command, &[file]].concat();
+        let pipe = place.path().join("pipe");
+        let writer = thread::spawn(move || fs::write(pipe, "[1, 2]").unwrap());
+        let ran = run(&place, &with("pipe"));
+        assert!(ran.code == 0 && !ran.output.is_empty(), "{command:?}: {}", ran.errors);
+        writer.join().unwrap();
+        let ran = place.run_with_input(&with("/dev/stdin"), "[1, 2]");
+        assert_eq!(ran.code, 0, "{command:?}: {}", ran.errors);
+        let ran = run(&place, &with("/dev/zero"));
+        assert_eq!(ran.code, 2, "{command:?}");
+        assert!(ran.errors.contains("it is a device"), "{command:?}: {}", ran.errors);
+    }
+    for guarded in ["-", "/dev/stdin"] {
+        let ran = place.run_with_input(&["guard", guarded], "All is well.\n");
+        assert_eq!(ran.code, 0, "{}", ran.errors);
+    }
+}
