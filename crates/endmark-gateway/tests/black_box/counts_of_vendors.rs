@@ -1,5 +1,4 @@
 //! Tokens as servers really count them: what the ledger has, and what of it is an estimate.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 

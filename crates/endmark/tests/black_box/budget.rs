@@ -24,8 +24,12 @@ fn a_session_is_closed_survives_a_kill_and_goes_on_when_it_is_raised() {
             .with_variable("ENDMARK_TOKEN_BUDGET", "1,500");
         let arguments = ["--upstream", &upstream.base_url()];
         let served = Served::start(&place, &arguments);
-        assert_eq!(ask(&served, 100).await.0, 200);
-        assert_eq!(ask(&served, 9_000).await.0, 200, "the closing call");
+        for _ in 0..20 {
+            assert_eq!(ask(&served, 100).await.0, 200);
+        }
+        let (status, refused) = ask(&served, 9_000).await;
+        assert_eq!(status, 402, "it is larger than the whole budget, and closes nothing: {refused}");
+        assert_eq!(ask(&served, 1_400).await.0, 200, "the closing call");
         let (status, refused) = ask(&served, 1).await;
         assert_eq!((status, &refused["error"]["type"]), (402, &json!("endmark_budget")), "{refused}");
         assert_eq!(refused["endmark"]["limit"], 1_500);
