@@ -41,7 +41,7 @@ class Result:
 
 
 def times(large, small, floor):
-    # The smaller one is at least what a linear one has whose larger one is at the floor.
+    """How often the larger one has the smaller one, which counts at least with its share of the floor."""
     return large / max(small, floor / FACTOR) if large >= floor else 0.0
 
 
@@ -49,14 +49,16 @@ def judged(case, size):
     """Measures a case until it is linear, some times at most."""
     best = None
     for _ in range(ATTEMPTS):
-        large = case.cost(size * FACTOR)
+        base, large = case.cost(size * FACTOR)
         if large.failed:
             return Result(case.name, None, large, None, large.failed)
-        if large.seconds < FLOOR.seconds and large.mebibytes < FLOOR.mebibytes:
+        # What is subtracted varies, too.
+        floor = max(FLOOR.seconds, base.seconds)
+        if large.seconds < floor and large.mebibytes < FLOOR.mebibytes:
             return Result(case.name, None, large, None, None)
-        small = case.cost(size)
+        _, small = case.cost(size)
         growth = (
-            times(large.seconds, small.seconds, FLOOR.seconds),
+            times(large.seconds, small.seconds, floor),
             times(large.mebibytes, small.mebibytes, FLOOR.mebibytes),
         )
         trouble = small.failed or (f"grows by {max(growth):.0f} times" if max(growth) > MOST_GROWTH else None)

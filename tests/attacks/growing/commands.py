@@ -43,8 +43,9 @@ class Case:
         self.allowed, self.size, self.before = allowed, size, before
 
     def cost(self, size):
+        """What the start of the program costs, and what this size costs beyond that."""
         begun = self.measured(64)
-        return self.measured(int(size * self.size)).beyond(begun)
+        return begun, self.measured(int(size * self.size)).beyond(begun)
 
     def measured(self, size):
         name = f"{self.wrap.__name__ if self.wrap else 'raw'} {list(shapes.ALL).index(self.shape) if self.shape in shapes.ALL else self.shape} {size}"
@@ -223,7 +224,10 @@ def cases(place):
     yield from each("compact emergency", ["compact", "--no-store", "--for", "openai_chat", "--mode", "emergency", "--trigger-tokens", "100"], FEW, messages)
     yield from each("count", ["count", "--model", "gpt-5"], FEW)
     yield from each("count claude", ["count", "--model", "claude-sonnet-5"], FEW)
-    yield from each("guard", ["guard"], TEXTS)
+    # Each of these is looked at closely.
+    dense = ["placeholders", "rest left out", "forbidden phrases", "forbidden phrases on lines"]
+    yield from each("guard", ["guard"], dense, size=1 / 8)
+    yield from each("guard", ["guard"], [shape for shape in TEXTS if shape not in dense])
     yield from each("guard --forbid", ["guard", "--forbid", "a", "--forbid-only", "--to", "sarif"], ["repeated 'a'", "words"])
     yield from each("guard --batch", ["guard", "--batch"], FEW, batch_line)
     for command in ("check", "progress", "merge", "report"):

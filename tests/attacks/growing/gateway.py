@@ -29,6 +29,8 @@ PATIENCE = 60
 # With a budget each prompt is counted before it is sent.
 BUDGET = ["--set", "budget.session_tokens=1000000000"]
 
+# A gateway has started before it is asked.
+NOTHING = measured.Cost(0, 0)
 state = {}
 
 
@@ -44,7 +46,7 @@ class Reply:
 
     def cost(self, size):
         start(self.options)
-        return self.measured(size)
+        return NOTHING, self.measured(size)
 
     def measured(self, size):
         text = shapes.grown(self.shape, size).decode()
@@ -68,7 +70,7 @@ class Request:
         upstream = state["upstream"]
         upstream.first, upstream.rest, upstream.asked, upstream.whole = "Yes.", ("Yes.", False), 0, True
         upstream.tool = upstream.dropped = False
-        return ask(replies.path(self.wire, False), self.body(shapes.grown(self.shape, size).decode(), size))
+        return NOTHING, ask(replies.path(self.wire, False), self.body(shapes.grown(self.shape, size).decode(), size))
 
     def body(self, text, size):
         if self.place == "prompt":

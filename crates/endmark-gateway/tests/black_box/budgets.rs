@@ -188,8 +188,11 @@ async fn the_closing_call_of_a_session_has_no_tools_and_asks_for_a_summary_in_ev
 async fn a_closing_call_that_reaches_its_limit_is_not_said_to_reach_the_clients() {
     let cut = Answer::json(200, &chat_reply("All that was", "length", (20, 1_024)));
     let change = with(vec![rule(Scope::Session, Unit::Tokens, 5_000)]);
-    let endmark = Endmark::start_with(Script::new().otherwise(cut), change).await;
-    let reply = endmark.ask(&request(9_000)).await;
+    let spends = Answer::json(200, &chat_reply("A part.", "stop", (20, 4_990)));
+    let endmark = Endmark::start_with(Script::new().then(spends).otherwise(cut), change).await;
+    endmark.ask(&request(100)).await;
+    settled(&endmark, "session").await;
+    let reply = endmark.ask(&request(3_000)).await;
     assert_eq!(reply.header("x-endmark-budget"), Some("closing"));
     let log = endmark.log(1).await;
     assert_eq!(log[0].reason, endmark_store::LEFT_BY_CLOSING_LIMIT);

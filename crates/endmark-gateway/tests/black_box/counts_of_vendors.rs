@@ -63,7 +63,9 @@ async fn chat_counts_are_read_where_servers_have_them() {
     for (number, answer) in answers.into_iter().enumerate() {
         let sent = String::from_utf8(answer.body()).unwrap();
         let endmark = Endmark::start(Script::new().then(answer)).await;
-        let (reply, _) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
+        let mut request = Wire::Chat.request(true);
+        request["stream_options"] = json!({"include_usage": true});
+        let (reply, _) = Wire::Chat.ask(&endmark, &request, true).await;
         assert_eq!(reply.text(), sent, "{number}");
         let sums = counted(&endmark.only_row().await).1;
         assert_eq!((sums.prompt, sums.completion, sums.estimated), (50, 20, 0), "{number}");

@@ -83,4 +83,12 @@ mod tests {
         let text = "A parser stops at the last valid token, and";
         assert!(!recites(QUESTION, text, " goes on behind the last valid token."));
     }
+
+    #[test]
+    fn what_text_and_answer_repeat_again_and_again_is_looked_for_once() {
+        let text = format!("{} The last valid token that arrived is.", "word ".repeat(200_000));
+        let answer = "The last valid token that arrived is. ".repeat(20_000);
+        assert!(!recites(QUESTION, &text, &answer));
+        assert!(recites(QUESTION, &text, &(answer + "Output only the remaining text.")));
+    }
 }

@@ -16,6 +16,9 @@ use crate::format;
 use crate::input::Input;
 use crate::pieces;
 
+/// At most so many parts are joined at once: all that came before is read again for each of them.
+const MAX_PARTS: usize = 100;
+
 /// Joins the pieces that are named, or those of each line.
 pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Outcome, CommandError> {
     let format = format::of_arguments(&arguments.format)?;
@@ -37,6 +40,10 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Ou
         let hint = "Name the cut text and then what continues it: `endmark stitch first.json rest.json`.";
         return Err(CommandError::input("usage", "a continuation is missing", hint));
     }
+    if files.len() > MAX_PARTS {
+        let hint = "Join the first ones, and then the result with the others.";
+        return Err(CommandError::input("usage", too_many_parts(files.len()), hint));
+    }
     let mut received = Vec::new();
     for file in files {
         received.push(Input::open(Some(file), context.terminal)?.bytes()?);
@@ -46,6 +53,10 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Ou
         CommandError::Input { code: "not_utf8", message, hint: None }
     })?;
     answer(&texts, &format, from).map(Outcome::from)
+}
+
+fn too_many_parts(parts: usize) -> String {
+    format!("{parts} parts are too many: at most {MAX_PARTS} are joined at once")
 }
 
 fn answer(texts: &[String], format: &Format, from: AskedFrom) -> Result<Answer, CommandError> {
@@ -151,6 +162,9 @@ fn answer_line(line: &str, default: &Format, default_from: AskedFrom) -> Result<
     };
     if request.chunks.is_empty() {
         return Err(failed("`chunks` is empty".to_owned()));
+    }
+    if request.chunks.len() > MAX_PARTS {
+        return Err(failed(too_many_parts(request.chunks.len())));
     }
     let stitched = stitch(&request.chunks, &format, from);
     let json = serde_json::to_string(&Report::of(&stitched, Some(&request.id)))

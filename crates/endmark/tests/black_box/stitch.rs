@@ -101,3 +101,12 @@ fn a_batch_answers_line_by_line_and_goes_on_after_an_invalid_one() {
     let refused = "{\"id\":2,\"format\":\"json\",\"chunks\":[\"[1, 2\",\"3]\"]}\n";
     assert_eq!(Place::new().run_with_input(&["stitch", "--batch"], refused).code, 1);
 }
+
+#[test]
+fn more_than_a_hundred_parts_are_refused() {
+    let line = |parts: usize| json!({"format": "json", "chunks": vec!["["; parts]}).to_string() + "\n";
+    let run = Place::new().run_with_input(&["stitch", "--batch"], line(100) + &line(101));
+    let answers: Vec<Value> = run.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((run.code, &answers[1]["error"]["code"]), (2, &json!("invalid_line")));
+    assert_ne!(answers[0]["error"]["code"], "invalid_line");
+}

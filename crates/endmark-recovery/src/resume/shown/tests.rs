@@ -96,3 +96,49 @@ proptest! {
         prop_assert!(shown.quoted(&text, &format).chars().count() <= QUOTED_LIMIT_CHARS + 1);
     }
 }
+
+/// Where the quoted part of a JSON text begins, by its definition: the nearest beginning of all that says something.
+fn quoted_from_by_definition(shown: &str) -> usize {
+    let (mut beginnings, mut string, mut escaped) = (vec![0], false, false);
+    for (at, sign) in shown.char_indices() {
+        match sign {
+            _ if escaped => escaped = false,
+            '\\' if string => escaped = true,
+            '"' => string = !string,
+            '{' | '[' | ',' if !string => beginnings.push(at + 1),
+            _ => {}
+        }
+    }
+    let end = if string { shown.len() } else { shown.trim_end().len() };
+    let says_something = |at: &&usize| {
+        let member = shown.get(**at..end).unwrap_or_default();
+        member.contains(char::is_alphanumeric) && weight(member) >= 4
+    };
+    let begun = beginnings.iter().rev().find(says_something).copied().unwrap_or(0);
+    let member = shown.get(begun..end).unwrap_or_default();
+    let limit = shown.char_indices().nth_back(QUOTED_LIMIT_CHARS - 1).map_or(0, |(at, _)| at);
+    limit.max(begun + member.len() - member.trim_start().len())
+}
+
+proptest! {
+    #[test]
+    fn what_is_quoted_of_json_follows_its_definition(
+        parts in proptest::collection::vec((r#"[\[{,:"a1é \\n]{0,3}"#, 1_usize..120), 0..12),
+    ) {
+        let shown: String = parts.iter().map(|(part, times)| part.repeat(*times)).collect();
+        prop_assert_eq!(super::json::quoted_from(&shown), quoted_from_by_definition(&shown));
+    }
+}
+
+/// Looked at from each bracket to the end, either of these would not end while a test is waited for.
+#[test]
+fn a_text_of_brackets_or_of_line_breaks_is_shown_at_once() {
+    let deep = format!("{{\"a\":{}", "[".repeat(400_000));
+    let wide = format!("{{\"rows\":[{}", "[],".repeat(400_000));
+    for text in [deep, wide] {
+        let shown = back_up(&text, &Format::Json, BackUp::Little, 0);
+        assert!(text.len() - shown.quoted_from <= QUOTED_LIMIT_CHARS, "{shown:?}");
+    }
+    let blank = format!("a\n{}", "\n".repeat(400_000));
+    assert_eq!(back_up(&blank, &Format::Text, BackUp::Little, 0).length, blank.len());
+}

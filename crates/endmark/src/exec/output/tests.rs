@@ -70,11 +70,10 @@ fn what_is_no_json_is_shown_as_text_with_what_is_wrong() {
     let wrong = data("usage: tool FILE", OutputKind::Json);
     assert_eq!(wrong.value, json!({"text": "usage: tool FILE"}));
     assert!(matches!(wrong.fault, Some(Fault::Malformed { index: 0, .. })), "{wrong:?}");
-    for unreadable in ["[".repeat(5000) + &"]".repeat(5000), "[\"\\ud800\"]".to_owned()] {
-        let data = data(&unreadable, OutputKind::Json);
-        assert!(matches!(data.fault, Some(Fault::Malformed { .. })));
-        assert_eq!(data.value["text"], unreadable);
-    }
+    let unreadable = "[".repeat(5000) + &"]".repeat(5000);
+    let deep = data(&unreadable, OutputKind::Json);
+    assert!(matches!(deep.fault, Some(Fault::Malformed { .. })));
+    assert_eq!(deep.value["text"], unreadable);
 }
 
 #[test]
