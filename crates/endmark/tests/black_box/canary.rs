@@ -168,7 +168,7 @@ async fn no_secret_comes_out_anywhere() {
         .with_variable("HTTP_PROXY", &format!("http://me:{PASSWORD}@{}", proxy.address()))
         .with_variable("ENDMARK_LOG", "trace");
     let log = place.path().join("log.txt");
-    let served = start(&place, &log);
+    let mut served = start(&place, &log);
 
     let mut own_errors = 0;
     let mut secrets = JUDGED.into_iter().cycle();
@@ -220,7 +220,6 @@ async fn no_secret_comes_out_anywhere() {
     }
 
     Command::new("kill").args(["-TERM", &served.child.id().to_string()]).status().unwrap();
-    let mut served = served;
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
     let logged = fs::read(&log).unwrap();
     assert!(String::from_utf8_lossy(&logged).contains("TRACE hyper"), "it was logged in all detail");
