@@ -113,9 +113,9 @@ async fn a_call_that_was_never_held_is_charged_once_when_its_row_is_written() {
     };
     assert_eq!(difference(), [None, None]);
     let connection = rusqlite::Connection::open(killed.path()).unwrap();
-    let change = |sql: &str| connection.execute(sql, []).unwrap();
-    change("UPDATE budget_entries SET spent = 50 WHERE request_id = 'em_late' AND unit = 'tokens'");
-    change("DELETE FROM budget_entries WHERE request_id = 'em_killed' AND unit = 'nano_usd'");
+    let execute = |sql: &str| connection.execute(sql, []).unwrap();
+    execute("UPDATE budget_entries SET spent = 50 WHERE request_id = 'em_late' AND unit = 'tokens'");
+    execute("DELETE FROM budget_entries WHERE request_id = 'em_killed' AND unit = 'nano_usd'");
     let window = || "2023-11-14".to_owned();
     assert_eq!(difference(), [Some((window(), 0, 1)), Some((window(), 1, 0))]);
     drop(open);
