@@ -28,7 +28,7 @@ enum Rule {
     Open,
     /// Whoever has the key with this hash.
     Key([u8; 32]),
-    /// No client: some that reach the listener are not its owner, and there is no key.
+    /// No client: strangers can reach the listener, and no admin key is set.
     Closed,
 }
 

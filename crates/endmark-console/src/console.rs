@@ -66,7 +66,7 @@ impl Console {
         }
     }
 
-    /// Returns whether a request has the admin key; `None` if there is no such key.
+    /// Returns whether a request has the admin key; `None` if none is set.
     pub fn has_admin_key(&self, headers: &HeaderMap) -> Option<bool> {
         self.access.has_key().then(|| self.access.admit(headers).is_ok())
     }

@@ -1,4 +1,4 @@
-//! What a request may ask for where its key is for some models alone, or a budget applies.
+//! Checks of requests whose key is limited to some models, or to which a budget applies.
 //!
 //! Such a request has to be one that every server reads alike: its path, its method, and the fields of its body that
 //! decide what it costs. Without a list of models and without a budget nothing is checked.
@@ -25,7 +25,7 @@ pub(crate) struct Bounds<'a> {
     limits: Limits,
 }
 
-/// What is to be done with a request that is not for a reply.
+/// How a request that is not for a reply passes.
 pub(crate) enum Passage {
     /// It passes.
     Open,

@@ -102,11 +102,7 @@ impl Budgets {
         let model = told.find_map(|name| self.models.find(name))?;
         let cost = model.prices.cost(tokens, now(), tier)?;
         if cost.is_unknown_tier {
-            tracing::info!(
-                model = model.id,
-                tier,
-                "a tier without a price: the standard one stands in for it"
-            );
+            tracing::info!(model = model.id, tier, "a tier without a price: the standard price is used");
         }
         Some(cost.nano_usd)
     }
@@ -250,7 +246,7 @@ impl Budgets {
     }
 }
 
-/// What a call is charged in a budget whose hold the store does not take.
+/// The charge of a call in a budget if the store cannot take its hold.
 fn charge(claim: &Claim) -> Charge {
     let Claim { scope, unit, window, amount, .. } = claim;
     Charge { scope: *scope, unit: *unit, window: window.clone(), held: *amount }

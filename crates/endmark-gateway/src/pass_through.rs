@@ -17,6 +17,7 @@ use crate::rescue::Refusal;
 use crate::route::Target;
 use crate::stage::shape::change_passing;
 use crate::upstream::{for_upstream, of_changed_body};
+use crate::work;
 use counted::Counted;
 
 /// Passes a request on: there and back, byte for byte, but for the id of a response that goes on
@@ -68,6 +69,7 @@ async fn checked(
         Passage::Counted(known, service) => (known, Some(service)),
     };
     let (body, holding) = body.read(&head.headers, &gateway.settings.limits, &gateway.held).await?;
+    let _large = work::large(body.plain.len()).await;
     let key = head.extensions.get::<Arc<OwnKey>>().map(AsRef::as_ref);
     let model = Bounds::of(gateway, key).check_passing(&known, &body.plain, &head.headers)?;
     let counted = service.map(|service| Counted::new(service, model, &body));

@@ -155,7 +155,7 @@ pub(crate) enum Refusal {
     /// It is for the owner of the admin key alone.
     #[error("this asks for the admin key: send it as `Authorization: Bearer KEY`")]
     AdminKeyRequired,
-    /// The same, and there is no such key.
+    /// Admin access is required, and no admin key is set.
     #[error("this is closed, since the gateway has no admin key: set `admin_key` in its configuration")]
     NoAdminKey,
     /// A budget does not admit it.

@@ -64,7 +64,7 @@ pub struct Settings {
     pub require_key: bool,
     /// Who may read the metrics. Without a value they are open, except where a key is required and there is no admin key.
     pub metrics_access: Option<MetricsAccess>,
-    /// The only key that is accepted, in place of those in the store. A gateway with one serves no pages but its health.
+    /// The only accepted key, instead of those in the store. A gateway with one serves no page but its health.
     pub sole_key: Option<SoleKey>,
     /// The upstreams by name; never empty. A request is for the first one whose conditions it meets, else for the first
     /// without conditions that speaks its format.

@@ -151,7 +151,7 @@ fn streamed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Response<
     // How it ends is not known yet, so nothing can be said of it as a whole.
     of_another_body(&mut head.headers);
     if exchange.work.take().is_some() && exchange.request.body().len() >= LARGE_BYTES {
-        // Its tools are read while that holds up nobody.
+        // Read the tools here: this runs apart from other clients.
         let _ = exchange.tool_schema("");
     }
     let body = made(exchange.gateway.settings.limits.stream_bytes, |outlet| {

@@ -80,7 +80,7 @@ impl Drop for Large {
     }
 }
 
-/// Has the current future polled apart if it is about to work on so many bytes. Without [`Apart`] it has no effect.
+/// Polls the current future in the pool from here on if `bytes` is large. Has no effect outside [`Apart`].
 pub(crate) async fn large(bytes: usize) -> Large {
     if bytes < LARGE_BYTES {
         return Large(None);
@@ -102,7 +102,7 @@ pub(crate) async fn large(bytes: usize) -> Large {
     .await
 }
 
-/// Whether nobody waits any more for what this thread of the pool works on.
+/// Whether the client of the work on this thread has left.
 pub(crate) fn is_stopped() -> bool {
     CURRENT.with_borrow(|current| match current {
         Current::Apart(scope) => scope.is_stopped.load(Ordering::Relaxed),
@@ -115,10 +115,10 @@ pub(crate) fn is_apart() -> bool {
     CURRENT.with_borrow(|current| matches!(current, Current::Apart(_)))
 }
 
-/// Counts what futures have to notice although nobody wakes them. One that is being polled then is polled again.
+/// Counts events that futures must notice without being woken. A future in a poll is polled again.
 static NUDGES: AtomicUsize = AtomicUsize::new(0);
 
-/// Every future that is polled apart now is polled once more.
+/// Polls every future in the pool again.
 pub(crate) fn nudge() {
     NUDGES.fetch_add(1, Ordering::AcqRel);
 }

@@ -51,7 +51,7 @@ pub fn read_regular_text(path: &Path, limit: u64) -> io::Result<String> {
 /// Opens a file to write to with these options, without blocking, and leaves the write to it non-blocking.
 ///
 /// # Errors
-/// What the system reports; for a named pipe that nobody reads that is at once.
+/// The system's error; a named pipe without a reader fails at once.
 pub fn open_to_write(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     options.custom_flags(non_blocking()).open(path)
 }

@@ -160,7 +160,7 @@ fn sums_of(call: &UsageRow) -> CallSums {
         reported_output: tokens.output.unwrap_or(0),
         ..CallSums::default()
     };
-    // Of one whose gateway was killed nobody knows what came: its prompt went out.
+    // If the gateway was killed, the reply is unknown, but the prompt was sent.
     if tokens.is_reported() || call.ended_at.is_none() || may_be_billed(call.http_status, call.text_bytes) {
         let received_bytes = call.text_bytes.or(call.received_bytes).unwrap_or(0);
         sums.estimated = u64::from(!tokens.are_complete());

@@ -127,7 +127,7 @@ pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
             .file_name()
             .is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes()));
         // No other file is opened here: closing one of the database's own would let go of SQLite's locks on it.
-        // A pipe would block whoever opens it.
+        // Opening a pipe would block.
         if !is_sign || !path.is_file() {
             continue;
         }

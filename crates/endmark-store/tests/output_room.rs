@@ -40,7 +40,7 @@ impl Kept {
         Ok(handle)
     }
 
-    /// Has been used last so many minutes ago.
+    /// Sets the last use of an output to `minutes` minutes ago.
     fn used(&self, handle: &Handle, minutes: i64) {
         let sql = "UPDATE outputs SET last_used = unixepoch() - 60 * ?2 WHERE handle = ?1";
         self.connection.execute(sql, (handle.as_str(), minutes)).unwrap();
@@ -84,7 +84,10 @@ async fn the_least_recently_used_one_of_the_largest_owner_makes_room() {
     let reader = kept.store.reader().unwrap();
     let told = reader.output(&old, "large").unwrap_err().to_string();
     assert!(told.contains("was removed") && told.contains("store_policy.outputs_max_bytes"), "{told}");
-    assert!(matches!(reader.output(&old, "other"), Err(StoreError::NoOutput { .. })), "nobody else is told");
+    assert!(
+        matches!(reader.output(&old, "other"), Err(StoreError::NoOutput { .. })),
+        "no other owner learns that"
+    );
 }
 
 #[tokio::test]

@@ -54,7 +54,7 @@ pub(crate) const fn field(names: &'static [&'static str], role: Role) -> Decidin
 pub struct Limits {
     /// Only some models may answer.
     pub models: bool,
-    /// What it costs is limited.
+    /// A budget limits its cost.
     pub budget: bool,
 }
 

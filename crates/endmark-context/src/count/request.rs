@@ -72,7 +72,7 @@ pub fn request(body: &str, model: &str) -> Result<Count, Unreadable> {
     request_unless(|| false, body, model)
 }
 
-/// The same, unless nobody waits for it any more: once it `is_stopped` the rest of the texts is not counted.
+/// Like [`request`], but stops counting once `is_stopped` returns true.
 pub fn request_unless(is_stopped: fn() -> bool, body: &str, model: &str) -> Result<Count, Unreadable> {
     let texts = Texts { family: Family::of(model), is_stopped, mode: Mode::Texts };
     let body = replace_lone_surrogates(body);

@@ -16,7 +16,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Begins to work on a body of so many bytes; none where that would be more than may be held for all requests.
+    /// Begins to work on a body of `bytes` bytes. Returns `None` if all requests together would hold too much memory.
     pub(crate) async fn begin(bytes: usize, held: &Arc<Held>, limit: usize) -> Option<Self> {
         let mut room = held.part(limit);
         if !room.grow(extra_bytes(bytes)) {
@@ -31,7 +31,7 @@ impl Work {
     }
 }
 
-/// Bytes that are to be held, beside an input of so many, while it is worked on.
+/// Bytes of memory to reserve, beside the input itself, for work on an input of `bytes` bytes.
 pub(crate) fn extra_bytes(bytes: usize) -> usize {
     if bytes < LARGE_BYTES { 0 } else { bytes.saturating_mul(ROOM_FACTOR) }
 }

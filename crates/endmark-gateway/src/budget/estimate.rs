@@ -72,7 +72,7 @@ impl Calibration {
 }
 
 impl Calibrations {
-    /// Whether a request of so many bytes has to be counted.
+    /// Whether the tokens of a request of `bytes` bytes are counted.
     pub(super) fn counts(&self, session: &str, bytes: usize) -> bool {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         bytes > MEASURED_BYTES && known.get(session).is_none_or(|known| known.text.is_none())

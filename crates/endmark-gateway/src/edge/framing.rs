@@ -1,4 +1,4 @@
-//! How a client is told where a response ends: its body alone decides that.
+//! States to the client where a response ends: its body alone decides.
 
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, HeaderValue, TRAILER, TRANSFER_ENCODING};

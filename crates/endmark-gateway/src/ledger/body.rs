@@ -117,7 +117,7 @@ impl Metered {
     }
 }
 
-/// What was heard of an answer that is over.
+/// The usage and words read from a finished answer.
 fn said(listener: Option<Listener>, call: &Call, ended: bool) -> Said {
     let said = listener.map(|listener| listener.said(ended)).unwrap_or_default();
     call.read_bytes(said.text_bytes);

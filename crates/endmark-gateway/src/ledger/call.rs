@@ -381,7 +381,7 @@ impl Call {
     fn spent(&self, open: &OpenCall, end: &CallEnd, text_bytes: Option<u64>) -> Option<Spent> {
         let started = open.started()?;
         let http_status = self.status.map(|status| status.as_u16());
-        // Of an answer that nobody read its own counts are all that there is.
+        // An unread answer has only its own counts.
         let unread = || if end.usage.is_some() { 0 } else { self.gauge.bytes() };
         let spent = || {
             let written_bytes = text_bytes.unwrap_or_else(unread);

@@ -14,7 +14,7 @@ use super::case::Case;
 /// Upstreams and models that are remembered; if there are more, all are learned again. Clients choose the names of models.
 const MAX_KNOWN: usize = 4_096;
 
-/// What the store has for an upstream that refuses.
+/// The value in the store for an upstream that refuses.
 const REFUSED: &str = "none";
 
 /// What is known of an upstream and a model.

@@ -27,7 +27,7 @@ pub(super) fn counter(model: &str) -> Count {
     }
 }
 
-/// Tokens of a text, unless nobody waits for them any more.
+/// Tokens of a text, unless the caller has stopped waiting.
 fn tokens(family: Family, text: &str) -> u64 {
     family.count(text, work::is_stopped).tokens
 }
@@ -71,7 +71,7 @@ impl Counted {
             return sizes;
         }
         let sizes = count();
-        // What was not counted to its end is not the size of anything.
+        // A count that was stopped is not a size.
         if !work::is_stopped() {
             self.lock().remember(key, Arc::clone(&sizes));
         }

@@ -136,7 +136,7 @@ pub(crate) async fn deliver_again(mut exchange: Box<Exchange>, lost: Refusal) ->
     exchange.retries += 1;
     sleep(wait).await;
     match deliver(exchange).await {
-        // A further try that its budgets have no room for is none.
+        // A retry that no budget admits does not count as an attempt.
         Err(Refusal::Budget(_)) => Err(lost),
         other => other,
     }

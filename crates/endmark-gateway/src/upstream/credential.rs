@@ -89,7 +89,7 @@ impl Credential {
         Self(digits.into())
     }
 
-    /// What it is called in the store.
+    /// Its id in the store.
     pub(crate) fn id(&self) -> &str {
         &self.0
     }

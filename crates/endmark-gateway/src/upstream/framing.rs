@@ -3,7 +3,7 @@
 use http::header::{CONTENT_LENGTH, HeaderMap, TRANSFER_ENCODING};
 use http::{Method, StatusCode};
 
-/// What the statements of an upstream about the end of its response are worth.
+/// How far an upstream's statements about the end of its response can be trusted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Framing {
     /// Every reader finds the same end.

@@ -24,7 +24,7 @@ pub(crate) static CREDENTIALS: [HeaderName; 5] = [
 ];
 
 /// The headers among them that hold a key and nothing else, and what stands before it there.
-pub(crate) const KEYS: [Credential; 4] = [("x-api-key", ""), ("x-goog-api-key", ""), AZURE, BEARER];
+pub(crate) const KEYS: [KeyHeader; 4] = [("x-api-key", ""), ("x-goog-api-key", ""), AZURE, BEARER];
 
 /// What another host than the one a request was meant for gets of its headers. What is not named here may be a
 /// secret, however it is called.
@@ -68,18 +68,18 @@ const OVERRIDES: [&str; 5] =
     ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
 
 /// A header that a key stands in, and what stands before it there.
-pub(crate) type Credential = (&'static str, &'static str);
+pub(crate) type KeyHeader = (&'static str, &'static str);
 
 /// Where Azure has keys, whatever the format.
-const AZURE: Credential = ("api-key", "");
+const AZURE: KeyHeader = ("api-key", "");
 
 /// Where most providers have keys.
-const BEARER: Credential = ("authorization", "Bearer ");
+const BEARER: KeyHeader = ("authorization", "Bearer ");
 
 /// The headers of a client's request as the upstream gets them: without those of the connection and
 /// Endmark's own, and with the upstream's key where it has one. That stands where the request's format has it, or where
 /// the client's own stood; without either where the upstream's provider has it.
-pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<Credential>) -> HeaderMap {
+pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>) -> HeaderMap {
     let mut headers = end_to_end(client.clone());
     remove(&mut headers, |name| {
         matches!(name, "host" | "expect") || (name.starts_with(OWN) && !upstream.endmark) || is_override(name)
@@ -145,8 +145,8 @@ pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: &dyn
 }
 
 /// Where the upstream's own key is to stand.
-fn credential(client: &HeaderMap, upstream: &Upstream, format: Option<Credential>) -> Credential {
-    let has = |(name, _): &Credential| client.contains_key(*name);
+fn credential(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>) -> KeyHeader {
+    let has = |(name, _): &KeyHeader| client.contains_key(*name);
     match format {
         // Servers of others that speak a provider's format may want the key where all others have it.
         Some(own) if !has(&own) && has(&BEARER) => BEARER,

@@ -125,7 +125,7 @@ where
                     Poll::Ready(Err(error)) => match error.try_into_panic() {
                         // As if it had been polled here.
                         Ok(panic) => resume_unwind(panic),
-                        // The runtime ends, and nobody waits any more.
+                        // The runtime ends: no caller waits.
                         Err(_) => return Poll::Pending,
                     },
                 },
@@ -143,7 +143,7 @@ impl<F: Future> Drop for Apart<F> {
     }
 }
 
-/// Polls a future on this thread of the pool, unless nobody waits for it any more.
+/// Polls a future on this thread of the pool, unless its client has left.
 fn there<F: Future>(scope: Arc<Scope>, mut future: Pin<Box<F>>) -> Polled<F> {
     if scope.is_stopped.load(Ordering::Acquire) {
         return (future, Poll::Pending);

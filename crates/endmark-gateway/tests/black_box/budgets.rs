@@ -123,7 +123,7 @@ async fn what_is_reported_counts_and_a_refusal_says_all_of_the_budget() {
         let reply = endmark.ask(&asked).await;
         assert_eq!(reply.status, 200, "{}", reply.text());
         let left = reply.header("x-endmark-budget-remaining").unwrap();
-        // What it holds itself is not taken off.
+        // The request's own hold is not subtracted.
         assert_eq!(left, format!("{} tokens of all", 300 - (calls - 1) * BILLED));
         settled(&endmark, "all").await;
     }

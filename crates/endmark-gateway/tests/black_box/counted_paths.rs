@@ -1,4 +1,4 @@
-//! Paths beside replies under a budget: held and charged, free, or refused because nobody knows what they cost.
+//! Paths beside replies under a budget: held and charged, free, or refused because their cost is unknown.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking, in their helpers too")]
 
 use std::time::Duration;

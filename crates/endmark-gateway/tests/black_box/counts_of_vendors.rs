@@ -15,7 +15,7 @@ const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 const TEXT: &str = "The harbour was quiet, and all of the boats had come in before the storm.";
 
-/// What the ledger has of the one call with this answer.
+/// The ledger's sums for the one call with this answer.
 async fn sums(wire: Wire, answer: Answer, stream: bool, mode: Mode) -> CallSums {
     let endmark =
         Endmark::start_with(Script::new().then(answer), |settings| settings.resume.mode = mode).await;
@@ -164,7 +164,7 @@ async fn what_is_estimated_includes_the_reasoning() {
     }
 }
 
-/// What the ledger has of a call whose stream broke off, the client gets as well.
+/// The client gets the ledger's figures for a call whose stream broke off.
 #[tokio::test]
 async fn the_usage_of_a_resumed_reply_has_an_estimate_of_what_broke_off() {
     let first = Answer::sse(Wire::Chat.frames(&[Said::Text(TEXT)], None));

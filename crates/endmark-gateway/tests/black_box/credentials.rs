@@ -1,4 +1,4 @@
-//! Who a client is: its secret, wherever that is and however it is spelled.
+//! The identity of a client: its secret, in any place and spelling.
 
 use std::time::Duration;
 

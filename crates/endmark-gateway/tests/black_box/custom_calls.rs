@@ -134,7 +134,7 @@ async fn ask(endmark: &Endmark, path: &str, stream: bool) -> Reply {
         .await
 }
 
-/// What a client has of the call, and whether it takes it for finished.
+/// The call as the client received it, and whether the client takes it for finished.
 fn call(path: &str, reply: &Reply, stream: bool) -> (String, bool) {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match (path.ends_with("responses"), stream) {

@@ -34,7 +34,7 @@ fn shown(frames: &[String]) -> String {
     frames.iter().filter(|frame| !frame.contains("\"choices\":[]")).map(String::as_str).collect()
 }
 
-/// Tokens of all calls, by their rows and by the budget, once so many calls are written down.
+/// Tokens of all calls, by their rows and by the budget, once `calls` calls are recorded.
 async fn spent(endmark: &Endmark, calls: usize) -> (u64, u64) {
     for _ in 0..200 {
         let reader = endmark.store.reader().unwrap();
@@ -152,7 +152,7 @@ async fn an_upstream_that_refuses_the_field_gets_the_request_as_it_was_and_that_
         let reply = Request::post(next.address, "/v1/chat/completions").json(&body).send().await.read().await;
         assert_eq!(streamed(&reply).text, "Yes.");
         let asked_again = endmark.upstream.requests()[3..].iter().any(asks);
-        assert_eq!(asked_again, !is_kept, "only an error that names the field is remembered for good");
+        assert_eq!(asked_again, !is_kept, "only an error that names the field is remembered permanently");
     }
 }
 
@@ -165,7 +165,7 @@ async fn what_is_refused_for_another_reason_is_refused_in_the_upstreams_words() 
     let mut body: Value = stream_request(10);
     body["messages"] = json!([]);
     for calls in [2, 4] {
-        // Nothing is known of the upstream yet: the field may be the reason, and is none.
+        // The upstream is not known yet: the field may be the reason, and here it is not.
         let reply = endmark.ask(&body).await;
         assert_eq!((reply.status, reply.text().contains("messages: too few")), (400, true));
         assert_eq!(endmark.calls(), calls);

@@ -65,7 +65,7 @@ async fn by_default_it_keeps_the_providers_word_for_a_cut_reply() {
     }
 }
 
-/// What its client wanted to be cut is no error.
+/// A cut that the client wanted is not an error.
 #[tokio::test]
 async fn a_reply_that_is_left_cut_is_no_error() {
     for wire in [Wire::Chat, Wire::Other(Dialect::Gemini)] {

@@ -95,7 +95,7 @@ async fn a_reference_to_a_mended_call_becomes_the_whole_call_also_after_a_restar
     }
 }
 
-/// What is not to be stored at the provider is not stored here.
+/// An item that the provider must not store is not stored here.
 #[tokio::test]
 async fn a_reply_that_is_not_to_be_stored_is_not_kept() {
     let rest = response("resp_2", "completed", &[message(&WHOLE[20..])]);

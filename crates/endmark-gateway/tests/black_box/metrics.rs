@@ -247,7 +247,7 @@ async fn where_keys_are_required_the_metrics_are_closed_without_an_admin_key() {
         for key in ["", "Bearer", "Bearer em_sk_1", "Basic Og=="] {
             let request = Request::get(endmark.address, "/endmark/metrics").header("authorization", key);
             let reply = request.send().await.read().await;
-            // A key that is none of the gateway's is refused for that.
+            // A key of another gateway is refused.
             let expected = if key.contains("em_sk_") { 401 } else { status };
             assert_eq!(reply.status, expected, "{require_key} {access:?} {key:?}: {}", reply.text());
             assert!(expected != 403 || reply.text().contains("set `admin_key`"), "{}", reply.text());

@@ -1,4 +1,4 @@
-//! What an upstream says in Endmark's name: nothing reaches a client unless the upstream is another Endmark.
+//! Removes an upstream's statements in Endmark's name, unless the upstream is another Endmark.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use endmark_gateway::{Mode, Secret, Upstream as Target};
@@ -89,11 +89,11 @@ async fn another_endmark_says_what_it_did_and_nothing_is_done_again() {
     assert!(reply.header("x-endmark-request").is_some_and(|id| id.starts_with("em_")));
     let heard = streamed(&outer.ask(&stream_request(5)).await);
     assert_eq!((heard.text.as_str(), &heard.endmark.unwrap()["outcome"]), (TEXT, &"resumed".into()));
-    // What the client wants is for the one that does it.
+    // The client's wishes are for the Endmark that acts on them.
     let calls = inner.calls();
     let reply = outer.chat(&request(5)).header("x-endmark-resume", "off").send().await.read().await;
     assert_eq!((inner.calls(), reply.header("x-endmark-outcome")), (calls + 1, None));
-    assert_ne!(text(&reply), TEXT, "it is cut, and nobody resumes it");
+    assert_ne!(text(&reply), TEXT, "it is cut, and is not resumed");
     assert_eq!(crate::support::finish(&reply), "length");
 }
 

@@ -99,7 +99,7 @@ fn the_last_message_of_claude_has_the_stop_reason_that_its_result_lacks() {
         (main("\"max_tokens\"", "text"), result("Done.", ""), Truncated),
         (main("\"model_context_window_exceeded\"", "text"), result("Done.", ""), ContextExhausted),
         (main("null", "text"), result("", ""), Truncated),
-        // What the result says itself counts.
+        // The result's own stop reason takes precedence.
         (main("\"end_turn\"", "text"), result("Done.", r#","stop_reason":null"#), Truncated),
         (main("\"end_turn\"", "text"), result("Done.", r#","stop_reason":"tool_use""#), Truncated),
     ] {

@@ -185,7 +185,7 @@ pub(crate) fn settle(connection: &Connection, call: &Call) -> rusqlite::Result<(
     Ok(())
 }
 
-/// What a call that is over did cost, in this unit. Of one that was killed what it held is spent: nobody knows more.
+/// The cost of a finished call, in this unit. A killed call costs what it held.
 fn spent(call: &Call, unit: &str, held: u64) -> u64 {
     let Some(settled) = &call.settled else { return held };
     if unit == Unit::NanoUsd.name() {

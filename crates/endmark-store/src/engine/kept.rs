@@ -47,7 +47,7 @@ impl Reader {
         self.output_where("owner LIKE ?2 || '%'", handle, CLIENT)
     }
 
-    /// Why there is no such output: it was removed to make room, or nothing is known of it.
+    /// The error for a missing output: it was removed to make room, or it is unknown.
     fn absent(&self, is_owner: &str, handle: &Handle, owner: &str) -> StoreError {
         let sql = format!("SELECT EXISTS (SELECT 1 FROM removed_outputs WHERE handle = ?1 AND {is_owner})");
         let removed = self.connection().query_row(&sql, params![handle.as_str(), owner], |row| row.get(0));

@@ -188,7 +188,7 @@ impl Slate {
 
 /// The calls on the slate that a dead process left. Some may be committed already: rows have a key for that.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<Call>> {
-    // A pipe would block whoever opens it.
+    // Opening a pipe would block.
     if !path.metadata()?.is_file() {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     }

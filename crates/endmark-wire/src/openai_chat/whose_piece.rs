@@ -99,7 +99,7 @@ fn can_go_on_with(arguments: &str, next: &str) -> bool {
     !matches!(detector.verdict(), Verdict::Malformed { .. })
 }
 
-/// Whether arguments are a whole JSON object. Free text is none.
+/// Whether arguments are a whole JSON object. Free text is not.
 fn is_whole(arguments: &str) -> bool {
     // Mostly they are not, and so need not be read.
     arguments.trim_end().ends_with('}')

@@ -390,7 +390,7 @@ impl ResponseWriter {
                 let part = known.whole_part();
                 bytes.extend(self.event("response.content_part.done", &format!("{at},\"part\":{part}")));
             }
-            // Clients run a call with free text as soon as it is said to be complete, whatever its status.
+            // Clients run a call with free text as soon as its completing event comes, whatever its status.
             Item::Call if known.form.is_free_text() && status == INCOMPLETE => {
                 self.items[position].done = Some(known.whole_item(status));
                 return bytes;

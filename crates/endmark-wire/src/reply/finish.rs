@@ -14,7 +14,7 @@ pub struct Finish {
     pub stop: Option<Stop>,
     /// The server's word, as `stop` or `length`.
     pub word: String,
-    /// What the table of finish reasons has for the word.
+    /// The meaning of the word in the table of finish reasons.
     pub meaning: Meaning,
     /// Which of the client's stop sequences it met, where the server reports that.
     pub sequence: Option<String>,

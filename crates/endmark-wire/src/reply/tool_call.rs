@@ -26,7 +26,7 @@ pub struct ToolCall {
     pub place: Place,
 }
 
-/// What a server says of the end of a call.
+/// How far a call has come, as its server states it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallProgress {
     /// Nothing: the format has no way to.

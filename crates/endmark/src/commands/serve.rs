@@ -132,7 +132,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
             }
         }
     });
-    // What nobody waits for any more is not waited for.
+    // Do not wait for a result without a caller.
     runtime.shutdown_background();
     served
 }

@@ -16,7 +16,7 @@ use crate::format;
 use crate::input::Input;
 use crate::pieces;
 
-/// At most so many parts are joined at once: all that came before is read again for each of them.
+/// How many parts are joined at once: each part reads everything before it again.
 const MAX_PARTS: usize = 100;
 
 /// Joins the pieces that are named, or those of each line.

@@ -45,7 +45,7 @@ pub(crate) enum UnknownPrice {
     CountTokensOnly,
 }
 
-/// What is done with a request whose cost or model is not known, where a budget or a list of models applies.
+/// How a request of unknown cost or model is treated where a budget or a list of models applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UnknownPaths {
     /// It is refused.

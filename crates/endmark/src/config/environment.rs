@@ -154,7 +154,7 @@ pub(crate) const BUDGET_ASSUME_OUTPUT_TOKENS: &str = "ENDMARK_BUDGET_ASSUME_OUTP
 pub(crate) const BUDGET_ON_STORE_ERROR: &str = "ENDMARK_BUDGET_ON_STORE_ERROR";
 /// What is done with a model without a price.
 pub(crate) const BUDGET_UNKNOWN_PRICE: &str = "ENDMARK_BUDGET_UNKNOWN_PRICE";
-/// What is done with paths whose cost is not counted.
+/// How paths of uncounted cost are treated.
 pub(crate) const BUDGET_UNKNOWN_PATHS: &str = "ENDMARK_BUDGET_UNKNOWN_PATHS";
 /// The zone in which days begin.
 pub(crate) const BUDGET_ZONE: &str = "ENDMARK_BUDGET_ZONE";

@@ -134,7 +134,7 @@ fn an_agent_with_replies_from_elsewhere_is_stopped_and_its_run_fails() {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         for (script, is_stopped) in [
             ("call; reply a; reply a; call; reply b; result", false),
-            // What the agent makes up itself is no reply of a model.
+            // A message that the agent made itself is not a reply of a model.
             (
                 r#"echo '{"type":"assistant","message":{"id":"x","model":"<synthetic>","usage":{"input_tokens":0,"output_tokens":0},"content":[]}}'; call; reply a; result"#,
                 false,

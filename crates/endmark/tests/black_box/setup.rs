@@ -577,7 +577,7 @@ fn all_well(ended: &[(i32, String)]) {
 fn writes_at_once_keep_the_original() {
     for round in 0..5 {
         let place = opencode(OPENCODE);
-        // A process that was killed leaves its lock behind, and it locks nobody out.
+        // A killed process leaves its lock file, which locks no process out.
         let place = place.with_file(&format!("{OPENCODE_FILE}.endmark-lock"), "");
         let write = |number: u32| {
             let url = format!("http://127.0.0.1:{}", 5000 + number);

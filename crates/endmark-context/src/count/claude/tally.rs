@@ -21,7 +21,7 @@ pub(super) struct Tally {
     /// Room for the numbers of one stretch.
     fewest: Vec<u64>,
     tokens: u64,
-    /// Whether nobody waits for the count any more.
+    /// Whether the caller has stopped waiting for the count.
     is_stopped: fn() -> bool,
 }
 

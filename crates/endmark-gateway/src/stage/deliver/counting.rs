@@ -1,4 +1,4 @@
-//! Asking for the tokens of a stream that its client did not ask for: without them nobody knows what hidden reasoning costs.
+//! Asking for the tokens of a stream that its client did not ask for: without them the cost of hidden reasoning is unknown.
 
 use bytes::Bytes;
 use endmark_wire::error::ProviderError;

@@ -58,7 +58,7 @@ pub(crate) async fn stream(
             message,
             kind,
             endmark: endmark.as_deref(),
-            // With an error the whole reply is incomplete: no choice is said to have ended.
+            // With an error the whole reply is incomplete: no choice has ended.
             choices: if incomplete.is_some() { &[] } else { &ends },
         })
     } else {

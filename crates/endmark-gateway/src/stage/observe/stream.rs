@@ -147,7 +147,7 @@ pub(crate) async fn stream(
     }
     let large = match large {
         Some(large) => large,
-        // What is asked for the rest of it has all of the request in it.
+        // A continuation request contains the whole request.
         None => work::large(came.saturating_add(exchange.request.body().len())).await,
     };
     let Passed { mut observed, last, unread } = observer.finish(ending, large);

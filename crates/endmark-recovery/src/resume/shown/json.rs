@@ -108,7 +108,7 @@ pub(super) fn quoted_from(shown: &str) -> usize {
             member.contains(|sign: char| sign.is_alphanumeric()) && weight(member) >= QUOTED_MEMBER_WEIGHT
         })
     };
-    // What begins before the limit is quoted from the limit on, or from behind the white space across it.
+    // A member that begins before the limit is quoted from the limit, or from the end of white space across it.
     let mut nearest_first = outline.beginnings.iter().rev().chain([&outline.before]);
     let begun = nearest_first.find(says_something).copied().unwrap_or(0);
     let begun = begun + shown.get(begun..end).map_or(0, |member| member.len() - member.trim_start().len());

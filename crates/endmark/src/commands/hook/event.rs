@@ -15,7 +15,7 @@ use crate::input::Input;
 /// A larger event is not read; agents cut results long before.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The states of a task that is over, and wakes nobody.
+/// The states of a finished task, which will not wake the agent.
 const ENDED: [&str; 6] = ["completed", "failed", "killed", "stopped", "cancelled", "canceled"];
 
 /// One event, as far as anything is made of it.

@@ -18,7 +18,7 @@ pub(super) enum Incoming {
     TooLong(Outline),
 }
 
-/// What is known of a message that is not kept.
+/// The known facts about a message that is not kept.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Outline {
     /// Its id, as it is written.

@@ -48,7 +48,7 @@ pub(super) fn with_read_tool(line: &[u8]) -> Result<Option<String>, EditError> {
     Ok(Some(finished(edits)))
 }
 
-/// What was text before the edits is text after them.
+/// Bytes that were valid UTF-8 stay valid after the edits.
 fn finished(edits: Edits<'_>) -> String {
     String::from_utf8(edits.finish())
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())

@@ -125,7 +125,7 @@ impl Session {
         self.take(message.field("id"))
     }
 
-    /// Takes the requests that a message answers which nobody can read: all that are open where its id is not known either.
+    /// Takes the requests that an unreadable message answers: all open ones if its id is unknown.
     pub(super) fn lost(&mut self, id: Option<&str>) -> Vec<String> {
         match id {
             Some(id) => self.take(Value::parse_str(id).ok()).map(|awaited| awaited.id).into_iter().collect(),

@@ -32,7 +32,7 @@ use crate::terminal::Terminal;
 const CLIENT_LIMIT_CHARS: u64 = 60_000;
 /// The longest message.
 const MESSAGE_LIMIT_BYTES: u64 = 256 << 20;
-/// JSON-RPC's code for a request that is none, and one of those for errors of a server.
+/// JSON-RPC's code for an invalid request, and one for server errors.
 const INVALID_REQUEST: i32 = -32_600;
 const SERVER_ERROR: i32 = -32_000;
 /// How long a server may take to end by itself once its client is gone.
@@ -213,7 +213,7 @@ impl Passing<'_> {
 
     /// Sends the client a message of the server, or what takes its place.
     fn message(&mut self, line: &[u8]) -> io::Result<()> {
-        // No message may have other bytes than UTF-8, and clients replace those that are none.
+        // A message must be UTF-8, and clients replace invalid bytes.
         let text = String::from_utf8_lossy(unmarked(line));
         let Ok(message) = Value::parse_str(&text) else {
             // It may still be one to a client that reads more than JSON.

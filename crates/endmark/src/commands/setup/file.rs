@@ -38,7 +38,7 @@ impl ConfigurationFile {
     /// Reads it, if there is one, and keeps other processes of Endmark's from writing it until this is dropped.
     pub(in crate::commands) fn open_to_write(named: &Path) -> Result<Self, CommandError> {
         let path = Self::real(named)?;
-        // What cannot be read is reported before anything is made beside it.
+        // Report an unreadable file before a lock is made beside it.
         read(&path)?;
         let lock = Lock::take(beside(&path, ".endmark-lock")).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => CommandError::input(

@@ -1,7 +1,7 @@
 //! A lock on a configuration file, for as long as it is read, copied and written.
 //!
 //! It is a file beside the configuration, so that every process finds the same one, whatever its home folder is. The system
-//! releases the lock with the process; a file that a killed process leaves locks nobody out.
+//! releases the lock with the process; a stale file locks no process out.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -55,7 +55,7 @@ impl Lock {
     /// Removes the file of the lock, after the last change.
     pub(super) fn release(&mut self) {
         if let Some(file) = self.file.take() {
-            // While the lock is held, so that nobody else has locked this very file by then.
+            // Removed while the lock is held, so that no other process has locked this file.
             let _ = fs::remove_file(&self.path);
             drop(file);
         }

@@ -112,7 +112,7 @@ fn what_still_runs_for_the_agent_is_waited_for() {
         event["background_tasks"] = tasks;
         assert_eq!(hook(&place, &arguments, &event).output, "");
     }
-    // One that is over wakes nobody.
+    // A finished task does not wake the agent.
     event["background_tasks"] = json!([{"id": "b1", "status": "completed"}]);
     assert!(hook(&place, &arguments, &event).output.contains("\"block\""));
 }
