@@ -56,12 +56,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (  # noqa: 
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status  # noqa: E402
 from prometheus_client.openmetrics.parser import text_string_to_metric_families  # noqa: E402
 
-# One for each place where a secret, or what people said, can enter. The model's name is no secret.
+# One for each place where a secret, or what people said, can enter. The model's name is no secret. A request has one
+# secret: the gateway refuses two different ones.
+SECRET = "canary-Secret-1"
 CANARIES = {
-    "authorization": "canary-Authorization-1",
-    "x-api-key": "canary-ApiKey-2",
+    "authorization": SECRET,
+    "x-api-key": SECRET,
     "cookie": "canary=canary-Cookie-3",
-    "query": "canary-Query-4",
+    "query": SECRET,
     "prompt": "canary-Prompt-5",
     "reply": "canary-Reply-6",
     "error": "canary-Error-7",
