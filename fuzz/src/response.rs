@@ -91,14 +91,15 @@ fn usage(response: &ChatResponse, root: Value<'_>, request: &ChatRequest, number
     if root.kind() != Kind::Object {
         return;
     }
-    let mut count = || numbers.below(1 << 40) as u64;
+    // Parts are within their wholes, as in all that is written: a reader adds a part that is beside its whole.
+    let (prompt, completion) = (numbers.below(1 << 40), numbers.below(1 << 40));
     let usage = Usage {
-        prompt: count(),
-        completion: count(),
-        total: count(),
+        prompt: prompt as u64,
+        completion: completion as u64,
+        total: (prompt + completion) as u64,
         written: None,
-        cached: Some(count()),
-        reasoning: Some(count()),
+        cached: Some(numbers.below(prompt + 1) as u64),
+        reasoning: Some(numbers.below(completion + 1) as u64),
         ..Usage::default()
     };
     let mut edit = response.edit();
