@@ -6,8 +6,9 @@
     python3 tests/attacks/growth.py --only 'guard'      cases whose name contains this
 
 Each case is measured at a size n and at 8 n: every command that reads bytes of others, and every way of a reply through
-the gateway. It fails where CPU time or peak memory grows by more than 12 times. What costs little at 8 n is not measured
-at n. The command is target/debug/endmark, or what ENDMARK names.
+the gateway. It fails where CPU time or peak memory grows by more than 20 times: linear work was measured to grow by 8 to
+13 times on shared machines, quadratic work grows by 64. A case that costs little at 8 n is not measured at n. The command
+is target/debug/endmark, or the one that ENDMARK names.
 """
 
 import argparse
@@ -23,7 +24,7 @@ os.environ.setdefault("ENDMARK", "target/debug/endmark")
 from growing import commands, gateway  # noqa: E402
 from growing.measured import Cost  # noqa: E402
 
-FACTOR, MOST_GROWTH, ATTEMPTS = 8, 12, 3
+FACTOR, MOST_GROWTH, ATTEMPTS = 8, 20, 3
 # Below these at 8 n, growth does not matter. A child's peak cannot be seen below that of this process.
 FLOOR = Cost(0.05, 64)
 # Cases that are known to fail, and why; they are reported and do not count.
@@ -46,27 +47,32 @@ def times(large, small, floor):
 
 
 def judged(case, size):
-    """Measures a case until it is linear, some times at most."""
-    best = None
-    for _ in range(ATTEMPTS):
-        base, large = case.cost(size * FACTOR)
-        if large.failed:
-            return Result(case.name, None, large, None, large.failed)
-        # What is subtracted varies, too.
-        floor = max(FLOOR.seconds, base.seconds)
-        if large.seconds < floor and large.mebibytes < FLOOR.mebibytes:
-            return Result(case.name, None, large, None, None)
-        _, small = case.cost(size)
+    """Measures a case up to ATTEMPTS times, until the least that each size needed is linear."""
+    base, large = case.cost(size * FACTOR)
+    if large.failed:
+        return Result(case.name, None, large, None, large.failed)
+    # The cost of the start varies, too.
+    floor = max(FLOOR.seconds, base.seconds)
+    if large.seconds < floor and large.mebibytes < FLOOR.mebibytes:
+        return Result(case.name, None, large, None, None)
+    small = case.cost(size)[1]
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            # Other processes only ever add to a cost. So the least of each is nearest to the truth.
+            large, small = least(large, case.cost(size * FACTOR)[1]), least(small, case.cost(size)[1])
         growth = (
             times(large.seconds, small.seconds, floor),
             times(large.mebibytes, small.mebibytes, FLOOR.mebibytes),
         )
-        trouble = small.failed or (f"grows by {max(growth):.0f} times" if max(growth) > MOST_GROWTH else None)
-        if best is None or best.growth is None or max(growth) < max(best.growth):
-            best = Result(case.name, small, large, growth, trouble)
+        trouble = large.failed or small.failed or (f"grows by {max(growth):.0f} times" if max(growth) > MOST_GROWTH else None)
         if trouble is None:
             break
-    return best
+    return Result(case.name, small, large, growth, trouble)
+
+
+def least(first, second):
+    """The smaller time and the smaller peak of two measurements of one case."""
+    return Cost(min(first.seconds, second.seconds), min(first.mebibytes, second.mebibytes), first.failed or second.failed)
 
 
 def main():

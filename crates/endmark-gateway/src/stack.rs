@@ -46,7 +46,8 @@ pub(crate) async fn respond(
         Err(refusal) => return refuse(refusal),
     };
     let own_key = key.as_ref().map(|key| key.identity());
-    let credential = match Credential::of_request(own_key, request.headers(), request.uri()) {
+    let budget_applies = gateway.budgets.are_any(None);
+    let credential = match Credential::of_request(own_key, request.headers(), request.uri(), budget_applies) {
         Ok(credential) => credential,
         Err(two_secrets) => return refuse(two_secrets.into()),
     };

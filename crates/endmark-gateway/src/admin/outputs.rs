@@ -34,7 +34,8 @@ pub(super) async fn page(
         return Err(KeyRefused::Missing.into());
     }
     let own_key = key.map(|key| key.identity());
-    let credential = Credential::of_request(own_key, &head.headers, &head.uri)?;
+    let budget_applies = gateway.budgets.are_any(None);
+    let credential = Credential::of_request(own_key, &head.headers, &head.uri, budget_applies)?;
     let owner = owner(credential.as_ref().map(Credential::id));
     let read = move |reader: &endmark_store::Reader| {
         let output = reader.output(&handle, &owner)?;

@@ -24,15 +24,16 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// Who sent a request, beside its head. Sessions, budgets, kept outputs and ids of responses belong to it.
 ///
 /// It is the name of a key of the gateway's own, which stays the same when the key is rotated. Without such a key it is a hash
-/// of the secret itself, wherever that is and however its scheme is spelled. No claim in a token is read, since only its issuer
-/// can verify it.
+/// of the secret itself, wherever that is and however its scheme is spelled. A client that sends several secrets is the hash of
+/// all of them: no client that knows only one of them is taken for it. No claim in a token is read, since only its issuer can
+/// verify it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Credential(Arc<str>);
 
-/// A request with two secrets: the gateway cannot know by which of them the upstream judges it.
+/// A request with two secrets where a budget applies: with another second secret for each request, one client would be many.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the request has two different secrets, in {0} and in {1}, and only its upstream knows which one counts: send only one of them"
+    "the request has two different secrets, in {0} and in {1}, and a budget applies to its client: send only one of them"
 )]
 pub(crate) struct TwoSecrets(Cow<'static, str>, Cow<'static, str>);
 
@@ -42,24 +43,25 @@ impl Credential {
         Self(identity)
     }
 
-    /// The client of a request: by its key of the gateway's own, else by the secret in it.
+    /// The client of a request: by its key of the gateway's own, else by the secrets in it.
     ///
     /// # Errors
-    /// [`TwoSecrets`] if it has no such key, and different secrets.
+    /// [`TwoSecrets`] if it has no such key, a budget applies, and the request has different secrets.
     pub(crate) fn of_request(
         own_key: Option<Self>,
         headers: &HeaderMap,
         uri: &Uri,
+        budget_applies: bool,
     ) -> Result<Option<Self>, TwoSecrets> {
-        own_key.map_or_else(|| Self::of(headers, uri), |own_key| Ok(Some(own_key)))
+        own_key.map_or_else(|| Self::of(headers, uri, budget_applies), |own_key| Ok(Some(own_key)))
     }
 
-    /// The client with the secret in these headers, or in the query of the address. Cookies count only where there is no other
+    /// The client with the secrets in these headers and in the query of the address. Cookies count only where there is no other
     /// secret, since servers set them for all clients.
     ///
     /// # Errors
-    /// [`TwoSecrets`] if the request has different ones.
-    fn of(headers: &HeaderMap, uri: &Uri) -> Result<Option<Self>, TwoSecrets> {
+    /// [`TwoSecrets`] if it has to be one secret, and there are different ones.
+    fn of(headers: &HeaderMap, uri: &Uri, needs_one: bool) -> Result<Option<Self>, TwoSecrets> {
         let in_headers = KEYS.into_iter().flat_map(|(name, _)| {
             let place = Cow::Borrowed(name);
             headers.get_all(name).iter().map(move |value| (place.clone(), secret_in(value.as_bytes())))
@@ -68,11 +70,18 @@ impl Credential {
             let secret = value.trim().as_bytes().to_owned();
             (Cow::Owned(format!("the query's {name}")), Cow::Owned(secret))
         });
-        let mut secrets = in_headers.chain(in_query).filter(|(_, secret)| !secret.is_empty());
-        let Some((place, secret)) = secrets.next() else { return Ok(Self::of_cookies(headers)) };
-        match secrets.find(|(_, other)| *other != secret) {
-            Some((other, _)) => Err(TwoSecrets(place, other)),
-            None => Ok(Some(Self::hashed(&secret))),
+        let mut secrets: Vec<(Cow<'static, str>, Cow<'_, [u8]>)> =
+            in_headers.chain(in_query).filter(|(_, secret)| !secret.is_empty()).collect();
+        // The order in which a client sends them is no part of who it is.
+        secrets.sort_by(|(_, secret), (_, other)| secret.cmp(other));
+        secrets.dedup_by(|(_, secret), (_, other)| secret == other);
+        match secrets.as_slice() {
+            [] => Ok(Self::of_cookies(headers)),
+            [(place, _), (other, _), ..] if needs_one => Err(TwoSecrets(place.clone(), other.clone())),
+            _ => {
+                let all: Vec<&[u8]> = secrets.iter().map(|(_, secret)| secret.as_ref()).collect();
+                Ok(Some(Self::hashed(&all.join(&0))))
+            }
         }
     }
 
@@ -124,11 +133,19 @@ mod tests {
     use super::*;
 
     fn of(headers: &[(&'static str, &str)], path: &str) -> Result<Option<String>, TwoSecrets> {
+        of_needed(headers, path, true)
+    }
+
+    fn of_needed(
+        headers: &[(&'static str, &str)],
+        path: &str,
+        needs_one: bool,
+    ) -> Result<Option<String>, TwoSecrets> {
         let headers = headers
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
             .collect();
-        let found = Credential::of(&headers, &path.parse().unwrap())?;
+        let found = Credential::of(&headers, &path.parse().unwrap(), needs_one)?;
         Ok(found.map(|credential| credential.id().to_owned()))
     }
 
@@ -161,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_client_and_two_secrets_are_refused() {
+    fn nothing_is_no_client_and_two_secrets_are_neither_of_their_clients() {
         for nothing in ["", "Bearer", "bearer ", "Basic"] {
             assert_eq!(of(&[("authorization", nothing)], "/?key=&monkey=1").unwrap(), None, "{nothing:?}");
         }
@@ -174,6 +191,11 @@ mod tests {
             (&[], "/?key=a&access_token=b"),
         ] {
             assert!(of(headers, path).is_err(), "{headers:?} {path}");
+            let both = of_needed(headers, path, false).unwrap();
+            for one in ["a", "b"] {
+                assert_ne!(both, of(&[("x-api-key", one)], "/").unwrap(), "{headers:?} {path}");
+            }
+            assert_eq!(both, of_needed(&[("api-key", "b"), ("x-api-key", "a")], "/", false).unwrap());
         }
     }
 }

@@ -101,9 +101,15 @@ async fn what_is_kept_for_a_key_in_a_query_is_read_with_that_key_alone() {
 }
 
 #[tokio::test]
-async fn two_secrets_in_one_request_are_refused_before_anything_is_sent() {
-    let endmark = Endmark::start(good()).await;
-    let ask = async |path: &str, headers: &[(&str, &str)]| {
+async fn two_secrets_pass_without_a_budget_and_are_refused_with_one() {
+    let limit = 5_000;
+    let rules = vec![Rule { scope: Scope::Key, unit: Unit::Tokens, period: Period::Day, limit }];
+    let open = Endmark::start(good()).await;
+    let limited = Endmark::start_with(good(), |settings| {
+        settings.budget = BudgetSettings { rules, assume_output_tokens: 10, ..BudgetSettings::default() };
+    })
+    .await;
+    let ask = async |endmark: &Endmark, path: &str, headers: &[(&str, &str)]| {
         let request = Request::post(endmark.address, path);
         let request = headers.iter().fold(request, |request, (name, value)| request.header(name, value));
         request.json(&crate::support::request(10)).send().await.read().await
@@ -114,15 +120,16 @@ async fn two_secrets_in_one_request_are_refused_before_anything_is_sent() {
         ("/u/scripted/v1/chat/completions?key=K-2", &[("authorization", "Bearer K-1")]),
         ("/v1/files", &[("api-key", "K-1"), ("x-goog-api-key", "K-2")]),
     ] {
-        let reply = ask(path, headers).await;
+        let reply = ask(&limited, path, headers).await;
         assert_eq!(reply.status, 400, "{path} {headers:?}: {}", reply.text());
         assert!(
             reply.text().contains("two different secrets") && !reply.text().contains("K-"),
             "{}",
             reply.text()
         );
+        assert_eq!(ask(&open, path, headers).await.status, 200, "{path} {headers:?}");
     }
-    assert_eq!(endmark.calls(), 0);
+    assert_eq!(limited.calls(), 0);
     let same = [("authorization", "Bearer K-1"), ("x-api-key", "K-1"), ("cookie", "a=b")];
-    assert_eq!(ask("/v1/chat/completions", &same).await.status, 200);
+    assert_eq!(ask(&limited, "/v1/chat/completions", &same).await.status, 200);
 }
