@@ -73,6 +73,11 @@ pub struct Prices {
     pub(crate) variants: Vec<(String, Vec<PriceEntry>)>,
 }
 
+/// Whether a call that names this tier costs the standard price.
+pub fn is_standard_tier(tier: &str) -> bool {
+    matches!(tier, "" | "default" | "standard" | "auto")
+}
+
 /// A cost that could be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
@@ -102,8 +107,14 @@ impl Prices {
     /// assert_eq!(cost.nano_usd, 10_600_000);
     /// ```
     pub fn cost(&self, tokens: &Tokens, at: Moment, tier: Option<&str>) -> Option<Cost> {
+        let (millionths, is_unknown_tier) = self.exact_cost(tokens, at, tier)?;
+        Some(Cost { nano_usd: rounded(millionths), is_unknown_tier })
+    }
+
+    /// The same in millionths of nano-dollars, not rounded, and whether the tier is unknown.
+    pub fn exact_cost(&self, tokens: &Tokens, at: Moment, tier: Option<&str>) -> Option<(u128, bool)> {
         let standard = applying(&self.standard, at)?;
-        let wanted = tier.filter(|tier| !matches!(*tier, "" | "default" | "standard" | "auto"));
+        let wanted = tier.filter(|tier| !is_standard_tier(tier));
         let variant = wanted.and_then(|tier| {
             let (_, entries) = self.variants.iter().find(|(name, _)| name.eq_ignore_ascii_case(tier))?;
             applying(entries, at)
@@ -112,8 +123,7 @@ impl Prices {
         if let Some(variant) = variant {
             rates = variant.rates_for(tokens.prompt).over(rates);
         }
-        let nano_usd = rounded(rates.cost_of(tokens)?);
-        Some(Cost { nano_usd, is_unknown_tier: wanted.is_some() && variant.is_none() })
+        Some((rates.cost_of(tokens)?, wanted.is_some() && variant.is_none()))
     }
 
     /// What several calls cost together at the standard price, in millionths of nano-dollars, not rounded: calls at `at` whose

@@ -137,6 +137,8 @@ pub struct CallSettled {
     pub cut_kind: Option<Word>,
     /// The tokens it took.
     pub tokens: Tokens,
+    /// What else decides its price.
+    pub billing: Billing,
     /// What they cost in nano-dollars; none where the model has no price (CX-6).
     pub nano_usd: Option<u64>,
     /// Bytes of the answer's body.
@@ -193,6 +195,21 @@ impl Tokens {
     }
 }
 
+/// What decides the price of a call beside its tokens (CX-6).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Billing {
+    /// The tier that the provider served it in, unless that is the standard one.
+    pub tier: Option<String>,
+    /// Tokens of the prompt that are audio and were not cached.
+    pub prompt_audio: u64,
+    /// Tokens of the prompt that are audio and were read from a cache.
+    pub cached_audio: u64,
+    /// Generated tokens that are audio.
+    pub completion_audio: u64,
+    /// Searches that the provider made.
+    pub web_searches: u64,
+}
+
 /// A row of `usage`: one upstream call that is over, or was interrupted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UsageRow {
@@ -234,6 +251,8 @@ pub struct UsageRow {
     pub cut_kind: Option<String>,
     /// Tokens as the provider reported them.
     pub tokens: Tokens,
+    /// What else decides its price.
+    pub billing: Billing,
     /// Bytes of the request's body.
     pub sent_bytes: u64,
     /// Bytes of the answer's body; none if the process was killed.

@@ -81,13 +81,14 @@ impl Record for CallSettled {
             verdict: _,
             cut_kind: _,
             tokens: _,
+            billing,
             nano_usd: _,
             received_bytes: _,
             text_bytes: _,
             first_byte_us: _,
             total_us: _,
         } = self;
-        answered_model.iter_mut().collect()
+        answered_model.iter_mut().chain(&mut billing.tier).collect()
     }
 }
 

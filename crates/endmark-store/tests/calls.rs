@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use endmark_store::{CallSettled, CallStarted, NoSecrets, Purpose, Store, StoreLocation, Tokens, UsageRow};
+use endmark_store::{
+    Billing, CallSettled, CallStarted, NoSecrets, Purpose, Store, StoreLocation, Tokens, UsageRow,
+};
 
 fn started(request_id: &str, call: u32) -> CallStarted {
     CallStarted {
@@ -33,6 +35,7 @@ fn settled() -> CallSettled {
         verdict: Some("cut".into()),
         cut_kind: Some("limit".into()),
         tokens: Tokens { prompt: Some(7), output: Some(3), total: Some(10), ..Tokens::default() },
+        billing: Billing::default(),
         nano_usd: None,
         received_bytes: 99,
         text_bytes: Some(12),
@@ -158,20 +161,23 @@ async fn old_calls_are_forgotten() {
 }
 
 #[tokio::test(flavor = "current_thread")]
-async fn what_a_call_wrote_to_a_cache_is_kept_and_forgotten_with_it() {
+async fn counts_beside_a_call_are_kept_and_forgotten_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let location = StoreLocation::sqlite(folder.path().join("a.db"));
     let store = Store::open(&location).unwrap();
     let tokens = Tokens { cache_written: Some(5), cache_written_1h: Some(2), ..settled().tokens };
     let call = store.recorder(NoSecrets).open_call(started("em_old", 1)).await;
-    call.settle(CallSettled { tokens, ..settled() });
+    let billing = Billing { tier: Some("flex".to_owned()), cached_audio: 4, ..Billing::default() };
+    call.settle(CallSettled { tokens, billing: billing.clone(), ..settled() });
     while store.condition().rows_committed < 1 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    assert_eq!(rows(&location)[0].tokens, tokens);
+    assert_eq!((rows(&location)[0].tokens, &rows(&location)[0].billing), (tokens, &billing));
     assert_eq!(store.forget_after(30).await.unwrap(), 1);
     store.close().await;
     let left = rusqlite::Connection::open(location.path()).unwrap();
-    let left: i64 = left.query_row("SELECT count(*) FROM usage_cache_writes", [], |row| row.get(0)).unwrap();
-    assert_eq!(left, 0);
+    for table in ["usage_cache_writes", "usage_billing"] {
+        let sql = format!("SELECT count(*) FROM {table}");
+        assert_eq!(left.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap(), 0, "{table}");
+    }
 }

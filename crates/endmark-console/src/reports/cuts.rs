@@ -105,6 +105,7 @@ impl Found {
             calls_unreported += summed.sums.unreported;
             sums.add(summed);
         })?;
+        read.recoveries_billed_apart.iter().for_each(|call| sums.correct(call));
         let (_, total) = sums.finish();
         Ok(Self { read, spent: Spent::of(total, calls_unreported) })
     }

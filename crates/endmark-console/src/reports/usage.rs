@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use endmark_context::{Model, Models, Moment, Tokens, dollars, rounded};
-use endmark_store::{CallClass, CallSums, Dimension, Reader, StoreError, Summed, UsageRow, counted};
+use endmark_store::{Billing, CallClass, CallSums, Dimension, Reader, StoreError, Summed, UsageRow, counted};
 use serde::{Serialize, Serializer};
 
 /// A moment before every row, and one after it.
@@ -95,7 +95,11 @@ impl Report {
         models: &Models,
     ) -> Result<Self, StoreError> {
         let mut sums = Sums::new(by, models);
+        // Before the sums, so that each of these calls is in the sums too.
+        let session = if of.0 == Dimension::Session { of.1 } else { None };
+        let billed_apart = reader.calls_billed_apart(session, since, until)?;
         reader.sums(of, since, until, |summed| sums.add(summed))?;
+        billed_apart.iter().for_each(|call| sums.correct(call));
         let (rows, total) = sums.finish();
         Ok(Self { by: by.name(), rows, total, prices_as_of: models.as_of().to_owned() })
     }
@@ -187,38 +191,69 @@ impl<'a> Sums<'a> {
                 None => total.unpriced_calls = sums.calls,
             }
         }
+        self.row(summed.key, day, class).add(&total);
+    }
+
+    /// Corrects the price of a call that was added: by its tier, its audio, and the searches that the provider made.
+    pub fn correct(&mut self, call: &UsageRow) {
+        let (class, counts) = counted(call);
+        if class.kinds == 0 {
+            return;
+        }
+        let day = call.started_at.get(..10).unwrap_or_default();
+        let added = self.cost(day, &class, &counts);
+        let billing = &call.billing;
+        let tokens = Tokens {
+            cached: counts.cached.saturating_sub(billing.cached_audio),
+            prompt_audio: billing.prompt_audio,
+            cached_audio: billing.cached_audio,
+            completion_audio: billing.completion_audio,
+            web_searches: billing.web_searches,
+            ..tokens(&counts)
+        };
+        let priced = self.priced_at(day, &class).and_then(|(model, at)| {
+            let (cost, _) = model.prices.exact_cost(&tokens, at, billing.tier.as_deref())?;
+            Some(cost)
+        });
         let key = match self.by {
-            UsageKey::Session | UsageKey::Key => summed.key,
+            UsageKey::Session => &call.session,
+            _ => call.credential.as_deref().unwrap_or_default(),
+        };
+        let row = self.row(key, day, &class);
+        row.millionths =
+            row.millionths.saturating_sub(added.unwrap_or(0)).saturating_add(priced.unwrap_or(0));
+        let is_newly_unpriced = added.is_some() && priced.is_none();
+        let is_newly_priced = added.is_none() && priced.is_some();
+        row.unpriced_calls =
+            (row.unpriced_calls + u64::from(is_newly_unpriced)).saturating_sub(u64::from(is_newly_priced));
+    }
+
+    /// The row of calls with this session or key, day and class.
+    fn row(&mut self, key: &str, day: &str, class: &CallClass) -> &mut Total {
+        let key = match self.by {
+            UsageKey::Session | UsageKey::Key => key,
             UsageKey::Model => &class.model,
             UsageKey::Upstream => &class.upstream,
             UsageKey::Day => day,
             UsageKey::Purpose => &class.purpose,
         };
-        match self.rows.get_mut(key) {
-            Some(row) => row.add(&total),
-            None => {
-                self.rows.insert(key.to_owned(), total);
-            }
-        }
+        self.rows.entry(key.to_owned()).or_default()
     }
 
     /// Millionths of nano-dollars; none where a price is not known.
     fn cost(&mut self, day: &str, class: &CallClass, sums: &CallSums) -> Option<u128> {
+        let (model, at) = self.priced_at(day, class)?;
+        model.prices.cost_of_many(&tokens(sums), at, class.above_tokens.saturating_add(1))
+    }
+
+    /// The model that is billed, and a moment with the price of these calls.
+    fn priced_at(&mut self, day: &str, class: &CallClass) -> Option<(&'a Model, Moment)> {
         // What answered is billed; some servers answer with a name of their own for a model.
         let named = [&class.answered_model, &class.model].into_iter().filter(|name| !name.is_empty());
         let model = named.into_iter().find_map(|name| self.model(name))?;
         let (hour, minute) = (class.from_minute / 60, class.from_minute % 60);
         let at = Moment::parse(&format!("{day} {hour:02}:{minute:02}"))?;
-        let tokens = Tokens {
-            prompt: sums.plain_prompt.saturating_add(sums.in_cache()),
-            cached: sums.cached,
-            cache_write: sums.cache_write,
-            cache_write_1h: sums.cache_write_1h,
-            completion: sums.plain_completion.saturating_add(sums.reasoning),
-            reasoning: sums.reasoning,
-            ..Tokens::default()
-        };
-        model.prices.cost_of_many(&tokens, at, class.above_tokens.saturating_add(1))
+        Some((model, at))
     }
 
     fn model(&mut self, name: &str) -> Option<&'a Model> {
@@ -244,6 +279,19 @@ impl<'a> Sums<'a> {
             rows.sort_by_key(|row| std::cmp::Reverse(weight(row)));
         }
         (rows, total.priced())
+    }
+}
+
+/// Tokens of calls, as they are priced.
+fn tokens(sums: &CallSums) -> Tokens {
+    Tokens {
+        prompt: sums.plain_prompt.saturating_add(sums.in_cache()),
+        cached: sums.cached,
+        cache_write: sums.cache_write,
+        cache_write_1h: sums.cache_write_1h,
+        completion: sums.plain_completion.saturating_add(sums.reasoning),
+        reasoning: sums.reasoning,
+        ..Tokens::default()
     }
 }
 
@@ -320,7 +368,15 @@ impl Spent {
         for call in calls {
             let (class, counts) = counted(call);
             largest_call = counts.prompt.saturating_add(counts.completion).max(largest_call);
-            sums.add(&Summed { at: &call.started_at, key: "", class: &class, sums: &counts });
+            sums.add(&Summed {
+                at: &call.started_at,
+                key: call.credential.as_deref().unwrap_or_default(),
+                class: &class,
+                sums: &counts,
+            });
+            if call.billing != Billing::default() {
+                sums.correct(call);
+            }
         }
         let (_, total) = sums.finish();
         Some(Self {

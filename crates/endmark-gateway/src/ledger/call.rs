@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use endmark_context::budget::{BYTES_PER_TOKEN, Rule, Scope, Unit};
 use endmark_recovery::{Ending, Judgement, Stop};
-use endmark_store::{CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens, may_be_billed};
+use endmark_store::{Billing, CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens, may_be_billed};
 use endmark_wire::format::WireFormat;
 use endmark_wire::reply::Choice;
 use http::StatusCode;
@@ -333,12 +333,13 @@ impl Call {
             let model = self.budgets.known(&started.model);
             self.watch.called(started, self.status, first_byte, total, model, &end);
         }
+        let priced = spent.as_ref().map(|spent| cost::tokens(&spent.usage, end.web_searches));
         let nano_usd = spent.as_ref().zip(open.started()).and_then(|(spent, started)| {
             if self.is_held && spent.reports_prompt {
                 self.budgets.learn(&started.session, started.sent_bytes, spent.usage.prompt);
             }
             let names = end.model.iter().chain([&started.model]).map(String::as_str);
-            self.budgets.price(names, &cost::tokens(&spent.usage, end.web_searches), end.tier.as_deref())
+            self.budgets.price(names, &priced?, end.tier.as_deref())
         });
         self.cost.add(nano_usd, spent.is_some());
         let (verdict, cut_kind) = match end.judged {
@@ -367,6 +368,7 @@ impl Call {
                     total: Some(usage.total).filter(|_| is_whole),
                 }
             }),
+            billing: priced.map_or_else(Billing::default, |tokens| cost::billing(&tokens, end.tier)),
             nano_usd,
             received_bytes: self.gauge.bytes(),
             // What a server counted in mid-reply may be more than its text tells.

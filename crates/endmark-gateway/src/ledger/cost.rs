@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use endmark_context::Tokens;
 use endmark_context::budget::BYTES_PER_TOKEN;
+use endmark_context::{Tokens, is_standard_tier};
+use endmark_store::Billing;
 use endmark_wire::reply::Usage;
 
 /// A sum that is only told where nothing is missing in it.
@@ -49,6 +50,17 @@ pub(super) fn tokens(usage: &Usage, web_searches: u64) -> Tokens {
         cache_write_1h: written_1h,
         completion: usage.completion,
         reasoning: usage.reasoning.unwrap_or(0),
+    }
+}
+
+/// What decides the price of a call beside the tokens that sums have.
+pub(super) fn billing(tokens: &Tokens, tier: Option<String>) -> Billing {
+    Billing {
+        tier: tier.filter(|tier| !is_standard_tier(tier)),
+        prompt_audio: tokens.prompt_audio,
+        cached_audio: tokens.cached_audio,
+        completion_audio: tokens.completion_audio,
+        web_searches: tokens.web_searches,
     }
 }
 

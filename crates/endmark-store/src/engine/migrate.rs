@@ -85,6 +85,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "output_sizes",
         sql: include_str!("../../migrations/0018_output_sizes.sqlite.sql"),
     },
+    Migration {
+        version: 19,
+        name: "usage_billing",
+        sql: include_str!("../../migrations/0019_usage_billing.sqlite.sql"),
+    },
 ];
 
 /// The newest migration this version knows.

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use crate::calls::{Call, Tokens};
+use crate::calls::{Billing, Call, Tokens};
 use crate::counted::INTERRUPTED;
 use crate::engine::integers::integer;
 use crate::engine::moment::utc;
@@ -72,6 +72,26 @@ pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<b
                 integer(tokens.cache_written_1h.unwrap_or(0)),
             ])?;
     }
+    if written > 0
+        && let Some(billing) =
+            settled.as_ref().map(|settled| &settled.billing).filter(|it| **it != Billing::default())
+    {
+        connection
+            .prepare_cached(
+                "INSERT INTO usage_billing (request_id, call, tier, prompt_audio, cached_audio, completion_audio,
+                   web_searches) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 ON CONFLICT (request_id, call) DO NOTHING",
+            )?
+            .execute(params![
+                clipped(&started.request_id),
+                started.call,
+                billing.tier.as_deref().map(clipped),
+                integer(billing.prompt_audio),
+                integer(billing.cached_audio),
+                integer(billing.completion_audio),
+                integer(billing.web_searches),
+            ])?;
+    }
     let text_bytes = settled.as_ref().and_then(|settled| settled.text_bytes);
     if let Some(text_bytes) = text_bytes.filter(|_| written > 0 && tokens.output.is_none()) {
         connection
@@ -92,7 +112,7 @@ pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fau
         .query_row([keep_days], |row| row.get(0))?;
     // What stands beside the ledger first, while the rows that it belongs to are there to be chosen.
     let mut forgotten = 0;
-    for table in ["usage_cache_writes", "usage_texts", "usage"] {
+    for table in ["usage_cache_writes", "usage_texts", "usage_billing", "usage"] {
         forgotten = connection
             .prepare_cached(&format!(
                 "DELETE FROM {table} WHERE (request_id, call) IN (SELECT request_id, call FROM usage

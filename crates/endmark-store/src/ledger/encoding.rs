@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use endmark_context::budget::{Scope, Unit};
 
-use crate::calls::{Call, CallSettled, CallStarted, Charge, Purpose, Tokens, Word};
+use crate::calls::{Billing, Call, CallSettled, CallStarted, Charge, Purpose, Tokens, Word};
 
 /// The bytes of one slot. A page holds a whole number of them, so that none is torn by the end of the process.
 pub(super) const SLOT_BYTES: usize = 1024;
@@ -14,6 +14,9 @@ const HEADER_BYTES: usize = 10;
 
 /// The longest text that is kept, in bytes: model names are outside data. All of a call's texts fit into a slot.
 const MAX_TEXT_BYTES: usize = 100;
+
+/// Marks the counts of [`Billing`], where a charge has the number of its kind.
+const BILLING: u8 = 0xff;
 
 /// Writes a call into a slot's bytes; answers how many are used.
 pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Vec<u8> {
@@ -53,6 +56,11 @@ pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Ve
     for charge in &started.charges {
         writer.charge(charge);
     }
+    if let Some(billing) =
+        settled.map(|settled| &settled.billing).filter(|billing| **billing != Billing::default())
+    {
+        writer.billing(billing);
+    }
     writer.finish()
 }
 
@@ -81,7 +89,7 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
         sent_bytes: reader.number()?,
         charges: Vec::new(),
     };
-    let settled = if reader.number()? == 0 {
+    let mut settled = if reader.number()? == 0 {
         None
     } else {
         Some(CallSettled {
@@ -100,6 +108,7 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
                 reasoning: reader.maybe()?,
                 total: reader.maybe()?,
             },
+            billing: Billing::default(),
             nano_usd: reader.maybe()?,
             received_bytes: reader.number()?,
             text_bytes: reader.maybe()?,
@@ -107,9 +116,12 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
             total_us: reader.number()?,
         })
     };
-    // A slate of an earlier version has none.
-    while !reader.0.is_empty() {
-        started.charges.push(reader.charge()?);
+    // A slate of an earlier version has neither of them.
+    while let Some(kind) = reader.0.first() {
+        match &mut settled {
+            Some(settled) if *kind == BILLING => settled.billing = reader.billing()?,
+            _ => started.charges.push(reader.charge()?),
+        }
     }
     Some(Call { started, settled })
 }
@@ -168,6 +180,15 @@ impl Writer {
         self.number(charge.held);
     }
 
+    fn billing(&mut self, billing: &Billing) {
+        let Billing { tier, prompt_audio, cached_audio, completion_audio, web_searches } = billing;
+        self.0.push(BILLING);
+        self.maybe_text(tier.as_deref());
+        for count in [prompt_audio, cached_audio, completion_audio, web_searches] {
+            self.number(*count);
+        }
+    }
+
     fn finish(mut self) -> Vec<u8> {
         let payload = self.0.get(HEADER_BYTES..).unwrap_or_default();
         let sum = checksum(payload).to_le_bytes();
@@ -216,6 +237,17 @@ impl<'a> Reader<'a> {
         };
         let unit = if kind % 2 == 1 { Unit::NanoUsd } else { Unit::Tokens };
         Some(Charge { scope: *Scope::ALL.get(kind / 2)?, unit, window, held: self.number()? })
+    }
+
+    fn billing(&mut self) -> Option<Billing> {
+        let _kind = self.byte()?;
+        Some(Billing {
+            tier: self.maybe_text()?,
+            prompt_audio: self.number()?,
+            cached_audio: self.number()?,
+            completion_audio: self.number()?,
+            web_searches: self.number()?,
+        })
     }
 
     fn purpose(&mut self) -> Option<Purpose> {
@@ -284,6 +316,7 @@ mod tests {
             verdict: Some("cut".into()),
             cut_kind: Some("limit".into()),
             tokens: Tokens { prompt: Some(3), output: Some(4), total: Some(7), ..Tokens::default() },
+            billing: Billing { tier: Some("flex".to_owned()), web_searches: 2, ..Billing::default() },
             nano_usd: Some(8),
             received_bytes: 99,
             text_bytes: Some(12),

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Dialect, Prefill, Request, ScriptedModel, Speaking, Upstream};
+use testkit::{Answer, Dialect, Prefill, Request, Script, ScriptedModel, Speaking, Upstream, chat_reply};
 
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
@@ -195,5 +195,47 @@ fn what_is_summed_while_it_is_served_is_what_the_calls_come_to() {
              INSERT OR IGNORE INTO usage_unsummed SELECT started_at, request_id, call FROM usage;",
         );
         assert_eq!(asked(), before, "as the doctor says");
+    });
+}
+
+#[test]
+fn tiers_audio_and_searches_have_their_price_in_the_sums_too() {
+    in_runtime(async {
+        let reply = |model: &str, usage: Value, tier: &str| {
+            let mut reply = chat_reply(TEXT, "stop", (1_000, 20));
+            (reply["model"], reply["service_tier"]) = (json!(model), json!(tier));
+            reply["usage"].as_object_mut().unwrap().extend(usage.as_object().unwrap().clone());
+            Answer::json(200, &reply)
+        };
+        let audio = json!({"prompt_tokens_details": {"audio_tokens": 500}});
+        let search = json!({"server_tool_use": {"web_search_requests": 3}});
+        let script = Script::new()
+            .then(reply("gpt-5", json!({}), "default"))
+            .then(reply("gpt-5", json!({}), "flex"))
+            .then(reply("gpt-5", json!({}), "priority"))
+            .then(reply("gemini-2.5-flash", audio, "default"))
+            .then(reply("gemini-2.5-flash", search.clone(), "default"))
+            .then(reply("mine", search, "default"));
+        let upstream = Upstream::start(script).await;
+        let prices = "[prices.mine]\ninput = 1\noutput = 0\n";
+        let place = Place::new().with_file("endmark.toml", prices);
+        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        for model in ["gpt-5", "gpt-5", "gpt-5", "gemini-2.5-flash", "gemini-2.5-flash", "mine"] {
+            ask(&served, model, "auto", 500).await;
+        }
+        assert_eq!(served.end("-TERM").0, Some(0));
+        let data = place.run(&["usage", "--json"]).envelope()["data"].clone();
+        // $0.00145 at the standard price, half of it in flex, twice as much in priority.
+        assert_eq!(row(&data, "model", "gpt-5")["usd"], "0.005075000");
+        // 500 tokens at $0.30 and 500 of audio at $1; 1,000 at $0.30 and three searches at $35 a thousand; replies at $2.50.
+        assert_eq!(row(&data, "model", "gemini-2.5-flash")["usd"], "0.106050000");
+        let mine = row(&data, "model", "mine");
+        assert_eq!(
+            (&mine["usd"], &mine["unpriced_calls"]),
+            (&Value::Null, &json!(1)),
+            "no price of a search"
+        );
+        let of_day = place.run(&["usage", "--by", "day", "--json"]).envelope()["data"].clone();
+        assert_eq!(of_day["total"], data["total"]);
     });
 }

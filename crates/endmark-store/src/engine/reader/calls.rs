@@ -2,7 +2,7 @@
 
 use rusqlite::Row;
 
-use crate::calls::{Tokens, UsageRow};
+use crate::calls::{Billing, Tokens, UsageRow};
 use crate::engine::Reader;
 use crate::engine::integers::natural;
 use crate::error::StoreError;
@@ -11,11 +11,12 @@ use crate::error::StoreError;
 pub(crate) const ROW: &str = "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model,
   streamed, mode, started_at, ended_at, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
   cached_tokens, reasoning_tokens, total_tokens, sent_bytes, received_bytes, first_byte_ms, total_ms, w.tokens,
-  w.tokens_1h, t.text_bytes FROM ";
+  w.tokens_1h, t.text_bytes, b.tier, b.prompt_audio, b.cached_audio, b.completion_audio, b.web_searches FROM ";
 
 /// What stands beside the ledger.
 pub(crate) const BESIDE: &str = " LEFT JOIN usage_cache_writes w USING (request_id, call)
-  LEFT JOIN usage_texts t USING (request_id, call)";
+  LEFT JOIN usage_texts t USING (request_id, call)
+  LEFT JOIN usage_billing b USING (request_id, call)";
 
 impl Reader {
     /// The upstream calls of one request, in the order in which they were made.
@@ -42,6 +43,22 @@ impl Reader {
             &format!("{ROW} usage {BESIDE} ORDER BY started_at DESC, request_id DESC, call DESC LIMIT ?1"),
             &[&limit],
         )
+    }
+
+    /// Calls with a price that sums of tokens do not tell, which began from `since` on and before `until`; with a session,
+    /// those of it alone.
+    pub fn calls_billed_apart(
+        &self,
+        session: Option<&str>,
+        since: &str,
+        until: &str,
+    ) -> Result<Vec<UsageRow>, StoreError> {
+        let sql = format!(
+            "{ROW} (SELECT usage.* FROM usage_billing n CROSS JOIN usage
+               ON usage.request_id = n.request_id AND usage.call = n.call
+               WHERE usage.started_at >= ?1 AND usage.started_at < ?2 AND usage.session = coalesce(?3, usage.session)) {BESIDE}"
+        );
+        self.calls(&sql, &[&since, &until, &session])
     }
 
     /// The moment so many seconds ago, by the clock of the store, as it writes moments.
@@ -95,6 +112,13 @@ pub(crate) fn usage_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
             cache_written_1h: count(28)?,
             reasoning: count(21)?,
             total: count(22)?,
+        },
+        billing: Billing {
+            tier: row.get(30)?,
+            prompt_audio: count(31)?.unwrap_or(0),
+            cached_audio: count(32)?.unwrap_or(0),
+            completion_audio: count(33)?.unwrap_or(0),
+            web_searches: count(34)?.unwrap_or(0),
         },
         sent_bytes: natural(row.get(23)?),
         received_bytes: count(24)?,

@@ -55,9 +55,10 @@ impl Reader {
             let mut rows = statement.query((scope.name(), unit.name(), since))?;
             while let Some(row) = rows.next()? {
                 let call = usage_row(row)?;
-                let charged: Option<(String, String)> = row.get::<_, Option<String>>(30)?.zip(row.get(31)?);
+                let charged: Option<(String, String)> =
+                    row.get::<_, Option<String>>("charged_to")?.zip(row.get("window")?);
                 if let Some(place) = charged {
-                    let (held, spent): (i64, Option<i64>) = (row.get(32)?, row.get(33)?);
+                    let (held, spent): (i64, Option<i64>) = (row.get("held")?, row.get("spent")?);
                     let is_wrong = unit == Unit::Tokens
                         && spent.is_some_and(|spent| !is_charge_of(&call, natural(held), natural(spent)));
                     if let Some(budget) = budgets.get_mut(&place).filter(|_| is_wrong) {

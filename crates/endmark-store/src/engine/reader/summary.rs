@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::Summed;
+use crate::calls::UsageRow;
 use crate::counted::CallSums;
 use crate::engine::Reader;
 use crate::engine::integers::natural;
@@ -55,7 +56,7 @@ pub struct CutSummary {
 }
 
 /// Everything a report says.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct UsageReport {
     /// By day, upstream and model, in that order.
     pub days: Vec<UsageSummary>,
@@ -63,6 +64,8 @@ pub struct UsageReport {
     pub cuts: Vec<CutSummary>,
     /// Requests in all.
     pub requests: u64,
+    /// Calls of recoveries with a price that sums of tokens do not tell.
+    pub recoveries_billed_apart: Vec<UsageRow>,
 }
 
 /// A moment behind every row.
@@ -120,7 +123,9 @@ impl Reader {
                 of_recovery(summed);
             }
         })?;
-        Ok(UsageReport { days: days.into_iter().map(day).collect(), cuts, requests })
+        let mut recoveries_billed_apart = self.calls_billed_apart(None, &from, AFTER_ALL)?;
+        recoveries_billed_apart.retain(|call| FOR_RECOVERY.contains(&call.purpose.as_str()));
+        Ok(UsageReport { days: days.into_iter().map(day).collect(), cuts, requests, recoveries_billed_apart })
     }
 
     /// Cut replies that began from this moment on, the most frequent first.
