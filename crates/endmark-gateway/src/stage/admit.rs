@@ -65,7 +65,7 @@ pub(crate) async fn admit(
     if let Some(claim) = &claim {
         claim.take().await?;
     }
-    let work = Work::begin(body.plain.len(), &gateway.held, limits.held_bytes).await;
+    let work = Work::begin(&body.plain, &gateway.held, limits.held_bytes).await;
     let work = work.ok_or(Refusal::NoRoom(limits.held_bytes))?;
     let parsed = wire::Request::parse(found.format, &body.plain, &found.address);
     let request = parsed.map_err(|error| {

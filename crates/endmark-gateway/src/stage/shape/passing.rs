@@ -34,7 +34,7 @@ pub(crate) async fn change_passing(
     }
     let limits = &gateway.settings.limits;
     let (mut body, holding) = body.read_as_far_as_possible(headers, limits, &gateway.held).await?;
-    let work = Work::begin(body.plain.len(), &gateway.held, limits.held_bytes).await;
+    let work = Work::begin(&body.plain, &gateway.held, limits.held_bytes).await;
     let _work = work.ok_or(Refusal::NoRoom(limits.held_bytes))?;
     if let Ok(mut request) = Request::parse(format, &body.plain, &Address::default()) {
         let credential = head.extensions.get::<Credential>().map(Credential::id);
