@@ -1,7 +1,8 @@
 //! The table.
 //!
-//! Sources, read in November 2026: the API references at platform.openai.com, docs.anthropic.com and ai.google.dev, Azure's
-//! and Vertex AI's, and for reranking those of Cohere, Jina, vLLM and llama.cpp.
+//! Sources: every path that the clients openai 3.54.0, anthropic 2.12.0 and google-genai 3.4.0 (PyPI) send model calls to, the
+//! roots that their Azure and Vertex AI clients put before them, and for reranking the READMEs of vLLM's and llama.cpp's
+//! servers. A path of theirs that is not here (organizations, agents, vaults) is unknown, and is refused as such.
 
 use super::{Cost, ModelPlace, Service};
 use crate::deciding::{Deciding, fields};
@@ -87,6 +88,7 @@ pub(super) const TABLE: &[Row] = &[
     free_of(ANTHROPIC, "/messages/count_tokens"),
     free_of(OPENAI, "/responses/input_tokens"),
     free_of(GEMINI, "/models/{model}:countTokens"),
+    free_of(GEMINI, "/models/{model}:computeTokens"),
     free_of(OPENAI, "/moderations"),
     free(ROOT, "/tokenize"),
     free(ROOT, "/detokenize"),
@@ -96,6 +98,7 @@ pub(super) const TABLE: &[Row] = &[
     free(OPENAI, "/uploads/{}/complete"),
     free(OPENAI, "/uploads/{}/cancel"),
     free(ROOT, "/upload/v1beta/files"),
+    free(OPENAI, "/chat/completions/{}"),
     free(OPENAI, "/responses/{}/cancel"),
     free(OPENAI, "/conversations"),
     free(OPENAI, "/conversations/{}"),
