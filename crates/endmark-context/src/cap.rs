@@ -15,9 +15,11 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod text;
+mod utf16;
 
 use endmark_envelope::Warning;
 
+pub(crate) use format::of as format_of;
 pub(crate) use json::tape as json_tape;
 
 pub use capper::{Capper, LARGEST_DOCUMENT_BYTES};

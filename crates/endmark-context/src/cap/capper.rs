@@ -10,6 +10,7 @@ use super::lines::Foreign;
 use super::marker::grouped;
 use super::table::{self, Table};
 use super::text::{Landmarks, Text};
+use super::utf16::Utf16;
 use super::{CapError, Capped};
 
 /// How much is looked at to find out what a value is.
@@ -41,6 +42,8 @@ pub struct Capper {
     path: FieldPath,
     stage: Stage,
     bytes: u64,
+    /// There if the value is UTF-16.
+    utf16: Option<Utf16>,
 }
 
 #[derive(Debug)]
@@ -62,7 +65,7 @@ impl Capper {
     pub fn new(asked: Asked, limits: Limits) -> Result<Self, CapError> {
         limits.check()?;
         let path = FieldPath::root().key("text");
-        Ok(Self { asked, limits, path, stage: Stage::Beginning(Vec::new()), bytes: 0 })
+        Ok(Self { asked, limits, path, stage: Stage::Beginning(Vec::new()), bytes: 0, utf16: None })
     }
 
     /// The same capper, where warnings call the value by this path.
@@ -79,13 +82,16 @@ impl Capper {
             if beginning.len() < BEGINNING_BYTES {
                 return Ok(());
             }
-            // What is looked at must not depend on the chunks.
-            let (all, looked_at) = (std::mem::take(beginning), BEGINNING_BYTES);
-            // More may come, so that the last line may be half a one.
-            let format = format::of(&all[..looked_at], false, self.asked);
-            return self.begin(format, all);
+            let all = std::mem::take(beginning);
+            return self.begin(all, false);
         }
-        self.read(bytes)
+        match &mut self.utf16 {
+            Some(utf16) => {
+                let text = utf16.decode(bytes);
+                self.read(text.as_bytes())
+            }
+            None => self.read(bytes),
+        }
     }
 
     fn foreign(&self) -> Foreign {
@@ -107,8 +113,26 @@ impl Capper {
         }
     }
 
-    /// Reads what came until it was known what the value is.
-    fn begin(&mut self, format: Format, all: Vec<u8>) -> Result<(), CapError> {
+    /// Finds out what the value is, and reads what came of it: `all` of it if it `is_whole`.
+    fn begin(&mut self, all: Vec<u8>, is_whole: bool) -> Result<(), CapError> {
+        // What is looked at must not depend on the chunks.
+        let looked_at = if is_whole { all.len() } else { BEGINNING_BYTES.min(all.len()) };
+        self.utf16 = if self.asked == Asked::Auto { Utf16::of(&all) } else { None };
+        let (all, looked_at) = match &mut self.utf16 {
+            Some(utf16) => {
+                let (beginning, rest) = all.split_at(looked_at);
+                let beginning = utf16.decode(beginning);
+                let looked_at = beginning.len();
+                ((beginning + &utf16.decode(rest)).into_bytes(), looked_at)
+            }
+            None => (all, looked_at),
+        };
+        let mut format = format::of(&all[..looked_at], is_whole, self.asked);
+        // A marker is never longer than what it replaces.
+        if matches!(format, Format::Binary(what) if self.not_shown(what).chars().count() as u64 > self.bytes)
+        {
+            format = Format::Text;
+        }
         self.stage = self.stage_of(format);
         match &mut self.stage {
             Stage::Document(document) => {
@@ -146,8 +170,10 @@ impl Capper {
     pub fn finish(mut self) -> Result<Capped, CapError> {
         if let Stage::Beginning(beginning) = &mut self.stage {
             let all = std::mem::take(beginning);
-            self.begin(format::of(&all, true, self.asked), all)?;
+            self.begin(all, true)?;
         }
+        let unfinished = self.utf16.as_mut().map(Utf16::finish).unwrap_or_default();
+        self.read(unfinished.as_bytes())?;
         match std::mem::replace(&mut self.stage, Stage::Binary("")) {
             Stage::Text(format, text) => {
                 let (shortened, replaced) = text.finish()?;
@@ -175,14 +201,19 @@ impl Capper {
             }
             Stage::Beginning(_) => Ok(self.capped(String::new(), Format::Text, Vec::new(), 0)),
             Stage::Binary(what) => {
-                let handle = self.limits.way_to_read();
-                let text = format!("[… {} bytes of {what} are not shown …]{handle}", grouped(self.bytes));
+                let text = self.not_shown(what);
                 let original = Size { bytes: self.bytes, chars: 0 };
                 let returned = Size::default();
                 let cut = Cut { path: self.path.clone(), returned, original, items: None };
                 Ok(self.capped(text, Format::Binary(what), vec![cut], 0))
             }
         }
+    }
+
+    /// What is shown in place of a binary value.
+    fn not_shown(&self, what: &str) -> String {
+        let handle = self.limits.way_to_read();
+        format!("[… {} bytes of {what} are not shown …]{handle}", grouped(self.bytes))
     }
 
     fn document(self, document: Vec<u8>) -> Result<Capped, CapError> {
@@ -225,6 +256,9 @@ impl Capper {
         if replaced > 0 {
             let message = format!("{} places that are no UTF-8 are shown as U+FFFD", grouped(replaced));
             warnings.push(Warning::notice("NOT_UTF8", message));
+        }
+        if self.utf16.is_some() {
+            warnings.push(Warning::notice("UTF_16", "the value is UTF-16, and is shown as UTF-8"));
         }
         Capped { text, format, is_cut, warnings }
     }

@@ -36,6 +36,15 @@ const WORDS: [&str; 22] = [
     "connection refused",
 ];
 
+/// How test runners begin the line of a test that failed, after white space: Go, Jest and Vitest, Python's unittest, TAP, Bun,
+/// and the marks of Mocha, Vitest, node:test and swift-testing. Each is followed by a character that is in no word.
+/// Sources: the output of `go test`, `jest`, `vitest`, `python -m unittest`, `node --test` and `bun test`, and testanything.org.
+const FAILED_TESTS: [&str; 9] = ["--- FAIL", "FAIL", "not ok", "(fail)", "✗", "✘", "✖", "×", "●"];
+/// A line of Jest with its mark of a failed test has this between the names of a suite and a test; other lists have the mark, too.
+const BETWEEN_NAMES: &str = " › ";
+/// What follows a test in TAP that is expected to fail.
+const EXPECTED: &str = "# TODO";
+
 /// Endings of the names of exceptions: `TypeError`, `NullPointerException`.
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
@@ -55,7 +64,7 @@ static BEFORE_FAULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\
 pub(super) fn reports_error(text: &str) -> bool {
     // The list of words is a constant that a test compiles.
     let Some(search) = SEARCH.as_ref() else { return false };
-    if is_fault_status(text) {
+    if is_fault_status(text) || is_failed_test(text) {
         return true;
     }
     let lower = text.to_ascii_lowercase();
@@ -108,6 +117,19 @@ fn is_denied(before: &str, behind: &str) -> bool {
                 .map(|_| &value[none.len()..]);
             rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric() || next == '.'))
         })
+}
+
+/// The line of a test runner for a test that failed.
+fn is_failed_test(text: &str) -> bool {
+    let text = text.trim_start();
+    FAILED_TESTS.iter().any(|begin| {
+        text.strip_prefix(begin).is_some_and(|rest| {
+            !rest.is_empty()
+                && !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_' || next == '-')
+                && (*begin != "●" || rest.contains(BETWEEN_NAMES))
+                && !rest.contains(EXPECTED)
+        })
+    })
 }
 
 /// The line of an access log whose status is of a fault of the server: `"GET / HTTP/1.1" 503 0`.
@@ -194,6 +216,19 @@ mod tests {
             ("FAILED tests/test_a.py::test_b", true),
             ("127.0.0.1 - - \"GET / HTTP/1.1\" 503 0", true),
             ("level=err msg=x", true),
+            ("--- FAIL: TestTide (0.00s)", true),
+            ("    --- FAIL: TestTide/high (0.00s)", true),
+            ("FAIL\texample.org/tide\t0.4s", true),
+            (" FAIL  src/tide.test.ts > rises", true),
+            ("FAIL: test_tide (tide.TestTide)", true),
+            ("not ok 3 - rises", true),
+            ("not ok 3 - rises # TODO later", false),
+            ("  ✗ rises", true),
+            ("● tide › rises", true),
+            ("● a point of a list", false),
+            ("FAIL-FAST is on", false),
+            ("not okay", false),
+            ("ok 3 - not ok is not here", false),
             ("{\"error\": \"no route\"}", true),
             ("12 errors found", true),
             ("0 errors, 0 warnings", false),

@@ -66,7 +66,7 @@ impl Asked {
 }
 
 /// What files that are no text begin with, and what they are: the signatures that their specifications give.
-const SIGNATURES: [(&[u8], &str); 12] = [
+const SIGNATURES: [(&[u8], &str); 10] = [
     (b"\x89PNG\r\n\x1a\n", "PNG image"),
     (b"\xFF\xD8\xFF", "JPEG image"),
     (b"GIF8", "GIF image"),
@@ -77,19 +77,19 @@ const SIGNATURES: [(&[u8], &str); 12] = [
     (b"\x28\xB5\x2F\xFD", "Zstandard data"),
     (b"\x7FELF", "ELF program"),
     (b"SQLite format 3\0", "SQLite database"),
-    (b"\xFF\xFE", "UTF-16 text"),
-    (b"\xFE\xFF", "UTF-16 text"),
 ];
 
-/// Of so many bytes one may be none of UTF-8 before a value counts as binary.
-const FOREIGN_ONE_IN: usize = 20;
+/// A value is binary if more than one byte in this many is not UTF-8, or is a control character that texts do not have.
+const ODD_ONE_IN: usize = 20;
+/// As many of them never make a value binary: a log has a NUL byte where a writer was killed.
+const ALWAYS_ALLOWED_ODD_BYTES: usize = 4;
 /// How many records a table needs at the least.
 const LEAST_RECORDS: usize = 3;
 /// The longest name of a column, in words.
 const LONGEST_NAME_WORDS: usize = 5;
 
 /// What a value is, by its beginning, or all of it if it `is_whole`.
-pub(super) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
+pub(crate) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
     match asked {
         Asked::Text => return Format::Text,
         Asked::Json => return Format::Json,
@@ -100,13 +100,14 @@ pub(super) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
     let text = String::from_utf8_lossy(beginning);
     // What stands behind the last line break may be half a line.
     let text = if is_whole { &*text } else { text.rsplit_once('\n').map_or(&*text, |(lines, _)| lines) };
+    let text = text.trim_start_matches('\u{FEFF}');
     if asked == Asked::Csv {
         return Format::Csv(delimiter_of(text).unwrap_or(','));
     }
     if let Some(what) = binary(beginning) {
         return Format::Binary(what);
     }
-    if text.trim_start_matches('\u{FEFF}').trim_start().starts_with(['{', '[']) {
+    if text.trim_start().starts_with(['{', '[']) {
         if is_json_lines(text) {
             return Format::JsonLines;
         }
@@ -128,11 +129,14 @@ fn binary(bytes: &[u8]) -> Option<&'static str> {
         return Some(what);
     }
     let foreign = bytes.utf8_chunks().filter(|chunk| chunk.invalid().len() == 1).count();
-    let has_nul = memchr::memchr(0, bytes).is_some();
-    (has_nul
-        || foreign > 1 && foreign * FOREIGN_ONE_IN > bytes.len()
-        || foreign == 1 && bytes.len() < FOREIGN_ONE_IN)
-        .then_some("binary data")
+    let controls = bytes.iter().filter(|byte| is_odd_control(**byte)).count();
+    let odd = foreign + controls;
+    (odd > ALWAYS_ALLOWED_ODD_BYTES && odd * ODD_ONE_IN > bytes.len()).then_some("binary data")
+}
+
+/// A control character that terminals, editors and logs do not write: none of BEL, BS, HT, LF, VT, FF, CR and ESC.
+fn is_odd_control(byte: u8) -> bool {
+    byte < b' ' && !(0x07..=0x0D).contains(&byte) && byte != 0x1B
 }
 
 /// Two rows or more, each a list or an object.
@@ -211,13 +215,17 @@ mod tests {
             ),
             ("diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", Format::Diff),
             ("--- a\n+++ b\n@@ -1 +1 @@\n", Format::Diff),
-            ("a\0b", Format::Binary("binary data")),
+            ("a\0b", Format::Text),
+            ("\0\u{1}\0\u{2}\0\u{3}", Format::Binary("binary data")),
+            ("\u{FEFF}id,name\n1,a\n2,b\n", Format::Csv(',')),
             ("\u{7F}ELF", Format::Binary("ELF program")),
         ] {
             assert_eq!(of(text.as_bytes(), true, Asked::Auto), expected, "{text:?}");
         }
         assert_eq!(of(b"\xFF\xD8\xFF\xE0", true, Asked::Auto), Format::Binary("JPEG image"));
-        assert_eq!(of(b"caf\xE9 au lait, and more of it\n", true, Asked::Auto), Format::Text);
+        assert_eq!(of(b"caf\xE9", true, Asked::Auto), Format::Text);
+        let log = format!("{}\0\0\0\0\0 linker failed\n", "compiling a crate\n".repeat(100));
+        assert_eq!(of(log.as_bytes(), true, Asked::Auto), Format::Text);
         assert_eq!(of(b"1;2\n3;4\n5;6", true, Asked::Csv), Format::Csv(';'));
         for (name, expected) in [("csv", Some(Asked::Csv)), ("auto", Some(Asked::Auto)), ("xml", None)] {
             assert_eq!(Asked::named(name), expected);

@@ -209,8 +209,16 @@ fn an_object_gives_up_members_and_at_last_its_shape() {
 
 #[test]
 fn binary_is_named_and_foreign_bytes_are_shown_or_refused() {
-    let capped = cap(b"\x89PNG\r\n\x1a\n\0\0\0", Asked::Auto, &Limits::default()).unwrap();
-    assert_eq!(capped.text, "[… 11 bytes of PNG image are not shown …]");
+    let image = [&b"\x89PNG\r\n\x1a\n"[..], &[0; 52]].concat();
+    let capped = cap(&image, Asked::Auto, &Limits::default()).unwrap();
+    assert_eq!(capped.text, "[… 60 bytes of PNG image are not shown …]");
+    // A marker would be longer.
+    let capped = cap(&image[..16], Asked::Auto, &Limits::default()).unwrap();
+    assert_eq!(capped.text, String::from_utf8_lossy(&image[..16]));
+    let utf16: Vec<u8> = "\u{FEFF}error: lost\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let capped = cap(&utf16, Asked::Auto, &Limits::default()).unwrap();
+    assert_eq!((capped.text.as_str(), capped.warnings[0].code.as_str()), ("error: lost\n", "UTF_16"));
+    assert!(cap(&utf16, Asked::Text, &Limits::default()).is_err());
     let latin = b"caf\xE9 au lait is what it says here\n";
     let capped = cap(latin, Asked::Auto, &Limits::default()).unwrap();
     assert_eq!(capped.warnings[0].code, "NOT_UTF8");

@@ -193,11 +193,20 @@ impl Kept {
     /// and is not needed goes to the text.
     fn within(&self, most: usize) -> Shortened {
         let mut best = self.with_reserve(most, 0);
+        // Markers between single lines may need more than was reserved, and more bytes than the text has in all.
+        let mut smaller = most;
+        let fits = |shortened: &Shortened| {
+            self.limits.size(&shortened.text) <= most && shortened.text.len() as u64 <= self.bytes
+        };
+        while !fits(&best) && smaller > 0 {
+            smaller = smaller / 4 * 3;
+            best = self.with_reserve(smaller, 0);
+        }
         let mut spare = 0;
         for _ in 0..REFINEMENTS {
             spare += most.saturating_sub(self.limits.size(&best.text));
             let next = self.with_reserve(most, spare);
-            if self.limits.size(&next.text) > most || next.text.len() as u64 > self.bytes {
+            if !fits(&next) {
                 break;
             }
             best = next;

@@ -1,0 +1,75 @@
+//! Decodes UTF-16 that comes in chunks, by its byte order mark.
+
+/// A decoder. It holds at most one unit and a half.
+#[derive(Debug)]
+pub(super) struct Utf16 {
+    is_little_endian: bool,
+    is_after_mark: bool,
+    half: Option<u8>,
+    high: Option<u16>,
+}
+
+impl Utf16 {
+    /// Returns the decoder for a value with this beginning, or `None` if it has no byte order mark of UTF-16.
+    pub(super) fn of(beginning: &[u8]) -> Option<Self> {
+        let is_little_endian = match beginning {
+            // The mark of UTF-32 begins like it.
+            [0xFF, 0xFE, 0, 0, ..] => return None,
+            [0xFF, 0xFE, ..] => true,
+            [0xFE, 0xFF, ..] => false,
+            _ => return None,
+        };
+        Some(Self { is_little_endian, is_after_mark: false, half: None, high: None })
+    }
+
+    /// Decodes the next bytes; an invalid unit becomes U+FFFD.
+    pub(super) fn decode(&mut self, bytes: &[u8]) -> String {
+        let mut units: Vec<u16> = self.high.take().into_iter().collect();
+        for byte in bytes {
+            let Some(first) = self.half.take() else {
+                self.half = Some(*byte);
+                continue;
+            };
+            let pair = [first, *byte];
+            let unit =
+                if self.is_little_endian { u16::from_le_bytes(pair) } else { u16::from_be_bytes(pair) };
+            if std::mem::replace(&mut self.is_after_mark, true) {
+                units.push(unit);
+            }
+        }
+        // Its other half may come.
+        self.high = units.pop_if(|unit| (0xD800..0xDC00).contains(unit));
+        String::from_utf16_lossy(&units)
+    }
+
+    /// Decodes what is left of a value that ended within a character.
+    pub(super) fn finish(&mut self) -> String {
+        let is_left = self.half.take().is_some() | self.high.take().is_some();
+        if is_left { "\u{FFFD}".to_owned() } else { String::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_of_any_size_decode_to_the_same_text() {
+        let text = "dépôt 🙂 漢\r\n".repeat(9);
+        for is_little_endian in [true, false] {
+            let to_bytes = |unit: u16| if is_little_endian { unit.to_le_bytes() } else { unit.to_be_bytes() };
+            let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
+            let bytes: Vec<u8> = units.flat_map(to_bytes).collect();
+            for size in [1, 2, 3, 7, 1_000] {
+                let mut utf16 = Utf16::of(&bytes).unwrap();
+                let mut decoded: String = bytes.chunks(size).map(|chunk| utf16.decode(chunk)).collect();
+                decoded.push_str(&utf16.finish());
+                assert_eq!(decoded, text, "{size}");
+            }
+            let mut utf16 = Utf16::of(&bytes).unwrap();
+            let cut = utf16.decode(&bytes[..15]) + &utf16.finish();
+            assert_eq!(cut, "dépôt \u{FFFD}");
+        }
+        assert!(Utf16::of(b"\xFF\xFE\0\0a\0\0\0").is_none() && Utf16::of(b"a").is_none());
+    }
+}
