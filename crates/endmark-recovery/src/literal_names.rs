@@ -78,6 +78,9 @@ fn seams() {
     let no_seam = MergeError::NoSeam { attempt: String::new(), verified_len: 0, reason: String::new() };
     let malformed = MergeError::Malformed { attempt: String::new(), verified_len: 0, reason: String::new() };
     assert_eq!((no_seam.code(), malformed.code()), ("no_seam", "malformed"));
+    let nothing =
+        MergeError::NothingToJoin { attempt: String::new(), verified_len: 0, reason: String::new() };
+    assert_eq!(nothing.code(), "nothing_to_join");
 }
 
 #[test]

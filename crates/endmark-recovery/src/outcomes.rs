@@ -84,6 +84,28 @@ mod merging {
         assert_eq!(stitched("[1, ", " \n", AskedFrom::Cut), expected);
     }
 
+    #[test]
+    fn merge_error_nothing_to_join() {
+        for rest in ["IMPORTANT DATA", ", 2]", "\n\n[2]", "```json\n[2]\n```", "\n```\nIMPORTANT DATA"] {
+            for from in [AskedFrom::Cut, AskedFrom::Token, AskedFrom::Unknown] {
+                let error = merge("[1]", rest, from).unwrap_err();
+                assert_eq!(error.code(), "nothing_to_join", "{rest}");
+                let MergeError::NothingToJoin { attempt, verified_len, .. } = error else {
+                    panic!("{error:?}")
+                };
+                assert_eq!((attempt, verified_len), (format!("[1]{rest}"), 3));
+                assert_eq!(
+                    stitched("[1]", rest, from),
+                    (Outcome::Error, "nothing_to_join", "[1]".to_owned())
+                );
+            }
+        }
+        assert_eq!(merge("[1]", "\n```\n", AskedFrom::Token).unwrap().text, "[1]");
+        assert_eq!(merge("[1]", " \n[1]\n", AskedFrom::Token).unwrap().text.trim_end(), "[1]");
+        let rows = merge_chunks("{\"a\": 1}\n", "{\"a\": 2}", &Format::Jsonl, AskedFrom::Cut);
+        assert_eq!(rows.unwrap().text, "{\"a\": 1}\n{\"a\": 2}");
+    }
+
     /// Without a continuation there is no seam, and the answer is what detection says.
     #[test]
     fn stitch_of_one_part() {

@@ -156,6 +156,13 @@ fn merged(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<Merged
             reason,
         });
     }
+    if joint.has_nothing_to_join() {
+        return Err(MergeError::NothingToJoin {
+            attempt: [initial, continuation].concat(),
+            verified_len: joint.initial.len(),
+            reason: format!("the first part is whole already, as {}", joint.format),
+        });
+    }
     let is_empty = if joint.has_grammar() {
         joint.continuation.trim().is_empty() && !joint.verdict.is_whole()
     } else {

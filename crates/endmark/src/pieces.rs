@@ -10,15 +10,17 @@ pub(crate) struct NotUtf8 {
 }
 
 /// Reads pieces as text. A character that is cut between two pieces goes to the second; what is left of one
-/// that nobody continues is dropped, since half a character is nothing that could be joined.
-pub(crate) fn as_texts(pieces: Vec<Vec<u8>>) -> Result<Vec<String>, NotUtf8> {
+/// that nobody continues is dropped, since half a character is nothing that could be joined. Returns how many bytes were, too.
+pub(crate) fn as_texts(pieces: Vec<Vec<u8>>) -> Result<(Vec<String>, usize), NotUtf8> {
     let mut texts = Vec::with_capacity(pieces.len());
+    let mut dropped_bytes = 0;
     let mut carried = Vec::new();
     for (index, mut piece) in pieces.into_iter().enumerate() {
         let moved = carried.len();
         if piece.first().is_some_and(|byte| is_continuation(*byte)) {
             piece.splice(..0, carried.drain(..));
         }
+        dropped_bytes += carried.len();
         carried.clear();
         if let Err(error) = std::str::from_utf8(&piece) {
             if error.error_len().is_some() {
@@ -28,7 +30,7 @@ pub(crate) fn as_texts(pieces: Vec<Vec<u8>>) -> Result<Vec<String>, NotUtf8> {
         }
         texts.push(String::from_utf8(piece).map_err(|_| NotUtf8 { piece: index, at: 0 })?);
     }
-    Ok(texts)
+    Ok((texts, dropped_bytes + carried.len()))
 }
 
 /// Whether a byte can only stand inside a character.
@@ -43,8 +45,12 @@ mod tests {
     #[test]
     fn a_character_cut_between_two_pieces_is_joined_and_half_a_one_dropped() {
         let whole = "añb".as_bytes();
-        assert_eq!(as_texts(vec![whole[..2].into(), whole[2..].into()]), Ok(vec!["a".into(), "ñb".into()]));
-        assert_eq!(as_texts(vec![whole[..2].into(), b"nb".into()]), Ok(vec!["a".into(), "nb".into()]));
+        assert_eq!(
+            as_texts(vec![whole[..2].into(), whole[2..].into()]),
+            Ok((vec!["a".into(), "ñb".into()], 0))
+        );
+        assert_eq!(as_texts(vec![whole[..2].into(), b"nb".into()]), Ok((vec!["a".into(), "nb".into()], 1)));
+        assert_eq!(as_texts(vec![whole[..2].into()]), Ok((vec!["a".into()], 1)));
         assert_eq!(as_texts(vec![b"ok".into(), b"a\xff".into()]), Err(NotUtf8 { piece: 1, at: 1 }));
     }
 }

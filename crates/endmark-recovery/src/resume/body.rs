@@ -275,12 +275,21 @@ fn stitched(joined: Result<Merged, MergeError>) -> Result<Merged, Refusal> {
         Ok(merged) => Ok(merged),
         Err(MergeError::StillTruncated { merged }) => Ok(*merged),
         Err(MergeError::Ambiguous { best, alternatives }) => Err(Refusal::Ambiguous { best, alternatives }),
-        Err(MergeError::Malformed { reason, .. } | MergeError::NoSeam { reason, .. }) => {
-            Err(Refusal::Unjoined { reason, proven: 0 })
-        }
+        Err(
+            MergeError::Malformed { reason, .. }
+            | MergeError::NothingToJoin { reason, .. }
+            | MergeError::NoSeam { reason, .. },
+        ) => Err(Refusal::Unjoined { reason, proven: 0 }),
     }
 }
 
 fn exact_seam(at: usize) -> Seam {
-    Seam { at, style: SeamStyle::Exact, dropped_bytes: 0, confidence: 1.0, alternatives: 0 }
+    Seam {
+        at,
+        style: SeamStyle::Exact,
+        dropped_bytes: 0,
+        dropped: String::new(),
+        confidence: 1.0,
+        alternatives: 0,
+    }
 }

@@ -115,12 +115,16 @@ impl Body {
             Err(MergeError::StillTruncated { merged } | MergeError::Ambiguous { best: merged, .. }) => {
                 *merged
             }
-            Err(MergeError::Malformed { reason, .. } | MergeError::NoSeam { reason, .. }) => {
+            Err(
+                MergeError::Malformed { reason, .. }
+                | MergeError::NothingToJoin { reason, .. }
+                | MergeError::NoSeam { reason, .. },
+            ) => {
                 return Err(unjoined(&reason));
             }
         };
-        let dropped_bytes = merged.seam.dropped_bytes + rest_at;
-        self.checked(Merged { seam: Seam { style, dropped_bytes, ..merged.seam }, ..merged })
+        let seam = Seam { style, ..merged.seam }.with_dropped(&[answer.get(..rest_at).unwrap_or_default()]);
+        self.checked(Merged { seam, ..merged })
     }
 
     /// Takes an answer that repeats what it was to begin with, and writes the last word otherwise than it came: only where
@@ -145,12 +149,17 @@ impl Body {
             Err(MergeError::StillTruncated { merged } | MergeError::Ambiguous { best: merged, .. }) => {
                 *merged
             }
-            Err(MergeError::Malformed { reason, .. } | MergeError::NoSeam { reason, .. }) => {
+            Err(
+                MergeError::Malformed { reason, .. }
+                | MergeError::NothingToJoin { reason, .. }
+                | MergeError::NoSeam { reason, .. },
+            ) => {
                 return Some(Err(unjoined(&reason)));
             }
         };
-        let dropped_bytes = merged.seam.dropped_bytes + question.held().len() + (answer.len() - rest.len());
-        let seam = Seam { style: SeamStyle::Rewritten, dropped_bytes, ..merged.seam };
+        let before = answer.get(..answer.len() - rest.len()).unwrap_or_default();
+        let seam =
+            Seam { style: SeamStyle::Rewritten, ..merged.seam }.with_dropped(&[question.held(), before]);
         Some(self.checked(Merged { seam, ..merged }))
     }
 

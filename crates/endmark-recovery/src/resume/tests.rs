@@ -168,8 +168,14 @@ fn a_continued_message_with_nothing_to_add_is_whole() {
     let mut resume = text(limit("All is said.\u{fffd}"));
     resume.reply(normal(""), Join::Exact);
     assert_eq!(whole(&resume), ("All is said.\u{fffd}".to_owned(), 1, false));
-    let at_the_end =
-        Seam { at: 15, style: SeamStyle::Exact, dropped_bytes: 0, confidence: 1.0, alternatives: 0 };
+    let at_the_end = Seam {
+        at: 15,
+        style: SeamStyle::Exact,
+        dropped_bytes: 0,
+        dropped: String::new(),
+        confidence: 1.0,
+        alternatives: 0,
+    };
     assert_eq!(resume.history().last().and_then(|piece| piece.seam.clone()), Some(at_the_end));
     assert!(resume.history()[1].why.ends_with(": nothing was missing"));
 }

@@ -30,7 +30,7 @@ impl Outcome {
 /// Why the parts are not one whole text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StitchError {
-    /// `ambiguous`, `still_truncated`, `malformed` or `no_seam`.
+    /// `ambiguous`, `still_truncated`, `malformed`, `nothing_to_join` or `no_seam`.
     pub code: &'static str,
     /// What happened, for people.
     pub message: String,
@@ -139,7 +139,9 @@ fn failed(so_far: String, mut seams: Vec<Seam>, error: MergeError) -> Stitched {
             seams.push(merged.seam);
             (Outcome::Error, merged.text)
         }
-        MergeError::Malformed { verified_len, .. } | MergeError::NoSeam { verified_len, .. } => {
+        MergeError::Malformed { verified_len, .. }
+        | MergeError::NothingToJoin { verified_len, .. }
+        | MergeError::NoSeam { verified_len, .. } => {
             let mut text = so_far;
             text.truncate(text.floor_char_boundary(verified_len));
             (Outcome::Error, text)

@@ -11,7 +11,7 @@ use super::evidence::{Weighed, doubts, weight};
 use super::identity::identity_of_text;
 use super::joint::Joint;
 use super::plain;
-use super::seam::{AskedFrom, Seam, SeamStyle};
+use super::seam::{AskedFrom, Seam, SeamStyle, beginning_of};
 use super::survivor::{self, Survivor};
 use super::units::Reading;
 
@@ -100,6 +100,9 @@ pub(super) fn follow(
             let joint = Joint::new(&path.text, continuation, format, from);
             if joint.lost_character || matches!(joint.verdict, Verdict::Malformed { .. }) {
                 return None;
+            }
+            if joint.has_nothing_to_join() {
+                continue;
             }
             let Some((survivors, weighed)) = super::weighed(&joint) else { continue };
             // It may also be something else; what comes next then goes on from the same place. In a text nearly all that
@@ -257,7 +260,7 @@ fn behind_space(path: Path, space: &str, format: &Format, from: AskedFrom) -> Ve
         let verdict = endmark_text::detect::detect(text.as_bytes(), format).verdict;
         let mut seams = path.seams.clone();
         let style = SeamStyle::Exact;
-        seams.push(Seam { style, dropped_bytes: 0, ..empty_seam(&path, space) });
+        seams.push(Seam { style, dropped_bytes: 0, dropped: String::new(), ..empty_seam(&path, space) });
         found.push(Path { text, verdict, seams, ..path.clone() });
     }
     if !is_content || from != AskedFrom::Cut {
@@ -274,6 +277,7 @@ fn empty_seam(path: &Path, continuation: &str) -> Seam {
         at: path.text.len(),
         style: SeamStyle::Whitespace,
         dropped_bytes: continuation.len(),
+        dropped: beginning_of([continuation]),
         confidence: 1.0,
         alternatives: 0,
     }

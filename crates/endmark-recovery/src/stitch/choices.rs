@@ -26,7 +26,7 @@ const GIVEN_UP: f64 = 10.0;
 /// ```
 pub fn candidates(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Vec<Merged> {
     let joint = Joint::new(initial, continuation, format, from);
-    if matches!(joint.verdict, Verdict::Malformed { .. }) {
+    if matches!(joint.verdict, Verdict::Malformed { .. }) || joint.has_nothing_to_join() {
         return Vec::new();
     }
     let Some((survivors, weighed)) = weighed(&joint) else { return Vec::new() };

@@ -128,6 +128,20 @@ impl<'a> Joint<'a> {
         matches!(self.format, Format::Json | Format::Jsonl)
     }
 
+    /// Whether the first part has the end that its format demands, and the continuation is more than white space, the end of a
+    /// fence or the same text again. A number may still go on.
+    pub(super) fn has_nothing_to_join(&self) -> bool {
+        let text = self.initial.trim_start_matches('\u{feff}').trim_start();
+        let can_end = match self.format {
+            Format::Json => !text.starts_with(|sign: char| sign == '-' || sign.is_ascii_digit()),
+            Format::Marker(_) => true,
+            _ => false,
+        };
+        let rest = self.continuation.trim();
+        let is_rest = !rest.is_empty() && fence::closing(rest).is_none_or(|behind| !behind.trim().is_empty());
+        can_end && self.verdict.is_whole() && is_rest && rest != self.initial.trim()
+    }
+
     /// Whether the first part ends in a token that may still change.
     pub(super) fn has_unsettled(&self) -> bool {
         self.settled < self.initial.len()

@@ -90,10 +90,29 @@ pub struct Seam {
     pub style: SeamStyle,
     /// Bytes of both sides that are not in the merged text.
     pub dropped_bytes: usize,
+    /// The beginning of those bytes, at most 80 characters.
+    pub dropped: String,
     /// The share of the evidence that speaks for this seam, 0 to 1.
     pub confidence: f64,
     /// Other seams that survived and give a different value.
     pub alternatives: usize,
+}
+
+impl Seam {
+    /// The same where these parts are not in the merged text either, which came before all that it dropped.
+    pub(crate) fn with_dropped(self, parts: &[&str]) -> Self {
+        Self {
+            dropped_bytes: self.dropped_bytes + parts.iter().map(|part| part.len()).sum::<usize>(),
+            dropped: beginning_of(parts.iter().copied().chain([self.dropped.as_str()])),
+            ..self
+        }
+    }
+}
+
+/// The beginning of all that these parts of a text say, as [`Seam::dropped`] has it.
+pub(crate) fn beginning_of<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
+    const MAX_CHARS: usize = 80;
+    parts.into_iter().flat_map(str::chars).take(MAX_CHARS).collect()
 }
 
 /// Two parts joined to one text (PC-4).
@@ -135,6 +154,17 @@ pub enum MergeError {
         /// What is wrong.
         reason: String,
     },
+    /// The first part is whole already, and the continuation is more than white space or a closing fence: it may be an answer to
+    /// something else.
+    #[error("there is nothing to join: {reason}")]
+    NothingToJoin {
+        /// Everything received, one part after the other.
+        attempt: String,
+        /// The length in bytes of the first part.
+        verified_len: usize,
+        /// What is wrong.
+        reason: String,
+    },
     /// The continuation does not go on from the first part.
     #[error("the continuation does not go on from the first part: {reason}")]
     NoSeam {
@@ -148,12 +178,13 @@ pub enum MergeError {
 }
 
 impl MergeError {
-    /// The literal code: `ambiguous`, `still_truncated`, `malformed` or `no_seam`.
+    /// The literal code: `ambiguous`, `still_truncated`, `malformed`, `nothing_to_join` or `no_seam`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Ambiguous { .. } => "ambiguous",
             Self::StillTruncated { .. } => "still_truncated",
             Self::Malformed { .. } => "malformed",
+            Self::NothingToJoin { .. } => "nothing_to_join",
             Self::NoSeam { .. } => "no_seam",
         }
     }

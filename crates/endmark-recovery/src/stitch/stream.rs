@@ -152,7 +152,10 @@ impl StitchStream {
     fn place(&self, seen: usize) -> Option<(Place, Box<tail::Tail>)> {
         let joint = Joint::new(&self.initial, &self.received[..seen], &self.format, self.from);
         let joint = if self.in_message { joint.asked(Asked::ByMessage) } else { joint };
-        if matches!(joint.verdict, Verdict::Malformed { .. }) || joint.continuation.trim().is_empty() {
+        if matches!(joint.verdict, Verdict::Malformed { .. })
+            || joint.has_nothing_to_join()
+            || joint.continuation.trim().is_empty()
+        {
             return None;
         }
         let (best, weighed) = best(&joint)?;

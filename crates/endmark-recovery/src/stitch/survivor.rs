@@ -8,7 +8,7 @@ use endmark_text::{Format, Verdict};
 use super::candidate::Candidate;
 use super::joint::Joint;
 use super::preamble;
-use super::seam::{Merged, Seam, SeamStyle};
+use super::seam::{Merged, Seam, SeamStyle, beginning_of};
 
 /// A candidate whose text is whole or a valid beginning.
 #[derive(Debug)]
@@ -198,6 +198,11 @@ pub(super) fn merged(joint: &Joint<'_>, survivor: &Survivor, confidence: f64, al
             at: candidate.keep + candidate.glue.len(),
             style: candidate.style,
             dropped_bytes: received - used,
+            dropped: beginning_of([
+                &joint.initial[candidate.keep..],
+                &joint.continuation[..candidate.start],
+                &joint.continuation[candidate.end..],
+            ]),
             confidence,
             alternatives,
         },

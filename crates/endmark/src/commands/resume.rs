@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use endmark_recovery::{
-    AskFailure, Ending, Join, Judgement, Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy,
-    Stop, resume_if_truncated,
+    AskFailure, Ending, Join, Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, Stop,
+    resume_if_truncated,
 };
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
 use endmark_wire::openai_chat::{ChatRequest, ChatResponse, Partial, Terms, read_error};
-use endmark_wire::saved::{SavedReply, saved_reply};
 use http::{Request, StatusCode};
 use http_body_util::Full;
 use serde::Serialize;
@@ -20,7 +19,7 @@ use crate::answer::{Answer, to_data};
 use crate::arguments::Resume;
 use crate::client::Client;
 use crate::commands::detect::saved;
-use crate::commands::stitch::SeamReport;
+use crate::commands::stitch::{SeamReport, left_out};
 use crate::config::{Settings, base_url, reached_at};
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
@@ -34,7 +33,8 @@ const UNKNOWN_QUESTION: &str = "Write the text.";
 /// Asks until the text is whole or nothing more can be asked.
 pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, CommandError> {
     let effective = context.configuration(Vec::new())?;
-    let (text, stop) = of_saved(Input::open(Some(&arguments.file), context.terminal)?.text()?)?;
+    let text = Input::open(Some(&arguments.file), context.terminal)?.text()?;
+    let (text, stop) = saved::text_to_continue(text.as_bytes())?.unwrap_or((text, Stop::Limit));
     if text.trim().is_empty() {
         return Err(CommandError::input(
             "empty",
@@ -71,27 +71,6 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
         return Err(CommandError::Upstream { message, hint: Some(hint) });
     }
     Ok(answer(outcome)?.with_warnings(configuration_warnings(&effective)))
-}
-
-/// The text in a provider's reply that was saved, and how that ended; else the text itself, which is cut.
-fn of_saved(text: String) -> Result<(String, Stop), CommandError> {
-    let Some(SavedReply { reply, .. }) = saved_reply(text.as_bytes()) else { return Ok((text, Stop::Limit)) };
-    let refused = |message: &str, hint: &str| Err(CommandError::input("invalid_reply", message, hint));
-    match reply.choices.as_slice() {
-        [choice] if choice.tool_calls.is_empty() && choice.mendable => match saved::text_judged(choice) {
-            Judgement::Cut(_) => Ok((choice.text.clone(), Stop::Limit)),
-            Judgement::Whole { .. } => Ok((choice.text.clone(), Stop::Normal)),
-            Judgement::Passed => refused(
-                "the saved reply ended with a refusal, a filter or a pause, and is never continued",
-                "Nothing was asked. `endmark detect` says which word it ended with.",
-            ),
-        },
-        [_] => refused(
-            "the saved reply has a tool call, and only a text can be continued here",
-            "Send such requests through `endmark serve`, which resumes calls.",
-        ),
-        _ => refused("the saved reply has several choices", "Put the text of one of them into a file."),
-    }
 }
 
 /// The format whose grammar decides when the text is whole; none for prose, where the model's own stop does.
@@ -148,7 +127,7 @@ fn answer(outcome: ResumeOutcome) -> Result<Answer, CommandError> {
                 verified_len: None,
                 best: None,
             })?;
-            Ok(Answer::yes(data, text))
+            Ok(Answer::yes(data, text).with_warnings(left_out(&seams)))
         }
         ResumeOutcome::Exhausted(exhausted) => exhausted_answer(&exhausted),
         ResumeOutcome::Passed => Err(CommandError::Bug("a text that is only cut was passed on".to_owned())),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use endmark_envelope::Warning;
 use endmark_recovery::stitch::{AskedFrom, Merged, Outcome as Stitch, Seam, Stitched, candidates, stitch};
 use endmark_text::{Format, detect::detect, replace_lone_surrogates};
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use serde_json::Value;
 use crate::answer::{Answer, Outcome, to_data};
 use crate::arguments::{self, FromChoice};
 use crate::batch::{self, Field, LineAnswer, LineError};
+use crate::commands::detect::saved;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::format;
@@ -46,13 +48,37 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Ou
     }
     let mut received = Vec::new();
     for file in files {
-        received.push(Input::open(Some(file), context.terminal)?.bytes()?);
+        let bytes = Input::open(Some(file), context.terminal)?.bytes()?;
+        // A line of JSON Lines may be a saved reply for its own sake.
+        let saved = if format == Format::Jsonl { None } else { saved::text_to_continue(&bytes)? };
+        received.push(saved.map_or(bytes, |(text, _)| text.into_bytes()));
     }
-    let texts = pieces::as_texts(received).map_err(|error| {
+    let (texts, half_bytes) = pieces::as_texts(received).map_err(|error| {
         let message = format!("`{}` is not UTF-8: byte {}", files[error.piece].display(), error.at);
         CommandError::Input { code: "not_utf8", message, hint: None }
     })?;
-    answer(&texts, &format, from).map(Outcome::from)
+    let halves = (half_bytes > 0).then(|| {
+        let message =
+            format!("{half_bytes} bytes are left out: halves of characters that no other part completes");
+        Warning::notice(LEFT_OUT, message)
+    });
+    Ok(answer(&texts, &format, from)?.with_warnings(halves).into())
+}
+
+/// The code of the warning that bytes of a part are not in the result.
+const LEFT_OUT: &str = "LEFT_OUT";
+
+/// What these seams left out of the parts, as warnings.
+pub(super) fn left_out(seams: &[Seam]) -> impl Iterator<Item = Warning> {
+    seams.iter().filter(|seam| seam.dropped_bytes > 0).map(|seam| {
+        let shown = seam.dropped.escape_debug().to_string().replace("\\\"", "\"");
+        let more = if seam.dropped.len() < seam.dropped_bytes { "…" } else { "" };
+        let (count, place, style) = (seam.dropped_bytes, seam.at, seam.style.name());
+        Warning::notice(
+            LEFT_OUT,
+            format!("{count} bytes are left out at the seam at byte {place} ({style}): {shown}{more}"),
+        )
+    })
 }
 
 fn too_many_parts(parts: usize) -> String {
@@ -69,7 +95,7 @@ fn answer(texts: &[String], format: &Format, from: AskedFrom) -> Result<Answer, 
     report.candidates = choices.iter().map(CandidateReport::of).collect();
     let data = to_data(&report)?;
     let Some(error) = &stitched.error else {
-        return Ok(Answer::yes(data, stitched.text.as_str()));
+        return Ok(Answer::yes(data, stitched.text.as_str()).with_warnings(left_out(&stitched.seams)));
     };
     let message = match stitched.outcome {
         Stitch::Ambiguous => {
@@ -90,6 +116,9 @@ fn answer(texts: &[String], format: &Format, from: AskedFrom) -> Result<Answer, 
             "Say where the model was asked to go on with `--from`; `--json` has the candidates as they are."
         }
         Stitch::Ambiguous => "`--json` has the candidates as they are.",
+        Stitch::Whole | Stitch::Error if error.code == "nothing_to_join" => {
+            "If the parts are not one JSON text, name their format with `--format`."
+        }
         Stitch::Whole | Stitch::Error => "`--json` shows the verified beginning.",
     };
     Ok(Answer::no(data, error.code, message, Some(hint.to_owned())))
@@ -200,6 +229,9 @@ pub(super) struct SeamReport {
     at: usize,
     style: &'static str,
     dropped_bytes: usize,
+    /// The beginning of those bytes, at most 80 characters.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    dropped: String,
     confidence: f64,
     alternatives: usize,
 }
@@ -217,6 +249,7 @@ impl SeamReport {
             at: seam.at,
             style: seam.style.name(),
             dropped_bytes: seam.dropped_bytes,
+            dropped: seam.dropped.clone(),
             confidence: seam.confidence,
             alternatives: seam.alternatives,
         }

@@ -10,7 +10,11 @@ fn what_is_whole_stands_on_standard_output_and_nothing_else() {
         .with_file("first", "{\"city\": \"Mün")
         .with_file("rest", "Sure, here is the rest:\n```json\nchen\"}\n```");
     let run = place.run(&["stitch", "first", "rest"]);
-    assert_eq!((run.code, run.output.as_str(), run.errors.as_str()), (0, "{\"city\": \"München\"}", ""));
+    assert_eq!((run.code, run.output.as_str()), (0, "{\"city\": \"München\"}"));
+    assert_eq!(
+        run.errors,
+        "warning: 36 bytes are left out at the seam at byte 14 (preamble): Sure, here is the rest:\\n```json\\n\\n```\n"
+    );
     let envelope = place.run(&["stitch", "--json", "first", "rest"]).envelope();
     assert_eq!(envelope["data"]["outcome"], "whole");
     assert_eq!(envelope["data"]["seams"][0]["at"], 14);
@@ -109,4 +113,80 @@ fn more_than_a_hundred_parts_are_refused() {
     let answers: Vec<Value> = run.output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((run.code, &answers[1]["error"]["code"]), (2, &json!("invalid_line")));
     assert_ne!(answers[0]["error"]["code"], "invalid_line");
+}
+
+#[test]
+fn nothing_joins_a_text_that_is_whole_already() {
+    let place = Place::new()
+        .with_file("data", "IMPORTANT DATA")
+        .with_file("fence", "\n```\n")
+        .with_file("object", "{\"a\":1}")
+        .with_file("list", "[1, 2]\n")
+        .with_file("string", "\"done\"")
+        .with_file("number", "12")
+        .with_file("ended", "The harbour.\nEND\n")
+        .with_file("prose", "The harbour was quiet.")
+        .with_file("more", " The boats lay still.");
+    for (arguments, first) in [
+        (&["--format", "auto"][..], "object"),
+        (&["--format", "json"], "object"),
+        (&["--format", "json", "--from", "cut"], "list"),
+        (&["--format", "json"], "string"),
+        (&["--format", "marker", "--marker", "END"], "ended"),
+    ] {
+        let run = |more: &[&str]| place.run(&[&["stitch"], arguments, more].concat());
+        let refused = run(&[first, "data"]);
+        assert_eq!((refused.code, refused.output.as_str()), (1, ""), "{first}");
+        assert!(refused.errors.contains("nothing to join"), "{}", refused.errors);
+        let envelope = run(&["--json", first, "data"]).envelope();
+        assert_eq!(envelope["error"]["code"], "nothing_to_join", "{first}");
+        assert_eq!(envelope["data"]["outcome"], "error");
+        let fenced = run(&[first, "fence"]);
+        assert!(!fenced.errors.contains("nothing to join"), "{first}: {}", fenced.errors);
+    }
+    let run = place.run(&["stitch", "--format", "json", "number", "object"]);
+    assert!(!run.errors.contains("nothing to join"), "a number may go on: {}", run.errors);
+    let run = place.run(&["stitch", "--format", "text", "--from", "cut", "prose", "more"]);
+    assert_eq!((run.code, run.output.as_str()), (0, "The harbour was quiet. The boats lay still."));
+    // Nor does anything join a text that the part before completed.
+    let place = place.with_file("first", "{\"a\":").with_file("rest", "1}");
+    let run = place.run(&["stitch", "--json", "first", "rest", "data"]);
+    assert_eq!(run.envelope()["error"]["code"], "nothing_to_join");
+}
+
+#[test]
+fn saved_replies_are_read_for_their_texts() {
+    let chat = |text: &str, stop: &str| {
+        json!({"object": "chat.completion", "model": "m", "choices": [
+            {"index": 0, "finish_reason": stop, "message": {"role": "assistant", "content": text}}]})
+    };
+    let messages = json!({"type": "message", "role": "assistant", "model": "m", "stop_reason": "max_tokens",
+        "content": [{"type": "text", "text": "{\"city\": \"San Fr"}], "usage": {"input_tokens": 1, "output_tokens": 4}});
+    let place = Place::new()
+        .with_file("chat", chat("{\"city\": \"San Fr", "length").to_string())
+        .with_file("messages", messages.to_string())
+        .with_file("rest", "ancisco\"}")
+        .with_file("saved_rest", chat("ancisco\"}", "stop").to_string())
+        .with_file("refused", chat("", "content_filter").to_string());
+    for parts in [["chat", "rest"], ["messages", "rest"], ["chat", "saved_rest"]] {
+        for format in ["auto", "json"] {
+            let run = place.run(&["stitch", "--from", "cut", "--format", format, parts[0], parts[1]]);
+            assert_eq!(
+                (run.code, run.output.as_str()),
+                (0, "{\"city\": \"San Francisco\"}"),
+                "{}",
+                run.errors
+            );
+        }
+    }
+    let run = place.run(&["stitch", "--json", "refused", "rest"]);
+    assert_eq!((run.code, &run.envelope()["error"]["code"]), (2, &json!("invalid_reply")));
+}
+
+#[test]
+fn half_a_character_that_no_part_completes_is_reported() {
+    let place = Place::new().with_file("first", &"The ñ".as_bytes()[..5]).with_file("rest", "umber one.");
+    let run = place.run(&["stitch", "--format", "text", "--from", "cut", "first", "rest"]);
+    assert_eq!((run.code, run.output.as_str()), (0, "The umber one."), "{}", run.errors);
+    assert!(run.errors.contains("1 bytes are left out"), "{}", run.errors);
 }

@@ -138,7 +138,14 @@ fn a_provider_that_lies_about_its_limit_is_resumed() {
 
 /// A continuation as the stitcher joined it.
 fn merged(at: usize, text: &str, format: &Format) -> Merged {
-    let seam = Seam { at, style: SeamStyle::Restart, dropped_bytes: 0, confidence: 0.9, alternatives: 0 };
+    let seam = Seam {
+        at,
+        style: SeamStyle::Restart,
+        dropped_bytes: 0,
+        dropped: String::new(),
+        confidence: 0.9,
+        alternatives: 0,
+    };
     let verdict = if format.has_grammar() { detect(text.as_bytes(), format).verdict } else { Verdict::Whole };
     Merged { text: text.to_owned(), seam, verdict }
 }

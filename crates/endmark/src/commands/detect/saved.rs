@@ -9,6 +9,8 @@ use endmark_wire::reply::Choice;
 use endmark_wire::saved::{SavedReply, saved_reply};
 use serde::Serialize;
 
+use crate::error::CommandError;
+
 /// What is judged in a saved reply: the first part of it that is not whole, else its first text.
 #[derive(Debug)]
 pub(super) struct Judged {
@@ -49,8 +51,32 @@ struct Part<'a> {
     is_last: bool,
 }
 
+/// The text in a saved reply of a provider, and how that ended; none where the bytes are something else.
+///
+/// # Errors
+/// Where nothing is joined to the reply: it ended with a refusal, a filter or a pause, or it is more than one text.
+pub(in crate::commands) fn text_to_continue(raw: &[u8]) -> Result<Option<(String, Stop)>, CommandError> {
+    let Some(SavedReply { reply, .. }) = saved_reply(raw) else { return Ok(None) };
+    let refused = |message: &str, hint: &str| Err(CommandError::input("invalid_reply", message, hint));
+    match reply.choices.as_slice() {
+        [choice] if choice.tool_calls.is_empty() && choice.mendable => match text_judged(choice) {
+            Judgement::Cut(_) => Ok(Some((choice.text.clone(), Stop::Limit))),
+            Judgement::Whole { .. } => Ok(Some((choice.text.clone(), Stop::Normal))),
+            Judgement::Passed => refused(
+                "the saved reply ended with a refusal, a filter or a pause, and is never continued",
+                "Nothing was done. `endmark detect` says which word it ended with.",
+            ),
+        },
+        [_] => refused(
+            "the saved reply has a tool call, and only a text can be continued here",
+            "Send such requests through `endmark serve`, which resumes calls.",
+        ),
+        _ => refused("the saved reply has several choices", "Put the text of one of them into a file."),
+    }
+}
+
 /// What a text is judged to be that is all there is of a choice: whole, cut, or ended by what nobody goes on from.
-pub(in crate::commands) fn text_judged(choice: &Choice) -> Judgement {
+fn text_judged(choice: &Choice) -> Judgement {
     let text = Part { name: String::new(), text: &choice.text, demanded: None, is_last: true };
     judgement(choice, &text, &detect(choice.text.as_bytes(), &Format::Auto), ending_of(choice, None))
 }
