@@ -32,7 +32,7 @@ pub use resume::{
     resume_if_truncated_async,
 };
 pub use stitch::{
-    AskedFrom, MergeError, Merged, Outcome, Seam, SeamStyle, StitchError, Stitched, continue_message,
-    continue_shown, merge_chunks, stitch,
+    AskedFrom, MergeError, Merged, Outcome, ReasoningSigns, Seam, SeamStyle, StitchError, Stitched,
+    continue_message, continue_shown, merge_chunks, stitch,
 };
 pub use validate::{SchemaProblem, Validate};

@@ -66,6 +66,7 @@ fn seams() {
         (SeamStyle::Quotation, "quotation"),
         (SeamStyle::Preamble, "preamble"),
         (SeamStyle::Remark, "remark"),
+        (SeamStyle::Reasoning, "reasoning"),
         (SeamStyle::Rewritten, "rewritten"),
     ] {
         assert_eq!(style.name(), name);

@@ -31,6 +31,7 @@ mod preamble;
 mod propose;
 mod proven;
 mod quotation;
+mod reasoning;
 mod register;
 mod repetition;
 mod restart;
@@ -47,6 +48,7 @@ mod tests;
 
 pub use batch::{Outcome, StitchError, Stitched, stitch};
 pub use choices::candidates;
+pub use reasoning::{ReasoningSigns, SignWatch};
 pub use seam::{AskedFrom, MergeError, Merged, Seam, SeamStyle};
 pub use stream::{Certain, StitchStream};
 
@@ -87,7 +89,18 @@ pub fn merge_chunks(
     format: &Format,
     from: AskedFrom,
 ) -> Result<Merged, MergeError> {
-    merged(&Joint::new(initial, continuation, format, from), initial, continuation)
+    merge_knowing(initial, continuation, format, from, ReasoningSigns::default())
+}
+
+/// The same where the request has these signs of reasoning.
+pub(crate) fn merge_knowing(
+    initial: &str,
+    continuation: &str,
+    format: &Format,
+    from: AskedFrom,
+    known: ReasoningSigns,
+) -> Result<Merged, MergeError> {
+    merged(&Joint::knowing(initial, continuation, format, from, known), initial, continuation)
 }
 
 /// Joins a cut text with what its server went on with in the very message (PC-3, PC-4).
@@ -108,7 +121,17 @@ pub fn merge_chunks(
 /// # Ok::<(), endmark_recovery::stitch::MergeError>(())
 /// ```
 pub fn continue_message(initial: &str, continuation: &str, format: &Format) -> Result<Merged, MergeError> {
-    let joint = Joint::new(initial, continuation, format, AskedFrom::Cut).asked(Asked::ByMessage);
+    continue_message_knowing(initial, continuation, format, ReasoningSigns::default())
+}
+
+/// The same where the request has these signs of reasoning.
+pub(crate) fn continue_message_knowing(
+    initial: &str,
+    continuation: &str,
+    format: &Format,
+    known: ReasoningSigns,
+) -> Result<Merged, MergeError> {
+    let joint = Joint::knowing(initial, continuation, format, AskedFrom::Cut, known).asked(Asked::ByMessage);
     merged(&joint, initial, continuation)
 }
 
@@ -121,7 +144,17 @@ pub fn continue_message(initial: &str, continuation: &str, format: &Format) -> R
 /// # Errors
 /// As [`merge_chunks`].
 pub fn continue_shown(initial: &str, continuation: &str, format: &Format) -> Result<Merged, MergeError> {
-    let joined = merge_chunks(initial, continuation, format, AskedFrom::Unknown);
+    continue_shown_knowing(initial, continuation, format, ReasoningSigns::default())
+}
+
+/// The same where the request has these signs of reasoning.
+pub(crate) fn continue_shown_knowing(
+    initial: &str,
+    continuation: &str,
+    format: &Format,
+    known: ReasoningSigns,
+) -> Result<Merged, MergeError> {
+    let joined = merge_knowing(initial, continuation, format, AskedFrom::Unknown, known);
     let best = match &joined {
         Ok(merged) => merged,
         Err(MergeError::Ambiguous { best, .. }) => best,
@@ -131,8 +164,37 @@ pub fn continue_shown(initial: &str, continuation: &str, format: &Format) -> Res
     if !goes_on || best.seam.at != initial.len() {
         return joined;
     }
-    let joint = Joint::new(initial, continuation, format, AskedFrom::Unknown).asked(Asked::Shown);
+    let joint = Joint::knowing(initial, continuation, format, AskedFrom::Unknown, known).asked(Asked::Shown);
     merged(&joint, initial, continuation).or(joined)
+}
+
+/// The reasoning that a continuation begins with, and what follows it.
+pub(crate) fn without_reasoning<'c>(
+    initial: &str,
+    continuation: &'c str,
+    known: ReasoningSigns,
+) -> (&'c str, &'c str) {
+    let known = known.and(ReasoningSigns::of(initial));
+    let lead = reasoning::lead(initial, continuation, known, reasoning::MIN_PARTIAL_BYTES);
+    continuation.split_at(lead.length().unwrap_or(continuation.len()))
+}
+
+/// The same of a continuation that is still coming; none while more has to come first.
+pub(crate) fn begun_without_reasoning<'c>(
+    initial: &str,
+    continuation: &'c str,
+    known: ReasoningSigns,
+) -> Option<&'c str> {
+    let known = known.and(ReasoningSigns::of(initial));
+    let lead = reasoning::lead(initial, continuation, known, 1);
+    let rest = continuation.get(lead.length()?..)?;
+    // More reasoning may follow, or the end of the line.
+    (lead == reasoning::Lead::Nothing || !rest.trim().is_empty()).then_some(rest)
+}
+
+/// Whether what is added to a text has signs of reasoning that neither the text nor the request has.
+pub(crate) fn doubt_of_reasoning(initial: &str, added: &str, known: ReasoningSigns) -> bool {
+    reasoning::has_sign(added, known.and(ReasoningSigns::of(initial)))
 }
 
 /// Joins a cut text with a continuation that is itself cut: who has not come to his end does not take his leave, so that the
@@ -142,8 +204,9 @@ pub(crate) fn merge_unfinished(
     continuation: &str,
     format: &Format,
     from: AskedFrom,
+    known: ReasoningSigns,
 ) -> Result<Merged, MergeError> {
-    let joint = Joint::new(initial, continuation, format, from).asked(Asked::Shown);
+    let joint = Joint::knowing(initial, continuation, format, from, known).asked(Asked::Shown);
     merged(&joint, initial, continuation)
 }
 
@@ -214,7 +277,7 @@ fn by_every_reading(joint: &Joint<'_>, initial: &str, continuation: &str) -> Opt
     if survivors.any(|survivor| survivor.candidate.repeated >= decision::HAIR) {
         return None;
     }
-    let reading = |from| merge_chunks(initial, continuation, &joint.format, from).ok();
+    let reading = |from| merge_knowing(initial, continuation, &joint.format, from, joint.known).ok();
     let (at_cut, behind_token) = (reading(AskedFrom::Cut)?, reading(AskedFrom::Token)?);
     let confidence = at_cut.seam.confidence.min(behind_token.seam.confidence);
     // Each of them was settled at less, as what was asked for.
@@ -230,13 +293,24 @@ fn best(joint: &Joint<'_>) -> Option<(Survivor, Weighed)> {
 
 /// All candidates that the grammar accepts, weighed against each other.
 fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
-    if !joint.has_grammar() {
-        return plain::weighed(joint);
-    }
-    let mut survivors = survivor::verify(joint, propose::propose(joint));
-    let weighed = evidence::weigh(joint, &survivors)?;
-    rows::set_apart(joint, &mut survivors);
+    let (survivors, mut weighed) = if joint.has_grammar() {
+        let mut survivors = survivor::verify(joint, propose::propose(joint));
+        let weighed = evidence::weigh(joint, &survivors)?;
+        rows::set_apart(joint, &mut survivors);
+        (survivors, weighed)
+    } else {
+        plain::weighed(joint)?
+    };
+    weighed.is_tie |= survivors.get(weighed.best).is_some_and(|best| may_be_reasoning(joint, best));
     Some((survivors, weighed))
+}
+
+/// Whether a survivor has reasoning in it that the first part and the request do not, or has lost line breaks to it.
+fn may_be_reasoning(joint: &Joint<'_>, survivor: &Survivor) -> bool {
+    let added = survivor.candidate.added(joint);
+    let has_lost_breaks = !joint.has_grammar() && joint.reasoning.ends_with('\n');
+    has_lost_breaks && !reasoning::is_in_sentence(joint.initial, added)
+        || reasoning::has_sign(added, joint.known)
 }
 
 /// Why the grammar rejects every candidate.

@@ -7,6 +7,7 @@ mod room;
 mod showing;
 
 use bytes::Bytes;
+use endmark_recovery::stitch::ReasoningSigns;
 use endmark_recovery::{
     AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, Join, Reply, ResumeAsk, Shown, Stop, Strategy,
     Wanted,
@@ -387,6 +388,7 @@ impl<'a> Asker<'a> {
             demanded: None,
             join: None,
             asked: (Shown { length: 0, quoted_from: 0 }, ""),
+            known: ReasoningSigns::default(),
             exact: false,
             closed: false,
             call: expected_call(self.suspect),

@@ -1,5 +1,6 @@
 //! What is known beforehand of the answer to a further call.
 
+use endmark_recovery::stitch::ReasoningSigns;
 use endmark_recovery::{Join, Shown};
 use endmark_store::Purpose;
 use endmark_text::Format;
@@ -21,6 +22,8 @@ pub(super) struct Expected<'a> {
     pub(super) join: Option<Join>,
     /// How much of the text was shown, and the prompt, where it was asked for in words.
     pub(super) asked: (Shown, &'a str),
+    /// The signs of reasoning that the request has.
+    pub(super) known: ReasoningSigns,
     /// Whether an answer goes on from the joined text to the byte, behind what it repeats of it.
     pub(super) exact: bool,
     /// Nothing is handed on before all of the answer is there.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use endmark_recovery::stitch::ReasoningSigns;
 use endmark_recovery::{
     CutKind, Ending, Evidence, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome, PipelinePolicy,
     PipelineResult, ResumePolicy, Stop, Validate, judge,
@@ -268,6 +269,7 @@ fn pipeline(
             strategies: settings.resume.strategies.clone(),
             room_to_restart,
             begun_by_client: case.request.view().prefill.as_ref().map_or(0, String::len),
+            known: ReasoningSigns::of_json(case.request.body()),
         },
         max_corrections: corrections(case, suspect, account, flow),
         may_change: settings.correct.may_change,

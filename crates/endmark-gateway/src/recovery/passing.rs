@@ -1,6 +1,6 @@
 //! Handing on a continuation while it is still coming.
 
-use endmark_recovery::stitch::{Certain, StitchStream};
+use endmark_recovery::stitch::{Certain, ReasoningSigns, SignWatch, StitchStream};
 use endmark_recovery::{AskedFrom, Join, PromptedStream};
 use endmark_text::Format;
 use endmark_text::detect::Detector;
@@ -21,7 +21,7 @@ pub(super) struct Passing<'a> {
 enum Way {
     /// Behind the echo it is the reply itself; the detector says where a demanded JSON text ends, or leaves its
     /// grammar.
-    Echoed { detector: Option<Box<Detector>> },
+    Echoed { detector: Option<Box<Detector>>, watch: SignWatch },
     /// It is joined as it comes.
     Stitched {
         stream: Box<Joining>,
@@ -58,17 +58,19 @@ impl Joining {
 
 impl<'a> Passing<'a> {
     pub(super) fn new(expected: &'a Expected<'a>) -> Self {
+        let known = expected.known.and(ReasoningSigns::of(expected.so_far));
+        let echoed = |detector| Way::Echoed { detector, watch: SignWatch::new(known) };
         let way = match expected.demanded {
             _ if expected.closed => Way::Closed,
             _ if expected.echo.is_empty() && !expected.exact => stitched(expected),
-            None => Way::Echoed { detector: None },
+            None => echoed(None),
             Some(format @ Format::Json) => {
                 let mut detector = Detector::new(format);
                 detector.push(expected.so_far.as_bytes());
-                Way::Echoed { detector: Some(Box::new(detector)) }
+                echoed(Some(Box::new(detector)))
             }
             // What has no end of its own passes as it comes; other grammars end where only the whole text tells.
-            Some(format) if !format.has_grammar() => Way::Echoed { detector: None },
+            Some(format) if !format.has_grammar() => echoed(None),
             Some(_) => Way::Closed,
         };
         Self { expected, seen: 0, way }
@@ -91,8 +93,10 @@ impl<'a> Passing<'a> {
         let sound = received.trim_end_matches(char::REPLACEMENT_CHARACTER);
         match &mut self.way {
             Way::Closed => Ok(()),
-            Way::Echoed { detector } => {
+            Way::Echoed { detector, watch } => {
                 let Some(rest) = sound.strip_prefix(echo) else { return Ok(()) };
+                // What the model thinks belongs to no reply: all of the answer tells what becomes of it.
+                let Some(rest) = rest.get(..watch.read(rest)) else { return Ok(()) };
                 let Some(fresh) = rest.get(self.seen..) else { return Ok(()) };
                 let certain = certain(detector.as_deref_mut(), fresh);
                 self.seen += certain;
@@ -132,11 +136,18 @@ impl<'a> Passing<'a> {
 fn stitched(expected: &Expected<'_>) -> Way {
     let format = expected.demanded.unwrap_or(&Format::Text);
     let so_far = expected.so_far;
+    let known = expected.known;
     let stream = match expected.join {
-        Some(Join::Stitched(from)) => Joining::Stitched(StitchStream::new(so_far, format, from)),
-        Some(Join::Prompted) => Joining::Prompted(PromptedStream::new(so_far, expected.asked, format)),
-        Some(Join::Shown) => Joining::Stitched(StitchStream::new(so_far, format, AskedFrom::Unknown)),
-        Some(Join::InMessage) => Joining::Stitched(StitchStream::in_message(so_far, format)),
+        Some(Join::Stitched(from)) => {
+            Joining::Stitched(StitchStream::new(so_far, format, from).knowing(known))
+        }
+        Some(Join::Prompted) => {
+            Joining::Prompted(PromptedStream::new(so_far, expected.asked, format).knowing(known))
+        }
+        Some(Join::Shown) => {
+            Joining::Stitched(StitchStream::new(so_far, format, AskedFrom::Unknown).knowing(known))
+        }
+        Some(Join::InMessage) => Joining::Stitched(StitchStream::in_message(so_far, format).knowing(known)),
         Some(Join::Exact) | None => return Way::Closed,
     };
     Way::Stitched { stream: Box::new(stream), agrees: false }

@@ -3,7 +3,10 @@
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
 
-use crate::stitch::{continue_message, continue_shown, merge_chunks, merge_unfinished};
+use crate::stitch::{
+    ReasoningSigns, continue_message_knowing, continue_shown_knowing, doubt_of_reasoning, merge_knowing,
+    merge_unfinished, without_reasoning,
+};
 use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 
 /// What a server leaves where it cut through a character.
@@ -23,6 +26,8 @@ pub(super) struct Body {
     verdict: Option<Verdict>,
     /// How many bytes are with the client.
     sent: usize,
+    /// The signs of reasoning that the request has.
+    known: ReasoningSigns,
     /// What stood behind `text` for a character that was cut.
     cut_character: String,
     seams: Vec<Seam>,
@@ -42,7 +47,7 @@ pub(super) enum Refusal {
 }
 
 impl Body {
-    pub(super) fn new(grammar: Option<Format>, text: String, sent: usize) -> Self {
+    pub(super) fn new(grammar: Option<Format>, text: String, sent: usize, known: ReasoningSigns) -> Self {
         let sent = sent.min(text.len());
         let verdict = grammar.as_ref().and_then(|format| testimony(format, &text));
         Self {
@@ -50,11 +55,16 @@ impl Body {
             text,
             verdict,
             sent,
+            known,
             cut_character: String::new(),
             seams: Vec::new(),
             unplaced: Vec::new(),
             following: None,
         }
+    }
+
+    pub(super) fn known(&self) -> ReasoningSigns {
+        self.known
     }
 
     pub(super) fn text(&self) -> &str {
@@ -139,15 +149,16 @@ impl Body {
 
     /// Tries to join a piece, which may be cut itself; changes nothing.
     pub(super) fn join(&self, piece: &str, join: Join, is_cut: bool) -> Result<Merged, Refusal> {
-        let unfinished = |from| stitched(merge_unfinished(&self.text, piece, self.format(), from));
+        let (text, format, known) = (self.text.as_str(), self.format(), self.known);
+        let unfinished = |from| stitched(merge_unfinished(text, piece, format, from, known));
         let merged = match join {
             Join::Exact => self.join_exactly(piece)?,
             Join::Stitched(from) if is_cut => unfinished(from)?,
             Join::Shown | Join::Prompted if is_cut => unfinished(AskedFrom::Unknown)?,
-            Join::Stitched(from) => stitched(merge_chunks(&self.text, piece, self.format(), from))?,
-            Join::Prompted => stitched(merge_chunks(&self.text, piece, self.format(), AskedFrom::Unknown))?,
-            Join::Shown => stitched(continue_shown(&self.text, piece, self.format()))?,
-            Join::InMessage => stitched(continue_message(&self.text, piece, self.format()))?,
+            Join::Stitched(from) => stitched(merge_knowing(text, piece, format, from, known))?,
+            Join::Prompted => stitched(merge_knowing(text, piece, format, AskedFrom::Unknown, known))?,
+            Join::Shown => stitched(continue_shown_knowing(text, piece, format, known))?,
+            Join::InMessage => stitched(continue_message_knowing(text, piece, format, known))?,
         };
         self.checked(merged)
     }
@@ -168,14 +179,21 @@ impl Body {
     }
 
     fn join_exactly(&self, piece: &str) -> Result<Merged, Refusal> {
-        let text = format!("{}{piece}", self.text);
+        let (reasoning, rest) = without_reasoning(&self.text, piece, self.known);
+        let text = format!("{}{rest}", self.text);
         let verdict = self.verdict_of(&text).unwrap_or(Verdict::Whole);
         if let Verdict::Malformed { index, reason } = &verdict {
             let reason = format!("the text is not valid {} at byte {index}: {reason}", self.format());
             let valid = text.floor_char_boundary(*index);
             return Err(Refusal::Unjoined { reason, proven: valid.saturating_sub(self.text.len()) });
         }
-        Ok(Merged { text, seam: exact_seam(self.text.len()), verdict })
+        let style = if reasoning.is_empty() { SeamStyle::Exact } else { SeamStyle::Reasoning };
+        let seam = Seam { style, ..exact_seam(self.text.len()) }.with_dropped(&[reasoning]);
+        let merged = Merged { text, seam, verdict };
+        if doubt_of_reasoning(&self.text, rest, self.known) {
+            return Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: 0 });
+        }
+        Ok(merged)
     }
 
     /// Whether a text begins with what the client has of this one.

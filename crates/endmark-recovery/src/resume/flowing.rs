@@ -4,7 +4,7 @@ use endmark_text::Format;
 
 use super::proof::{Proof, Question};
 use super::shown::Shown;
-use crate::stitch::{Certain, StitchStream, is_fence_line};
+use crate::stitch::{Certain, ReasoningSigns, StitchStream, begun_without_reasoning, is_fence_line};
 
 /// The answer to a prompt while it comes: it flows once it proved its seam (PC-4, PC-9).
 ///
@@ -26,7 +26,10 @@ pub struct PromptedStream {
     shown: Shown,
     prompt: String,
     format: Format,
+    known: ReasoningSigns,
     received: String,
+    /// So much has to have come before it is looked for the end of what the model thinks.
+    next_look: usize,
     state: State,
 }
 
@@ -47,9 +50,17 @@ impl PromptedStream {
             shown,
             prompt: prompt.to_owned(),
             format: format.clone(),
+            known: ReasoningSigns::default(),
             received: String::new(),
+            next_look: 0,
             state: State::Open,
         }
+    }
+
+    /// The same where the request has these signs of reasoning.
+    #[must_use]
+    pub fn knowing(self, known: ReasoningSigns) -> Self {
+        Self { known, ..self }
     }
 
     /// Takes what came next.
@@ -73,6 +84,14 @@ impl PromptedStream {
     }
 
     fn look(&mut self) {
+        if self.received.len() < self.next_look {
+            return;
+        }
+        // Not at each byte of long reasoning.
+        self.next_look = self.received.len() + self.received.len() / 8;
+        let rest = begun_without_reasoning(&self.so_far, &self.received, self.known);
+        let Some(rest) = rest.map(str::to_owned) else { return };
+        (self.received, self.next_look) = (rest, 0);
         let question = Question::new(&self.so_far, self.shown, &self.format, &self.prompt);
         match question.proof(&self.received, false) {
             Proof::Open => {}
@@ -81,7 +100,8 @@ impl PromptedStream {
                     && matches!(self.format, Format::Json | Format::Jsonl) =>
             {
                 // All of it was shown, and the grammar tells where it goes on.
-                let mut stream = StitchStream::new(&self.so_far, &self.format, question.asked_from());
+                let mut stream =
+                    StitchStream::new(&self.so_far, &self.format, question.asked_from()).knowing(self.known);
                 stream.push(&std::mem::take(&mut self.received));
                 self.state = State::Flowing(Box::new(stream));
             }
@@ -90,7 +110,7 @@ impl PromptedStream {
                 let is_fenced = self.received.get(..start).unwrap_or_default().lines().any(is_fence_line);
                 let rest = self.received.get(rest_at..).unwrap_or_default();
                 let Some(mut stream) =
-                    StitchStream::proven(&self.so_far, &self.format, rest_at, rest, is_fenced)
+                    StitchStream::proven(&self.so_far, &self.format, rest_at, rest, is_fenced, self.known)
                 else {
                     return;
                 };

@@ -67,7 +67,7 @@ impl Resume {
     pub fn new(policy: ResumePolicy, demanded: Option<Format>, first: Reply) -> Self {
         let demanded = demanded.filter(Format::can_be_demanded);
         let mut resume = Self {
-            body: Body::new(None, String::new(), 0),
+            body: Body::new(None, String::new(), 0, policy.known),
             policy,
             demanded,
             first_cut: None,
@@ -256,7 +256,15 @@ impl Resume {
             (Shown { length: text.len(), quoted_from: 0 }, String::new())
         };
         let (attempt, so_far) = (self.attempts + 1, text.to_owned());
-        self.step = ResumeStep::Ask(ResumeAsk { attempt, kind, so_far, prompt, shown, wanted });
+        self.step = ResumeStep::Ask(ResumeAsk {
+            attempt,
+            kind,
+            so_far,
+            prompt,
+            shown,
+            wanted,
+            known: self.policy.known,
+        });
     }
 
     /// Whether the next call is to ask for all of the reply: as the last one, after an answer that could not be joined,

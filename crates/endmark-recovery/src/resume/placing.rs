@@ -7,7 +7,7 @@ use endmark_text::detect::Detector;
 use super::body::{Body, Refusal};
 use super::proof::{Proof, Question};
 use super::weight::has_unspaced;
-use crate::stitch::{merge_proven, speaks_of_the_reply};
+use crate::stitch::{merge_proven, speaks_of_the_reply, without_reasoning};
 use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 
 /// So many bytes are the same by no coincidence.
@@ -30,6 +30,15 @@ impl Body {
         is_cut: bool,
         earlier: Option<&Earlier>,
     ) -> Result<Merged, Refusal> {
+        let (reasoning, rest) = without_reasoning(self.text(), answer, self.known());
+        if !reasoning.is_empty() && !rest.trim().is_empty() {
+            // What an answer repeats it repeats behind what it thinks.
+            if let Proof::Proven { start, rest_at, wrapped } = question.proof(rest, true) {
+                let style = if wrapped { SeamStyle::Preamble } else { SeamStyle::Overlap };
+                let at = |place: usize| reasoning.len() + place;
+                return self.behind(answer, (at(start), at(rest_at)), style, is_cut);
+            }
+        }
         if question.is_recited(answer) {
             return Err(unjoined("it repeats the words of the question"));
         }
@@ -110,10 +119,11 @@ impl Body {
     ) -> Result<Merged, Refusal> {
         let rest = answer.get(rest_at..).unwrap_or_default();
         let before = answer.get(..start).unwrap_or_default();
-        let merged = match merge_proven(self.text(), (before, rest), self.format(), is_cut) {
+        let merged = match merge_proven(self.text(), (before, rest), self.format(), is_cut, self.known()) {
             Ok(merged) => merged,
-            Err(MergeError::StillTruncated { merged } | MergeError::Ambiguous { best: merged, .. }) => {
-                *merged
+            Err(MergeError::StillTruncated { merged }) => *merged,
+            Err(MergeError::Ambiguous { best, alternatives }) => {
+                return Err(Refusal::Ambiguous { best, alternatives });
             }
             Err(
                 MergeError::Malformed { reason, .. }
@@ -144,10 +154,11 @@ impl Body {
             return Some(Err(unjoined("it writes the end of what was received otherwise")));
         }
         let shown = self.text().get(..question.shown_len)?;
-        let merged = match merge_proven(shown, ("", rest), self.format(), is_cut) {
+        let merged = match merge_proven(shown, ("", rest), self.format(), is_cut, self.known()) {
             Ok(merged) => merged,
-            Err(MergeError::StillTruncated { merged } | MergeError::Ambiguous { best: merged, .. }) => {
-                *merged
+            Err(MergeError::StillTruncated { merged }) => *merged,
+            Err(MergeError::Ambiguous { best, alternatives }) => {
+                return Some(Err(Refusal::Ambiguous { best, alternatives }));
             }
             Err(
                 MergeError::Malformed { reason, .. }
@@ -195,7 +206,12 @@ const CLOSING: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', '…', '。', '�
 fn is_as_it_stands(style: SeamStyle) -> bool {
     matches!(
         style,
-        SeamStyle::Exact | SeamStyle::Remark | SeamStyle::Preamble | SeamStyle::Fence | SeamStyle::Quotation
+        SeamStyle::Exact
+            | SeamStyle::Reasoning
+            | SeamStyle::Remark
+            | SeamStyle::Preamble
+            | SeamStyle::Fence
+            | SeamStyle::Quotation
     )
 }
 

@@ -1,6 +1,7 @@
 //! What a resume may do (PC-5, PC-9).
 
 use super::Strategies;
+use crate::stitch::ReasoningSigns;
 
 /// How many continuations are asked for by default (PC-5).
 pub const MAX_RESUME_ATTEMPTS: u32 = 2;
@@ -24,6 +25,8 @@ pub struct ResumePolicy {
     pub room_to_restart: bool,
     /// How many bytes at the beginning of the first reply the client itself began it with: they are always shown.
     pub begun_by_client: usize,
+    /// The signs of reasoning that the request has: a continuation may have them, too.
+    pub known: ReasoningSigns,
 }
 
 impl Default for ResumePolicy {
@@ -36,6 +39,7 @@ impl Default for ResumePolicy {
             strategies: Strategies::default(),
             room_to_restart: false,
             begun_by_client: 0,
+            known: ReasoningSigns::default(),
         }
     }
 }

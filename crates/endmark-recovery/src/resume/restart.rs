@@ -10,7 +10,7 @@ impl Resume {
     /// Takes all of the reply anew: only where it is whole, and begins with what the client has.
     pub(super) fn restart(&mut self, reply: Reply, cut: CutKind) {
         self.restarted = true;
-        let anew = Body::new(self.demanded.clone(), reply.text.clone(), self.body.sent());
+        let anew = Body::new(self.demanded.clone(), reply.text.clone(), self.body.sent(), self.policy.known);
         let verdict = anew.verdict().cloned();
         let demands_marker = matches!(self.demanded, Some(Format::Marker(_)));
         let judged = judge(&reply.evidence(verdict.as_ref(), demands_marker));

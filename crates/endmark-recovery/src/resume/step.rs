@@ -1,6 +1,7 @@
 //! What a resume answers: what to ask next, or how it ended.
 
 use super::shown::Shown;
+use crate::stitch::ReasoningSigns;
 use crate::{CutKind, Seam};
 
 /// What to do next.
@@ -29,6 +30,8 @@ pub struct ResumeAsk {
     pub shown: Shown,
     /// What is asked for.
     pub wanted: Wanted,
+    /// The signs of reasoning that the request has, from the policy.
+    pub known: ReasoningSigns,
 }
 
 /// What a call asks for (PC-5).

@@ -10,6 +10,7 @@ mod answers;
 mod asked;
 mod guards;
 pub(crate) mod properties;
+mod reasoning;
 
 const TOKEN: Join = Join::Stitched(AskedFrom::Token);
 const CUT: Join = Join::Stitched(AskedFrom::Cut);

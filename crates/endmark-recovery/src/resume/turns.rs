@@ -34,7 +34,7 @@ impl Resume {
             }
         }
         let sent = if role == PieceRole::First { self.policy.sent } else { self.body.sent() };
-        let body = Body::new(self.demanded.clone(), reply.text.clone(), sent);
+        let body = Body::new(self.demanded.clone(), reply.text.clone(), sent, self.policy.known);
         let replaced = std::mem::replace(&mut self.body, body);
         self.body.keep_replaced(replaced, kept_in_front);
         let verdict = self.body.verdict().cloned();

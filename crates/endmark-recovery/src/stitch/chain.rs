@@ -165,7 +165,7 @@ fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &Wei
             || joint.goes_round(own.repeated)
             || plain::says_nothing_new(joint, survivor)
     };
-    match (is_guessed, is_slight) {
+    match (is_guessed || super::may_be_reasoning(joint, survivor), is_slight) {
         (true, _) => Doubt::Guessed,
         (_, true) => Doubt::Slight,
         _ => Doubt::None,

@@ -8,6 +8,7 @@ use endmark_text::{Format, Verdict};
 
 use super::fence;
 use super::overlap::Ends;
+use super::reasoning::{self, ReasoningSigns};
 use super::register::of_code;
 use super::repetition;
 use super::seam::AskedFrom;
@@ -36,8 +37,12 @@ pub(super) enum Asked {
 pub(super) struct Joint<'a> {
     /// The first part, without the remains of a character that the cut went through.
     pub(super) initial: &'a str,
-    /// The continuation, without such remains at its end.
+    /// The continuation, without such remains at its end and reasoning at its beginning.
     pub(super) continuation: &'a str,
+    /// The reasoning that the continuation begins with.
+    pub(super) reasoning: &'a str,
+    /// The signs of reasoning that are known to the text: those of the first part and of the request.
+    pub(super) known: ReasoningSigns,
     /// What the merged text is to be; never [`Format::Auto`].
     pub(super) format: Format,
     pub(super) from: AskedFrom,
@@ -68,6 +73,21 @@ pub(super) struct Joint<'a> {
 
 impl<'a> Joint<'a> {
     pub(super) fn new(initial: &'a str, continuation: &'a str, format: &Format, from: AskedFrom) -> Self {
+        Self::knowing(initial, continuation, format, from, ReasoningSigns::default())
+    }
+
+    /// The same where the request has these signs of reasoning.
+    pub(super) fn knowing(
+        initial: &'a str,
+        continuation: &'a str,
+        format: &Format,
+        from: AskedFrom,
+        known: ReasoningSigns,
+    ) -> Self {
+        let known = known.and(ReasoningSigns::of(initial));
+        let lead = reasoning::lead(initial, continuation, known, reasoning::MIN_PARTIAL_BYTES);
+        let length = lead.length().unwrap_or(continuation.len());
+        let (reasoning, continuation) = continuation.split_at(length);
         let sound_initial = initial.trim_end_matches(char::REPLACEMENT_CHARACTER);
         let sound_continuation = continuation.trim_end_matches(char::REPLACEMENT_CHARACTER);
         let dropped = initial.len() - sound_initial.len() + continuation.len() - sound_continuation.len();
@@ -102,6 +122,8 @@ impl<'a> Joint<'a> {
             fence_is_open: !has_grammar && fence::lines(sound_initial) % 2 == 1,
             initial: sound_initial,
             continuation: sound_continuation,
+            reasoning,
+            known,
             format,
             from,
             asked: Asked::InWords,

@@ -9,21 +9,22 @@ use super::candidate::Candidate;
 use super::joint::{Asked, Joint};
 use super::opening::Opening;
 use super::seam::{AskedFrom, MergeError, Merged, SeamStyle};
-use super::{fence, no_seam, plain, rejected, rows, survivor};
+use super::{ReasoningSigns, fence, may_be_reasoning, no_seam, plain, rejected, rows, survivor};
 
 /// Joins a cut text with what is proven to follow it, `before` which the answer has words or a fence of its own. Behind the end
 /// of the text that fence may be closed, or a remark stand, unless the answer `is_cut` itself.
 ///
 /// # Errors
-/// As [`merge_chunks`](super::merge_chunks); never [`MergeError::Ambiguous`].
+/// As [`merge_chunks`](super::merge_chunks); [`MergeError::Ambiguous`] only where it has signs of reasoning.
 pub(crate) fn merge_proven(
     initial: &str,
     (before, rest): (&str, &str),
     format: &Format,
     is_cut: bool,
+    known: ReasoningSigns,
 ) -> Result<Merged, MergeError> {
     let asked = if is_cut { Asked::Shown } else { Asked::Proven };
-    let joint = Joint::new(initial, rest, format, AskedFrom::Cut).asked(asked);
+    let joint = Joint::knowing(initial, rest, format, AskedFrom::Cut, known).asked(asked);
     if joint.lost_character || matches!(joint.verdict, Verdict::Malformed { .. }) {
         return Err(no_seam(&joint, initial, rest, "the first part cannot be gone on with"));
     }
@@ -41,6 +42,9 @@ pub(crate) fn merge_proven(
     };
     let Some(survivor) = survivor else { return Err(rejected(&joint, initial, rest)) };
     let merged = survivor::merged(&joint, &survivor, 1.0, 0);
+    if may_be_reasoning(&joint, &survivor) {
+        return Err(MergeError::Ambiguous { best: Box::new(merged), alternatives: 0 });
+    }
     match merged.verdict {
         Verdict::Truncated(_) if joint.format != Format::Text => {
             Err(MergeError::StillTruncated { merged: Box::new(merged) })

@@ -58,6 +58,8 @@ pub enum SeamStyle {
     Preamble,
     /// As it stands, without the remark that follows the end of the document.
     Remark,
+    /// At the cut, without the reasoning that the continuation begins with.
+    Reasoning,
     /// In the place of the last word that came, which the continuation writes otherwise.
     Rewritten,
 }
@@ -76,6 +78,7 @@ impl SeamStyle {
             Self::Quotation => "quotation",
             Self::Preamble => "preamble",
             Self::Remark => "remark",
+            Self::Reasoning => "reasoning",
             Self::Rewritten => "rewritten",
         }
     }

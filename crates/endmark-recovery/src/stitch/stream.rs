@@ -10,6 +10,7 @@ mod proven;
 use endmark_text::{Format, Verdict};
 
 use super::joint::{Asked, Joint, Readings};
+use super::reasoning::{ReasoningSigns, SignWatch};
 use super::seam::{AskedFrom, SeamStyle};
 use super::{best, decision, openings, overlap, plain, quotation, tail, units};
 
@@ -47,6 +48,7 @@ pub struct StitchStream {
     from: AskedFrom,
     /// Whether the server is known to go on with the very message.
     in_message: bool,
+    known: ReasoningSigns,
     received: String,
     next_look: usize,
     /// The seam that the last look found.
@@ -71,7 +73,7 @@ enum State {
     /// More than one seam is still possible.
     Open,
     /// The seam is settled, and the rest flows as far as `tail` lets it.
-    Settled { place: Place, tail: Box<tail::Tail> },
+    Settled { place: Place, tail: Box<tail::Tail>, watch: SignWatch },
     /// A later look found another seam than the settled one: nothing flows any more.
     Doubted { place: Place, end: usize },
 }
@@ -93,6 +95,7 @@ impl StitchStream {
             format: format.clone(),
             from,
             in_message: false,
+            known: ReasoningSigns::default(),
             received: String::new(),
             next_look: FIRST_LOOK,
             found: None,
@@ -106,6 +109,12 @@ impl StitchStream {
         Self { in_message: true, ..Self::new(initial, format, AskedFrom::Cut) }
     }
 
+    /// The same where the request has these signs of reasoning.
+    #[must_use]
+    pub fn knowing(self, known: ReasoningSigns) -> Self {
+        Self { known, ..self }
+    }
+
     /// Takes what came next.
     pub fn push(&mut self, text: &str) {
         self.received.push_str(text);
@@ -114,8 +123,9 @@ impl StitchStream {
             self.look(seen);
             self.next_look = self.next_look.saturating_mul(2);
         }
-        if let State::Settled { place, tail } = &mut self.state {
+        if let State::Settled { place, tail, watch } = &mut self.state {
             tail.read(&self.received[place.start..]);
+            watch.read(&self.received[place.start..]);
         }
     }
 
@@ -123,7 +133,7 @@ impl StitchStream {
     pub fn certain(&self) -> Option<Certain<'_>> {
         let (place, end) = match &self.state {
             State::Open => return None,
-            State::Settled { place, tail } => (place, place.start + tail.certain()),
+            State::Settled { place, tail, watch } => (place, place.start + tail.certain().min(watch.clear())),
             State::Doubted { place, end } => (place, *end),
         };
         let rest = self.received.get(place.start..end)?;
@@ -136,11 +146,13 @@ impl StitchStream {
         match (&self.state, found) {
             (State::Open, _) => {
                 if let (Some(place), Some(tail)) = (found.filter(|place| self.found == Some(*place)), tail) {
-                    self.state = State::Settled { place, tail };
+                    let known = self.known.and(ReasoningSigns::of(&self.initial));
+                    self.state = State::Settled { place, tail, watch: SignWatch::new(known) };
                 }
             }
-            (State::Settled { place, tail }, found) if found != Some(*place) => {
-                self.state = State::Doubted { place: *place, end: place.start + tail.certain() };
+            (State::Settled { place, tail, watch }, found) if found != Some(*place) => {
+                let end = place.start + tail.certain().min(watch.clear());
+                self.state = State::Doubted { place: *place, end };
             }
             (State::Settled { .. } | State::Doubted { .. }, _) => {}
         }
@@ -150,7 +162,8 @@ impl StitchStream {
     /// The seam that is settled on the first `seen` bytes, if nothing that follows could give it another story, and the
     /// end of what comes behind it.
     fn place(&self, seen: usize) -> Option<(Place, Box<tail::Tail>)> {
-        let joint = Joint::new(&self.initial, &self.received[..seen], &self.format, self.from);
+        let received = &self.received[..seen];
+        let joint = Joint::knowing(&self.initial, received, &self.format, self.from, self.known);
         let joint = if self.in_message { joint.asked(Asked::ByMessage) } else { joint };
         if matches!(joint.verdict, Verdict::Malformed { .. })
             || joint.has_nothing_to_join()
@@ -176,7 +189,7 @@ impl StitchStream {
         let place = Place {
             keep: candidate.keep,
             glue: candidate.glue,
-            start: candidate.start,
+            start: joint.reasoning.len() + candidate.start,
             fenced: candidate.fenced,
         };
         let mut state = joint.state_at(place.keep);

@@ -192,11 +192,15 @@ pub(super) fn merged(joint: &Joint<'_>, survivor: &Survivor, confidence: f64, al
     let candidate = &survivor.candidate;
     let used = candidate.keep + candidate.end - candidate.start;
     let received = joint.initial.len() + joint.continuation.len() + joint.dropped;
+    let style = match candidate.style {
+        SeamStyle::Exact if !joint.reasoning.is_empty() => SeamStyle::Reasoning,
+        style => style,
+    };
     Merged {
         text: text_of(joint, candidate),
         seam: Seam {
             at: candidate.keep + candidate.glue.len(),
-            style: candidate.style,
+            style,
             dropped_bytes: received - used,
             dropped: beginning_of([
                 &joint.initial[candidate.keep..],
@@ -205,7 +209,8 @@ pub(super) fn merged(joint: &Joint<'_>, survivor: &Survivor, confidence: f64, al
             ]),
             confidence,
             alternatives,
-        },
+        }
+        .with_dropped(&[joint.reasoning]),
         verdict: verdict(joint, candidate),
     }
 }

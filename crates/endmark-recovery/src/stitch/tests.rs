@@ -5,6 +5,7 @@ mod generator;
 mod losses;
 mod properties;
 mod quotations;
+mod reasoning;
 mod streamed;
 mod told;
 mod worked;

@@ -22,6 +22,7 @@ pub(super) fn expecting<'a>(
         demanded: suspect.demanded.as_ref(),
         join,
         asked: (ask.shown, &ask.prompt),
+        known: ask.known,
         exact: false,
         closed: false,
         call: expected_call(suspect),

@@ -4,6 +4,7 @@ use endmark_text::Format;
 use endmark_text::detect::Detector;
 
 use super::{Place, State, StitchStream};
+use crate::stitch::reasoning::{ReasoningSigns, SignWatch};
 use crate::stitch::rows;
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::tail::Tail;
@@ -17,6 +18,7 @@ impl StitchStream {
         start: usize,
         rest: &str,
         fenced: bool,
+        known: ReasoningSigns,
     ) -> Option<Self> {
         let mut detector = Detector::new(format);
         detector.push(initial.as_bytes());
@@ -31,7 +33,11 @@ impl StitchStream {
         }
         let tail = Box::new(Tail::new(format, detector, fenced));
         Some(Self {
-            state: State::Settled { place, tail },
+            state: State::Settled {
+                place,
+                tail,
+                watch: SignWatch::new(known.and(ReasoningSigns::of(initial))),
+            },
             next_look: usize::MAX,
             ..Self::new(initial, format, AskedFrom::Cut)
         })

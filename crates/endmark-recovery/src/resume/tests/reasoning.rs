@@ -1,0 +1,68 @@
+//! Answers that begin with what the model thinks, in every way to join them.
+
+use super::*;
+use crate::{PromptedStream, ReasoningSigns};
+
+const INITIAL: &str = "The harbour lay quiet in the grey morning, and the gulls had not yet found the boa";
+const REST: &str = "ts that came in with the tide.";
+const THOUGHT: &str = "<think>\nI go on after `boa`.\n</think>\n\n";
+
+/// What an answer to this question begins with, to prove its seam.
+fn repeated(ask: &ResumeAsk) -> String {
+    format!("{}boa", &ask.so_far[ask.so_far.find("and the gulls").unwrap()..ask.so_far.len() - 3])
+}
+
+#[test]
+fn what_a_model_thinks_is_left_out_however_it_is_joined() {
+    for join in [Join::Exact, CUT, Join::InMessage, Join::Shown, Join::Prompted] {
+        let mut resume = text(limit(INITIAL));
+        let again = if join == Join::Prompted { repeated(&ask(&resume)) } else { String::new() };
+        resume.reply(normal(&[THOUGHT, &again, REST].concat()), join);
+        assert_eq!(whole(&resume).0, [INITIAL, REST].concat(), "{join:?}");
+        let seam = resume.seams().last().unwrap().clone();
+        assert_eq!(seam.dropped_bytes, THOUGHT.len() + again.len(), "{join:?}");
+        assert!(seam.dropped.starts_with("<think>"), "{join:?}");
+    }
+}
+
+#[test]
+fn what_a_model_thinks_in_between_is_in_no_text() {
+    let rest = "ts <think>Which ones?</think>that came in with the tide.";
+    for join in [Join::Exact, CUT, Join::InMessage, Join::Shown, Join::Prompted] {
+        let mut resume = text(limit(INITIAL));
+        for _ in 0..2 {
+            let ResumeStep::Ask(ask) = resume.next() else { break };
+            let again = if join == Join::Prompted { repeated(&ask) } else { String::new() };
+            resume.reply(normal(&[again.as_str(), rest].concat()), join);
+        }
+        assert_eq!(exhausted(&resume).cause, ExhaustedCause::Ambiguous, "{join:?}");
+        // The request may have asked for it.
+        let policy = ResumePolicy {
+            known: ReasoningSigns::of("Write <think> where you doubt."),
+            ..ResumePolicy::default()
+        };
+        let mut resume = Resume::new(policy, None, limit(INITIAL));
+        let again = if join == Join::Prompted { repeated(&ask(&resume)) } else { String::new() };
+        resume.reply(normal(&[again.as_str(), rest].concat()), join);
+        assert_eq!(whole(&resume).0, [INITIAL, rest].concat(), "{join:?}");
+    }
+}
+
+#[test]
+fn a_proven_answer_flows_behind_what_the_model_thinks() {
+    let resume = text(limit(INITIAL));
+    let ask = ask(&resume);
+    let rest = format!(
+        "{REST}\n\nMira counted the nets twice, and then once more. {}",
+        "The tide rose. ".repeat(100)
+    );
+    for thought in [THOUGHT, "<think></think>", ""] {
+        let mut stream = PromptedStream::new(INITIAL, (ask.shown, &ask.prompt), &Format::Text);
+        for sign in [thought, &repeated(&ask), &rest].concat().chars() {
+            stream.push(&sign.to_string());
+            let certain = stream.certain().map_or("", |certain| certain.rest);
+            assert!(rest.starts_with(certain), "{certain}");
+        }
+        assert!(stream.certain().is_some_and(|certain| certain.rest.starts_with(REST)), "{thought}");
+    }
+}

@@ -1,0 +1,243 @@
+//! Reasoning that a model writes into its text, where no server takes it out: left out at the beginning of a continuation, and
+//! anywhere else a reason to doubt the seam (PC-4).
+//!
+//! A continuation is never part of a text together with such a sign, or with a part of one, unless the text or the request has
+//! the sign as well: a text about `<think>` may say it again.
+
+use std::sync::LazyLock;
+
+use super::register::of_code;
+
+/// What begins reasoning, and what ends it; no end where the sign stands for itself. In order, the kinds of signs.
+const SIGNS: &str = include_str!("reasoning/signs.txt");
+
+/// So much of a sign at the end of a text is a part of one: no tag of HTML begins like this.
+pub(super) const MIN_PARTIAL_BYTES: usize = 4;
+
+/// What begins a kind of reasoning, and what ends it.
+type Kind = (&'static str, Option<&'static str>);
+
+fn kinds() -> impl Iterator<Item = Kind> {
+    static KINDS: LazyLock<Vec<Kind>> = LazyLock::new(|| {
+        let lines = SIGNS.lines().filter(|line| !line.starts_with("# "));
+        let words = lines.filter_map(|line| line.split_once(' '));
+        words.map(|(begin, end)| (begin, Some(end).filter(|end| *end != "-"))).collect()
+    });
+    KINDS.iter().copied()
+}
+
+/// Which signs of reasoning a text has (PC-4).
+///
+/// ```
+/// use endmark_recovery::stitch::ReasoningSigns;
+/// assert_ne!(ReasoningSigns::of("Explain `<think>`."), ReasoningSigns::default());
+/// assert_eq!(ReasoningSigns::of("Explain thinking."), ReasoningSigns::default());
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct ReasoningSigns(u32);
+
+impl ReasoningSigns {
+    /// The signs that are in a text.
+    pub fn of(text: &str) -> Self {
+        let begun = places(text).filter_map(|place| text.get(place..));
+        let kinds_of = |text| kinds().enumerate().filter(move |(_, kind)| kind_begins(*kind, text));
+        Self(begun.flat_map(kinds_of).fold(0, |signs, (kind, _)| signs | 1 << kind))
+    }
+
+    /// The signs that are in a JSON document, also where its strings have them escaped.
+    ///
+    /// ```
+    /// use endmark_recovery::stitch::ReasoningSigns;
+    /// let request = br#"{"content": "Explain \u003Cthink\u003E."}"#;
+    /// assert_eq!(ReasoningSigns::of_json(request), ReasoningSigns::of("<think>"));
+    /// ```
+    pub fn of_json(document: &[u8]) -> Self {
+        const ESCAPES: [(&str, &str); 8] = [
+            ("\\u003c", "<"),
+            ("\\u003C", "<"),
+            ("\\u003e", ">"),
+            ("\\u003E", ">"),
+            ("\\u25c1", "\u{25c1}"),
+            ("\\u25C1", "\u{25c1}"),
+            ("\\u25b7", "\u{25b7}"),
+            ("\\u25B7", "\u{25b7}"),
+        ];
+        let mut text = String::from_utf8_lossy(document);
+        for (escape, sign) in ESCAPES {
+            if text.contains(escape) {
+                text = text.replace(escape, sign).into();
+            }
+        }
+        Self::of(&text)
+    }
+
+    /// These signs and others.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    fn has(self, kind: usize) -> bool {
+        self.0 & 1 << kind != 0
+    }
+}
+
+/// What a continuation begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lead {
+    /// No reasoning.
+    Nothing,
+    /// So many bytes of reasoning, and of the line breaks behind it.
+    Reasoning(usize),
+    /// Reasoning that is not at its end, or what may become it.
+    Unfinished,
+}
+
+impl Lead {
+    /// How many bytes are left out; none where that is not known before more has come.
+    pub(super) fn length(self) -> Option<usize> {
+        match self {
+            Self::Nothing => Some(0),
+            Self::Reasoning(length) => Some(length),
+            Self::Unfinished => None,
+        }
+    }
+}
+
+/// What a continuation of `initial` begins with, where the request or the text has these signs. A part of a sign of at least
+/// `least` bytes that is all there is may become one.
+pub(super) fn lead(initial: &str, continuation: &str, known: ReasoningSigns, least: usize) -> Lead {
+    let text = initial.trim_start();
+    // A text that begins with reasoning is of a server that takes it out of no reply.
+    let signs: Vec<Kind> = kinds()
+        .enumerate()
+        .filter(|(kind, (begin, _))| !known.has(*kind) || starts_with(text, begin))
+        .map(|(_, sign)| sign)
+        .collect();
+    let mut length = 0;
+    loop {
+        let rest = continuation.get(length..).unwrap_or_default();
+        let body = rest.trim_start();
+        let Some((begin, end)) = signs.iter().find(|sign| kind_begins(**sign, body)) else {
+            let is_part = body.len() >= least && signs.iter().any(|(begin, _)| is_part_of(body, begin));
+            return match length {
+                _ if is_part => Lead::Unfinished,
+                0 => Lead::Nothing,
+                _ => Lead::Reasoning(length),
+            };
+        };
+        let behind = match end {
+            None => Some(begin.len()),
+            Some(end) => position(body, end).map(|at| at + end.len()),
+        };
+        let Some(behind) = behind else { return Lead::Unfinished };
+        // An empty line sets the text apart from what was thought; what more there is belongs to the text.
+        let blank = blank_lines(body.get(behind..).unwrap_or_default());
+        length += rest.len() - body.len() + behind + blank;
+    }
+}
+
+/// The bytes of at most two line ends at the beginning of a text, and of the blanks before them.
+fn blank_lines(text: &str) -> usize {
+    let mut length = 0;
+    for _ in 0..2 {
+        let rest = text.get(length..).unwrap_or_default();
+        let line = rest.trim_start_matches([' ', '\t', '\r']);
+        match line.strip_prefix('\n') {
+            Some(_) => length += rest.len() - line.len() + 1,
+            None => break,
+        }
+    }
+    length
+}
+
+/// Whether a text goes on behind the line breaks that set it apart from reasoning, so that they were none of its own: in the
+/// middle of a sentence, or below a line end.
+pub(super) fn is_in_sentence(initial: &str, rest: &str) -> bool {
+    let last_line = initial.rsplit('\n').next().unwrap_or_default();
+    let is_open =
+        initial.ends_with(|sign: char| sign.is_alphanumeric() || matches!(sign, ',' | '-' | ' ' | '\''));
+    let goes_on = rest.starts_with(|sign: char| {
+        sign.is_alphabetic() && !sign.is_uppercase()
+            || matches!(sign, '.' | ',' | ';' | ':' | '!' | '?' | ')' | ' ')
+    });
+    last_line.is_empty() || is_open && goes_on && !last_line.contains(of_code)
+}
+
+/// Where in a text a sign of reasoning begins that is not one of these, or a part of one with which the text ends: of at least
+/// `least` bytes.
+fn first_sign(text: &str, known: ReasoningSigns, least: usize) -> Option<usize> {
+    places(text).find(|place| {
+        let rest = text.get(*place..).unwrap_or_default();
+        kinds().enumerate().any(|(kind, (begin, end))| {
+            let is_here =
+                |sign: &str| starts_with(rest, sign) || rest.len() >= least && is_part_of(rest, sign);
+            !known.has(kind) && [Some(begin), end].into_iter().flatten().any(is_here)
+        })
+    })
+}
+
+/// Whether a text has a sign of reasoning that is not one of these, or ends in a part of one.
+pub(super) fn has_sign(text: &str, known: ReasoningSigns) -> bool {
+    first_sign(text, known, MIN_PARTIAL_BYTES).is_some()
+}
+
+/// How far a text that is still coming has no sign of reasoning (PC-9).
+#[derive(Debug, Clone)]
+pub struct SignWatch {
+    known: ReasoningSigns,
+    clear: usize,
+    is_over: bool,
+}
+
+impl SignWatch {
+    /// Of a text of which nothing has come yet, which may have these signs.
+    pub fn new(known: ReasoningSigns) -> Self {
+        Self { known, clear: 0, is_over: false }
+    }
+
+    /// The bytes of what was read that stand before the first sign, or before what may become one.
+    pub fn clear(&self) -> usize {
+        self.clear
+    }
+
+    /// Reads all that has come, which must begin with what was read before; returns the bytes before the first sign, or before
+    /// what may become one.
+    pub fn read(&mut self, text: &str) -> usize {
+        if !self.is_over {
+            let rest = text.get(self.clear..).unwrap_or_default();
+            let found = first_sign(rest, self.known, 1);
+            self.clear += found.unwrap_or(rest.len());
+            // A whole sign stays one.
+            let rest = text.get(self.clear..).unwrap_or_default();
+            self.is_over = !rest.is_empty() && rest.len() >= LONGEST_SIGN_BYTES;
+        }
+        self.clear
+    }
+}
+
+/// No sign is longer.
+const LONGEST_SIGN_BYTES: usize = 32;
+
+/// The places of a text where a sign may begin.
+fn places(text: &str) -> impl Iterator<Item = usize> {
+    memchr::memchr3_iter(b'<', b'[', "\u{25c1}".as_bytes()[0], text.as_bytes())
+}
+
+/// Whether a text begins with a sign of this kind.
+fn kind_begins((begin, end): Kind, text: &str) -> bool {
+    starts_with(text, begin) || end.is_some_and(|end| starts_with(text, end))
+}
+
+fn starts_with(text: &str, sign: &str) -> bool {
+    text.get(..sign.len()).is_some_and(|head| head.eq_ignore_ascii_case(sign))
+}
+
+/// Whether a text is the beginning of a sign, and not all of it.
+fn is_part_of(text: &str, sign: &str) -> bool {
+    text.len() < sign.len() && sign.get(..text.len()).is_some_and(|head| head.eq_ignore_ascii_case(text))
+}
+
+fn position(text: &str, sign: &str) -> Option<usize> {
+    places(text).find(|place| text.get(*place..).is_some_and(|rest| starts_with(rest, sign)))
+}
