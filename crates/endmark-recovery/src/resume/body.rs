@@ -3,14 +3,18 @@
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
 
+use super::placing::is_same;
 use crate::stitch::{
     ReasoningSigns, continue_message_knowing, continue_shown_knowing, doubt_of_reasoning, merge_knowing,
-    merge_unfinished, without_reasoning,
+    merge_unfinished, speaks_of_the_reply, without_reasoning,
 };
 use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 
 /// What a server leaves where it cut through a character.
 const CUT_CHARACTER: char = char::REPLACEMENT_CHARACTER;
+
+/// What is at least so long stands in a text by no coincidence.
+const TELLING_BYTES: usize = 8;
 
 /// The most of them that one character leaves: one for each byte that was there.
 const MAX_CUT_BYTES: usize = 3;
@@ -212,6 +216,34 @@ impl Body {
         merged.text.len() > self.text.len() || settled_more
     }
 
+    /// Whether an answer that proves nothing is joined although another one since the text grew, which is not in what they make
+    /// together, may belong there as well: nothing tells which of them follows, or whether both do.
+    pub(super) fn contradicts_earlier(&self, answer: &str, merged: &Merged) -> bool {
+        let says_all = self.text.len() >= TELLING_BYTES && answer.contains(self.text.trim());
+        !says_all
+            && self.unplaced_since_growth().iter().any(|earlier| {
+                let said = earlier.trim();
+                let near = self.text.ceil_char_boundary(self.text.len().saturating_sub(said.len()));
+                let is_in = |text: &str| said.len() >= TELLING_BYTES && text.contains(said);
+                !(answer.trim_start().starts_with(said)
+                    || is_same(said, answer.trim())
+                    || is_in(merged.text.get(near..).unwrap_or_default())
+                    || is_in(&self.text)
+                    || speaks_of_the_reply(&self.text, said))
+            })
+    }
+
+    /// What came and could not be joined since the text is as it is.
+    fn unplaced_since_growth(&self) -> &[String] {
+        self.following.and_then(|(first, _)| self.unplaced.get(first..)).unwrap_or_default()
+    }
+
+    /// A seam that reports what could not be joined before it.
+    fn with_left_out(&self, seam: Seam) -> Seam {
+        let pieces: Vec<&str> = self.unplaced_since_growth().iter().map(String::as_str).collect();
+        seam.with_dropped(&pieces)
+    }
+
     /// Takes a merge as the text from now on.
     pub(super) fn accept(&mut self, merged: Merged) {
         // A seam may lie before an earlier one, whose place is then gone.
@@ -219,7 +251,7 @@ impl Body {
             seam.at = seam.at.min(merged.seam.at);
         }
         self.verdict = self.testimony(&merged).cloned();
-        self.seams.push(merged.seam);
+        self.seams.push(self.with_left_out(merged.seam));
         self.text = merged.text;
         self.cut_character.clear();
         self.following = None;
@@ -229,7 +261,7 @@ impl Body {
     pub(super) fn accept_end(&mut self, whitespace: &str) {
         let cut_character = std::mem::take(&mut self.cut_character);
         self.text.push_str(&cut_character);
-        self.seams.push(exact_seam(self.text.len()));
+        self.seams.push(self.with_left_out(exact_seam(self.text.len())));
         self.text.push_str(whitespace);
     }
 

@@ -228,7 +228,7 @@ fn begins_in_a_sentence(answer: &str) -> bool {
 }
 
 /// Whether two answers are the same, as far as both came.
-fn is_same(one: &str, other: &str) -> bool {
+pub(super) fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.trim_end(), other.trim_end());
     let is_beginning = one.starts_with(other) || other.starts_with(one);
     is_beginning && (one.len().min(other.len()) >= ALIKE_BYTES || one == other)

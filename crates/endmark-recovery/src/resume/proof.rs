@@ -105,6 +105,11 @@ impl Question<'_> {
         if !is_over && answer.len() <= ANNOUNCEMENT_LIMIT_BYTES { Proof::Open } else { Proof::Nothing }
     }
 
+    /// Whether all of an answer proves where it goes on.
+    pub(crate) fn is_proven_by(&self, answer: &str) -> bool {
+        matches!(self.proof(answer, true), Proof::Proven { .. })
+    }
+
     /// The places of an answer where it may begin to repeat: its beginning, and each of its first lines; and whether something
     /// but white space, dots of omission or a fence stands before it.
     fn starts(&self, answer: &str) -> Vec<(usize, bool)> {

@@ -11,6 +11,7 @@ mod asked;
 mod guards;
 pub(crate) mod properties;
 mod reasoning;
+mod several;
 
 const TOKEN: Join = Join::Stitched(AskedFrom::Token);
 const CUT: Join = Join::Stitched(AskedFrom::Cut);

@@ -9,6 +9,7 @@ use super::proof::Question;
 use super::shown::Shown;
 use super::{Resume, why};
 use crate::resume::body::Body;
+use crate::stitch::without_reasoning;
 use crate::{
     CutKind, Ending, ExhaustedCause, Join, Judgement, Merged, OnAmbiguous, PieceRecord, PieceRole, Reply,
     ResumeOutcome, ResumeStep, judge,
@@ -80,12 +81,7 @@ impl Resume {
             && self.earlier.as_ref().is_some_and(|earlier| earlier.shown_len != shown.length);
         let repeats = self.last_piece.as_ref() == Some(&piece) && !is_asked_otherwise;
         let is_cut = matches!(alone, Judgement::Cut(CutKind::Limit | CutKind::Dropped));
-        let joined = if join == Join::Prompted {
-            let question = Question::new(self.body.text(), shown, self.body.format(), prompt);
-            self.body.place(&question, &piece, is_cut, self.earlier.as_ref())
-        } else {
-            self.body.join(&piece, join, is_cut)
-        };
+        let joined = self.joined(&piece, join, is_cut, (shown, prompt));
         let joined = match joined {
             Err(Refusal::Ambiguous { best, .. }) if self.policy.on_ambiguous == OnAmbiguous::Best => {
                 self.body.checked(*best)
@@ -136,6 +132,29 @@ impl Resume {
                 self.refused.talked = false;
                 self.ask_unless_stopped(cut, ending);
             }
+        }
+    }
+
+    /// Joins a continuation, unless it proves nothing and an earlier one that could not be joined says something else.
+    fn joined(
+        &self,
+        piece: &str,
+        join: Join,
+        is_cut: bool,
+        (shown, prompt): (Shown, &str),
+    ) -> Result<Merged, Refusal> {
+        let (joined, is_proven) = if join == Join::Prompted {
+            let question = Question::new(self.body.text(), shown, self.body.format(), prompt);
+            let joined = self.body.place(&question, piece, is_cut, self.earlier.as_ref());
+            (joined, question.is_proven_by(without_reasoning(self.body.text(), piece, self.body.known()).1))
+        } else {
+            (self.body.join(piece, join, is_cut), join == Join::Exact)
+        };
+        match joined {
+            Ok(merged) if !is_proven && self.body.contradicts_earlier(piece, &merged) => {
+                Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: 1 })
+            }
+            other => other,
         }
     }
 
