@@ -56,6 +56,7 @@ pub(crate) use fence::is_fence_line;
 pub(crate) use proven::merge_proven;
 pub(crate) use talk::{announces, speaks_of_the_reply};
 
+use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
 
 use evidence::Weighed;
@@ -192,6 +193,19 @@ pub(crate) fn begun_without_reasoning<'c>(
     (lead == reasoning::Lead::Nothing || !rest.trim().is_empty()).then_some(rest)
 }
 
+/// How much of what goes on exactly at the cut belongs to a text without grammar: behind a document of JSON that it ends, leave
+/// does not.
+pub(crate) fn without_leave<'c>(initial: &str, continuation: &'c str) -> &'c str {
+    let joint = Joint::new(initial, continuation, &Format::Text, AskedFrom::Cut).asked(Asked::ByMessage);
+    let end = plain::end_before_leave(&joint).and_then(|end| continuation.get(..joint.reasoning.len() + end));
+    end.unwrap_or(continuation)
+}
+
+/// The beginning of a document of JSON that a text without grammar is, for a detector to go on from.
+pub fn begun_json(text: &str) -> Option<Detector> {
+    plain::begun_json(&Format::Text, text)
+}
+
 /// Whether what is added to a text has signs of reasoning that neither the text nor the request has.
 pub(crate) fn doubt_of_reasoning(initial: &str, added: &str, known: ReasoningSigns) -> bool {
     reasoning::has_sign(added, known.and(ReasoningSigns::of(initial)))
@@ -206,7 +220,7 @@ pub(crate) fn merge_unfinished(
     from: AskedFrom,
     known: ReasoningSigns,
 ) -> Result<Merged, MergeError> {
-    let joint = Joint::knowing(initial, continuation, format, from, known).asked(Asked::Shown);
+    let joint = Joint::knowing(initial, continuation, format, from, known).asked(Asked::Unfinished);
     merged(&joint, initial, continuation)
 }
 

@@ -1,6 +1,6 @@
 //! Handing on a continuation while it is still coming.
 
-use endmark_recovery::stitch::{Certain, ReasoningSigns, SignWatch, StitchStream};
+use endmark_recovery::stitch::{Certain, ReasoningSigns, SignWatch, StitchStream, begun_json};
 use endmark_recovery::{AskedFrom, Join, PromptedStream};
 use endmark_text::Format;
 use endmark_text::detect::Detector;
@@ -63,7 +63,8 @@ impl<'a> Passing<'a> {
         let way = match expected.demanded {
             _ if expected.closed => Way::Closed,
             _ if expected.echo.is_empty() && !expected.exact => stitched(expected),
-            None => echoed(None),
+            // Behind a document of JSON leave may follow, which is no part of it.
+            None => echoed(begun_json(expected.so_far).map(Box::new)),
             Some(format @ Format::Json) => {
                 let mut detector = Detector::new(format);
                 detector.push(expected.so_far.as_bytes());

@@ -6,7 +6,7 @@ use endmark_text::{Format, Verdict};
 use super::placing::is_same;
 use crate::stitch::{
     ReasoningSigns, continue_message_knowing, continue_shown_knowing, doubt_of_reasoning, merge_knowing,
-    merge_unfinished, speaks_of_the_reply, without_reasoning,
+    merge_unfinished, speaks_of_the_reply, without_leave, without_reasoning,
 };
 use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 
@@ -156,7 +156,7 @@ impl Body {
         let (text, format, known) = (self.text.as_str(), self.format(), self.known);
         let unfinished = |from| stitched(merge_unfinished(text, piece, format, from, known));
         let merged = match join {
-            Join::Exact => self.join_exactly(piece)?,
+            Join::Exact => self.join_exactly(piece, is_cut)?,
             Join::Stitched(from) if is_cut => unfinished(from)?,
             Join::Shown | Join::Prompted if is_cut => unfinished(AskedFrom::Unknown)?,
             Join::Stitched(from) => stitched(merge_knowing(text, piece, format, from, known))?,
@@ -182,8 +182,9 @@ impl Body {
         }
     }
 
-    fn join_exactly(&self, piece: &str) -> Result<Merged, Refusal> {
-        let (reasoning, rest) = without_reasoning(&self.text, piece, self.known);
+    fn join_exactly(&self, piece: &str, is_cut: bool) -> Result<Merged, Refusal> {
+        let (reasoning, all) = without_reasoning(&self.text, piece, self.known);
+        let rest = if is_cut || self.grammar.is_some() { all } else { without_leave(&self.text, all) };
         let text = format!("{}{rest}", self.text);
         let verdict = self.verdict_of(&text).unwrap_or(Verdict::Whole);
         if let Verdict::Malformed { index, reason } = &verdict {
@@ -191,8 +192,13 @@ impl Body {
             let valid = text.floor_char_boundary(*index);
             return Err(Refusal::Unjoined { reason, proven: valid.saturating_sub(self.text.len()) });
         }
-        let style = if reasoning.is_empty() { SeamStyle::Exact } else { SeamStyle::Reasoning };
-        let seam = Seam { style, ..exact_seam(self.text.len()) }.with_dropped(&[reasoning]);
+        let style = match () {
+            () if !reasoning.is_empty() => SeamStyle::Reasoning,
+            () if rest.len() < all.len() => SeamStyle::Remark,
+            () => SeamStyle::Exact,
+        };
+        let left_out = [reasoning, all.get(rest.len()..).unwrap_or_default()];
+        let seam = Seam { style, ..exact_seam(self.text.len()) }.with_dropped(&left_out);
         let merged = Merged { text, seam, verdict };
         if doubt_of_reasoning(&self.text, rest, self.known) {
             return Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: 0 });

@@ -9,6 +9,7 @@ use crate::{
 mod answers;
 mod asked;
 mod guards;
+mod leave;
 pub(crate) mod properties;
 mod reasoning;
 mod several;

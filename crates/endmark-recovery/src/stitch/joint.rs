@@ -26,9 +26,11 @@ pub(super) enum Asked {
     /// By a prompt, and its answer proved where it goes on: it does as told, and what stands at its end is the text's own, unless
     /// it speaks to a reader to whom the text never does.
     Proven,
-    /// In any way, and it went on at the cut with its own unfinished message, or is itself cut: nothing behind a text without
-    /// grammar is a remark.
+    /// In any way, and it went on at the cut with its own unfinished message: nothing behind a text without grammar is a remark,
+    /// but for leave behind a document of JSON.
     Shown,
+    /// In any way, and the continuation is itself cut: nothing at its end is a remark.
+    Unfinished,
     /// By its own unfinished message, with which its server is known to go on: nor is anything in front an announcement.
     ByMessage,
 }

@@ -15,6 +15,8 @@ mod otherwise;
 mod story;
 mod weigh;
 
+pub(super) use ending::begun_json;
+
 use super::candidate::Candidate;
 use super::evidence::Weighed;
 use super::fence;
@@ -75,6 +77,11 @@ pub(super) fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
 /// Whether a join adds whitespace of which the text does not say what it was.
 pub(super) fn is_guessed(joint: &Joint<'_>, candidate: &Candidate) -> bool {
     weigh::is_guessed(joint, candidate)
+}
+
+/// Where the text ends in a continuation behind a document of JSON, if only leave follows it.
+pub(super) fn end_before_leave(joint: &Joint<'_>) -> Option<usize> {
+    ending::end_before_leave(joint, &Around::of(joint)).map(|end| end.at)
 }
 
 /// Where the text ends in a continuation that goes on at the cut, behind an opening of its own.

@@ -23,7 +23,7 @@ pub(crate) fn merge_proven(
     is_cut: bool,
     known: ReasoningSigns,
 ) -> Result<Merged, MergeError> {
-    let asked = if is_cut { Asked::Shown } else { Asked::Proven };
+    let asked = if is_cut { Asked::Unfinished } else { Asked::Proven };
     let joint = Joint::knowing(initial, rest, format, AskedFrom::Cut, known).asked(asked);
     if joint.lost_character || matches!(joint.verdict, Verdict::Malformed { .. }) {
         return Err(no_seam(&joint, initial, rest, "the first part cannot be gone on with"));

@@ -249,6 +249,15 @@ pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part
     if is_foreign(text, texts) { bits.max(UNADDRESSED) } else { bits }
 }
 
+/// Whether lines speak to the reader about the answer, whatever the text before does.
+pub(super) fn is_leave_to_reader(joint: &Joint<'_>, around: &Around, before: &str, part: &str) -> bool {
+    let text = part.trim();
+    let is_addressed = address::has(Address::Reader, text) || address::has(Address::Answer, text);
+    is_addressed
+        && score(Register::Leaving, &Sums::of(text)) > 0.0
+        && reads_as_leave(joint, around, before, part) >= 0.0
+}
+
 /// How much lines read as what is said at the end about an answer, by their words and their form, in bits.
 pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &Around, before: &str, part: &str) -> f64 {
     let text = part.trim();

@@ -194,7 +194,8 @@ impl StitchStream {
         };
         let mut state = joint.state_at(place.keep);
         state.push(place.glue.as_bytes());
-        Some((place, Box::new(tail::Tail::new(&joint.format, state, place.fenced))))
+        let begun = plain::begun_json(&joint.format, &[&joint.initial[..place.keep], place.glue].concat());
+        Some((place, Box::new(tail::Tail::of_text(&joint.format, state, begun, place.fenced))))
     }
 }
 

@@ -71,6 +71,14 @@ impl Tail {
         Self { rule, read: 0, certain: 0 }
     }
 
+    /// The same of a text without grammar that may be one document of JSON: behind its end leave may follow.
+    pub(super) fn of_text(format: &Format, state: Detector, begun: Option<Detector>, fenced: bool) -> Self {
+        match begun {
+            Some(begun) => Self::new(&Format::Json, begun, fenced),
+            None => Self::new(format, state, fenced),
+        }
+    }
+
     /// How many of the bytes that were read are certain.
     pub(super) fn certain(&self) -> usize {
         self.certain

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use endmark_text::Format;
 use endmark_text::detect::Detector;
+use endmark_text::{Format, Verdict};
 
+use super::MOST_LEFT_OUT;
 use super::nesting::root;
 use super::opening::MOST_PARAGRAPHS;
 use crate::stitch::joint::{Asked, Joint};
@@ -20,6 +21,9 @@ const CLOSES_NOTHING: f64 = 6.0;
 
 /// No line counts for more than so many bits.
 const MOST_BITS: f64 = 14.0;
+
+/// How much likelier leave that follows a document of JSON is said about it than a part of the text, in bits.
+const BEHIND_JSON: f64 = 16.0;
 
 /// Where a text can end in the continuation.
 #[derive(Debug, Clone, Copy)]
@@ -82,10 +86,13 @@ pub(super) struct Tails {
 
 impl Tails {
     pub(super) fn of(joint: &Joint<'_>, around: &Around) -> Self {
-        if matches!(joint.asked, Asked::Shown | Asked::ByMessage) {
-            return Self { remarks: Vec::new(), blocks: None, known: RefCell::default() };
+        let behind_json = end_before_leave(joint, around);
+        if matches!(joint.asked, Asked::Shown | Asked::ByMessage | Asked::Unfinished) {
+            let remarks = behind_json.into_iter().collect();
+            return Self { remarks, blocks: None, known: RefCell::default() };
         }
-        let remarks = remarks(joint, around);
+        let mut remarks = remarks(joint, around);
+        remarks.extend(behind_json);
         let end = remarks.last().map_or(joint.continuation.len(), |end| end.at);
         let text = joint.continuation[..end].trim_end();
         let line = text.rfind('\n').map_or("", |at| &text[at + 1..]);
@@ -149,6 +156,38 @@ fn remarks(joint: &Joint<'_>, around: &Around) -> Vec<End> {
         rest = rest[..at].trim_end();
     }
     found
+}
+
+/// The end of a document of JSON that the first part begins in a text without grammar, where nothing but leave follows it: that
+/// is said to the reader, however the model was asked, and whoever reads the document cannot read it.
+pub(super) fn end_before_leave(joint: &Joint<'_>, around: &Around) -> Option<End> {
+    let text = joint.continuation;
+    let mut detector = begun_json(&joint.format, joint.initial)?;
+    let state = detector.clone();
+    detector.push(text.as_bytes());
+    let Verdict::Malformed { index, .. } = detector.verdict() else { return None };
+    let document = text.get(..index.checked_sub(joint.initial.len())?)?.trim_end();
+    let mut at_end = state;
+    at_end.push(document.as_bytes());
+    let (at, rest) = (document.len(), text.get(document.len()..)?);
+    if !at_end.is_whole() || joint.asked == Asked::Unfinished {
+        return None;
+    }
+    let mut said = rest.split("\n\n").filter(|part| !part.trim().is_empty());
+    let is_leave = !rest.trim().is_empty()
+        && rest.len() <= MOST_LEFT_OUT
+        && said.all(|part| register::is_leave_to_reader(joint, around, document, part));
+    is_leave.then_some(End { at, cost: -BEHIND_JSON, left_out: true })
+}
+
+/// The state of the detector of JSON behind a text without grammar, if that is the beginning of an object or a list.
+pub(in crate::stitch) fn begun_json(format: &Format, text: &str) -> Option<Detector> {
+    if *format != Format::Text || !text.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let mut detector = Detector::new(&Format::Json);
+    detector.push(text.as_bytes());
+    (!detector.is_malformed() && !detector.is_whole()).then_some(detector)
 }
 
 fn without_line_end(text: &str) -> &str {

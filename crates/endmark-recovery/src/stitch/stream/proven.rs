@@ -4,6 +4,7 @@ use endmark_text::Format;
 use endmark_text::detect::Detector;
 
 use super::{Place, State, StitchStream};
+use crate::stitch::plain::begun_json;
 use crate::stitch::reasoning::{ReasoningSigns, SignWatch};
 use crate::stitch::rows;
 use crate::stitch::seam::AskedFrom;
@@ -31,7 +32,7 @@ impl StitchStream {
             (place.glue, place.start) = (fit.glue, start + fit.skipped);
             detector.push(fit.glue.as_bytes());
         }
-        let tail = Box::new(Tail::new(format, detector, fenced));
+        let tail = Box::new(Tail::of_text(format, detector, begun_json(format, initial), fenced));
         Some(Self {
             state: State::Settled {
                 place,

@@ -1,0 +1,54 @@
+//! What a model says to the reader behind a document of JSON in a text of which no format was demanded.
+
+use super::*;
+
+const INITIAL: &str = "{\n  \"title\": \"The harbour\",\n  \"basins\": [\n    \"north\",\n    \"sou";
+const REST: &str = "th\"\n  ],\n  \"open\": true\n}";
+
+const JOINS: [Join; 5] = [Join::Exact, CUT, Join::InMessage, Join::Shown, Join::Prompted];
+
+fn answered(rest: &str, join: Join) -> Option<(String, Seam)> {
+    let mut resume = text(limit(INITIAL));
+    let quoted = ask(&resume).shown.quoted_from;
+    let again = if join == Join::Prompted { &INITIAL[quoted..] } else { "" };
+    resume.reply(normal(&[again, rest].concat()), join);
+    match resume.next() {
+        ResumeStep::Done(_) => Some((whole(&resume).0, resume.seams().last().unwrap().clone())),
+        // To refuse a short text is honest where its server may have gone on anywhere.
+        ResumeStep::Ask(_) => {
+            assert!(matches!(join, Join::Shown | Join::Stitched(_)), "{join:?} {rest:?}");
+            None
+        }
+    }
+}
+
+#[test]
+fn leave_behind_a_document_is_left_out_however_it_is_joined() {
+    for leave in [
+        "\n\nLet me know if you need anything else!",
+        "\nLet me know if you need anything else!",
+        " Let me know if you need anything else!",
+        "\n\nI hope this helps! Feel free to ask if you have any questions.",
+        "\n\nI hope this helps!\n\nLet me know if you would like any changes.",
+    ] {
+        for join in JOINS {
+            let Some((text, seam)) = answered(&[REST, leave].concat(), join) else { continue };
+            assert_eq!(text, [INITIAL, REST].concat(), "{join:?} {leave:?}");
+            assert!(seam.dropped.contains(&leave.trim_start()[..8]), "{join:?} {leave:?}: {seam:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_said_of_the_matter_stays() {
+    for more in [
+        "\n",
+        "\n\nThe south basin was dug in 1911, and is closed in winter.",
+        "\n\n[1] Port authority, 2019.",
+    ] {
+        for join in JOINS {
+            let Some((text, _)) = answered(&[REST, more].concat(), join) else { continue };
+            assert_eq!(text.trim_end(), [INITIAL, REST, more].concat().trim_end(), "{join:?} {more:?}");
+        }
+    }
+}
