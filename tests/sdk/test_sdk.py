@@ -230,7 +230,7 @@ def document(tables: dict[str, str]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", type=Path, help="the endmark to test, in place of the release build")
-    parser.add_argument("--all", action="store_true", help="also the library that has to be compiled, and every request anew")
+    parser.add_argument("--all", action="store_true", help="also the libraries that scripts/test leaves out, and no cached replies")
     parser.add_argument("--only", default="", metavar="NAME", help="only libraries whose name has this in it")
     parser.add_argument("--format", default="", metavar="NAME", help="only formats whose name has this in it")
     parser.add_argument("--document", action="store_true", help="write the table into docs/compatibility.md")
@@ -239,7 +239,7 @@ def main() -> int:
         gateway.program = lambda: given.program.resolve()
     try:
         named = [sdk for sdk in SDKS if given.only in sdk.name and given.format in sdk.format]
-        chosen = [sdk for sdk in named if given.all or not sdk.is_compiled]
+        chosen = [sdk for sdk in named if given.all or not sdk.is_left_to_full]
         install(chosen)
         mocks.install()
         installation = install_model()
