@@ -24,6 +24,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use endmark_context::Models;
+use endmark_recovery::Restart;
 
 use crate::scrub::Scrubber;
 
@@ -75,6 +76,8 @@ pub struct Settings {
     pub correct: CorrectSettings,
     /// Whether tool calls are held back in streams until they are whole.
     pub hold_tool_calls: bool,
+    /// Which tool call that was generated again may replace a cut one.
+    pub restart_tool_calls: Restart,
     /// Whether replies that needed nothing are disclosed too.
     pub disclose_always: bool,
     /// How a reply is shown that could not be made whole.
@@ -135,6 +138,8 @@ impl Default for Settings {
             resume: ResumeSettings::default(),
             correct: CorrectSettings::default(),
             hold_tool_calls: false,
+            // A call is an action.
+            restart_tool_calls: Restart::Same,
             disclose_always: false,
             incomplete: Incomplete::default(),
             keep_text: false,

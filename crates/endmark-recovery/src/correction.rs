@@ -2,7 +2,7 @@
 
 mod kept;
 
-pub(crate) use kept::first_lost;
+pub(crate) use kept::{first_lost, first_missing};
 
 use std::fmt::Write as _;
 

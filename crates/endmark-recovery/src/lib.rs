@@ -27,8 +27,8 @@ pub use prompt::{
 };
 pub use resume::{
     AskFailure, ExhaustedCause, Join, MAX_RESUME_ATTEMPTS, OnAmbiguous, PieceRecord, PieceRole,
-    PromptedStream, Reply, Resume, ResumeAsk, ResumeError, ResumeExhausted, ResumeOutcome, ResumePolicy,
-    ResumeStep, Shown, Strategies, StrategiesError, Strategy, Wanted, resume_if_truncated,
+    PromptedStream, Reply, Restart, Resume, ResumeAsk, ResumeError, ResumeExhausted, ResumeOutcome,
+    ResumePolicy, ResumeStep, Shown, Strategies, StrategiesError, Strategy, Wanted, resume_if_truncated,
     resume_if_truncated_async,
 };
 pub use stitch::{

@@ -2,7 +2,7 @@
 
 use crate::{
     AskedFrom, CutKind, Ending, ExhaustedCause, Join, Judgement, MergeError, OnAmbiguous, Outcome, PieceRole,
-    PipelineResult, ResumeExhausted, SeamStyle, Stop,
+    PipelineResult, Restart, ResumeExhausted, SeamStyle, Stop,
 };
 
 #[test]
@@ -95,6 +95,7 @@ fn pieces() {
         assert_eq!(role.name(), name);
     }
     assert_eq!((Join::Exact.name(), Join::Stitched(AskedFrom::Cut).name()), ("exact", "stitched"));
+    assert_eq!([Restart::Any, Restart::Same, Restart::Off].map(Restart::name), ["any", "same", "off"]);
     assert_eq!((OnAmbiguous::Stop.name(), OnAmbiguous::Best.name()), ("stop", "best"));
 }
 
@@ -122,6 +123,7 @@ fn ends() {
     for (result, name) in [
         (PipelineResult::Whole, "whole"),
         (PipelineResult::Resumed, "resumed"),
+        (PipelineResult::Restarted { replaced_chars: 1 }, "restarted"),
         (PipelineResult::Corrected, "corrected"),
         (PipelineResult::Invalid, "invalid"),
         (PipelineResult::Passed, "passed"),

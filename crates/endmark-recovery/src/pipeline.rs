@@ -11,7 +11,8 @@ pub use outcome::{
 use crate::correction::{closed_for_validation, first_lost, in_stable_order, malformation};
 use crate::{
     AskFailure, CutKind, Ending, Join, Judgement, PieceRecord, PieceRole, Reply, Resume, ResumeExhausted,
-    ResumeOutcome, ResumeStep, SchemaProblem, Seam, Validate, build_correction_prompt, extract_json, judge,
+    ResumeOutcome, ResumeStep, SchemaProblem, Seam, Validate, Wanted, build_correction_prompt, extract_json,
+    judge,
 };
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
@@ -107,10 +108,12 @@ impl Pipeline {
 
     /// Takes a continuation; changes nothing unless one was asked for.
     pub fn resumed(&mut self, reply: Reply, join: Join) {
-        if matches!(self.step, PipelineStep::Resume(_)) {
-            self.resume.reply(reply, join);
-            self.after_resume();
-        }
+        let PipelineStep::Resume(ask) = &self.step else { return };
+        // A reply that was generated again is only accepted as a valid document; a continuation is corrected.
+        let is_document = ask.wanted == Wanted::Restart && self.demanded == Some(Format::Json);
+        let problems = if is_document { self.problems(&reply.text) } else { Vec::new() };
+        self.resume.reply_with(reply, join, problems.first().map(ToString::to_string));
+        self.after_resume();
     }
 
     /// Takes the answer to a correction; changes nothing unless one was asked for.
@@ -165,8 +168,19 @@ impl Pipeline {
                 let text = self.resume.beginning();
                 self.finish(Draft::new(text, PipelineResult::Passed));
             }
-            ResumeStep::Done(ResumeOutcome::Whole { text, seams, attempts, cut: _, disclosed }) => {
-                let result = if attempts == 0 { PipelineResult::Whole } else { PipelineResult::Resumed };
+            ResumeStep::Done(ResumeOutcome::Whole {
+                text,
+                seams,
+                attempts,
+                cut: _,
+                disclosed,
+                replaced_chars,
+            }) => {
+                let result = match replaced_chars {
+                    Some(replaced_chars) => PipelineResult::Restarted { replaced_chars },
+                    None if attempts == 0 => PipelineResult::Whole,
+                    None => PipelineResult::Resumed,
+                };
                 self.validate(Draft { attempts, disclosed, seams, ..Draft::new(text, result) });
             }
             ResumeStep::Done(ResumeOutcome::Exhausted(exhausted)) => self.escalate(exhausted),

@@ -25,7 +25,7 @@ pub use asynchronous::resume_if_truncated_async;
 pub use flowing::PromptedStream;
 pub use history::{PieceRecord, PieceRole};
 pub use machine::{Resume, resume_if_truncated};
-pub use policy::{MAX_RESUME_ATTEMPTS, OnAmbiguous, ResumePolicy};
+pub use policy::{MAX_RESUME_ATTEMPTS, OnAmbiguous, Restart, ResumePolicy};
 pub use reply::{AskFailure, Join, Reply};
 pub use result::ResumeError;
 pub use shown::Shown;

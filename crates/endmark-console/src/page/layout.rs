@@ -96,7 +96,7 @@ pub(super) fn session(session: &str) -> Markup {
 /// A word with its meaning as a colour; the word says it alone.
 pub(super) fn word(word: &str) -> Markup {
     let class = match word {
-        "resumed" | "corrected" | "whole" | "succeeded" | "RESOLVED" => "good",
+        "resumed" | "restarted" | "corrected" | "whole" | "succeeded" | "RESOLVED" => "good",
         "exhausted" | "failed" | "released" | "EXHAUSTED" | "interrupted" => "bad",
         _ => "doubt",
     };

@@ -50,7 +50,7 @@ pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Fai
     let recovered: u64 = report
         .cuts
         .iter()
-        .filter(|cut| ["resumed", "corrected"].contains(&cut.outcome))
+        .filter(|cut| ["resumed", "restarted", "corrected"].contains(&cut.outcome))
         .map(|cut| cut.replies)
         .sum();
     let content = html! {

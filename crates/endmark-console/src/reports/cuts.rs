@@ -45,7 +45,7 @@ pub struct Cut<'a> {
     pub upstream: &'a str,
     pub model: &'a str,
     pub kind: &'a str,
-    /// `resumed`, `corrected`, `cut` (left so), `exhausted`, `cancelled` or `interrupted`.
+    /// `resumed`, `restarted`, `corrected`, `cut` (left so), `exhausted`, `cancelled` or `interrupted`.
     pub outcome: &'a str,
     pub replies: u64,
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use endmark_recovery::stitch::ReasoningSigns;
 use endmark_recovery::{
     CutKind, Ending, Evidence, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome, PipelinePolicy,
-    PipelineResult, ResumePolicy, Stop, Validate, judge,
+    PipelineResult, Restart, ResumePolicy, Stop, Validate, judge,
 };
 use endmark_store::{LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT, LEFT_BY_WARN};
 use endmark_text::detect::Detector;
@@ -21,7 +21,7 @@ use super::suspect::Suspect;
 use super::when::{Action, action};
 use crate::reply::{ClientGone, Flow};
 use crate::reply::{Outcome, Part};
-use crate::settings::Mode;
+use crate::settings::{Mode, Settings};
 
 /// Judges one part of a reply and does what is right for it.
 ///
@@ -236,14 +236,13 @@ async fn resumed(
     let pieces = outcome.pieces.clone();
     let mended = mended(suspect, kind, outcome, answered, whole);
     let extra = account.extra.clone().unwrap_or_default();
-    let reason = mended.reason().unwrap_or("the rest was received and joined").to_owned();
     let outcome_word = mended.outcome().map_or("whole", Outcome::word);
     let closing = Closing {
         resolved: mended.is_delivered_whole(),
         outcome: outcome_word,
         extra_prompt_tokens: extra.prompt - before.prompt,
         extra_output_tokens: extra.completion - before.completion,
-        reason,
+        reason: mended.report(),
         pieces: &pieces,
         strategies: &strategies,
     };
@@ -268,6 +267,7 @@ fn pipeline(
             prompt: settings.resume.prompt.clone(),
             strategies: settings.resume.strategies.clone(),
             room_to_restart,
+            restart: restart(settings, &suspect.slot.part),
             begun_by_client: case.request.view().prefill.as_ref().map_or(0, String::len),
             known: ReasoningSigns::of_json(case.request.body()),
         },
@@ -276,6 +276,18 @@ fn pipeline(
     };
     let schema = suspect.schema.clone().map(|schema| Box::new(schema) as Box<dyn Validate + Send + Sync>);
     Pipeline::new(policy, suspect.demanded.clone(), schema, suspect.reply.clone())
+}
+
+/// Which reply that was generated again may replace this part. A call of free text has no values to compare: it is compared by
+/// its name, as every call, and its length.
+fn restart(settings: &Settings, part: &Part) -> Restart {
+    match part {
+        Part::Text => settings.resume.restart,
+        Part::ToolCall(call) => match settings.restart_tool_calls {
+            Restart::Same if call.free_text => Restart::Any,
+            other => other,
+        },
+    }
 }
 
 /// What was sent cannot be corrected any more, and a call of which nothing came would be made up.
@@ -297,8 +309,15 @@ fn mended(
 ) -> Mended {
     match outcome.result {
         PipelineResult::Passed => Mended::Untouched,
-        PipelineResult::Whole | PipelineResult::Resumed | PipelineResult::Invalid => Mended::Resumed {
+        PipelineResult::Whole
+        | PipelineResult::Resumed
+        | PipelineResult::Restarted { .. }
+        | PipelineResult::Invalid => Mended::Resumed {
             kind,
+            replaced_chars: match outcome.result {
+                PipelineResult::Restarted { replaced_chars } => Some(replaced_chars),
+                _ => None,
+            },
             left_out: left_out(&outcome.pieces),
             invalid: outcome.result == PipelineResult::Invalid,
             text: outcome.text,

@@ -40,6 +40,8 @@ pub(crate) enum Mended {
         invalid: bool,
         /// Bytes of the answers that are not in the text: what was repeated, and what reads as words about the text.
         left_out: usize,
+        /// How many characters the cut text had that this one replaced, where the reply was generated again.
+        replaced_chars: Option<usize>,
     },
     /// Its form was corrected.
     Corrected {
@@ -102,6 +104,7 @@ impl Mended {
         match self {
             Self::Untouched => None,
             Self::Whole { .. } => Some(Outcome::Whole),
+            Self::Resumed { replaced_chars: Some(_), .. } => Some(Outcome::Restarted),
             Self::Resumed { .. } => Some(Outcome::Resumed),
             Self::Corrected { .. } => Some(Outcome::Corrected),
             Self::Cut { .. } => Some(Outcome::Cut),
@@ -147,6 +150,19 @@ impl Mended {
             Self::Whole { cut_behind, .. } => cut_behind.as_ref().map(|(_, reason)| reason.as_str()),
             Self::Corrected { reason, .. } => reason.as_deref(),
             Self::Cut { reason, .. } | Self::Exhausted { reason, .. } => Some(reason),
+        }
+    }
+
+    /// What became of it, as a sentence of the log.
+    pub(crate) fn report(&self) -> String {
+        match self {
+            Self::Resumed { replaced_chars: Some(received), text, .. } => {
+                let delivered = text.chars().count();
+                format!(
+                    "the reply was generated again: {received} characters had been received, and {delivered} are delivered"
+                )
+            }
+            _ => self.reason().unwrap_or("the rest was received and joined").to_owned(),
         }
     }
 

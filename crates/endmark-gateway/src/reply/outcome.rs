@@ -9,6 +9,8 @@ pub(crate) enum Outcome {
     Resumed,
     /// The form was corrected.
     Corrected,
+    /// Generated again: the text is another one than was received.
+    Restarted,
     /// Cut, and left so.
     Cut,
     /// Cut, and the rest was asked for in vain.
@@ -22,6 +24,7 @@ impl Outcome {
             Self::Whole => "whole",
             Self::Resumed => "resumed",
             Self::Corrected => "corrected",
+            Self::Restarted => "restarted",
             Self::Cut => "cut",
             Self::Exhausted => "exhausted",
         }
@@ -30,7 +33,7 @@ impl Outcome {
     /// Whether the client has a whole reply.
     pub(crate) fn is_delivered_whole(self) -> bool {
         match self {
-            Self::Whole | Self::Resumed | Self::Corrected => true,
+            Self::Whole | Self::Resumed | Self::Corrected | Self::Restarted => true,
             Self::Cut | Self::Exhausted => false,
         }
     }

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use endmark_recovery::{MAX_RESUME_ATTEMPTS, OnAmbiguous, Strategies};
+use endmark_recovery::{MAX_RESUME_ATTEMPTS, OnAmbiguous, Restart, Strategies};
 
 /// When and how cut replies are resumed (PC-9).
 #[derive(Debug, Clone)]
@@ -24,6 +24,8 @@ pub struct ResumeSettings {
     pub call_time: Duration,
     /// What to hand over when two seams are plausible.
     pub on_ambiguous: OnAmbiguous,
+    /// Which text that was generated again may replace a cut one.
+    pub restart: Restart,
     /// The user's own wording of the resume prompt.
     pub prompt: Option<String>,
     /// The ways to get the rest, in the order in which they are tried.
@@ -40,6 +42,7 @@ impl Default for ResumeSettings {
             max_extra_tokens: 16_384,
             call_time: Duration::from_mins(1),
             on_ambiguous: OnAmbiguous::Stop,
+            restart: Restart::Any,
             prompt: None,
             strategies: Strategies::default(),
         }

@@ -32,6 +32,7 @@ mod fallback_paths;
 mod finish_reasons;
 mod first_event;
 mod framing;
+mod generated_again;
 mod half_characters;
 mod half_read_calls;
 mod hidden_counts;

@@ -25,6 +25,21 @@ pub(crate) fn first_lost(
     corrected: &str,
     is_refused: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
+    first_difference(received, corrected, Some(is_refused))
+}
+
+/// The path (a JSON Pointer) of the first value that stood complete in the received text and has none in its place in the
+/// other one, whatever that is: `null` and the empty text are none.
+pub(crate) fn first_missing(received: &str, other: &str) -> Option<String> {
+    first_difference(received, other, None)
+}
+
+/// `is_refused` is given where values are compared, and not only whether they are there.
+fn first_difference(
+    received: &str,
+    corrected: &str,
+    is_refused: Option<&dyn Fn(&str) -> bool>,
+) -> Option<String> {
     let received = received.strip_prefix('\u{feff}').unwrap_or(received);
     let completed = match complete(received.as_bytes(), &Format::Json) {
         Err(CompleteError::Malformed { index, .. }) => {
@@ -55,7 +70,8 @@ struct Comparison<'a> {
     /// The path of a string or a number that was cut: it goes on.
     unfinished: Option<&'a str>,
     document: Value,
-    is_refused: &'a dyn Fn(&str) -> bool,
+    /// `None` where any value is kept by any other.
+    is_refused: Option<&'a dyn Fn(&str) -> bool>,
 }
 
 /// Where the comparison stands; at a value that is lost it stays there.
@@ -99,6 +115,10 @@ impl Comparison<'_> {
                     self.keeps_child(&index.to_string(), value, after.get(index).copied(), state)
                 })
             }
+            (Some(b'{' | b'['), _) if self.is_refused.is_none() => false,
+            _ if self.is_refused.is_none() => {
+                !matches!(after.get(), "null" | "\"\"") || after.get() == before.get()
+            }
             _ => is_same_value(before.get(), after.get()) || self.is_demanded(before, state),
         };
         state.levels -= 1;
@@ -128,11 +148,12 @@ impl Comparison<'_> {
     /// Whether the schema refuses the corrected document with the received value in its place.
     fn is_demanded(&self, before: &RawValue, state: &mut State) -> bool {
         state.demanded += 1;
+        let Some(is_refused) = self.is_refused else { return false };
         let (true, Ok(value)) = (state.demanded <= MOST_DEMANDED, serde_json::from_str(before.get())) else {
             return false;
         };
         let mut document = self.document.clone();
-        put_back(&mut document, &state.path, value) && (self.is_refused)(&document.to_string())
+        put_back(&mut document, &state.path, value) && is_refused(&document.to_string())
     }
 }
 

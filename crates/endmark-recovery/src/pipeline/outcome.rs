@@ -76,6 +76,11 @@ pub enum PipelineResult {
     Whole,
     /// Whole after a resume.
     Resumed,
+    /// Whole and valid: the reply was generated again, and replaced a cut text.
+    Restarted {
+        /// How many characters the cut text had.
+        replaced_chars: usize,
+    },
     /// Whole and valid after a correction.
     Corrected,
     /// Whole, but not valid, and not corrected: the text is the original one.
@@ -92,6 +97,7 @@ impl PipelineResult {
         match self {
             Self::Whole => "whole",
             Self::Resumed => "resumed",
+            Self::Restarted { .. } => "restarted",
             Self::Corrected => "corrected",
             Self::Invalid => "invalid",
             Self::Exhausted(_) => "exhausted",

@@ -7,8 +7,8 @@ use super::placing::Earlier;
 use super::shown::{BackUp, Shown, back_up};
 use super::{Strategy, Wanted};
 use crate::{
-    AskFailure, CutKind, Ending, ExhaustedCause, Join, Judgement, PieceRecord, PieceRole, Reply, ResumeAsk,
-    ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, Stop, build_resume_prompt,
+    AskFailure, CutKind, Ending, ExhaustedCause, Join, Judgement, PieceRecord, PieceRole, Reply, Restart,
+    ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, Stop, build_resume_prompt,
 };
 
 /// How many ways of asking may be refused in a row, where the policy does not allow more attempts than
@@ -57,6 +57,8 @@ pub struct Resume {
     pub(super) refused: Refused,
     /// Whether all of the reply was asked for anew.
     pub(super) restarted: bool,
+    /// How many characters the text had that such an answer replaced.
+    pub(super) replaced_chars: Option<usize>,
     pub(super) history: Vec<PieceRecord>,
     pub(super) step: ResumeStep,
 }
@@ -77,6 +79,7 @@ impl Resume {
             earlier: None,
             refused: Refused::default(),
             restarted: false,
+            replaced_chars: None,
             history: Vec::new(),
             step: ResumeStep::Done(ResumeOutcome::Passed),
         };
@@ -99,6 +102,11 @@ impl Resume {
     /// `join` says how it goes on from the text so far; an answer to a request that was asked again stands
     /// for itself.
     pub fn reply(&mut self, reply: Reply, join: Join) {
+        self.reply_with(reply, join, None);
+    }
+
+    /// The same for an answer of which it is known what is wrong with it as a whole document, if anything is.
+    pub(crate) fn reply_with(&mut self, reply: Reply, join: Join, problem: Option<String>) {
         let ResumeStep::Ask(ask) = &self.step else { return };
         let (wanted, kind, shown, prompt) = (ask.wanted, ask.kind, ask.shown, ask.prompt.clone());
         self.attempts += 1;
@@ -106,7 +114,7 @@ impl Resume {
         match wanted {
             Wanted::Rest => self.go_on(reply, join, kind, (shown, &prompt)),
             Wanted::Again => self.begin(reply, PieceRole::Again),
-            Wanted::Restart => self.restart(reply, kind),
+            Wanted::Restart => self.restart(reply, kind, problem),
         }
     }
 
@@ -212,6 +220,7 @@ impl Resume {
             attempts: self.attempts,
             cut: self.first_cut,
             disclosed,
+            replaced_chars: self.replaced_chars,
         });
     }
 
@@ -280,6 +289,7 @@ impl Resume {
 
     fn can_restart(&self) -> bool {
         self.policy.room_to_restart
+            && self.policy.restart != Restart::Off
             && self.policy.strategies.has(Strategy::Restart)
             && !self.restarted
             && self.attempts < self.policy.max_attempts

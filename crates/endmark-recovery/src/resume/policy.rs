@@ -23,6 +23,8 @@ pub struct ResumePolicy {
     pub strategies: Strategies,
     /// Whether all of the reply can be asked for again: with a larger limit, where it reached its own.
     pub room_to_restart: bool,
+    /// Which replies that were generated again are accepted instead of the cut one.
+    pub restart: Restart,
     /// How many bytes at the beginning of the first reply the client itself began it with: they are always shown.
     pub begun_by_client: usize,
     /// The signs of reasoning that the request has: a continuation may have them, too.
@@ -38,6 +40,7 @@ impl Default for ResumePolicy {
             prompt: None,
             strategies: Strategies::default(),
             room_to_restart: false,
+            restart: Restart::default(),
             begun_by_client: 0,
             known: ReasoningSigns::default(),
         }
@@ -60,6 +63,30 @@ impl OnAmbiguous {
         match self {
             Self::Stop => "stop",
             Self::Best => "best",
+        }
+    }
+}
+
+/// Which reply that was generated again is accepted instead of the cut one (PC-5). It is never accepted if it did not end
+/// normally, is not whole, or is poorer than the cut one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Restart {
+    /// Any.
+    #[default]
+    Any,
+    /// One that contains everything that was received complete, unchanged: the values of a document, else the text.
+    Same,
+    /// None: the reply is not asked for again.
+    Off,
+}
+
+impl Restart {
+    /// The literal name, as in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Same => "same",
+            Self::Off => "off",
         }
     }
 }

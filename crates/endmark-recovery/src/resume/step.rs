@@ -42,8 +42,8 @@ pub enum Wanted {
     /// The reply, since nothing came that could be continued: the original request again, with a higher limit where the
     /// kind is [`CutKind::Empty`] or [`CutKind::Limit`]. The answer replaces the empty one.
     Again,
-    /// All of the reply anew, since no rest could be joined: the same. The answer counts where it is whole, and begins
-    /// with what the client has.
+    /// All of the reply again, since no continuation could be joined: the same. The answer is accepted if it ended normally, is
+    /// whole and not poorer than the cut text, and begins with what the client has.
     Restart,
 }
 
@@ -62,6 +62,9 @@ pub enum ResumeOutcome {
         cut: Option<CutKind>,
         /// The last reply was dropped or stopped by its limit, and the text is whole all the same.
         disclosed: bool,
+        /// How many characters the cut text had that this one replaced, where the reply was generated again and does not begin
+        /// with exactly that text.
+        replaced_chars: Option<usize>,
     },
     /// Refused, filtered or paused by the provider: the first reply is passed on as it is.
     Passed,

@@ -46,6 +46,8 @@ pub(crate) const RESUME_MAX_EXTRA_TOKENS: &str = "ENDMARK_RESUME_MAX_EXTRA_TOKEN
 pub(crate) const RESUME_CALL_SECONDS: &str = "ENDMARK_RESUME_CALL_SECONDS";
 /// What is done with an ambiguous seam.
 pub(crate) const RESUME_ON_AMBIGUOUS: &str = "ENDMARK_RESUME_ON_AMBIGUOUS";
+/// Which text that is generated again may replace a cut one.
+pub(crate) const RESUME_RESTART: &str = "ENDMARK_RESUME_RESTART";
 /// The text that asks a model to continue.
 pub(crate) const RESUME_PROMPT: &str = "ENDMARK_RESUME_PROMPT";
 /// The ways to get the rest, in their order.
@@ -56,6 +58,8 @@ pub(crate) const CORRECT_MAX_ATTEMPTS: &str = "ENDMARK_CORRECT_MAX_ATTEMPTS";
 pub(crate) const CORRECT_MAY_CHANGE: &str = "ENDMARK_CORRECT_MAY_CHANGE";
 /// Whether tool calls in a stream are held until they are whole.
 pub(crate) const TOOLS_HOLD: &str = "ENDMARK_TOOLS_HOLD";
+/// Which tool call that is generated again may replace a cut one.
+pub(crate) const TOOLS_RESTART: &str = "ENDMARK_TOOLS_RESTART";
 /// Further tries of a request that got no reply.
 pub(crate) const RETRY_MAX_RETRIES: &str = "ENDMARK_RETRY_MAX_RETRIES";
 /// Longest wait that an upstream may ask for before a further try.

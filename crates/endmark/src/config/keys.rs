@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use endmark_context::budget::Zone;
 use endmark_gateway::{Incomplete, MetricsAccess, Mode, Secret};
-use endmark_recovery::{OnAmbiguous, Strategies, Strategy};
+use endmark_recovery::{OnAmbiguous, Restart, Strategies, Strategy};
 use endmark_store::StoreLocation;
 use serde_json::{Value, json};
 
@@ -48,6 +48,7 @@ enum Place {
     Flag(Access<bool>),
     Mode(Access<Mode>),
     OnAmbiguous(Access<OnAmbiguous>),
+    Restart(Access<Restart>),
     Incomplete(Access<Incomplete>),
     MetricsAccess(Access<Option<MetricsAccess>>),
     Strategies(Access<Strategies>),
@@ -86,6 +87,7 @@ impl Key {
             Place::Flag(access) => *(access.get_mut)(settings) = given.flag()?,
             Place::Mode(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::OnAmbiguous(access) => *(access.get_mut)(settings) = given.choice()?,
+            Place::Restart(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::Incomplete(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::MetricsAccess(access) => *(access.get_mut)(settings) = Some(given.choice()?),
             Place::Strategies(access) => *(access.get_mut)(settings) = strategies(given)?,
@@ -117,6 +119,7 @@ impl Key {
             Place::Flag(access) => json!((access.get)(settings)),
             Place::Mode(access) => json!((access.get)(settings).word()),
             Place::OnAmbiguous(access) => json!((access.get)(settings).word()),
+            Place::Restart(access) => json!((access.get)(settings).word()),
             Place::Incomplete(access) => json!((access.get)(settings).word()),
             Place::MetricsAccess(access) => json!((access.get)(settings).map(Choice::word)),
             Place::Strategies(access) => {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use endmark_gateway::{BaseUrl, Conditions, Incomplete, MetricsAccess, Mode, Prefill, Proxy, Secret};
-use endmark_recovery::{OnAmbiguous, Strategies};
+use endmark_recovery::{OnAmbiguous, Restart, Strategies};
 use endmark_store::StoreLocation;
 use endmark_wire::openai_chat::OPENAI;
 use endmark_wire::provider::Provider;
@@ -145,6 +145,7 @@ pub(crate) struct Resume {
     pub(crate) max_extra_tokens: u64,
     pub(crate) call_seconds: u64,
     pub(crate) on_ambiguous: OnAmbiguous,
+    pub(crate) restart: Restart,
     pub(crate) prompt: Option<String>,
     pub(crate) strategies: Strategies,
 }
@@ -160,6 +161,7 @@ pub(crate) struct Correct {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tools {
     pub(crate) hold: bool,
+    pub(crate) restart: Restart,
 }
 
 /// How often and how long a request is tried again that got no reply.
@@ -318,6 +320,7 @@ impl Default for Settings {
                 max_extra_tokens: gateway.resume.max_extra_tokens,
                 call_seconds: seconds(gateway.resume.call_time),
                 on_ambiguous: gateway.resume.on_ambiguous,
+                restart: gateway.resume.restart,
                 prompt: gateway.resume.prompt,
                 strategies: gateway.resume.strategies,
             },
@@ -325,7 +328,7 @@ impl Default for Settings {
                 max_attempts: gateway.correct.max_attempts.into(),
                 may_change: gateway.correct.may_change,
             },
-            tools: Tools { hold: gateway.hold_tool_calls },
+            tools: Tools { hold: gateway.hold_tool_calls, restart: gateway.restart_tool_calls },
             retry: Retry {
                 max_retries: gateway.retry.max_retries.into(),
                 max_wait_seconds: seconds(gateway.retry.max_wait),
@@ -405,6 +408,12 @@ impl Choice for MetricsAccess {
 impl Choice for OnAmbiguous {
     fn words() -> Vec<(&'static str, Self)> {
         vec![("stop", Self::Stop), ("best", Self::Best)]
+    }
+}
+
+impl Choice for Restart {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("any", Self::Any), ("same", Self::Same), ("off", Self::Off)]
     }
 }
 

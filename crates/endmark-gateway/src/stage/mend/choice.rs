@@ -12,7 +12,7 @@ use super::call_ids::CallIds;
 use crate::disclosure::Disclosure;
 use crate::exchange::Exchange;
 use crate::recovery::{Account, Before, Finish, Following, Mended, Suspect, mend};
-use crate::reply::{ClientGone, Flow, Outcome, Part};
+use crate::reply::{ClientGone, Flow, Part};
 use crate::settings::Mode;
 use crate::stage::observe::suspects::call_suspect;
 
@@ -181,7 +181,7 @@ async fn followed(
         // The parts of a part cannot follow one another without end: what follows a call is not looked at.
         let mended = Box::pin(mend(&exchange.case(), &suspect, account, &mut Flow::Waiting)).await?;
         disclosure.add(&mended, account);
-        if mended.outcome().is_some_and(|outcome| outcome > Outcome::Corrected) {
+        if mended.outcome().is_some_and(|outcome| !outcome.is_delivered_whole()) {
             settled.end = Some(End::Cut);
             settled.last_new_call_is_cut = position == last;
         }

@@ -6,8 +6,8 @@ use endmark_text::Format;
 
 use super::{Reply, exhausted, limit, normal};
 use crate::{
-    ExhaustedCause, Join, PromptedStream, Resume, ResumeAsk, ResumeOutcome, ResumePolicy, ResumeStep, Stop,
-    Wanted,
+    Ending, ExhaustedCause, Join, PromptedStream, Restart, Resume, ResumeAsk, ResumeOutcome, ResumePolicy,
+    ResumeStep, Stop, Wanted,
 };
 
 /// How a model that knows the document answers a question.
@@ -264,5 +264,60 @@ fn a_line_break_lost_between_two_rows_comes_back() {
                 assert!(got.starts_with(&flowed), "{first:?} + {rest:?}: {flowed:?}");
             }
         }
+    }
+}
+
+/// PC-5: how a reply that was generated again is taken, by what had come of it, its format and what may change.
+#[test]
+fn a_reply_that_was_generated_again_replaces_only_one_that_it_is_not_poorer_than() {
+    let (cut, json) = (r#"{"to":"alice","amount":100,"memo":"for the ren"#, Some(Format::Json));
+    let other = r#"{"to":"bob","amount":9999,"memo":"x"}"#;
+    let same = r#"{"amount": 100, "to": "alice", "memo": "rent, flat 7"}"#;
+    let report = "The harbour was quiet, and the first boats came in before the tide. ".repeat(30);
+    let rows = "{\"id\":1,\"ok\":true}\n{\"id\":2,\"o";
+    let (any, same_only, off) = (Restart::Any, Restart::Same, Restart::Off);
+    for (first, format, restart, again, is_accepted) in [
+        (cut, json.clone(), any, other, true),
+        (cut, json.clone(), same_only, other, false),
+        (cut, json.clone(), same_only, same, true),
+        (cut, json.clone(), off, same, false),
+        // Poorer: a value is missing, or says nothing, or the text is clearly shorter.
+        (cut, json.clone(), any, r#"{"to":"alice","memo":"for the rent of the flat"}"#, false),
+        (cut, json.clone(), any, r#"{"to":"alice","amount":null,"memo":"for the rent"}"#, false),
+        (r#"{"list":[1,2,3],"n"#, json.clone(), any, r#"{"list":[1,2],"name":"three"}"#, false),
+        (
+            report.as_str(),
+            None,
+            any,
+            "Sure! Let me know if you would like to have the report once more.",
+            false,
+        ),
+        (report.as_str(), None, same_only, &report.replace("quiet", "still"), false),
+        (report.as_str(), None, any, &report.replace("quiet", "still"), true),
+        (rows, Some(Format::Jsonl), same_only, "{\"id\":1,\"ok\":true}\n{\"id\":2,\"ok\":false}\n", true),
+        (rows, Some(Format::Jsonl), same_only, "{\"id\":9,\"ok\":true}\n{\"id\":2,\"ok\":false}\n", false),
+        (rows, Some(Format::Jsonl), any, "{\"id\":1}\n{\"id\":2,\"ok\":false,\"more\":1}\n", false),
+    ] {
+        let policy = ResumePolicy { room_to_restart: true, restart, ..ResumePolicy::default() };
+        let mut resume = Resume::new(policy, format, limit(first));
+        resume.reply(normal("Could you tell me where to go on?"), Join::Prompted);
+        resume.reply(normal(again), Join::Exact);
+        let got = match resume.next() {
+            ResumeStep::Done(ResumeOutcome::Whole { text, replaced_chars, .. }) => {
+                let is_kept = again.starts_with(first);
+                assert_eq!(replaced_chars, (!is_kept).then(|| first.chars().count()));
+                Some(text)
+            }
+            _ => None,
+        };
+        assert_eq!(got.as_deref(), is_accepted.then_some(again), "{restart:?} {first:.60}");
+    }
+    // One that is whole, and ended at its limit or broke off, did not end normally.
+    for again in [limit(same), Reply { stop: Some(Stop::Normal), ..Reply::broken(same, Ending::Dropped) }] {
+        let policy = ResumePolicy { room_to_restart: true, ..ResumePolicy::default() };
+        let mut resume = Resume::new(policy, json.clone(), limit(cut));
+        resume.reply(normal("Could you tell me where to go on?"), Join::Prompted);
+        resume.reply(again, Join::Exact);
+        exhausted(&resume);
     }
 }

@@ -45,7 +45,7 @@ pub struct CutSummary {
     pub model: String,
     /// The kind of cut (PC-8).
     pub kind: String,
-    /// What became of it: `resumed`, `corrected`, `cut` (left so), `exhausted`, `cancelled`, `interrupted`.
+    /// What became of it: `resumed`, `restarted`, `corrected`, `cut` (left so), `exhausted`, `cancelled`, `interrupted`.
     pub outcome: String,
     /// How many.
     pub replies: u64,
@@ -79,10 +79,11 @@ const FOR_RECOVERY: [&str; 2] = ["resume", "correction"];
 // A reply may have several cut parts: the worst outcome stands for it, as it does for the client. Of which purposes stands
 // behind it.
 const CUTS: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), CASE (
-      SELECT max(CASE outcome WHEN 'exhausted' THEN 5 WHEN 'cut' THEN 4 WHEN 'interrupted' THEN 3 WHEN 'cancelled' THEN 2
-        WHEN 'corrected' THEN 1 ELSE 0 END)
+      SELECT max(CASE outcome WHEN 'exhausted' THEN 6 WHEN 'cut' THEN 5 WHEN 'interrupted' THEN 4 WHEN 'cancelled' THEN 3
+        WHEN 'restarted' THEN 2 WHEN 'corrected' THEN 1 ELSE 0 END)
       FROM recoveries r WHERE r.request_id = u.request_id)
-      WHEN 0 THEN 'resumed' WHEN 1 THEN 'corrected' WHEN 2 THEN 'cancelled' WHEN 4 THEN 'cut' WHEN 5 THEN 'exhausted'
+      WHEN 0 THEN 'resumed' WHEN 1 THEN 'corrected' WHEN 2 THEN 'restarted' WHEN 3 THEN 'cancelled' WHEN 5 THEN 'cut'
+      WHEN 6 THEN 'exhausted'
       ELSE 'interrupted' END,
     coalesce(u.prompt_tokens, u.sent_bytes / 4) + coalesce(u.output_tokens,
       (SELECT text_bytes / 4 FROM usage_texts t WHERE t.request_id = u.request_id AND t.call = u.call), u.received_bytes / 4, 0),

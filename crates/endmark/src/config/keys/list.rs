@@ -132,6 +132,12 @@ pub(crate) static KEYS: &[Key] = &[
         Place::OnAmbiguous(access!(resume.on_ambiguous)),
     ),
     key(
+        "resume.restart",
+        environment::RESUME_RESTART,
+        "which text or document that is generated again may replace a cut one: any, one with the same complete values, none",
+        Place::Restart(access!(resume.restart)),
+    ),
+    key(
         "resume.prompt",
         environment::RESUME_PROMPT,
         "the text that asks a model to continue, in place of the built-in one",
@@ -160,6 +166,12 @@ pub(crate) static KEYS: &[Key] = &[
         environment::TOOLS_HOLD,
         "whether tool calls in a stream are held until they are whole",
         Place::Flag(access!(tools.hold)),
+    ),
+    key(
+        "tools.restart",
+        environment::TOOLS_RESTART,
+        "which tool call that is generated again may replace a cut one: any, one with the same complete values, none",
+        Place::Restart(access!(tools.restart)),
     ),
     key(
         "retry.max_retries",

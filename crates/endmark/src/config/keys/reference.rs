@@ -45,6 +45,7 @@ fn accepted(place: &Place) -> String {
         Place::Count { least, .. } => format!("a number, at least {least}"),
         Place::Flag(_) => "`true`, `false`".to_owned(),
         Place::Mode(_) => words::<endmark_gateway::Mode>(),
+        Place::Restart(_) => words::<endmark_recovery::Restart>(),
         Place::OnAmbiguous(_) => words::<endmark_recovery::OnAmbiguous>(),
         Place::Incomplete(_) => words::<endmark_gateway::Incomplete>(),
         Place::MetricsAccess(_) => words::<endmark_gateway::MetricsAccess>(),

@@ -1,0 +1,122 @@
+//! A reply that is asked for again after no continuation could be joined: what replaces the cut one, and how that is reported.
+
+use endmark_gateway::{Mode, Prefill, Settings};
+use endmark_recovery::Restart;
+use endmark_store::FinalStatus;
+use testkit::{Dialect, Request, Script};
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+const TALK: &str = "Could you tell me where to go on?";
+
+fn in_words(settings: &mut Settings) {
+    settings.resume.mode = Mode::On;
+    settings.upstreams[0].prefill = Prefill::Never;
+}
+
+/// A cut reply, an answer that is not its rest, and the reply again, as often as it is asked for.
+async fn generated_again(
+    wire: Wire,
+    (first, again): (Said<'_>, Said<'_>),
+    end: End,
+    change: impl FnOnce(&mut Settings),
+) -> Endmark {
+    let script = Script::new()
+        .then(wire.answer(&[first], End::Limit, false))
+        .then(wire.answer(&[Said::Text(TALK)], End::Turn, false))
+        .otherwise(wire.answer(&[again], end, false));
+    Endmark::start_with(script, |settings| {
+        in_words(settings);
+        change(settings);
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_text_that_was_generated_again_is_called_restarted() {
+    let first = "The harbour was quiet that morning, and the boats lay sti";
+    let again = "The harbour was still at dawn. All the boats lay at their moorings.";
+    for wire in Wire::ALL {
+        let endmark = generated_again(wire, (Said::Text(first), Said::Text(again)), End::Turn, |_| {}).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
+        assert_eq!((heard.text.as_str(), endmark.calls()), (again, 3), "{wire:?}");
+        assert_eq!(reply.header("x-endmark-outcome"), Some("restarted"), "{wire:?}");
+        let log = endmark.log(1).await;
+        assert_eq!((log[0].outcome.as_str(), log[0].final_status), ("restarted", FinalStatus::Resolved));
+        assert!(log[0].reason.contains("generated again: 57 characters"), "{}", log[0].reason);
+        assert!(log[0].reason.contains("67 are delivered"), "{}", log[0].reason);
+        let metrics = Request::get(endmark.address, "/endmark/metrics").send().await.read().await;
+        assert!(metrics.text().contains("outcome=\"restarted\""), "{}", metrics.text());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_with_what_its_client_has() {
+    let (first, again) = ("The harbour was qu", "The harbour was quiet, and nobody came.");
+    for wire in Wire::ALL {
+        let answer = |text, end| wire.answer(&[Said::Text(text)], end, true);
+        let script = Script::new()
+            .then(answer(first, End::Limit))
+            .then(answer(TALK, End::Turn))
+            .otherwise(answer(again, End::Turn));
+        let endmark = Endmark::start_with(script, in_words).await;
+        let (_, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+        assert_eq!(heard.text, again, "{wire:?}");
+        assert_eq!(heard.endmark.unwrap_or_default()["outcome"], "resumed", "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_poorer_reply_or_another_one_does_not_replace_the_cut_one() {
+    let report = "The harbour was quiet, and the first boats came in before the tide. ".repeat(30);
+    let poor = "Sure! Let me know if you would like to read the report once more.";
+    for (restart, again, outcome) in [
+        (Restart::Any, poor, "exhausted"),
+        (Restart::Any, &report.replace("quiet", "still"), "restarted"),
+        (Restart::Same, &report.replace("quiet", "still"), "exhausted"),
+        (Restart::Off, &report.replace("tide. ", "tide: "), "exhausted"),
+    ] {
+        let parts = (Said::Text(&report), Said::Text(again));
+        let set = |settings: &mut Settings| settings.resume.restart = restart;
+        let endmark = generated_again(Wire::Chat, parts, End::Turn, set).await;
+        let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(false), false).await;
+        assert_eq!(reply.header("x-endmark-outcome"), Some(outcome), "{restart:?}");
+        let delivered = if outcome == "restarted" { again } else { &report };
+        assert_eq!(heard.text, delivered, "{restart:?}");
+    }
+}
+
+/// A call is an action: what came complete of it stays, unless the configuration allows another one.
+#[tokio::test]
+async fn a_call_keeps_the_values_that_came_complete() {
+    let cut = r#"{"to":"alice","amount":100,"memo":"for the ren"#;
+    let other = r#"{"to":"bob","amount":9999,"memo":"for the rent"}"#;
+    let same = r#"{"to": "alice", "amount": 100, "memo": "for the rent, flat 7"}"#;
+    let extended = r#"{"to":"alice","amount":100,"memo":"for the rent"}"#;
+    for wire in [Wire::Chat, Wire::Other(Dialect::Responses)] {
+        for (restart, again, outcome) in [
+            (None, other, "exhausted"),
+            (Some(Restart::Any), other, "restarted"),
+            (None, same, "restarted"),
+            (None, extended, "resumed"),
+            (Some(Restart::Off), other, "exhausted"),
+        ] {
+            let call = |arguments| Said::Call("get_weather", arguments);
+            let set = |settings: &mut Settings| {
+                settings.restart_tool_calls = restart.unwrap_or(settings.restart_tool_calls);
+                // A correction may complete a call as well.
+                settings.correct.max_attempts = u32::from(again == other);
+            };
+            let endmark = generated_again(wire, (call(cut), call(again)), End::Calls, set).await;
+            let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
+            let what = format!("{wire:?} {restart:?} {again} {:?}", heard.calls);
+            assert_eq!(reply.header("x-endmark-outcome"), Some(outcome), "{what}");
+            let delivered = heard.calls.first().map(|(_, arguments)| arguments.as_str());
+            if outcome != "exhausted" {
+                assert_eq!(delivered, Some(again), "{what}");
+            }
+            assert!(!heard.text.contains("bob"), "{what}");
+        }
+    }
+}
