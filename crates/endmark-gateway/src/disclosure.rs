@@ -34,12 +34,15 @@ enum Counts {
 
 /// What is to be told, over all parts of a reply.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts about one reply")]
 pub(crate) struct Disclosure {
     request: String,
     outcome: Outcome,
     attempts: u32,
     kind: Option<CutKind>,
     reason: Option<String>,
+    /// Whether a bound of what a recovery may cost ended it, which the reason names.
+    is_bounded: bool,
     invalid: bool,
     /// Whether its rest was asked for in vain, or calls may be missing.
     is_incomplete: bool,
@@ -65,6 +68,7 @@ impl Disclosure {
             attempts: 0,
             kind: None,
             reason: None,
+            is_bounded: false,
             invalid: false,
             is_incomplete: false,
             incomplete: exchange.gateway.settings.incomplete,
@@ -83,9 +87,10 @@ impl Disclosure {
         self.outcome = self.outcome.max(outcome);
         self.attempts += mended.attempts();
         self.kind = self.kind.or(mended.kind());
-        if self.reason.is_none() {
+        if self.reason.is_none() || (mended.is_bounded() && !self.is_bounded) {
             self.reason = mended.reason().map(str::to_owned);
         }
+        self.is_bounded |= mended.is_bounded();
         self.invalid |= mended.is_invalid();
         self.is_incomplete |= mended.is_incomplete();
         self.left_out += mended.left_out();
@@ -166,7 +171,9 @@ impl Disclosure {
         if self.counts == Counts::AtLeast {
             set("x-endmark-usage", AT_LEAST.to_owned());
         }
-        if let Some(reason) = self.reason.as_ref().filter(|_| self.outcome == Outcome::Whole) {
+        if let Some(reason) =
+            self.reason.as_ref().filter(|_| self.outcome == Outcome::Whole || self.is_bounded)
+        {
             set("x-endmark-reason", reason.clone());
         }
     }

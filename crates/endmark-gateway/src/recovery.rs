@@ -3,10 +3,13 @@
 mod account;
 mod allowance;
 mod ask;
+mod bound;
 mod call;
 mod capabilities;
 mod case;
 mod continuation;
+#[cfg(test)]
+mod cost_tests;
 mod drive;
 mod expected;
 mod mend;

@@ -6,6 +6,7 @@ pub mod failover;
 mod judge;
 #[cfg(test)]
 mod literal_names;
+mod looping;
 #[cfg(test)]
 mod outcomes;
 mod pipeline;
@@ -17,6 +18,7 @@ mod validate;
 pub use correction::{build_correction_prompt, extract_json};
 pub use ending::{Ending, Stop};
 pub use judge::{CutKind, Evidence, Judgement, judge};
+pub use looping::{LoopDetector, ends_in_a_loop};
 pub use pipeline::{
     CorrectionAsk, MAX_CORRECTION_ATTEMPTS, Pipeline, PipelineOutcome, PipelinePolicy, PipelineResult,
     PipelineStep,

@@ -1,9 +1,11 @@
 //! What one request costs: its own tokens and those of the continuations.
 
-use endmark_recovery::Ending;
+use endmark_recovery::{CutKind, Ending};
 use endmark_wire::reply::Usage;
+use tokio::time::Instant;
 
 use super::allowance::Allowance;
+use super::bound::Bound;
 use super::patience::Patience;
 use crate::ledger::Spent;
 
@@ -31,8 +33,13 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    /// An account with this allowance for further calls.
+    /// An account with this allowance for further calls, from now on.
     pub(crate) fn new(allowance: Allowance) -> Self {
+        Self::since(allowance, Instant::now())
+    }
+
+    /// The same from this moment on.
+    pub(super) fn since(allowance: Allowance, now: Instant) -> Self {
         Self {
             first: None,
             extra: None,
@@ -41,7 +48,7 @@ impl Account {
             limit_sent: None,
             last_id: None,
             last_upstream: None,
-            patience: Patience::new(allowance.waiting, allowance.calls),
+            patience: Patience::new(allowance.waiting, allowance.calls, now),
             allowance,
             further_calls: 0,
         }
@@ -53,14 +60,35 @@ impl Account {
         self.counted(spent, ending);
     }
 
-    /// The output limit for the next call: `wanted`, or what is left of the allowance; none if nothing is.
-    pub(super) fn limit(&mut self, wanted: u64) -> Option<u64> {
-        let limit = wanted.min(self.allowance.tokens);
+    /// The output limit for the next call, which is made for a cut of this kind: `wanted`, or what is left of the allowance.
+    ///
+    /// # Errors
+    /// The bound that leaves nothing.
+    pub(super) fn limit(&mut self, wanted: u64, kind: CutKind) -> Result<u64, Bound> {
+        let limit = wanted.min(self.tokens_left(kind));
         if limit == 0 {
-            return None;
+            return Err(self.token_bound(kind));
         }
         self.limit_sent = Some(limit);
-        Some(limit)
+        Ok(limit)
+    }
+
+    /// The bound that leaves the fewest tokens for a call that is made for a cut of this kind.
+    pub(super) fn token_bound(&self, kind: CutKind) -> Bound {
+        match self.client_tokens(kind) {
+            Some(client) if client <= self.allowance.tokens => Bound::ClientLimit,
+            _ => Bound::ExtraTokens,
+        }
+    }
+
+    /// The bound that limits the time of all further calls.
+    pub(super) fn time_bound(&self) -> Bound {
+        self.allowance.time_bound
+    }
+
+    /// Of a reply of which nothing came, the model's reasoning took the client's limit: it says nothing about the reply.
+    fn client_tokens(&self, kind: CutKind) -> Option<u64> {
+        self.allowance.client_tokens.filter(|_| kind != CutKind::Empty)
     }
 
     /// How many attempts to resume are left, and how many corrections.
@@ -74,24 +102,32 @@ impl Account {
         self.allowance.corrections = self.allowance.corrections.saturating_sub(corrections);
     }
 
-    /// Output tokens that further calls may still take.
-    pub(super) fn tokens_left(&self) -> u64 {
-        self.allowance.tokens
+    /// Output tokens that further calls for a cut of this kind may still take.
+    pub(super) fn tokens_left(&self, kind: CutKind) -> u64 {
+        self.client_tokens(kind).unwrap_or(u64::MAX).min(self.allowance.tokens)
     }
 
-    /// Books a further call: what it used, and how it ended. What it did not report takes all of the allowance that it had.
-    pub(super) fn book(&mut self, spent: Option<&Spent>, ending: Ending, limit: u64) {
+    /// Books a further call for a cut of this kind: what it used, and how it ended. If it did not report that, it took `at_most`.
+    pub(super) fn book(&mut self, spent: Option<&Spent>, ending: Ending, at_most: u64, kind: CutKind) {
         self.counted(spent, ending);
         let reported = spent.filter(|spent| spent.reports_output);
-        let taken = reported.map_or(limit, |spent| spent.usage.completion);
+        self.take(reported.map_or(at_most, |spent| spent.usage.completion), kind);
         self.further_calls += 1;
-        self.allowance.tokens = self.allowance.tokens.saturating_sub(taken);
         self.extra = sum(self.extra.take(), spent.map(|spent| spent.usage.clone()));
     }
 
-    /// Notes an answer that was lost, with what it cost.
-    pub(super) fn lost(&mut self) {
+    /// Notes an answer that was lost, and took at most so many tokens.
+    pub(super) fn lost(&mut self, at_most: u64, kind: CutKind) {
         self.lacks_some = true;
+        self.take(at_most, kind);
+    }
+
+    fn take(&mut self, tokens: u64, kind: CutKind) {
+        self.allowance.tokens = self.allowance.tokens.saturating_sub(tokens);
+        if kind != CutKind::Empty {
+            let left = self.allowance.client_tokens.map(|left| left.saturating_sub(tokens));
+            self.allowance.client_tokens = left;
+        }
     }
 
     fn counted(&mut self, spent: Option<&Spent>, ending: Ending) {
@@ -136,7 +172,15 @@ mod tests {
 
     fn account(tokens: u64) -> Account {
         let time = Duration::ZERO;
-        Account::new(Allowance { tokens, attempts: 3, corrections: 1, waiting: time, calls: time })
+        Account::new(Allowance {
+            tokens,
+            client_tokens: None,
+            attempts: 3,
+            corrections: 1,
+            waiting: time,
+            calls: time,
+            time_bound: Bound::Seconds,
+        })
     }
 
     fn counted(completion: u64) -> Spent {
@@ -147,11 +191,23 @@ mod tests {
     #[test]
     fn further_calls_share_one_allowance() {
         let mut account = account(100);
-        assert_eq!(account.limit(60), Some(60));
-        account.book(Some(&counted(30)), Ending::Clean, 60);
-        assert_eq!(account.limit(90), Some(70));
-        account.book(None, Ending::Clean, 70);
-        assert_eq!(account.limit(1), None);
+        assert_eq!(account.limit(60, CutKind::Limit), Ok(60));
+        account.book(Some(&counted(30)), Ending::Clean, 60, CutKind::Limit);
+        assert_eq!(account.limit(90, CutKind::Limit), Ok(70));
+        account.book(None, Ending::Clean, 70, CutKind::Limit);
+        assert_eq!(account.limit(1, CutKind::Limit), Err(Bound::ExtraTokens));
+    }
+
+    #[test]
+    fn the_limit_of_the_client_bounds_all_calls_but_those_after_an_empty_reply() {
+        let mut account = account(100);
+        account.allowance.client_tokens = Some(40);
+        assert_eq!(account.limit(60, CutKind::Empty), Ok(60));
+        account.book(None, Ending::Clean, 50, CutKind::Empty);
+        assert_eq!(account.limit(60, CutKind::Limit), Ok(40));
+        account.lost(40, CutKind::Limit);
+        assert_eq!(account.limit(1, CutKind::Limit), Err(Bound::ClientLimit));
+        assert_eq!(account.limit(60, CutKind::Empty), Ok(10));
     }
 
     #[test]
@@ -166,10 +222,10 @@ mod tests {
     #[test]
     fn what_nobody_counted_is_no_number() {
         let mut account = account(100);
-        account.book(None, Ending::Clean, 10);
+        account.book(None, Ending::Clean, 10, CutKind::Limit);
         assert_eq!((account.total(), account.is_the_least()), (None, false));
         let estimated = Spent { reports_prompt: false, reports_output: false, ..counted(9) };
-        account.book(Some(&estimated), Ending::Clean, 10);
+        account.book(Some(&estimated), Ending::Clean, 10, CutKind::Limit);
         assert_eq!((account.total(), account.is_the_least()), (None, false));
         account.open(Some(&counted(30)), Ending::Clean);
         // The estimate is in the sum, which is marked.
@@ -183,7 +239,7 @@ mod tests {
         let sum = |first: (Option<&Spent>, Ending), rest: (Option<&Spent>, Ending)| {
             let mut account = account(100);
             account.open(first.0, first.1);
-            account.book(rest.0, rest.1, 10);
+            account.book(rest.0, rest.1, 10, CutKind::Limit);
             account.is_the_least()
         };
         let (whole, broken) = ((Some(&counted), Ending::Clean), (Some(&counted), Ending::Dropped));

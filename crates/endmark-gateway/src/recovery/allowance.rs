@@ -2,24 +2,33 @@
 
 use std::time::Duration;
 
+use super::bound::Bound;
 use super::case::Case;
+use crate::settings::Mode;
 
 /// Bytes of text that a token has at least, where nobody counted.
 const BYTES_PER_TOKEN: u64 = 4;
+
+/// What continuations may take however low the client's limit is: the rest of a document that was cut after a few tokens.
+const MIN_CLIENT_TOKENS: u64 = 2_048;
 
 /// What all calls for the rest of one reply may cost together, whatever its choices and calls are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
     /// Output tokens.
     pub(super) tokens: u64,
+    /// Output tokens of all calls but those after the kind `empty`, if the client set a limit and the mode is `auto`.
+    pub(super) client_tokens: Option<u64>,
     /// Attempts to resume.
     pub(super) attempts: u32,
     /// Corrections.
     pub(super) corrections: u32,
     /// Waits for an upstream to come back.
     pub(super) waiting: Duration,
-    /// The time that the calls may take together.
+    /// The time that the calls, and the waits between them, may take together.
     pub(super) calls: Duration,
+    /// The bound that this time comes from.
+    pub(super) time_bound: Bound,
 }
 
 impl Allowance {
@@ -36,18 +45,28 @@ impl Allowance {
         let generated = output_tokens.unwrap_or(received_bytes as u64 / BYTES_PER_TOKEN);
         let of_one = (generated / u64::from(choices)).max(1);
         let own = view.limit.map(|limit| at_its_pace(took, of_one, limit));
+        // In `on` it was said that all of the reply is wanted, whatever the client's limit is.
+        let client_limit = view.limit.filter(|_| case.sets_limit && case.mode == Mode::Auto);
         Self {
             tokens: settings.resume.max_extra_tokens,
+            client_tokens: client_limit
+                .map(|limit| client_tokens(limit, settings.resume.client_limit_factor)),
             attempts: settings.resume.max_attempts.saturating_mul(choices),
             corrections: settings.correct.max_attempts.saturating_mul(choices),
             waiting: settings.limits.reconnect,
-            calls: own.map_or(settings.limits.total, |own| own.max(settings.resume.call_time)),
+            calls: own.map_or(settings.limits.total, |own| own.max(settings.resume.max_time)),
+            time_bound: if own.is_some() { Bound::Seconds } else { Bound::TotalSeconds },
         }
     }
 }
 
+/// Output tokens that all continuations of a reply may take whose client set this limit.
+pub(super) fn client_tokens(limit: u64, factor: u64) -> u64 {
+    limit.saturating_mul(factor).max(MIN_CLIENT_TOKENS)
+}
+
 /// How long a reply of `limit` tokens takes, where one of `generated` tokens took so long.
-fn at_its_pace(took: Duration, generated: u64, limit: u64) -> Duration {
+pub(super) fn at_its_pace(took: Duration, generated: u64, limit: u64) -> Duration {
     let nanos = took.as_nanos().saturating_mul(u128::from(limit)) / u128::from(generated.max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
@@ -55,6 +74,15 @@ fn at_its_pace(took: Duration, generated: u64, limit: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn continuations_take_a_multiple_of_the_limit_of_the_client() {
+        for (limit, factor, tokens) in [(15, 4, 2_048), (512, 4, 2_048), (1_000, 4, 4_000), (1_000, 9, 9_000)]
+        {
+            assert_eq!(client_tokens(limit, factor), tokens);
+        }
+        assert_eq!(client_tokens(u64::MAX, 4), u64::MAX);
+    }
 
     #[test]
     fn a_limit_takes_as_long_as_the_reply_was_slow() {

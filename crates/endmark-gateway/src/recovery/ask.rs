@@ -17,6 +17,7 @@ use endmark_wire::ask::{Ask, Asked, Terms, ToolPrefill};
 use endmark_wire::reply::{Continuation as Further, ToolCall};
 
 use super::account::Account;
+use super::bound::Bound;
 use super::call::CallFailure;
 use super::capabilities::Capability;
 use super::case::Case;
@@ -48,6 +49,10 @@ pub(super) struct Asker<'a> {
     site: Site<'a>,
     suspect: &'a Suspect,
     account: &'a mut Account,
+    /// The kind of cut that the next call is made for.
+    kind: CutKind,
+    /// The first bound that ended a call, or allowed none.
+    pub(super) bound: Option<Bound>,
     live: bool,
     /// How a cut call is shown where it is gone on with.
     shown_as: ToolPrefill,
@@ -102,6 +107,8 @@ impl<'a> Asker<'a> {
             site: Site::of(case),
             suspect,
             account,
+            kind: CutKind::Format,
+            bound: None,
             live,
             shown_as: ToolPrefill::Calls,
             capability: Capability::Unknown,
@@ -177,6 +184,7 @@ impl<'a> Asker<'a> {
         ask: &ResumeAsk,
         flow: &mut Flow<'_>,
     ) -> Result<(Reply, Join), Unanswered> {
+        self.kind = ask.kind;
         loop {
             match self.resume_here(ask, flow).await {
                 Ok((reply, join)) => {
@@ -264,7 +272,8 @@ impl<'a> Asker<'a> {
         // is refused and the client had none.
         let is_lost = ask.kind == CutKind::Dropped && view.stream;
         let is_unlimited = self.refused.limit && view.limit.is_none();
-        let (body, stream, carried) = if view.choices == 1 && (is_lost || is_unlimited) {
+        let is_bounded = view.limit.is_none_or(|own| own <= limit);
+        let (body, stream, carried) = if view.choices == 1 && ((is_lost && is_bounded) || is_unlimited) {
             self.account.limit_sent = view.limit;
             let asking = if self.asks_usage { request.asking_for_usage() } else { None };
             (asking.unwrap_or_else(|| request.body().to_vec()), view.stream, view.limit)
@@ -376,6 +385,7 @@ impl<'a> Asker<'a> {
         let request = self.site.request.clone();
         let at_least = self.case.settings.resume.continuation_tokens;
         self.note("correction");
+        self.kind = CutKind::Format;
         let limit = self.limit(request.view().limit.unwrap_or(0).max(at_least))?;
         let call = call_so_far(self.suspect, &ask.text);
         let wrong = partial(self.suspect, &ask.text, call.as_ref());
@@ -406,6 +416,11 @@ impl<'a> Asker<'a> {
         self.answered.as_ref().filter(|call| is_same_value(&call.arguments, whole))?.signature.clone()
     }
 
+    /// Notes which bound ended a call. The first one ends the recovery.
+    fn ended_by(&mut self, bound: Bound) {
+        self.bound.get_or_insert(bound);
+    }
+
     fn is_call(&self) -> bool {
         matches!(self.suspect.slot.part, Part::ToolCall(_))
     }
@@ -420,7 +435,15 @@ impl<'a> Asker<'a> {
         let patience = &mut self.account.patience;
         match call(self.case, &self.site, request, expected, patience, flow).await {
             Ok(continuation) => {
-                self.account.book(continuation.spent.as_ref(), continuation.ending, limit);
+                let is_time_over =
+                    continuation.ending == Ending::OverCap && self.account.patience.call().is_zero();
+                match () {
+                    () if continuation.is_looping => self.ended_by(Bound::Repetition),
+                    () if is_time_over => self.ended_by(self.account.time_bound()),
+                    () => {}
+                }
+                let at_most = continuation.max_tokens.map_or(limit, |tokens| tokens.min(limit));
+                self.account.book(continuation.spent.as_ref(), continuation.ending, at_most, self.kind);
                 self.account.last_id.clone_from(&continuation.id);
                 self.account.last_upstream = Some(self.site.name().to_owned());
                 flow.answered_by(continuation.id.as_deref());
@@ -430,17 +453,18 @@ impl<'a> Asker<'a> {
             Err(CallFailure::ClientGone(_)) => Err(Unanswered::ClientGone),
             Err(CallFailure::Lost(why)) => Err(Unanswered::Failed(AskFailure::Lost(why))),
             Err(CallFailure::AnswerLost(why)) => {
-                self.account.lost();
+                self.account.lost(limit, self.kind);
                 Err(Unanswered::Failed(AskFailure::Lost(why)))
             }
             Err(error @ CallFailure::TookTooLong(_)) => {
-                self.account.lost();
+                self.account.lost(limit, self.kind);
+                self.ended_by(self.account.time_bound());
                 Err(Unanswered::Failed(AskFailure::Budget(error.to_string())))
             }
             Err(CallFailure::Unusable { why, spent, ending }) => {
                 match spent {
-                    Some(spent) => self.account.book(Some(&spent), ending, limit),
-                    None => self.account.lost(),
+                    Some(spent) => self.account.book(Some(&spent), ending, limit, self.kind),
+                    None => self.account.lost(limit, self.kind),
                 }
                 Err(Unanswered::Failed(AskFailure::Unusable(why)))
             }

@@ -38,9 +38,7 @@ pub(super) enum CallFailure {
     #[error("{0}")]
     AnswerLost(String),
     /// The time was over that all calls for the rest may take together.
-    #[error(
-        "the calls for the rest were not over within {0:?}, the time that [resume] call_seconds and the request's own limit give them"
-    )]
+    #[error("the calls for the rest were not over within {0:?}")]
     TookTooLong(Duration),
     /// An answer came, and holds what cannot be joined with the reply, or nothing.
     #[error("{why}")]
@@ -98,7 +96,7 @@ pub(super) async fn send(
                 let (wait, should_retry) = (retry_after(answer.headers()), should_retry(answer.headers()));
                 let status = answer.status();
                 let answer = plain(answer.map(|body| call.answered(status, body)));
-                let mut error = read_refusal(answer, site.request.format(), limits.idle).await;
+                let mut error = read_refusal(answer, site.request.format(), limits.idle.min(longest)).await;
                 // It goes into the log, and to whoever reads that.
                 error.message = case.recorder.clean(&error.message);
                 call.settle(CallEnd::new(Ending::UpstreamError));
@@ -129,6 +127,9 @@ pub(super) async fn send(
             return Err(CallFailure::Lost(problem));
         }
         let Some(mut wait) = patience.wait(told, random()) else { return Err(CallFailure::Lost(problem)) };
+        if wait > patience.call() {
+            return Err(CallFailure::TookTooLong(patience.calls()));
+        }
         // Where the budget is used up the client waits on: its reply has begun, and cannot be refused any more.
         loop {
             while_alive(limits.heartbeat, flow, sleep(wait)).await?;
@@ -136,6 +137,9 @@ pub(super) async fn send(
                 break;
             }
             let Some(longer) = patience.wait(None, random()) else { return Err(CallFailure::Lost(problem)) };
+            if longer > patience.call() {
+                return Err(CallFailure::TookTooLong(patience.calls()));
+            }
             wait = longer;
         }
     }

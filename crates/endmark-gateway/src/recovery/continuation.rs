@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use endmark_recovery::{Ending, Stop};
+use endmark_recovery::{Ending, LoopDetector, Stop, ends_in_a_loop};
 use endmark_wire::reply::{Choice, Continuation as Further, ToolCall};
 use endmark_wire::sse;
 use http::Response;
@@ -47,6 +47,11 @@ pub(super) struct Continuation {
     pub(super) sequence: Option<String>,
     /// The answer as it came, where it came as a whole.
     pub(super) body: Option<Bytes>,
+    /// It repeats itself: it was stopped, or its limit did that.
+    pub(super) is_looping: bool,
+    /// The most tokens that it can have, where that is known: a token has a byte at least. What a stopped upstream generated
+    /// and did not send is not known, and neither are thoughts that are not shown.
+    pub(super) max_tokens: Option<u64>,
 }
 
 /// Sends `body` as one more call of the exchange and reads the answer.
@@ -114,7 +119,7 @@ async fn whole(
     if let Some(why) = hindrance(case, choice) {
         return Err(CallFailure::Unusable { why, spent, ending: Ending::Clean });
     }
-    let continuation = continuation(choice, Ending::Clean, spent, reply.id.as_deref(), expected);
+    let continuation = continuation(choice, Ending::Clean, spent, reply.id.as_deref(), expected, false);
     Ok(Continuation { body: Some(body), ..continuation })
 }
 
@@ -135,8 +140,12 @@ fn continuation(
     spent: Option<Spent>,
     id: Option<&str>,
     expected: &Expected<'_>,
+    is_looping: bool,
 ) -> Continuation {
     let answered = expected.part(choice);
+    let finish = choice.finish.as_ref();
+    let stop = finish.and_then(|finish| finish.stop);
+    let is_looping = is_looping || (stop == Some(Stop::Limit) && ends_in_a_loop(answered.text));
     let (text, echoed) = match answered.text.strip_prefix(expected.echo) {
         Some(rest) if !expected.echo.is_empty() => (rest, true),
         _ => (answered.text, false),
@@ -146,15 +155,18 @@ fn continuation(
         echoed,
         calls: answered.behind.to_vec(),
         ending: choice.ended_by(ending),
-        stop: choice.finish.as_ref().and_then(|finish| finish.stop),
+        stop: if is_looping { Some(Stop::Repetition) } else { stop },
         spent,
         reasoned: choice.reasoned,
         id: id.map(str::to_owned),
         further: choice.continuation.clone(),
         signature: choice.signature.clone(),
         call: answered.call.cloned(),
-        sequence: choice.finish.as_ref().and_then(|finish| finish.sequence.clone()),
+        sequence: finish.and_then(|finish| finish.sequence.clone()),
         body: None,
+        is_looping,
+        max_tokens: (!is_looping && (!choice.reasoned || choice.received_beside > 0))
+            .then(|| choice.received.saturating_add(choice.received_beside) as u64),
     }
 }
 
@@ -174,6 +186,7 @@ async fn streamed(
     let mut stream = site.request.stream(limits.reply_bytes);
     let mut passing = Passing::new(expected);
     let (mut received, mut large) = (0_usize, None);
+    let (mut loops, mut is_looping) = (LoopDetector::default(), false);
     let ending = 'reading: loop {
         let silent_at = Instant::now() + limits.idle;
         let next = timeout_at(until.min(silent_at), while_alive(limits.heartbeat, flow, body.frame())).await;
@@ -213,7 +226,13 @@ async fn streamed(
             }
             // One that cannot be joined is read to its end all the same: that tells what it cost.
             if hindrance(case, choice).is_none() {
-                passing.pass(expected.part_so_far(choice), flow).await?;
+                let part = expected.part_so_far(choice);
+                passing.pass(part, flow).await?;
+                is_looping = loops.is_looping(part.strip_prefix(expected.echo).unwrap_or(part));
+            }
+            if is_looping {
+                // The upstream stops when its answer is let go of.
+                break 'reading Ending::OverCap;
             }
         }
         heard.or_alive(flow).await?;
@@ -226,7 +245,7 @@ async fn streamed(
     let spent = call.settle(CallEnd::stream(ending, all));
     match all.choices().first() {
         Some(choice) => match hindrance(case, choice) {
-            None => Ok(continuation(choice, ending, spent, all.id(), expected)),
+            None => Ok(continuation(choice, ending, spent, all.id(), expected, is_looping)),
             Some(why) => Err(CallFailure::Unusable { why, spent, ending }),
         },
         None => Err(CallFailure::AnswerLost(format!(

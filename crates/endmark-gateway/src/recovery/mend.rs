@@ -227,6 +227,7 @@ async fn resumed(
         signature: asker.signature_of(&outcome.text),
         upstream: asker.other_upstream,
         following: asker.following,
+        bound: asker.bound,
     };
     let whole = AnsweredWhole { sequence: asker.sequence, anew: asker.anew };
     let strategies = asker.strategies;
@@ -348,7 +349,13 @@ fn mended(
                     follows.then(|| suspect.reply.text.clone())
                 };
             let finish = if says_finished(suspect, kind) { Finish::Cut } else { Finish::AsItWas };
-            Mended::Exhausted { kind, reason: exhausted.reason, finish, text, answered }
+            let reason = match answered.bound.map(|bound| bound.to_string()) {
+                Some(bound) if !exhausted.reason.contains(&bound) => {
+                    format!("{}; it was ended by {bound}", exhausted.reason)
+                }
+                _ => exhausted.reason,
+            };
+            Mended::Exhausted { kind, reason, finish, text, answered }
         }
     }
 }

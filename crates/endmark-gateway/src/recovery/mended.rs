@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use endmark_recovery::CutKind;
 
+use super::bound::Bound;
 use super::suspect::Following;
 use crate::reply::Outcome;
 
@@ -77,6 +78,8 @@ pub(crate) struct Answered {
     pub(crate) following: Option<Following>,
     /// What the provider signed the rest of the text with, or a call that was asked for anew.
     pub(crate) signature: Option<String>,
+    /// The bound that ended it, if one did.
+    pub(crate) bound: Option<Bound>,
 }
 
 /// What an answer has that makes a part whole.
@@ -131,6 +134,11 @@ impl Mended {
             Self::Corrected { reason, .. } => reason.is_some(),
             Self::Exhausted { .. } => true,
         }
+    }
+
+    /// Whether a bound of what it may cost ended its recovery.
+    pub(crate) fn is_bounded(&self) -> bool {
+        matches!(self, Self::Exhausted { answered, .. } if answered.bound.is_some())
     }
 
     /// How the part was cut, or the reply behind it.

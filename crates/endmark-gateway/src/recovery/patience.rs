@@ -22,14 +22,19 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Waits of this length in all, and calls that all are over after `calls`, from now on.
-    pub(crate) fn new(in_all: Duration, calls: Duration) -> Self {
-        Self { left: in_all, tries: 0, is_over: false, calls, calls_until: Instant::now().checked_add(calls) }
+    /// Waits of this length in all, and calls that are over, with those waits, `calls` after `now`.
+    pub(crate) fn new(in_all: Duration, calls: Duration, now: Instant) -> Self {
+        Self { left: in_all, tries: 0, is_over: false, calls, calls_until: now.checked_add(calls) }
     }
 
     /// What is left for the next call of the time that all of them have together.
     pub(super) fn call(&self) -> Duration {
-        self.calls_until.map_or(self.calls, |until| until.saturating_duration_since(Instant::now()))
+        self.call_at(Instant::now())
+    }
+
+    /// The same at this moment.
+    pub(super) fn call_at(&self, now: Instant) -> Duration {
+        self.calls_until.map_or(self.calls, |until| until.saturating_duration_since(now))
     }
 
     /// The time that all calls have together.
@@ -65,13 +70,13 @@ mod tests {
     #[test]
     fn all_calls_share_one_length_of_time_and_few_tries() {
         for random in [0, u32::MAX / 2, u32::MAX] {
-            let mut patience = Patience::new(Duration::from_secs(30), Duration::ZERO);
+            let mut patience = Patience::new(Duration::from_secs(30), Duration::ZERO, Instant::now());
             let waits: Vec<Duration> = std::iter::from_fn(|| patience.wait(None, random)).collect();
             assert!((4..=10).contains(&waits.len()), "{waits:?}");
             assert!(waits.iter().sum::<Duration>() <= Duration::from_secs(30), "{waits:?}");
             assert!(patience.is_over());
             for told in [Duration::ZERO, Duration::from_secs(1)] {
-                let mut patience = Patience::new(Duration::from_secs(30), Duration::ZERO);
+                let mut patience = Patience::new(Duration::from_secs(30), Duration::ZERO, Instant::now());
                 let waits = std::iter::from_fn(|| patience.wait(Some(told), random)).count();
                 assert!((4..=10).contains(&waits), "{waits} waits of {told:?}");
             }
@@ -80,7 +85,7 @@ mod tests {
 
     #[test]
     fn an_upstream_is_never_asked_before_it_wants_to_be() {
-        let mut patience = Patience::new(Duration::from_secs(30), Duration::ZERO);
+        let mut patience = Patience::new(Duration::from_secs(30), Duration::ZERO, Instant::now());
         let told = Some(Duration::from_secs(9));
         assert!(patience.wait(told, 0) >= told);
         assert_eq!(patience.wait(Some(Duration::from_mins(1)), 0), None);

@@ -19,9 +19,12 @@ pub struct ResumeSettings {
     pub treat_limit_as_cap: u64,
     /// Output tokens that all continuations of one request may be allowed together.
     pub max_extra_tokens: u64,
-    /// For all calls for the rest of a reply whose client set an output limit; longer where, at the pace of that reply, its
-    /// limit would have taken longer.
-    pub call_time: Duration,
+    /// In [`Mode::Auto`], how many times the limit that the client set all continuations of its reply may take together, in
+    /// output tokens; at least 2,048.
+    pub client_limit_factor: u64,
+    /// For the recovery of a reply whose client set an output limit; longer if a reply of that limit, at the pace of the
+    /// first one, would have taken longer.
+    pub max_time: Duration,
     /// What to hand over when two seams are plausible.
     pub on_ambiguous: OnAmbiguous,
     /// Which text that was generated again may replace a cut one.
@@ -40,7 +43,8 @@ impl Default for ResumeSettings {
             continuation_tokens: 4_096,
             treat_limit_as_cap: 4_096,
             max_extra_tokens: 16_384,
-            call_time: Duration::from_mins(1),
+            client_limit_factor: 4,
+            max_time: Duration::from_mins(1),
             on_ambiguous: OnAmbiguous::Stop,
             restart: Restart::Any,
             prompt: None,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use endmark_gateway::{Mode, Settings};
 use serde_json::{Value, json};
-use testkit::{Answer, Dialect, Fault, Script};
+use testkit::{Answer, Dialect, Fault, Request, Script};
 
 use crate::support::spoken::{End, Said, Wire};
 use crate::support::{Endmark, request, stream_request, streamed};
@@ -96,7 +96,7 @@ async fn the_log_counts_the_calls_that_failed_and_no_corrections() {
 
 fn hurried(settings: &mut Settings) {
     settings.resume.mode = Mode::On;
-    settings.resume.call_time = Duration::from_secs(1);
+    settings.resume.max_time = Duration::from_secs(1);
     settings.limits.heartbeat = Duration::from_millis(200);
 }
 
@@ -132,7 +132,7 @@ async fn a_continuation_that_does_not_end_is_left_in_time() {
         );
         let log = endmark.log(1).await;
         let reason = log[0].reason.clone();
-        assert!(reason.contains("time") && log[0].resume_attempts == 1, "{stream}: {reason}");
+        assert!(reason.contains("[resume] max_seconds") && log[0].resume_attempts == 1, "{stream}: {reason}");
         if stream {
             let heard = streamed(&reply);
             assert!(heard.text.starts_with(beginning), "{}", heard.text);
@@ -162,8 +162,148 @@ async fn all_calls_for_the_rest_share_their_time() {
         endmark.ask(&body).await;
         assert!((2..=3).contains(&endmark.calls()), "{stream}: {}", endmark.calls());
         let log = endmark.log(1).await;
-        assert!(log[0].reason.contains("time"), "{stream}: {}", log[0].reason);
+        assert!(log[0].reason.contains("[resume] max_seconds"), "{stream}: {}", log[0].reason);
     }
+}
+
+/// How many tokens a request allows.
+fn limit_of(body: &Value) -> u64 {
+    let names = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+    let limit = names.iter().find_map(|name| body[name].as_u64());
+    limit.or_else(|| body["generationConfig"]["maxOutputTokens"].as_u64()).unwrap_or(0)
+}
+
+/// The beginning of a document, which never comes to its end: a word for each token that is allowed, all the same or not.
+fn endless_words(
+    wire: Wire,
+    loops: bool,
+    stream: bool,
+) -> impl Fn(&testkit::Received) -> Answer + Send + Sync {
+    move |request: &testkit::Received| {
+        let limit = limit_of(&request.json());
+        let word = |at: u64| if loops { "again ".to_owned() } else { format!("word{} ", at * at % 9_973) };
+        let mut words: Vec<String> = (0..limit).map(word).collect();
+        if request.json().to_string().matches("the first words").count() == 0 {
+            words = vec![r#"{"a": "the first words "#.to_owned()];
+        }
+        if stream {
+            // No counts: Chat has them only where they are asked for, and servers leave them out.
+            let said: Vec<String> = words.chunks(64).map(<[String]>::concat).collect();
+            let said: Vec<Said<'_>> = said.iter().map(|text| Said::Text(text)).collect();
+            return wire.answer(&said, End::Limit, true);
+        }
+        let mut reply = wire.whole(&[Said::Text(&words.concat())], wire.word(End::Limit));
+        let count = json!(words.len());
+        for path in
+            ["/usage/completion_tokens", "/usage/output_tokens", "/usageMetadata/candidatesTokenCount"]
+        {
+            if let Some(counted) = reply.pointer_mut(path) {
+                *counted = count.clone();
+            }
+        }
+        Answer::json(200, &reply)
+    }
+}
+
+fn with_limit(wire: Wire, limit: u64, stream: bool) -> Value {
+    let mut body = wire.request(stream);
+    match wire {
+        Wire::Chat | Wire::Other(Dialect::Messages) => body["max_tokens"] = json!(limit),
+        Wire::Other(Dialect::Responses) => body["max_output_tokens"] = json!(limit),
+        Wire::Other(Dialect::Gemini) => body["generationConfig"]["maxOutputTokens"] = json!(limit),
+    }
+    body
+}
+
+#[tokio::test]
+async fn continuations_take_at_most_a_multiple_of_the_limit_that_the_client_set() {
+    for (wire, stream) in Wire::ALL.map(|wire| (wire, false)).into_iter().chain([(Wire::Chat, true)]) {
+        for (limit, factor, bound) in [(15, 4, 2_048), (1_000, 4, 4_000), (1_000, 3, 3_000)] {
+            for loops in [false, true] {
+                let endmark = Endmark::start_with(endless_words(wire, loops, stream), |settings| {
+                    settings.resume.client_limit_factor = factor;
+                    settings.resume.max_attempts = 6;
+                })
+                .await;
+                let request =
+                    Request::post(endmark.address, wire.path(stream)).header("x-endmark-format", "json");
+                let reply = request.json(&with_limit(wire, limit, stream)).send().await.read().await;
+                let limits: Vec<u64> = endmark
+                    .upstream
+                    .requests()
+                    .iter()
+                    .skip(1)
+                    .map(|request| limit_of(&request.json()))
+                    .collect();
+                let what = format!("{wire:?} {stream} {limit} {loops} {limits:?}");
+                assert_eq!(limits.first(), Some(&bound.min(4_096)), "{what}");
+                assert!(limits.iter().sum::<u64>() <= bound, "{what}");
+                if stream && !loops {
+                    // The client has a beginning of what could not be joined: that ended it.
+                    continue;
+                }
+                let named = if loops { "repeated itself" } else { "[resume] client_limit_factor" };
+                let reason = endmark.log(1).await[0].reason.clone();
+                assert!(reason.contains(named), "{what}: {reason}");
+                let told = match wire.hear(&reply).endmark {
+                    Some(told) => told["reason"].as_str().unwrap_or_default().to_owned(),
+                    None => reply.header("x-endmark-reason").unwrap_or_default().to_owned(),
+                };
+                assert!(told.contains(named), "{what}: {told}");
+            }
+        }
+    }
+}
+
+/// What a model thought before it said anything took the limit of the client: asking again is no continuation.
+#[tokio::test]
+async fn a_call_after_an_empty_reply_does_not_count() {
+    let mut empty = Wire::Chat.whole(&[Said::Text("")], "length");
+    empty["choices"][0]["message"]["reasoning_content"] = json!("I think about it. ");
+    empty["usage"]["completion_tokens"] = json!(3_000);
+    let script = Script::new().otherwise(Answer::json(200, &empty));
+    let endmark = Endmark::start_with(script, |settings| settings.resume.max_attempts = 4).await;
+    let mut body = request(20);
+    body["response_format"] = json!({"type": "json_object"});
+    endmark.ask(&body).await;
+    let limits: Vec<u64> =
+        endmark.upstream.requests().iter().skip(1).map(|request| limit_of(&request.json())).collect();
+    assert_eq!(limits, [4_096; 4], "of 16,384 tokens, and not of 2,048");
+}
+
+#[tokio::test]
+async fn a_stream_that_repeats_itself_is_stopped_upstream_too() {
+    let first = Wire::Chat.answer(&[Said::Text(r#"{"a": "the first words "#)], End::Limit, true);
+    let again = Wire::Chat.frames(&vec![Said::Text("and again and again, "); 4_000], Some(End::Limit));
+    let endless = Answer::sse(again).pause(Duration::from_millis(1));
+    let endmark = Endmark::start(Script::new().then(first).otherwise(endless)).await;
+    let mut body = stream_request(20);
+    body["response_format"] = json!({"type": "json_object"});
+    let heard = streamed(&endmark.ask(&body).await);
+    assert_eq!((heard.finish.as_deref(), endmark.calls()), (Some("length"), 2));
+    assert!(heard.text.len() < 8_000, "{}", heard.text.len());
+    let reason = heard.endmark.unwrap_or_default()["reason"].to_string();
+    assert!(reason.contains("it repeated itself and was stopped"), "{reason}");
+    let outcome = &endmark.upstream.outcomes()[1];
+    assert!(!matches!(outcome, Some(testkit::Outcome::Delivered)), "{outcome:?}");
+}
+
+/// An upstream that is overloaded is not waited for beyond the time of the recovery.
+#[tokio::test]
+async fn waits_count_in_the_time_of_a_recovery() {
+    let first = Wire::Chat.answer(&[Said::Text(r#"{"a": "the first words "#)], End::Limit, false);
+    let busy = Answer::error(503, "overloaded_error", None, "busy").header("retry-after", "25");
+    let endmark = Endmark::start_with(Script::new().then(first).otherwise(busy), |settings| {
+        hurried(settings);
+        settings.retry.max_retries = 0;
+    })
+    .await;
+    let mut body = request(20);
+    body["response_format"] = json!({"type": "json_object"});
+    let begun = std::time::Instant::now();
+    let reply = endmark.ask(&body).await;
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert!(reply.header("x-endmark-reason").is_some_and(|reason| reason.contains("[resume] max_seconds")));
 }
 
 /// What is held back of a continuation is nothing to the client, however fast it comes.
@@ -182,7 +322,7 @@ async fn a_client_hears_that_its_reply_is_worked_on() {
     ] {
         let endmark = Endmark::start_with(Script::new().then(first).otherwise(rest), |settings| {
             hurried(settings);
-            settings.resume.call_time = Duration::from_mins(1);
+            settings.resume.max_time = Duration::from_mins(1);
             settings.hold_tool_calls = true;
         })
         .await;

@@ -51,6 +51,9 @@ pub(super) fn ended(reply: &Reply) -> String {
         }
         _ => None,
     };
+    if (reply.stop, reply.ending) == (Some(Stop::Repetition), Ending::OverCap) {
+        return "it repeated itself and was stopped".to_owned();
+    }
     let parts: Vec<&str> = [said, count.as_deref(), stream].into_iter().flatten().collect();
     if parts.is_empty() { "the stream ended cleanly".to_owned() } else { parts.join(", ") }
 }

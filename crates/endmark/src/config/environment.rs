@@ -43,7 +43,10 @@ pub(crate) const RESUME_CONTINUATION_TOKENS: &str = "ENDMARK_RESUME_CONTINUATION
 /// Output limit of all continuation calls of a request together, in tokens.
 pub(crate) const RESUME_TREAT_LIMIT_AS_CAP: &str = "ENDMARK_RESUME_TREAT_LIMIT_AS_CAP";
 pub(crate) const RESUME_MAX_EXTRA_TOKENS: &str = "ENDMARK_RESUME_MAX_EXTRA_TOKENS";
-pub(crate) const RESUME_CALL_SECONDS: &str = "ENDMARK_RESUME_CALL_SECONDS";
+/// Output tokens of all continuation calls of a reply whose client set a limit, as a multiple of that.
+pub(crate) const RESUME_CLIENT_LIMIT_FACTOR: &str = "ENDMARK_RESUME_CLIENT_LIMIT_FACTOR";
+/// The time for the recovery of such a reply.
+pub(crate) const RESUME_MAX_SECONDS: &str = "ENDMARK_RESUME_MAX_SECONDS";
 /// What is done with an ambiguous seam.
 pub(crate) const RESUME_ON_AMBIGUOUS: &str = "ENDMARK_RESUME_ON_AMBIGUOUS";
 /// Which text that is generated again may replace a cut one.

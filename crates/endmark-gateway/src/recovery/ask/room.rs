@@ -14,7 +14,7 @@ const MODEST_LIMIT: u64 = 1_024;
 pub(in crate::recovery) fn has_room_to_restart(case: &Case<'_>, account: &Account, kind: CutKind) -> bool {
     let view = case.request.view();
     let taken = taken(account, view.limit);
-    let left = account.tokens_left();
+    let left = account.tokens_left(kind);
     let is_enough = match kind {
         CutKind::Limit | CutKind::Empty => left > taken,
         CutKind::Dropped | CutKind::Format | CutKind::Marker => left >= taken,
@@ -31,10 +31,9 @@ fn taken(account: &Account, limit: Option<u64>) -> u64 {
 
 impl Asker<'_> {
     pub(super) fn limit(&mut self, wanted: u64) -> Result<u64, Unanswered> {
-        self.account.limit(wanted).ok_or_else(|| {
-            Unanswered::Failed(AskFailure::Budget(
-                "the request has used up [resume] max_extra_tokens".to_owned(),
-            ))
+        self.account.limit(wanted, self.kind).map_err(|bound| {
+            self.ended_by(bound);
+            Unanswered::Failed(AskFailure::Budget(format!("the request has used up {bound}")))
         })
     }
 
@@ -47,9 +46,9 @@ impl Asker<'_> {
         let limit = self.limit(wanted)?;
         let taken = taken(self.account, own);
         if limit < taken {
-            let why = format!(
-                "the reply took {taken} tokens, and of [resume] max_extra_tokens no more than {limit} are left for it"
-            );
+            let bound = self.account.token_bound(self.kind);
+            self.ended_by(bound);
+            let why = format!("the reply took {taken} tokens, and {bound} leaves {limit} for it");
             return Err(Unanswered::Failed(AskFailure::Budget(why)));
         }
         Ok(limit)

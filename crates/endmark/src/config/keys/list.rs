@@ -120,10 +120,16 @@ pub(crate) static KEYS: &[Key] = &[
         count(0, access!(resume.max_extra_tokens)),
     ),
     key(
-        "resume.call_seconds",
-        environment::RESUME_CALL_SECONDS,
-        "time for all calls for the rest of a reply that its client limited, where that reply's own pace gives it no more",
-        count(1, access!(resume.call_seconds)),
+        "resume.client_limit_factor",
+        environment::RESUME_CLIENT_LIMIT_FACTOR,
+        "in auto, output tokens of all continuation calls of a reply whose client set a limit, as a multiple of that; at least 2048",
+        count(1, access!(resume.client_limit_factor)),
+    ),
+    key(
+        "resume.max_seconds",
+        environment::RESUME_MAX_SECONDS,
+        "time for the recovery of a reply that its client limited, where that reply's own pace gives it no more",
+        count(1, access!(resume.max_seconds)),
     ),
     key(
         "resume.on_ambiguous",

@@ -1,0 +1,30 @@
+//! What ends a recovery before its reply is whole.
+
+use std::fmt;
+
+/// A bound of what a recovery may cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bound {
+    /// All continuations of a reply whose client set a limit.
+    ClientLimit,
+    /// All continuations of a request.
+    ExtraTokens,
+    /// The time of a recovery whose client set a limit.
+    Seconds,
+    /// The time of a request.
+    TotalSeconds,
+    /// A continuation repeated itself.
+    Repetition,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::ClientLimit => "[resume] client_limit_factor",
+            Self::ExtraTokens => "[resume] max_extra_tokens",
+            Self::Seconds => "[resume] max_seconds",
+            Self::TotalSeconds => "[limits] total_seconds",
+            Self::Repetition => "a continuation that repeated itself",
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! What recoveries cost whose models loop, or go on without end: by a counted clock, and by tokens that the models count.
+
+use std::time::Duration;
+
+use endmark_recovery::{
+    AskFailure, CutKind, Ending, Join, LoopDetector, Pipeline, PipelinePolicy, PipelineStep, Reply,
+    ResumePolicy, Stop, Wanted,
+};
+use endmark_text::Format;
+use endmark_wire::reply::Usage;
+use tokio::time::Instant;
+
+use super::account::Account;
+use super::allowance::{Allowance, at_its_pace, client_tokens};
+use super::bound::Bound;
+use crate::ledger::Spent;
+
+/// Numbers that look random, and are the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % most
+    }
+}
+
+/// A recovery whose model never comes to an end.
+struct Recovery {
+    numbers: Numbers,
+    account: Account,
+    begun: Instant,
+    now: Instant,
+    pace: Duration,
+    /// All tokens that the model generated, but for those after an empty reply.
+    generated: u64,
+    is_streamed: bool,
+}
+
+impl Recovery {
+    /// One call of at most `wanted` tokens for a cut of this kind.
+    fn call(&mut self, wanted: u64, kind: CutKind) -> Result<Reply, AskFailure> {
+        let limit =
+            self.account.limit(wanted, kind).map_err(|bound| AskFailure::Budget(bound.to_string()))?;
+        let longest = self.account.patience.call_at(self.now);
+        if longest.is_zero() {
+            return Err(AskFailure::Budget(self.account.time_bound().to_string()));
+        }
+        let until = self.now + longest;
+        let (loops, breaks_after) = (self.numbers.below(3) > 0, self.numbers.below(6_000));
+        let mut detector = LoopDetector::default();
+        let (mut text, mut tokens) = (String::new(), 0);
+        let (ending, stop) = loop {
+            match () {
+                () if tokens == limit => break (Ending::Clean, Some(Stop::Limit)),
+                () if self.now + self.pace > until => break (Ending::OverCap, None),
+                () if tokens == breaks_after => break (Ending::Dropped, None),
+                () if self.is_streamed && detector.is_looping(&text) => {
+                    break (Ending::OverCap, Some(Stop::Repetition));
+                }
+                () => {}
+            }
+            let word = if loops { "go".to_owned() } else { self.numbers.below(100).to_string() };
+            text += &word;
+            text.push(' ');
+            (tokens, self.now) = (tokens + 1, self.now + self.pace);
+        };
+        if kind != CutKind::Empty {
+            self.generated += tokens;
+        }
+        // Some providers count, and some do not.
+        let reports = self.numbers.below(2) == 0;
+        let usage = Usage { completion: tokens, ..Usage::default() };
+        let spent = Spent { usage, reports_prompt: reports, reports_output: reports };
+        self.account.book(Some(&spent), ending, limit, kind);
+        Ok(Reply { stop, output_tokens: Some(tokens), limit: Some(limit), ..Reply::broken(text, ending) })
+    }
+
+    fn run(&mut self, mut pipeline: Pipeline, wanted: u64) {
+        loop {
+            let join = if self.numbers.below(8) > 0 { Join::Exact } else { Join::Prompted };
+            match pipeline.next() {
+                PipelineStep::Resume(ask) => {
+                    let wanted = if ask.wanted == Wanted::Rest { wanted } else { wanted * 2 };
+                    match self.call(wanted, ask.kind) {
+                        Ok(reply) => pipeline.resumed(reply, join),
+                        Err(failure) => pipeline.failed(failure),
+                    }
+                }
+                PipelineStep::Correct(_) => match self.call(wanted, CutKind::Format) {
+                    Ok(reply) => pipeline.corrected(reply),
+                    Err(failure) => pipeline.failed(failure),
+                },
+                PipelineStep::Done(_) => return,
+            }
+        }
+    }
+}
+
+#[test]
+fn no_recovery_of_a_looping_model_exceeds_its_bound_in_tokens_or_time() {
+    let mut most = (0, Duration::ZERO);
+    for seed in 0..1_000 {
+        let mut numbers = Numbers(seed);
+        let limit = 1 + numbers.below(900);
+        let (pace, max_time) = (Duration::from_millis(1 + numbers.below(200)), Duration::from_mins(1));
+        let time = at_its_pace(pace * 20, 20, limit).max(max_time);
+        let tokens = client_tokens(limit, 4);
+        let now = Instant::now();
+        let allowance = Allowance {
+            tokens: 16_384,
+            client_tokens: Some(tokens),
+            attempts: 6,
+            corrections: 2,
+            waiting: Duration::from_secs(30),
+            calls: time,
+            time_bound: Bound::Seconds,
+        };
+        let mut recovery = Recovery {
+            account: Account::since(allowance, now),
+            is_streamed: numbers.below(2) == 0,
+            numbers,
+            begun: now,
+            now,
+            pace,
+            generated: 0,
+        };
+        let first = if seed % 5 == 0 { "" } else { r#"{"a": "the first words and "# };
+        let first = Reply { reasoned: true, ..Reply::stopped(first, Stop::Limit) };
+        let resume = ResumePolicy { max_attempts: 6, room_to_restart: true, ..ResumePolicy::default() };
+        let policy = PipelinePolicy { resume, max_corrections: 2, may_change: false };
+        let demanded = (seed % 3 > 0).then_some(Format::Json);
+        recovery.run(Pipeline::new(policy, demanded, None, first), limit.max(4_096));
+        let took = recovery.now - recovery.begun;
+        assert!(recovery.generated <= tokens, "{seed}: {} of {tokens} tokens", recovery.generated);
+        assert!(took <= time, "{seed}: {took:?} of {time:?}");
+        most = (most.0.max(recovery.generated), most.1.max(took));
+    }
+    // They come to their bounds: a model that stops by itself would prove nothing.
+    assert!(most.0 > 3_000 && most.1 >= Duration::from_secs(59), "{most:?}");
+}

@@ -1,0 +1,88 @@
+//! Whether a continuation repeats itself without end (PC-9).
+
+/// A text loops if it ends with one part this many times over: lists and tables repeat a line a few times.
+const MIN_REPETITIONS: usize = 6;
+/// The repeated parts together have at least this many bytes: a rule, a row of zeros or an indentation is shorter.
+const MIN_BYTES: usize = 1_024;
+/// How much of the end is looked at: the longest part that is recognised has a sixth of it.
+const WINDOW_BYTES: usize = 8 * 1_024;
+/// How much more has to come before the end is looked at again.
+const STEP_BYTES: usize = 512;
+
+/// Recognises a text that repeats one part without end while it still comes. The cost is linear in the text.
+///
+/// ```
+/// use endmark_recovery::LoopDetector;
+/// let mut detector = LoopDetector::default();
+/// let mut text = "The harbour was quiet.".to_owned();
+/// assert!(!detector.is_looping(&text));
+/// text.push_str(&" And the sea was grey.".repeat(100));
+/// assert!(detector.is_looping(&text));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct LoopDetector {
+    looked_at: usize,
+}
+
+impl LoopDetector {
+    /// Takes all of the text so far.
+    pub fn is_looping(&mut self, text: &str) -> bool {
+        if text.len() < self.looked_at.saturating_add(STEP_BYTES) {
+            return false;
+        }
+        self.looked_at = text.len();
+        ends_in_a_loop(text)
+    }
+}
+
+/// Whether a text ends with one part many times over.
+pub fn ends_in_a_loop(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let backwards: Vec<u8> = bytes.iter().rev().take(WINDOW_BYTES).copied().collect();
+    // The longest border of each beginning (Knuth, Morris and Pratt): what it lacks of the whole is its shortest period.
+    let mut borders = vec![0; backwards.len()];
+    for end in 1..backwards.len() {
+        let mut border = borders[end - 1];
+        while border > 0 && backwards[end] != backwards[border] {
+            border = borders[border - 1];
+        }
+        borders[end] = border + usize::from(backwards[end] == backwards[border]);
+        let (length, period) = (end + 1, end + 1 - borders[end]);
+        if length >= MIN_BYTES && period * MIN_REPETITIONS <= length {
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether it is seen while it comes, a few bytes at a time.
+    fn is_seen(text: &str) -> bool {
+        let mut detector = LoopDetector::default();
+        (0..=text.len()).step_by(7).any(|end| text.get(..end).is_some_and(|text| detector.is_looping(text)))
+    }
+
+    #[test]
+    fn one_part_again_and_again_is_a_loop_whatever_it_is() {
+        let paragraph = "The boats came in before the tide, and nobody was there to see them. ".repeat(9);
+        for part in ["\n", "0, ", "und ", "海は静かだ。", r#"{"id": 1, "name": "x"}, "#, &paragraph] {
+            let looping = format!("Before it: {}", part.repeat(12_000 / part.len()));
+            assert!(is_seen(&looping), "{part:.40}");
+        }
+    }
+
+    #[test]
+    fn what_only_repeats_a_little_is_no_loop() {
+        let rows: String = (0..900)
+            .flat_map(|row| ["| ".to_owned(), row.to_string(), " | yes | no |\n".to_owned()])
+            .collect();
+        let zeros = format!("[{}1]", "0, ".repeat(200));
+        let thrice = "A refrain of a song that has three verses and this refrain. ".repeat(5) + &rows;
+        for text in [&rows, &zeros, &thrice, &"-".repeat(900)] {
+            assert!(!is_seen(text), "{text:.40}");
+        }
+    }
+}
