@@ -3,6 +3,7 @@
 use crate::error::ProviderError;
 use crate::format::{FORMATS, WireFormat};
 use crate::json::{Kind, Value};
+use crate::reply::Choice;
 use crate::request::View;
 use crate::response::Reply;
 
@@ -33,7 +34,12 @@ pub struct SavedReply {
 pub fn saved_reply(body: &[u8]) -> Option<SavedReply> {
     let root = Value::parse_body(body).ok().filter(|root| root.kind() == Kind::Object)?;
     FORMATS.into_iter().filter(|format| format.has_written(root)).find_map(|format| {
-        let reply = format.reply(root, &View::default()).ok()?;
-        (!reply.choices.is_empty()).then(|| SavedReply { format, reply, error: format.read_error(root) })
+        let mut reply = format.reply(root, &View::default()).ok()?;
+        let error = format.read_error(root);
+        if reply.choices.is_empty() && error.is_some() {
+            // The request failed before anything came: an empty choice that can be judged.
+            reply.choices.push(Choice::new(0));
+        }
+        (!reply.choices.is_empty()).then_some(SavedReply { format, reply, error })
     })
 }

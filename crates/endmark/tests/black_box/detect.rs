@@ -157,6 +157,47 @@ fn a_saved_reply_that_its_provider_did_not_finish_is_not_whole() {
     assert_eq!(data["verdict"], "whole");
 }
 
+/// A value that is whole does not prove that nothing was to follow it.
+#[test]
+fn a_failed_reply_is_not_whole_because_its_json_is() {
+    let chat = |word: &str, message: Value| {
+        json!({"object": "chat.completion", "choices": [
+            {"index": 0, "finish_reason": word, "message": message}]})
+    };
+    let text = json!({"role": "assistant", "content": "{\"a\": 1}"});
+    let call = json!({"role": "assistant", "content": "I save.", "tool_calls": [
+        {"id": "c", "type": "function", "function": {"name": "save", "arguments": "{\"a\": 1}"}}]});
+    let response = |status: &str| {
+        json!({"object": "response", "status": status, "output": [
+            {"type": "function_call", "call_id": "c", "name": "save", "arguments": "{\"a\": 1}"}]})
+    };
+    let gemini = |word: &str| {
+        json!({"candidates": [{"finishReason": word, "content": {"role": "model", "parts": [
+            {"functionCall": {"name": "save", "args": {"a": 1}}}]}}]})
+    };
+    let without_choices = json!({"object": "chat.completion", "choices": [], "error": {"message": "overloaded"}});
+    let place = Place::new();
+    for (reply, part) in [
+        (chat("error", text.clone()), "choice 0, text"),
+        (chat("abort", call.clone()), "choice 0, arguments of save"),
+        (response("failed"), "choice 0, arguments of save"),
+        (response("cancelled"), "choice 0, arguments of save"),
+        (response("queued"), "choice 0, arguments of save"),
+        (gemini("OTHER"), "choice 0, arguments of save"),
+        (without_choices, "choice 0, text"),
+    ] {
+        let data = &place.run_with_input(&["detect", "--json"], reply.to_string()).envelope()["data"];
+        assert_eq!(
+            (&data["verdict"], &data["reply"]["cut"], &data["reply"]["part"]),
+            (&json!("truncated"), &json!("dropped"), &json!(part)),
+            "{reply}"
+        );
+    }
+    for (word, message) in [("stop", text), ("tool_calls", call)] {
+        assert_eq!(place.run_with_input(&["detect"], chat(word, message).to_string()).code, 0, "{word}");
+    }
+}
+
 #[test]
 fn a_marker_is_a_format_of_its_own() {
     let place = Place::new();

@@ -148,7 +148,7 @@ fn judgement(choice: &Choice, part: &Part<'_>, detection: &Detection, ending: En
     })
 }
 
-/// What its own text says, unless it is whole and the provider reports that it was cut. A paused turn has no kind of cut, and
+/// What its own text says, unless it is whole and the provider reports that it is not. A paused turn has no kind of cut, and
 /// is not whole either.
 fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, Option<&'static str>) {
     let mut detection = detect(part.text.as_bytes(), part.demanded.as_ref().unwrap_or(&Format::Auto));
@@ -156,6 +156,8 @@ fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, 
     let kind = match judgement(choice, part, &detection, ending) {
         Judgement::Cut(_) if choice.meaning() == Some(Meaning::Window) => Some(CutKind::Window),
         Judgement::Cut(kind) => Some(kind),
+        // The provider reports that it did not finish the reply. A value that is whole proves nothing then: more was to follow.
+        _ if part.is_last && ending != Ending::Clean => Some(CutKind::Dropped),
         Judgement::Passed if is_paused => None,
         Judgement::Passed | Judgement::Whole { .. } => return (detection, None),
     };
