@@ -127,7 +127,7 @@ Examples:
 
 Batch: JSON Lines in, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base64\"}; one answer a line, in order.
 With \"complete\":true the answer has \"completed\", the closed text, too.
-Exit codes: 0 whole; 1 truncated or malformed; 2 with --batch: a line was invalid.")]
+Exit codes: 0 whole; 1 truncated, malformed or undecided; 2 with --batch: a line was invalid.")]
     Detect(Detect),
     /// Join the pieces of a reply
     #[command(after_help = "\

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use endmark_text::Format;
+use endmark_text::detect::detect;
+
 use crate::artifact::{Artifact, Block, BlockKind, Kind};
 use crate::finding::{Check, Found};
 use crate::phrases::{is_unspaced, words};
@@ -26,6 +29,9 @@ const LEAST_FINISHED_OF_LINES: usize = 10;
 
 const FIX: &str = "Finish the sentence, and go on with what is to follow it.";
 
+/// Why a paragraph stops that is not compared with others.
+pub(crate) const WITHOUT_FULL_STOP: &str = "the text stops without a full stop";
+
 /// Finds a last block that stops before its sentence does.
 pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
     let outline = artifact.outline();
@@ -39,7 +45,9 @@ pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
         return None;
     }
     let block = bare(&text[last.range.clone()]);
-    let why = certain(block).or_else(|| unlike_others(artifact, last, block))?;
+    let why = certain(block)
+        .or_else(|| unlike_others(artifact, last, block))
+        .or_else(|| without_full_stop(artifact, last))?;
     let line = block.lines().next_back().unwrap_or_default();
     let start = last.range.start + block.len() - line.len();
     let start = start + line.len() - line.trim_start().len();
@@ -121,6 +129,13 @@ fn unlike_others(artifact: &Artifact<'_>, last: &Block, block: &str) -> Option<&
         if text.ends_with('\n') { (LEAST_FINISHED_OF_LINES, finished + 1) } else { (LEAST_FINISHED, 10) };
     (finished >= needed && unfinished * share <= finished)
         .then_some("the text stops without a full stop, and all before it ends in one")
+}
+
+/// A paragraph of prose that stops: what makes `endmark detect` answer `undecided`.
+fn without_full_stop(artifact: &Artifact<'_>, last: &Block) -> Option<&'static str> {
+    let is_paragraph = last.kind == BlockKind::Paragraph;
+    let stops = is_paragraph && detect(artifact.body().as_bytes(), &Format::Markdown).hint.is_some();
+    stops.then_some(WITHOUT_FULL_STOP)
 }
 
 fn is_prose(block: &str) -> bool {

@@ -1,7 +1,8 @@
 //! Whether a last message breaks off, where a stream has no finish reason.
 
 use crate::artifact::Artifact;
-use crate::{Criteria, Guard};
+use crate::checks::mid_sentence::WITHOUT_FULL_STOP;
+use crate::{Criteria, Finding, Guard};
 
 /// Limits on output that providers have, at which a reply that is exactly so long was cut. (Gemini's 8,192, 65,535 and 65,536;
 /// OpenAI's 16,384, 32,768, 100,000 and 128,000; Anthropic's 32,000 and 64,000.)
@@ -13,6 +14,8 @@ pub(super) fn cut(said: &str, output_tokens: Option<u64>) -> Option<String> {
         return Some(format!("the output is exactly {tokens} tokens, which is a known limit"));
     }
     let report = Guard::new(Criteria::default()).judge(&Artifact::read(said));
-    let finding = report.findings().iter().find(|finding| finding.check.is_cut())?;
+    // People and models end a message without a full stop more often than a document.
+    let is_cut = |finding: &&Finding| finding.check.is_cut() && finding.why != WITHOUT_FULL_STOP;
+    let finding = report.findings().iter().find(is_cut)?;
     Some(format!("the last message breaks off ({}): {}", finding.check.name(), finding.why))
 }

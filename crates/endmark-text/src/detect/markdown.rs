@@ -52,7 +52,7 @@ impl MarkdownMachine {
 
     /// Whether prose seems to stop in the middle of a sentence.
     pub(super) fn hint(&self) -> Option<Hint> {
-        if self.blocks.open().is_none() { self.text.hint() } else { None }
+        if self.blocks.ends_in_paragraph() { self.text.hint() } else { None }
     }
 
     /// The text as such.

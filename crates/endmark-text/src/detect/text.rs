@@ -120,22 +120,69 @@ impl TextMachine {
 
     /// Whether the text seems to stop in the middle of a sentence.
     pub(super) fn hint(&self) -> Option<Hint> {
-        stops_in_mid_sentence(&self.tail.settled_from(0)).then_some(Hint::MidSentence)
+        (self.is_whole() && stops_in_mid_sentence(&self.tail.settled_from(0))).then_some(Hint::MidSentence)
     }
 }
 
-/// Whether prose that ends in `tail` seems to stop in the middle of a sentence. Short answers, list
-/// items, headings and table rows need no full stop, and a line that was ended is taken as ended.
+/// The number of words from which a paragraph is prose, which ends in closing punctuation. Answers, names and titles are shorter.
+const MIN_PROSE_WORDS: usize = 8;
+
+/// The signs besides letters and digits that a sentence continues after.
+const CONTINUING_SIGNS: [char; 20] =
+    [',', ':', '-', '–', '—', '/', '(', '[', '{', '&', '+', '=', '“', '„', '«', '，', '、', '：', '（', '「'];
+
+/// Whether a text that ends in `tail` has for its last block a paragraph of prose without closing punctuation.
 fn stops_in_mid_sentence(tail: &str) -> bool {
-    let line = tail.rsplit('\n').next().unwrap_or_default();
-    let Some(last) = line.trim_end().chars().next_back() else { return false };
-    let is_prose =
-        line.trim_start().starts_with(|first: char| first.is_alphabetic() || "\"'“‘(*_".contains(first));
-    match last {
-        ',' | ';' | '(' | '，' | '、' | '；' => true,
-        _ if !last.is_alphanumeric() => false,
-        _ => is_prose && words(line) >= 4,
+    let text = tail.trim_end();
+    let paragraph = last_paragraph(text);
+    let last_token = text.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let is_emoji_name = last_token.len() > 2 && last_token.starts_with(':') && last_token.ends_with(':');
+    text.ends_with(|last: char| last.is_alphanumeric() || CONTINUING_SIGNS.contains(&last))
+        && !last_token.contains("://")
+        && !is_emoji_name
+        && words(paragraph) >= MIN_PROSE_WORDS
+        && is_prose(paragraph)
+}
+
+/// The lines after the last one that is blank, a heading, a fence or a row.
+fn last_paragraph(text: &str) -> &str {
+    let ends_block = |line: &str| {
+        let line = line.trim_start();
+        line.is_empty()
+            || line.starts_with(['#', '|', '<'])
+            || line.starts_with("```")
+            || line.starts_with("~~~")
+    };
+    let (mut start, mut end) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        end += line.len();
+        if ends_block(line) {
+            start = end;
+        }
     }
+    text.get(start..).unwrap_or_default()
+}
+
+/// Whether a paragraph is prose: neither items, quotations, fields (`name: value`) nor mostly signs and names, as code is.
+fn is_prose(paragraph: &str) -> bool {
+    let begins_item = |line: &str| {
+        let line = line.trim_start();
+        let after_digits = line.trim_start_matches(|digit: char| digit.is_ascii_digit());
+        let is_numbered = after_digits.len() < line.len() && after_digits.starts_with([')', '.']);
+        line.starts_with('>') || is_numbered || ["- ", "* ", "+ "].iter().any(|sign| line.starts_with(sign))
+    };
+    let is_field = |line: &str| line.split_whitespace().next().is_some_and(|word| word.ends_with([':', '=']));
+    let has_fields = paragraph.contains('\n') && paragraph.lines().all(is_field);
+    let tokens = paragraph.split_whitespace().count();
+    let plain_words = paragraph.split_whitespace().filter(|token| is_plain_word(token)).count();
+    !paragraph.lines().any(begins_item) && !has_fields && plain_words * 4 >= tokens * 3
+}
+
+/// Whether a token is a word of prose, with or without punctuation around it.
+fn is_plain_word(token: &str) -> bool {
+    let word = token.trim_matches(|sign: char| !sign.is_alphanumeric());
+    let may_be_inside = |sign: char| sign.is_alphanumeric() || !sign.is_ascii() || matches!(sign, '\'' | '-');
+    word.contains(char::is_alphabetic) && word.chars().all(may_be_inside)
 }
 
 /// How many words `text` has; a letter of a script without spaces counts as one.

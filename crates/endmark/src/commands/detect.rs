@@ -6,15 +6,17 @@ mod state;
 
 use std::borrow::Cow;
 use std::fmt::Write;
+use std::path::Path;
 
 use endmark_envelope::Warning;
+use endmark_guard::{Artifact, Kind};
 use endmark_text::detect::detect;
-use endmark_text::{Detection, Format, InToken, Verdict, replace_lone_surrogates};
+use endmark_text::{Detection, Format, Hint, InToken, Verdict, replace_lone_surrogates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use completed::{Closing, Problem};
-use saved::{Judged, Source};
+use saved::Source;
 
 use crate::answer::{Answer, Outcome, to_data};
 use crate::arguments::Detect;
@@ -45,29 +47,91 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
                 "`--format json` takes the document for itself; else put the text into a file of its own.",
             ));
         }
-        return of_saved(context, &judged).map(Outcome::from);
+        let answered = Answered { undecided: judged.undecided, ..Answered::of(&judged.detection) };
+        return answer(context, &answered, Some(&judged.reply)).map(Outcome::from);
     }
     let detection = state::detect(&raw, &format, arguments)?;
     if arguments.complete {
         return closed(&detection, &Closing::of(&raw, &format)).map(Outcome::from);
     }
-    let data = to_data(&Report::of(&detection, None, None))?;
-    let text = for_people(&detection, context.terminal.output);
-    Ok(Outcome::from(match &detection.verdict {
-        Verdict::Whole => Answer::yes(data, text),
-        verdict => Answer::no_in_text(data, text, verdict.name(), summary(verdict)),
-    }))
+    let name = arguments.file.as_deref().map(Path::to_string_lossy);
+    let answered =
+        Answered { undecided: undecided(&raw, &detection, name.as_deref()), ..Answered::of(&detection) };
+    answer(context, &answered, None).map(Outcome::from)
 }
 
-/// What is said of a saved reply: what is said of its text, and where that stands.
-fn of_saved(context: &Context, judged: &Judged) -> Result<Answer, CommandError> {
-    let detection = &judged.detection;
-    let data = to_data(&Report { reply: Some(&judged.reply), ..Report::of(detection, None, None) })?;
-    let reply = judged.reply.for_people();
-    let text = for_people(detection, context.terminal.output) + "  of          " + &reply + "\n";
-    Ok(match &detection.verdict {
-        Verdict::Whole => Answer::yes(data, text),
-        verdict => Answer::no_in_text(data, text, verdict.name(), format!("{}; {reply}", summary(verdict))),
+/// The answer about one text.
+#[derive(Debug, Clone, Copy)]
+struct Answered<'a> {
+    detection: &'a Detection,
+    /// Why a text that reads as whole may as well be cut.
+    undecided: Option<&'static str>,
+}
+
+impl<'a> Answered<'a> {
+    fn of(detection: &'a Detection) -> Self {
+        Self { detection, undecided: None }
+    }
+
+    /// `whole`, `undecided`, `truncated` or `malformed`.
+    fn verdict(&self) -> &'static str {
+        if self.undecided.is_some() { "undecided" } else { self.detection.verdict.name() }
+    }
+
+    fn is_yes(&self) -> bool {
+        self.undecided.is_none() && self.detection.verdict.is_whole()
+    }
+
+    /// Why it is not whole, where more than the offsets says so.
+    fn reason(&self) -> Option<&'a str> {
+        match &self.detection.verdict {
+            Verdict::Malformed { reason, .. } => Some(reason),
+            Verdict::Truncated(cut)
+                if cut.truncation_index == 0 && cut.last_valid_token.trim().is_empty() =>
+            {
+                Some("the text is empty")
+            }
+            Verdict::Truncated(_) => None,
+            Verdict::Whole => self.undecided,
+        }
+    }
+
+    /// The answer in one line.
+    fn summary(&self) -> String {
+        match (&self.detection.verdict, self.reason()) {
+            (Verdict::Whole | Verdict::Truncated(_), Some(reason)) => format!("{}: {reason}", self.verdict()),
+            (verdict, _) => summary(verdict),
+        }
+    }
+}
+
+/// Why a whole text may as well be cut: it is prose that stops in mid-sentence, which `endmark guard` finds too. `name` is
+/// that of its file, by which code is recognised.
+fn undecided(raw: &[u8], detection: &Detection, name: Option<&str>) -> Option<&'static str> {
+    let is_prose = !matches!(detection.detected, Some(Format::Json | Format::Jsonl | Format::Tags));
+    let hint = detection.hint.filter(|_| is_prose && detection.verdict.is_whole());
+    let (Some(Hint::MidSentence), Ok(text)) = (hint, str::from_utf8(raw)) else { return None };
+    let kind = name.map_or_else(|| Artifact::read(text), |name| Artifact::read_file(text, name)).kind();
+    (kind == Kind::Markdown)
+        .then_some("the last paragraph stops in mid-sentence: it is cut, or ends without a full stop")
+}
+
+/// Answers yes or no, with the part of a saved reply that was judged.
+fn answer(
+    context: &Context,
+    answered: &Answered<'_>,
+    reply: Option<&Source>,
+) -> Result<Answer, CommandError> {
+    let data = to_data(&Report { reply, ..Report::of(answered, None, None) })?;
+    let (mut text, mut message) = (for_people(answered, context.terminal.output), answered.summary());
+    if let Some(reply) = reply.map(Source::for_people) {
+        text = text + "  of          " + &reply + "\n";
+        message = message + "; " + &reply;
+    }
+    Ok(if answered.is_yes() {
+        Answer::yes(data, text)
+    } else {
+        Answer::no_in_text(data, text, answered.verdict(), message)
     })
 }
 
@@ -94,7 +158,7 @@ fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandErr
         Err(problem) => (String::new(), problem.message.clone(), None),
     };
     let is_closed = closing.closed().is_ok();
-    let data = to_data(&Report::of(detection, None, Some(closing)))?;
+    let data = to_data(&Report::of(&Answered::of(detection), None, Some(closing)))?;
     let answer = match verdict {
         Verdict::Whole if is_closed => Answer::yes(data, text),
         Verdict::Whole => Answer::no(data, "not_closed", message, None),
@@ -135,9 +199,10 @@ fn answer_line(line: &str, default: &Format, complete: bool) -> Result<LineAnswe
     let raw = batch::raw(request.text.as_deref(), request.base64.as_deref()).map_err(failed)?;
     let detection = detect(&raw, &format);
     let closing = (complete || request.complete == Some(true)).then(|| Closing::of(&raw, &format));
-    let json = serde_json::to_string(&Report::of(&detection, Some(&request.id), closing.as_ref()))
+    let answered = Answered { undecided: undecided(&raw, &detection, None), ..Answered::of(&detection) };
+    let json = serde_json::to_string(&Report::of(&answered, Some(&request.id), closing.as_ref()))
         .map_err(|error| failed(error.to_string()))?;
-    Ok(LineAnswer { json, is_yes: detection.verdict.is_whole() })
+    Ok(LineAnswer { json, is_yes: answered.is_yes() })
 }
 
 /// What detection says, under the names that others rely on. Offsets are UTF-8 bytes.
@@ -154,6 +219,7 @@ pub(super) struct Report<'a> {
     in_token: Option<&'static str>,
     /// Of a malformed text: the first byte that cannot stand where it stands.
     index: Option<usize>,
+    /// Of a text that is malformed, undecided or empty: why.
     reason: Option<&'a str>,
     hint: Option<&'static str>,
     detected: Option<&'static str>,
@@ -169,15 +235,16 @@ pub(super) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn of(detection: &'a Detection, id: Option<&'a Value>, closing: Option<&'a Closing>) -> Self {
+    fn of(answered: &Answered<'a>, id: Option<&'a Value>, closing: Option<&'a Closing>) -> Self {
+        let detection = answered.detection;
         let truncation = detection.verdict.truncation();
-        let (index, reason) = match &detection.verdict {
-            Verdict::Malformed { index, reason } => (Some(*index), Some(reason.as_str())),
-            Verdict::Whole | Verdict::Truncated(_) => (None, None),
+        let index = match &detection.verdict {
+            Verdict::Malformed { index, .. } => Some(*index),
+            Verdict::Whole | Verdict::Truncated(_) => None,
         };
         Self {
             id,
-            verdict: detection.verdict.name(),
+            verdict: answered.verdict(),
             truncation_index: truncation.map(|truncation| truncation.truncation_index),
             balanced_index: truncation.map(|truncation| truncation.balanced_index),
             last_valid_token: truncation.map(|truncation| truncation.last_valid_token.as_str()),
@@ -186,7 +253,7 @@ impl<'a> Report<'a> {
                 .unwrap_or_default(),
             in_token: truncation.and_then(|truncation| truncation.in_token).map(InToken::name),
             index,
-            reason,
+            reason: answered.reason(),
             hint: detection.hint.map(endmark_text::Hint::name),
             detected: detection.detected.as_ref().map(Format::name),
             reply: None,
@@ -207,14 +274,15 @@ fn summary(verdict: &Verdict) -> String {
     }
 }
 
-fn for_people(detection: &Detection, painter: Painter) -> String {
+fn for_people(answered: &Answered<'_>, painter: Painter) -> String {
+    let detection = answered.detection;
     let paint = match detection.verdict {
-        Verdict::Whole => Paint::Good,
-        Verdict::Truncated(_) => Paint::Doubt,
+        Verdict::Whole if answered.is_yes() => Paint::Good,
+        Verdict::Whole | Verdict::Truncated(_) => Paint::Doubt,
         Verdict::Malformed { .. } => Paint::Bad,
     };
-    let line = summary(&detection.verdict);
-    let (word, rest) = line.split_at(detection.verdict.name().len());
+    let line = answered.summary();
+    let (word, rest) = line.split_at(answered.verdict().len());
     let mut text = format!("{}{rest}\n", painter.paint(paint, word));
     let mut detail = |name: &str, value: &str| {
         // Writing to a string cannot fail.

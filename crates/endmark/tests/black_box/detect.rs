@@ -175,7 +175,8 @@ fn a_failed_reply_is_not_whole_because_its_json_is() {
         json!({"candidates": [{"finishReason": word, "content": {"role": "model", "parts": [
             {"functionCall": {"name": "save", "args": {"a": 1}}}]}}]})
     };
-    let without_choices = json!({"object": "chat.completion", "choices": [], "error": {"message": "overloaded"}});
+    let without_choices =
+        json!({"object": "chat.completion", "choices": [], "error": {"message": "overloaded"}});
     let place = Place::new();
     for (reply, part) in [
         (chat("error", text.clone()), "choice 0, text"),
@@ -195,6 +196,96 @@ fn a_failed_reply_is_not_whole_because_its_json_is() {
     }
     for (word, message) in [("stop", text), ("tool_calls", call)] {
         assert_eq!(place.run_with_input(&["detect"], chat(word, message).to_string()).code, 0, "{word}");
+    }
+}
+
+#[test]
+fn prose_that_stops_in_mid_sentence_is_undecided_and_guard_agrees() {
+    let prose = "The quick brown fox jumps over the laz";
+    let place = Place::new();
+    for (text, is_undecided) in [
+        (prose.to_owned(), true),
+        (format!("{prose}\n"), true),
+        (format!("# Foxes\n\n- One.\n- Two.\n\n{prose}"), true),
+        ("Der schnelle braune Fuchs springt über den faulen Hu".to_owned(), true),
+        (format!("{prose}y dog."), false),
+        (format!("# {prose}"), false),
+        (format!("Foxes:\n\n- {prose}"), false),
+        (format!("> {prose}"), false),
+        (format!("| fox |\n|---|\n| {prose} |"), false),
+        (format!("```text\n{prose}\n```"), false),
+        ("The fox jumps over the laz".to_owned(), false),
+    ] {
+        let run = place.run_with_input(&["detect", "--json"], &text);
+        let envelope = run.envelope();
+        let data = &envelope["data"];
+        assert_eq!(
+            (run.code, data["verdict"] == "undecided"),
+            (i32::from(is_undecided), is_undecided),
+            "{text}"
+        );
+        if is_undecided {
+            assert_eq!(
+                (&data["hint"], &envelope["error"]["code"]),
+                (&json!("mid_sentence"), &json!("undecided"))
+            );
+            assert!(data["reason"].as_str().unwrap().contains("mid-sentence"), "{data}");
+        }
+        let line = json!({"id": 1, "text": text}).to_string();
+        let batch = place.run_with_input(&["detect", "--batch"], &line);
+        assert_eq!(
+            (batch.code, lines(&batch.output)[0]["verdict"].clone()),
+            (run.code, data["verdict"].clone())
+        );
+        let guard = place.run_with_input(&["guard", "-", "--json"], &text).envelope();
+        let found = guard["data"]["findings"].as_array().unwrap();
+        let stops = found.iter().any(|finding| finding["check"] == "mid_sentence");
+        assert_eq!(stops, is_undecided, "{text}: {guard}");
+    }
+    let said = place.run_with_input(&["detect"], prose).output;
+    assert!(said.starts_with("undecided: the last paragraph stops in mid-sentence"), "{said}");
+    // The provider's own word decides, as in the gateway; so does the ending of a file of code.
+    let reply = json!({"type": "message", "role": "assistant", "content": [{"type": "text", "text": prose}]});
+    assert_eq!(place.run_with_input(&["detect"], reply.to_string()).code, 1);
+    let mut ended = reply;
+    ended["stop_reason"] = json!("end_turn");
+    assert_eq!(place.run_with_input(&["detect"], ended.to_string()).code, 0);
+    assert_eq!(place.with_file("fox.yaml", prose).run(&["detect", "fox.yaml"]).code, 0);
+}
+
+/// A refusal, a filter or a word of a server that nobody knows says nothing about the text.
+#[test]
+fn a_saved_reply_that_was_refused_or_ended_by_an_unknown_word_is_undecided() {
+    let place = Place::new();
+    for word in ["content_filter", "moon_phase"] {
+        let reply = json!({"object": "chat.completion", "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": "All is well."}, "finish_reason": word}]});
+        let run = place.run_with_input(&["detect", "--json"], reply.to_string());
+        let data = &run.envelope()["data"];
+        assert_eq!(
+            (run.code, &data["verdict"], &data["reply"]["stop"]),
+            (1, &json!("undecided"), &json!(word))
+        );
+    }
+}
+
+#[test]
+fn an_empty_text_is_called_empty() {
+    let place = Place::new().with_file("nothing", "");
+    let run = place.run(&["detect", "nothing"]);
+    assert_eq!(
+        (run.code, run.output.starts_with("truncated: the text is empty\n")),
+        (1, true),
+        "{}",
+        run.output
+    );
+    for format in ["json", "jsonl", "markdown", "text", "tags", "auto"] {
+        let data = &place.run_with_input(&["detect", "--json", "--format", format], " \n").envelope()["data"];
+        assert_eq!(
+            (&data["verdict"], &data["reason"], &data["truncation_index"]),
+            (&json!("truncated"), &json!("the text is empty"), &json!(0)),
+            "{format}"
+        );
     }
 }
 

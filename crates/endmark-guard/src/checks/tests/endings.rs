@@ -30,6 +30,20 @@ fn a_text_that_stops_in_the_middle_is_truncated() {
     }
 }
 
+/// It needs no other paragraph to be compared with.
+#[test]
+fn a_single_paragraph_without_a_full_stop_is_truncated() {
+    for text in
+        ["The quick brown fox jumps over the laz", "# Foxes\n\nThe quick brown fox jumps over the laz\n"]
+    {
+        assert_eq!(names(text), ["mid_sentence"], "{text}");
+    }
+    for text in ["- The quick brown fox jumps over the laz", "The quick brown fox jumps over the lazy dog.\n"]
+    {
+        assert_eq!(names(text), [] as [&str; 0], "{text}");
+    }
+}
+
 #[test]
 fn a_text_that_ends_is_whole() {
     for last in [

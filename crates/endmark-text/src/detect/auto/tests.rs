@@ -250,10 +250,10 @@ fn the_first_fault_is_named_whatever_follows() {
 #[test]
 fn only_prose_stops_in_a_sentence() {
     for (text, hinted) in [
-        ("The result is not what we", true),
-        ("Here it is:\n```json\n{}\n```\nThe result is not what we", true),
-        ("```text\nThe result is not what we", false),
-        ("Here: {\"a\": \"The result is not what we", false),
+        ("The result of this is not at all what we", true),
+        ("Here it is:\n```json\n{}\n```\nThe result of this is not at all what we", true),
+        ("```text\nThe result of this is not at all what we", false),
+        ("Here: {\"a\": \"The result of this is not at all what we", false),
     ] {
         let mut machine = AutoMachine::default();
         machine.push(text.as_bytes());

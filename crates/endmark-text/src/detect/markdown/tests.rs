@@ -210,10 +210,19 @@ fn what_a_cut_goes_through_is_named_and_half_a_character_before_all() {
 #[test]
 fn only_prose_stops_in_a_sentence() {
     for (text, hinted) in [
-        ("The result is not what we", true),
-        ("```text\nThe result is not what we", false),
-        ("<!-- The result is not what we", false),
-        ("```\nx\n```\nThe result is not what we", true),
+        ("The result of this is not at all what we", true),
+        ("```text\nThe result of this is not at all what we", false),
+        ("<!-- The result of this is not at all what we", false),
+        ("```\nx\n```\nThe result of this is not at all what we", true),
+        ("- an item\n\nThe result of this is not at all what we\n", true),
+        ("- The result of this is not at all what we", false),
+        ("- an item\n\n  The result of this is not at all what we", false),
+        ("> The result of this\nis not at all what we thought of", false),
+        ("# The result of this is not at all what we", false),
+        ("The result of this is not at all what we\n===", false),
+        ("The result of this is not at all what we\n---\n", false),
+        ("    The result of this is not at all what we", false),
+        ("a | The result of this is not at all what we\n---|---\nb | c", false),
     ] {
         let mut machine = MarkdownMachine::default();
         machine.push(text.as_bytes());

@@ -71,26 +71,39 @@ fn the_first_byte_that_cannot_stand_is_named_however_the_text_is_split() {
 
 #[test]
 fn a_sentence_that_just_stops_is_a_hint_and_no_verdict() {
-    for (text, hinted) in [
-        ("The answer to your question is that the", true),
-        ("First of all,", true),
-        ("我们首先需要考虑的是", true),
-        ("The answer to your question is forty-two.", false),
-        ("The answer to your question is \"the end\"", false),
-        ("The answer to your question is that the\n", false),
-        ("\"We went on to the", true),
-        ("(that is to say", true),
-        // Four words are a sentence that stops, three may be an answer.
-        ("It is in Paris", true),
-        ("Paris in spring", false),
-        ("Paris", false),
-        ("42", false),
-        ("- one more item of the list", false),
-        ("# A heading without any full stop", false),
-        ("| a | row of a table", false),
-        ("", false),
+    let prose = "The answer to your question is that the";
+    for text in [
+        prose.to_owned(),
+        format!("{prose}\n"),
+        format!("# A title\n{prose}"),
+        format!("- An item.\n\n{prose}"),
+        "我们首先需要考虑的是".to_owned(),
+        "\"We went on to the harbour, and from there to the".to_owned(),
+        "Look at these three files before you begin with the work:".to_owned(),
+        "We sailed to the harbour of the old town,\nand from there to the".to_owned(),
+        "In 1995 the three of them sailed from Bergen to".to_owned(),
     ] {
-        assert_eq!(machine(text.as_bytes()).hint().is_some(), hinted, "{text:?}");
-        assert_eq!(machine(text.as_bytes()).is_whole(), !text.is_empty(), "{text:?}");
+        let machine = machine(text.as_bytes());
+        assert_eq!((machine.hint(), machine.is_whole()), (Some(Hint::MidSentence), true), "{text:?}");
+    }
+    for text in [
+        "The answer to your question is the number forty-two.",
+        "The answer to your question is the word \"end\"",
+        "The answer to your question is in the appendix (see there)",
+        "Feel free to send a patch or to ask a question :smile:",
+        "All of it is explained on the page at https://example.org/docs/where",
+        "It is in Paris, on the left",
+        "42",
+        "- one more item of the list, and then some more words",
+        "1. One more item of the list, and then some more words\nthat go on",
+        "# A heading without any full stop that is rather long",
+        "> a quotation without any full stop that is rather long",
+        "| a | row of a table | that has a lot of words in it",
+        "name: endmark\nversion: 1\ndescription: a gateway that keeps replies whole",
+        "let total = items.iter().map(|item| item.price * item.count).sum() +",
+        "0 1 0 1 1 0 0 1 0 1 1 0",
+        "",
+    ] {
+        assert_eq!(machine(text.as_bytes()).hint(), None, "{text:?}");
     }
 }

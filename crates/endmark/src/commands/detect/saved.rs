@@ -17,6 +17,8 @@ pub(super) struct Judged {
     pub(super) reply: Source,
     /// Its offsets are those of the part.
     pub(super) detection: Detection,
+    /// Why the provider's word for its end leaves open whether it is whole.
+    pub(super) undecided: Option<&'static str>,
 }
 
 /// Where the text comes from that is judged.
@@ -90,6 +92,7 @@ pub(super) fn judged(raw: &[u8]) -> Option<Judged> {
         for part in parts(choice) {
             let (detection, cut) = part_judged(choice, &part, ending_of(choice, error.as_ref()));
             let is_whole = detection.verdict.is_whole();
+            let undecided = undecided(choice, &part, &detection).filter(|_| is_whole);
             let reply = Source {
                 format: format.name(),
                 model: reply.model.clone(),
@@ -97,8 +100,8 @@ pub(super) fn judged(raw: &[u8]) -> Option<Judged> {
                 stop: stop.clone(),
                 cut,
             };
-            let judged = Judged { reply, detection };
-            if !is_whole {
+            let judged = Judged { reply, detection, undecided };
+            if !is_whole || undecided.is_some() {
                 return Some(judged);
             }
             first.get_or_insert(judged);
@@ -171,6 +174,18 @@ fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, 
         });
     }
     (detection, kind.map(CutKind::name))
+}
+
+/// Why it is open whether a part is whole that reads so: its provider refused or filtered it, or ended it with a word that is
+/// not known. Where it reports a normal end, that counts, as in the gateway.
+fn undecided(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Option<&'static str> {
+    match choice.meaning() {
+        _ if !part.is_last => None,
+        Some(Meaning::Refused) => Some("the provider refused or filtered it"),
+        Some(Meaning::Unknown) => Some("the provider ended it with a word that is not known"),
+        Some(_) => None,
+        None => super::undecided(part.text.as_bytes(), detection, None),
+    }
 }
 
 /// What somebody looks for to find the cut.

@@ -59,6 +59,13 @@ impl Blocks {
         self.structure || self.inline.complete
     }
 
+    /// Whether the last block is a paragraph outside of lists and quotations, and nothing is open for certain.
+    pub(in crate::detect) fn ends_in_paragraph(&self) -> bool {
+        let is_text = matches!(self.line, Line::Begin | Line::Text | Line::Digits { .. });
+        let is_paragraph = is_text && matches!(self.leaf, Leaf::Paragraph) && self.rule.is_none();
+        is_paragraph && self.containers.is_empty() && self.item.is_none() && self.open().is_none()
+    }
+
     /// What is open for certain, should the text end here: the construct, what the cut goes through, and where
     /// it begins.
     pub(in crate::detect) fn open(&self) -> Option<(Open, InToken, usize)> {
