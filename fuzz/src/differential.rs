@@ -1,6 +1,6 @@
 //! Detection against other parsers (PC-1): every disagreement is one that has a name.
 
-use endmark_text::detect::detect;
+use endmark_text::detect::detect_strict;
 use endmark_text::{Format, InToken, Verdict};
 use jiter::{JsonErrorType, JsonValue};
 use serde::de::IgnoredAny;
@@ -66,7 +66,7 @@ pub fn check(bytes: &[u8]) {
 }
 
 fn compare(text: &[u8]) {
-    let verdict = detect(text, &Format::Json).verdict;
+    let verdict = detect_strict(text, &Format::Json).verdict;
     // A byte order mark is allowed here, and nowhere else; alone it is nothing, and half of it is cut.
     let without_mark = match text.strip_prefix(MARK) {
         Some(b"") => return assert!(matches!(verdict, Verdict::Malformed { index: 0, .. })),

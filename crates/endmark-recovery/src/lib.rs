@@ -20,8 +20,8 @@ pub use ending::{Ending, Stop};
 pub use judge::{CutKind, Evidence, Judgement, judge};
 pub use looping::{LoopDetector, ends_in_a_loop};
 pub use pipeline::{
-    CorrectionAsk, MAX_CORRECTION_ATTEMPTS, Pipeline, PipelineOutcome, PipelinePolicy, PipelineResult,
-    PipelineStep,
+    CONTROL_CHARACTERS, CorrectionAsk, MAX_CORRECTION_ATTEMPTS, Pipeline, PipelineOutcome, PipelinePolicy,
+    PipelineResult, PipelineStep,
 };
 pub use prompt::{
     INSTRUCTION_PLACEHOLDER, PromptTemplateError, TOKEN_PLACEHOLDER, build_resume_prompt,

@@ -15,13 +15,16 @@ use crate::{
     judge,
 };
 use endmark_text::detect::detect;
-use endmark_text::{Format, Verdict};
+use endmark_text::{Format, Verdict, escape_control_characters};
 
 /// Says what is wrong with a document, and may be shared with other threads.
 type Validator = Box<dyn Validate + Send + Sync>;
 
 /// What is wrong with an exhausted text that is a valid document all the same.
 const UNSURE: &str = "it came in pieces, and where they meet something may be missing or there twice";
+
+/// What is wrong with a document that is whole only because raw control characters in its strings are accepted.
+pub const CONTROL_CHARACTERS: &str = "control_characters";
 
 /// Takes one reply through its stages (PC-6), in this order, always:
 ///
@@ -196,8 +199,23 @@ impl Pipeline {
             // Whole only because the client's own stop sequence ended it there: what it asked for.
             return self.finish(draft);
         }
-        draft.problems = self.problems(&draft.text);
+        // Models write raw line feeds into strings. Escaped they mean the same, so no model needs to be asked.
+        let received = std::mem::take(&mut draft.text);
+        let (escaped, controls) = escape_control_characters(&received);
+        let is_escaped = controls > 0 && malformation(&received).is_none();
+        let document = if is_escaped { &*escaped } else { received.as_str() };
+        draft.problems = self.problems(document);
+        let keeps_sent = self.resume.keeps_sent(document);
+        if is_escaped && !keeps_sent {
+            draft
+                .problems
+                .push(SchemaProblem { path: String::new(), message: CONTROL_CHARACTERS.to_owned() });
+        }
+        draft.text = if keeps_sent { document.to_owned() } else { received };
         if draft.problems.is_empty() {
+            if is_escaped {
+                draft.result = PipelineResult::Corrected;
+            }
             return self.finish(draft);
         }
         draft.result = PipelineResult::Invalid;
@@ -252,7 +270,7 @@ impl Pipeline {
 
     fn after_correction(&mut self, mut draft: Draft, asked: String, reply: Reply) {
         let judged = judge(&reply.evidence(None, false));
-        let document = extract_json(&reply.text).map(str::to_owned);
+        let document = extract_json(&reply.text).map(|text| escape_control_characters(text).0.into_owned());
         let (document, problems) = match (judged, document) {
             (Judgement::Passed, _) => {
                 self.record(

@@ -3,10 +3,12 @@
 mod pointer;
 mod walk;
 
+use std::borrow::Cow;
+
 use walk::{Ending, Walk};
 
 use crate::detect::detect;
-use crate::{Format, InToken, Verdict};
+use crate::{Format, InToken, Verdict, escape_control_characters};
 
 /// Closes a cut JSON text: its settled beginning, byte for byte, and then only what closes it (PC-1).
 ///
@@ -14,6 +16,8 @@ use crate::{Format, InToken, Verdict};
 /// marked. A cut string keeps its settled part; a number that touches the cut, an incomplete literal and a
 /// key without its value are left out, for nothing true could stand in their places; a list or an object
 /// that was open is a beginning of the complete one. Each of them is one of [`Completed::unfinished`].
+///
+/// Raw control characters in strings are escaped, so that the closed text is strict JSON; [`Completed::escaped`] counts them.
 ///
 /// A whole text comes back as it is, with nothing unfinished. In JSON Lines what is cut is the last value;
 /// those before it stay. In [`Format::Auto`] the text must be JSON from its beginning on. The cost is
@@ -33,6 +37,15 @@ use crate::{Format, InToken, Verdict};
 /// assert_eq!((whole.text.as_str(), whole.is_finished()), ("[1, 2]", true));
 /// ```
 pub fn complete(raw: &[u8], format: &Format) -> Result<Completed, CompleteError> {
+    let completed = closed(raw, format)?;
+    match escape_control_characters(&completed.text) {
+        (Cow::Borrowed(_), _) => Ok(completed),
+        (Cow::Owned(text), escaped) => Ok(Completed { text, escaped, ..completed }),
+    }
+}
+
+/// Closes a text, with its raw control characters as they are.
+fn closed(raw: &[u8], format: &Format) -> Result<Completed, CompleteError> {
     let values = match format {
         Format::Json | Format::Jsonl => format,
         Format::Auto => guess(raw)?,
@@ -44,7 +57,7 @@ pub fn complete(raw: &[u8], format: &Format) -> Result<Completed, CompleteError>
         Verdict::Whole if raw.last().is_some_and(u8::is_ascii_digit) => {
             let value = Walk::over(raw).values().saturating_sub(1);
             let number = Place { end: 0, kind: UnfinishedKind::Number, left_out: false };
-            Ok(Completed { text: text_of(raw)?, value, pointer: String::new(), places: vec![number] })
+            Ok(Completed { text: text_of(raw)?, value, places: vec![number], ..Completed::default() })
         }
         Verdict::Whole => Ok(Completed { text: text_of(raw)?, ..Completed::default() }),
         Verdict::Truncated(found) => {
@@ -59,7 +72,7 @@ pub fn complete(raw: &[u8], format: &Format) -> Result<Completed, CompleteError>
             let mut text = text_of(&settled[..kept])?;
             walk.close(&mut text);
             let (pointer, places) = walk.unfinished(ending);
-            Ok(Completed { text, value: walk.values(), pointer, places })
+            Ok(Completed { text, value: walk.values(), pointer, places, escaped: 0 })
         }
     }
 }
@@ -101,6 +114,8 @@ pub struct Completed {
     /// Which value of the text the unfinished places are in, counted from 0; in JSON always 0. It may
     /// itself be left out, and then there are as many values in the text.
     pub value: usize,
+    /// How many raw control characters in its strings were escaped.
+    pub escaped: usize,
     /// The pointer of the innermost place. All others are beginnings of it: copied out for each level,
     /// they would take space quadratic in the depth.
     pointer: String,

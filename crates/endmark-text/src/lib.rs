@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod complete;
+mod control_characters;
 pub mod detect;
 mod format;
 #[cfg(test)]
@@ -13,7 +14,8 @@ mod surrogates;
 mod verdict;
 
 pub use complete::{CompleteError, Completed, Unfinished, UnfinishedKind, complete};
-pub use detect::{CodeFence, detect};
+pub use control_characters::escape_control_characters;
+pub use detect::{CodeFence, detect, detect_strict};
 pub use format::{Format, FormatError};
 pub use open_stack::OpenStack;
 pub use surrogates::{replace_lone_surrogate_bytes, replace_lone_surrogates};

@@ -32,6 +32,7 @@ fn what_detection_answers() {
         assert_eq!(in_token.name(), name);
     }
     assert_eq!(Hint::MidSentence.name(), "mid_sentence");
+    assert_eq!(Hint::ControlCharacters.name(), "control_characters");
 }
 
 #[test]

@@ -219,6 +219,8 @@ impl InToken {
 pub enum Hint {
     /// Prose that stops in the middle of a sentence.
     MidSentence,
+    /// A JSON string has a raw control character in it, which strict JSON does not allow.
+    ControlCharacters,
 }
 
 impl Hint {
@@ -226,6 +228,7 @@ impl Hint {
     pub fn name(self) -> &'static str {
         match self {
             Self::MidSentence => "mid_sentence",
+            Self::ControlCharacters => "control_characters",
         }
     }
 }

@@ -126,7 +126,7 @@ Examples:
   endmark detect --batch < replies.jsonl
 
 Batch: JSON Lines in, {\"id\",\"format\",\"text\"} or {\"id\",\"format\",\"base64\"}; one answer a line, in order.
-With \"complete\":true the answer has \"completed\", the closed text, too.
+With \"complete\":true the answer has \"completed\", the closed text, too; \"lenient\":true is --lenient for one line.
 Exit codes: 0 whole; 1 truncated, malformed or undecided; 2 with --batch: a line was invalid.")]
     Detect(Detect),
     /// Join the pieces of a reply
@@ -438,6 +438,9 @@ pub(crate) struct Detect {
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) format: FormatArguments,
+    /// Accept raw line feeds and other control characters in JSON strings, as models write them
+    #[arg(long)]
+    pub(crate) lenient: bool,
     /// Print the text closed as JSON: what is settled, true to what the complete text would say
     #[arg(long)]
     pub(crate) complete: bool,

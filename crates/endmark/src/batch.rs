@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use endmark_text::detect::detect;
+use endmark_text::detect::detect_strict;
 use endmark_text::{Format, Verdict};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -123,7 +123,7 @@ fn id_of(line: &str) -> Value {
 
 /// Why an object could not be read as a request.
 fn unreadable(line: &str, fields: &[Field], error: &serde_json::Error) -> String {
-    match detect(line.as_bytes(), &Format::Json).verdict {
+    match detect_strict(line.as_bytes(), &Format::Json).verdict {
         Verdict::Malformed { index, reason } => format!("the line is no JSON: byte {index}: {reason}"),
         Verdict::Truncated(_) => "the line is no JSON: it is cut off".to_owned(),
         Verdict::Whole => match serde_json::from_str::<Map<String, Value>>(line) {

@@ -1,6 +1,6 @@
 //! What a value is, told by its beginning.
 
-use endmark_text::{Format as TextFormat, Verdict, detect::detect};
+use endmark_text::{Format as TextFormat, Verdict, detect::detect_strict};
 
 use super::json::Tape;
 use super::table::csv;
@@ -111,7 +111,7 @@ pub(crate) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
         if is_json_lines(text) {
             return Format::JsonLines;
         }
-        match detect(beginning, &TextFormat::Json).verdict {
+        match detect_strict(beginning, &TextFormat::Json).verdict {
             Verdict::Whole | Verdict::Truncated(_) => return Format::Json,
             Verdict::Malformed { .. } => {}
         }

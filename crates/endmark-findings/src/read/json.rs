@@ -38,7 +38,7 @@ impl Pending {
         let list = text.strip_prefix('[').map(str::trim_start);
         let is_json =
             text.starts_with('{') || list.is_some_and(|list| list.is_empty() || list.starts_with('{'));
-        let new = || Self { begins: line.begins(), byte: line.byte, detector: Detector::new(&Format::Json) };
+        let new = || Self { begins: line.begins(), byte: line.byte, detector: Detector::of_strict_json() };
         is_json.then(new)
     }
 

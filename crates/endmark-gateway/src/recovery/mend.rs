@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 
 use endmark_recovery::stitch::ReasoningSigns;
 use endmark_recovery::{
-    CutKind, Ending, Evidence, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome, PipelinePolicy,
-    PipelineResult, Restart, ResumePolicy, Stop, Validate, judge,
+    CONTROL_CHARACTERS, CutKind, Ending, Evidence, Judgement, PieceRecord, PieceRole, Pipeline,
+    PipelineOutcome, PipelinePolicy, PipelineResult, Restart, ResumePolicy, SchemaProblem, Stop, Validate,
+    judge,
 };
 use endmark_store::{LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT, LEFT_BY_WARN};
 use endmark_text::detect::Detector;
@@ -15,8 +16,9 @@ use super::account::Account;
 use super::ask::{Asker, has_room_to_restart};
 use super::case::Case;
 use super::drive::drive;
-use super::mended::{Answered, AnsweredWhole, Finish, Mended};
+use super::mended::{Answered, AnsweredWhole, Finish, FormFault, Mended};
 use super::record::{Closing, Record};
+use super::schema::Schema;
 use super::suspect::Suspect;
 use super::when::{Action, action};
 use crate::reply::{ClientGone, Flow};
@@ -35,7 +37,11 @@ pub(crate) async fn mend(
 ) -> Result<Mended, ClientGone> {
     match judgement(suspect) {
         Judgement::Passed => Ok(Mended::Untouched),
-        Judgement::Whole { disclosed: false } if suspect.schema.is_none() => Ok(Mended::Untouched),
+        Judgement::Whole { disclosed: false }
+            if suspect.schema.is_none() && form_fault(suspect).is_none() =>
+        {
+            Ok(Mended::Untouched)
+        }
         // On the heap from here on: most replies need none of it, and would carry the room for it along.
         Judgement::Whole { disclosed } => Box::pin(whole(case, suspect, account, flow, disclosed)).await,
         Judgement::Cut(kind) => Box::pin(cut(case, suspect, account, flow, kind)).await,
@@ -84,6 +90,13 @@ pub(crate) struct Judged {
     settled: Option<usize>,
     /// Whether the demanded format has a say in it: Markdown with nothing open has none.
     by_format: bool,
+    /// What the demanded format finds wrong with a text that is not cut.
+    fault: Option<FormFault>,
+}
+
+/// What the demanded format finds wrong with a part that is not cut.
+pub(crate) fn form_fault(suspect: &Suspect) -> Option<FormFault> {
+    judged(suspect).fault
 }
 
 fn judged(suspect: &Suspect) -> &Judged {
@@ -118,7 +131,12 @@ fn judge_anew(suspect: &Suspect) -> Judged {
         }
         other => other,
     };
-    Judged { judgement, settled, by_format }
+    let fault = match verdict {
+        Verdict::Malformed { .. } if by_format => Some(FormFault::Malformed),
+        Verdict::Whole if detector.control_character().is_some() => Some(FormFault::ControlCharacters),
+        _ => None,
+    };
+    Judged { judgement, settled, by_format, fault }
 }
 
 /// A part that is whole: only its form may be in question.
@@ -132,13 +150,18 @@ async fn whole(
     let finish = if disclosed { Finish::Normal } else { Finish::AsItWas };
     let is_call = matches!(suspect.slot.part, Part::ToolCall(_));
     let cut_behind = (disclosed && is_call).then(|| ended_behind_a_call(suspect));
-    let invalid =
-        suspect.schema.as_ref().is_some_and(|schema| !schema.validate(&suspect.reply.text).is_empty());
-    if !invalid {
-        return Ok(if disclosed { Mended::Whole { finish, cut_behind, invalid } } else { Mended::Untouched });
+    let is_valid = |schema: &Schema| schema.validate(&suspect.reply.text).is_empty();
+    let by_schema = || (!suspect.schema.as_ref().is_none_or(is_valid)).then_some(FormFault::Schema);
+    let fault = form_fault(suspect).or_else(by_schema);
+    if fault.is_none() {
+        return Ok(if disclosed { Mended::Whole { finish, cut_behind, fault } } else { Mended::Untouched });
     }
-    if case.mode == Mode::Warn || !flow.is_open() || corrections(case, suspect, account, flow) == 0 {
-        return Ok(Mended::Whole { finish, cut_behind, invalid });
+    let may_be_mended = match fault {
+        Some(FormFault::ControlCharacters) => flow.sent() == 0 && suspect.hindrance.is_none(),
+        _ => suspect.schema.is_some() && corrections(case, suspect, account, flow) > 0,
+    };
+    if case.mode == Mode::Warn || !flow.is_open() || !may_be_mended {
+        return Ok(Mended::Whole { finish, cut_behind, fault });
     }
     let pipeline = pipeline(case, suspect, account, flow, false);
     let mut asker = Asker::new(case, suspect, account, flow.is_live()).await;
@@ -146,7 +169,7 @@ async fn whole(
     let signature = asker.signature_of(&outcome.text);
     account.tried(0, outcome.corrections);
     if outcome.result != PipelineResult::Corrected {
-        return Ok(Mended::Whole { finish, cut_behind, invalid });
+        return Ok(Mended::Whole { finish, cut_behind, fault });
     }
     let (kind, reason) = cut_behind.unzip();
     Ok(Mended::Corrected {
@@ -320,7 +343,7 @@ fn mended(
                 _ => None,
             },
             left_out: left_out(&outcome.pieces),
-            invalid: outcome.result == PipelineResult::Invalid,
+            fault: fault_of(&outcome),
             text: outcome.text,
             answered,
             whole,
@@ -357,6 +380,18 @@ fn mended(
             };
             Mended::Exhausted { kind, reason, finish, text, answered }
         }
+    }
+}
+
+/// What is wrong with the form of a joined text.
+fn fault_of(outcome: &PipelineOutcome) -> Option<FormFault> {
+    let is_of_controls = |problem: &SchemaProblem| problem.message == CONTROL_CHARACTERS;
+    match outcome.result {
+        PipelineResult::Invalid if outcome.problems.iter().any(is_of_controls) => {
+            Some(FormFault::ControlCharacters)
+        }
+        PipelineResult::Invalid => Some(FormFault::Schema),
+        _ => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What became of one part of a reply.
 
 use bytes::Bytes;
-use endmark_recovery::CutKind;
+use endmark_recovery::{CONTROL_CHARACTERS, CutKind};
 
 use super::bound::Bound;
 use super::suspect::Following;
@@ -18,6 +18,28 @@ pub(crate) enum Finish {
     Cut,
 }
 
+/// What is wrong with the form of a part that is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FormFault {
+    /// It is not as its schema demands.
+    Schema,
+    /// It is whole only because raw control characters in JSON strings are accepted.
+    ControlCharacters,
+    /// It breaks the demanded grammar.
+    Malformed,
+}
+
+impl FormFault {
+    /// The reason that is disclosed; a schema has a field of its own.
+    fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Schema => None,
+            Self::ControlCharacters => Some(CONTROL_CHARACTERS),
+            Self::Malformed => Some("malformed"),
+        }
+    }
+}
+
 /// A part of a reply after all that could be done for it.
 #[derive(Debug)]
 pub(crate) enum Mended {
@@ -28,8 +50,7 @@ pub(crate) enum Mended {
         finish: Finish,
         /// How the reply was cut behind it, where it was, and why that matters.
         cut_behind: Option<(CutKind, String)>,
-        /// It is not as its schema demands.
-        invalid: bool,
+        fault: Option<FormFault>,
     },
     /// Its rest was received and joined.
     Resumed {
@@ -37,8 +58,7 @@ pub(crate) enum Mended {
         text: String,
         answered: Answered,
         whole: AnsweredWhole,
-        /// It is not as its schema demands.
-        invalid: bool,
+        fault: Option<FormFault>,
         /// Bytes of the answers that are not in the text: what was repeated, and what reads as words about the text.
         left_out: usize,
         /// How many characters the cut text had that this one replaced, where the reply was generated again.
@@ -154,10 +174,12 @@ impl Mended {
     /// Why it is not whole, or the reply behind it.
     pub(crate) fn reason(&self) -> Option<&str> {
         match self {
-            Self::Untouched | Self::Resumed { .. } => None,
-            Self::Whole { cut_behind, .. } => cut_behind.as_ref().map(|(_, reason)| reason.as_str()),
+            Self::Untouched => None,
             Self::Corrected { reason, .. } => reason.as_deref(),
-            Self::Cut { reason, .. } | Self::Exhausted { reason, .. } => Some(reason),
+            Self::Cut { reason, .. }
+            | Self::Exhausted { reason, .. }
+            | Self::Whole { cut_behind: Some((_, reason)), .. } => Some(reason),
+            Self::Resumed { fault, .. } | Self::Whole { fault, .. } => fault.and_then(FormFault::reason),
         }
     }
 
@@ -206,9 +228,9 @@ impl Mended {
         }
     }
 
-    /// Whether it is whole, and not as its schema demands.
+    /// Whether it is whole, and not as its schema or grammar demands.
     pub(crate) fn is_invalid(&self) -> bool {
-        matches!(self, Self::Whole { invalid: true, .. } | Self::Resumed { invalid: true, .. })
+        matches!(self, Self::Whole { fault: Some(_), .. } | Self::Resumed { fault: Some(_), .. })
     }
 
     /// Bytes of the answers that are not in the text.

@@ -6,7 +6,7 @@ use endmark_recovery::{Ending, Judgement, Reply, Stop, Validate};
 use endmark_text::Format;
 use endmark_wire::reply::{Continuation, ToolCall};
 
-use super::mend::{Judged, judgement};
+use super::mend::{Judged, form_fault, judgement};
 use super::schema::Schema;
 use crate::reply::Slot;
 
@@ -38,7 +38,7 @@ impl Suspect {
             Judgement::Passed => true,
             Judgement::Whole { disclosed } => {
                 let is_valid = |schema: &Schema| schema.validate(&self.reply.text).is_empty();
-                !disclosed && self.schema.as_ref().is_none_or(is_valid)
+                !disclosed && form_fault(self).is_none() && self.schema.as_ref().is_none_or(is_valid)
             }
             Judgement::Cut(_) => false,
         }

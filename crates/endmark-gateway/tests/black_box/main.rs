@@ -17,6 +17,7 @@ mod citations;
 mod compacted_conversations;
 mod compression;
 mod conditions;
+mod control_characters;
 mod counted_paths;
 mod counts_of_vendors;
 mod credentials;

@@ -1,7 +1,7 @@
 use endmark_text::Format;
 use proptest::prelude::*;
 
-use super::{Pipeline, PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep};
+use super::{CONTROL_CHARACTERS, Pipeline, PipelineOutcome, PipelinePolicy, PipelineResult, PipelineStep};
 use crate::resume::tests_support::{answer, behaviour, cut_document};
 use crate::{
     AskFailure, AskedFrom, CorrectionAsk, CutKind, Ending, ExhaustedCause, Join, Judgement, PieceRole, Reply,
@@ -406,4 +406,24 @@ fn the_outcome_has_every_piece() {
     assert_eq!(endings, [Ending::Dropped, Ending::UpstreamError, Ending::Clean]);
     assert!(end.pieces[1].why.contains("no prefill"));
     assert_eq!((end.cut, end.attempts), (Some(CutKind::Dropped), 1));
+}
+
+/// Models write raw line feeds into strings: the cut is seen, and the result is strict JSON.
+#[test]
+fn raw_control_characters_are_escaped_unless_the_client_has_them() {
+    for (sent, result, text) in [
+        (0, PipelineResult::Corrected, "{\"a\": \"x\\ny\"}"),
+        (10, PipelineResult::Invalid, "{\"a\": \"x\ny\"}"),
+    ] {
+        let mut policy = PipelinePolicy { max_corrections: 0, ..PipelinePolicy::default() };
+        policy.resume.sent = sent;
+        let first = Reply::stopped("{\"a\": \"x\ny", Stop::Limit);
+        let mut pipeline = Pipeline::new(policy, Some(Format::Json), None, first);
+        assert!(matches!(pipeline.next(), PipelineStep::Resume(_)));
+        pipeline.resumed(Reply::stopped("\"}", Stop::Normal), Join::Exact);
+        let PipelineStep::Done(outcome) = pipeline.next() else { panic!("it goes on") };
+        assert_eq!((outcome.text.as_str(), &outcome.result), (text, &result), "{sent}");
+        let is_disclosed = outcome.problems.iter().any(|problem| problem.message == CONTROL_CHARACTERS);
+        assert_eq!(is_disclosed, sent > 0);
+    }
 }

@@ -189,6 +189,7 @@ impl Body {
     fn goes_on(&self, keep: usize, rest: &str) -> bool {
         let mut detector = Detector::new(self.format());
         detector.push(self.text().get(..keep).unwrap_or_default().as_bytes());
+        detector.refuse_new_control_characters();
         detector.push(rest.trim_end().as_bytes());
         !detector.is_malformed()
     }

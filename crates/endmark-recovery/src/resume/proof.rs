@@ -265,7 +265,8 @@ impl Question<'_> {
         matches!(self.format, Format::Json | Format::Jsonl) && {
             let mut detector = endmark_text::detect::Detector::new(self.format);
             detector.push(self.so_far.as_bytes());
-            // A space can go on behind a string's opening quote, and a raw line break cannot.
+            // A space can go on behind a string's opening quote, and a raw line break is a sign of something else.
+            detector.refuse_control_characters();
             detector.push(b"\n");
             !detector.is_malformed()
         }

@@ -117,6 +117,12 @@ impl<'a> Joint<'a> {
             state.push(&sound_initial.as_bytes()[from..settled]);
             state
         };
+        // A raw line feed tells a fence or words about the text from the rest of a string, unless the model writes such itself.
+        let (mut at_cut, mut at_settled) = (at_cut, at_settled);
+        if at_cut.control_character().is_none() {
+            at_cut.refuse_control_characters();
+            at_settled.refuse_control_characters();
+        }
         let reading = if has_grammar { Reading::Structure } else { Reading::Plain };
         let (settled_units, units) = Units::read_both(sound_initial, settled, reading);
         Self {

@@ -38,7 +38,7 @@ pub(super) fn is_remark(mut rest: &str) -> bool {
 
 /// Whether a text is a beginning of JSON.
 pub(super) fn begins_json(text: &str) -> bool {
-    let mut detector = endmark_text::detect::Detector::new(&endmark_text::Format::Json);
+    let mut detector = endmark_text::detect::Detector::of_strict_json();
     detector.push(text.as_bytes());
     !detector.is_malformed()
 }

@@ -57,7 +57,7 @@ pub(super) fn fit(state: &Detector, kept: &str, rest: &str, seen: &str) -> Fit {
 /// Whether the last line is a row: one value, and nothing else.
 fn ends_with_row(kept: &str) -> bool {
     let line = kept.rsplit('\n').next().unwrap_or_default().trim();
-    let mut detector = Detector::new(&Format::Json);
+    let mut detector = Detector::of_strict_json();
     detector.push(line.as_bytes());
     line.ends_with(['}', ']', '"']) && detector.is_whole()
 }

@@ -69,6 +69,9 @@ struct Found {
     end: usize,
     /// Whether several values stand one after the other.
     several: bool,
+    /// The first raw control character in one of their strings.
+    #[serde(default)]
+    control: Option<usize>,
 }
 
 /// A part of the text that may be JSON: one value, and whitespace after it.
@@ -88,7 +91,11 @@ struct Candidate {
 
 impl Candidate {
     fn new(start: usize, bracket: u8, place: Place) -> Self {
-        let machine = JsonMachine::new(Values::One);
+        // In prose a quotation mark that is never closed would take all that follows for a string.
+        let mut machine = JsonMachine::new(Values::One);
+        if !matches!(place, Place::First | Place::FirstFence) {
+            machine.refuse_control_characters();
+        }
         let trusted = place != Place::Prose;
         Self { machine, start, bracket, place, follows: false, trusted, blank_line: false }
     }
@@ -120,6 +127,11 @@ impl Candidate {
         self.machine.has_member()
             || matches!(self.place, Place::FirstFence | Place::JsonFence)
             || self.trusted && matches!(byte, b'{' | b'[')
+    }
+
+    /// The first raw control character in its strings.
+    fn control_character(&self) -> Option<usize> {
+        self.machine.control_character().map(|index| self.start + index)
     }
 
     /// Whether nothing stands before it but values of its kind.
@@ -182,12 +194,14 @@ impl AutoMachine {
 
     /// Ends a candidate before `byte`, which does not belong to it.
     fn end_candidate(&mut self, candidate: &Candidate, byte: u8, offset: usize) {
+        let earlier = self.found.and_then(|found| found.control);
+        let control = earlier.or_else(|| candidate.control_character());
         match candidate.machine.value_end() {
             Some(end) => {
                 if candidate.counts_before(byte) {
                     let start = self.found.map_or(candidate.start, |found| found.start);
                     let end = candidate.start + end;
-                    self.found = Some(Found { start, end, several: candidate.follows });
+                    self.found = Some(Found { start, end, several: candidate.follows, control });
                 }
                 if matches!(byte, b'{' | b'[') {
                     self.candidate = Some(candidate.next(offset, byte));
@@ -196,12 +210,19 @@ impl AutoMachine {
             None if candidate.is_first() && candidate.machine.has_member() => {
                 let reason =
                     candidate.machine.malformed().map_or_else(String::new, |(_, reason)| reason.to_owned());
-                self.found = Some(Found { start: candidate.start, end: offset, several: candidate.follows });
+                self.found =
+                    Some(Found { start: candidate.start, end: offset, several: candidate.follows, control });
                 self.broken = Some(Broken { index: offset, reason });
             }
             None => {}
         }
         self.places.resume(candidate.blank_line);
+    }
+
+    /// The first raw control character in a string of the JSON that was found.
+    pub(super) fn control_character(&self) -> Option<usize> {
+        let earlier = self.found.and_then(|found| found.control);
+        earlier.or_else(|| self.ends_in().and_then(Candidate::control_character))
     }
 
     /// The part that the text ends in, if it is taken for JSON.

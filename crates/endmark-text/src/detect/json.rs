@@ -1,4 +1,4 @@
-//! Strict RFC 8259 as a push machine: one value, or one after the other.
+//! RFC 8259 as a push machine: one value, or one after the other. Raw control characters in strings are passed and noted.
 
 mod answer;
 mod literal;
@@ -108,7 +108,16 @@ pub(super) struct JsonMachine {
     member: bool,
     /// The first byte that cannot stand where it stands, and why.
     malformed: Option<(usize, Cow<'static, str>)>,
+    /// The first raw control character in a string.
+    #[serde(default)]
+    control: Option<usize>,
+    /// Whether such a character makes the text malformed.
+    #[serde(default)]
+    is_strict: bool,
 }
+
+/// Why a raw control character is refused in strict JSON.
+pub(super) const CONTROL_CHARACTER: &str = "an unescaped control character in a string";
 
 impl JsonMachine {
     /// A machine before the text's first byte.
@@ -126,7 +135,14 @@ impl JsonMachine {
             tail: SettledTail::default(),
             member: false,
             malformed: None,
+            control: None,
+            is_strict: false,
         }
+    }
+
+    /// From here on a raw control character makes the text malformed.
+    pub(super) fn refuse_control_characters(&mut self) {
+        self.is_strict = true;
     }
 }
 
@@ -228,6 +244,11 @@ impl JsonMachine {
         match self.string.scan(chunk.bytes, at, chunk.base) {
             StringScan::Open => chunk.bytes.len(),
             StringScan::Closed(end) => self.end_string(chunk, end, key),
+            StringScan::Control(index) if self.is_strict => self.fail(chunk, index, CONTROL_CHARACTER),
+            StringScan::Control(index) => {
+                self.control.get_or_insert(chunk.base + index);
+                index + 1
+            }
             StringScan::Invalid(index, reason) => self.fail(chunk, index, reason),
         }
     }

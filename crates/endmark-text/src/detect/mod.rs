@@ -17,16 +17,19 @@ mod utf8;
 use serde::{Deserialize, Serialize};
 
 use auto::AutoMachine;
-use json::{JsonMachine, Values};
+use json::{CONTROL_CHARACTER, JsonMachine, Values};
 pub use markdown::CodeFence;
 use markdown::MarkdownMachine;
 use marker::MarkerMachine;
 use tags::TagsMachine;
 use text::TextMachine;
 
-use crate::{Detection, Format, Verdict};
+use crate::{Detection, Format, Hint, Verdict};
 
 /// Says whether `raw` is whole, truncated or malformed in the given format (PC-1).
+///
+/// Models write raw line feeds and other control characters into JSON strings. They are accepted, with the hint
+/// [`Hint::ControlCharacters`]; [`detect_strict`] refuses them.
 ///
 /// ```
 /// use endmark_text::{Format, InToken, Verdict, detect::detect};
@@ -45,6 +48,22 @@ pub fn detect(raw: &[u8], format: &Format) -> Detection {
     let mut detector = Detector::new(format);
     detector.push(raw);
     detector.detection()
+}
+
+/// The same by the letter of RFC 8259: a raw control character in a JSON string makes the text malformed.
+///
+/// ```
+/// use endmark_text::{Format, Hint, detect::{detect, detect_strict}};
+///
+/// let cut = b"{\"content\": \"line1\nline";
+/// let lenient = detect(cut, &Format::Json);
+/// assert_eq!((lenient.verdict.name(), lenient.hint), ("truncated", Some(Hint::ControlCharacters)));
+/// assert_eq!(detect_strict(cut, &Format::Json).verdict.name(), "malformed");
+/// ```
+pub fn detect_strict(raw: &[u8], format: &Format) -> Detection {
+    let mut detector = Detector::new(format);
+    detector.push(raw);
+    detector.strict_detection()
 }
 
 /// Detection as a machine that is fed chunks and can be asked at any time (PC-2).
@@ -116,6 +135,27 @@ impl Detector {
         Self { machine }
     }
 
+    /// A detector of one JSON value for which a raw control character makes it malformed, as where lines are read one by one.
+    pub fn of_strict_json() -> Self {
+        let mut detector = Self::new(&Format::Json);
+        detector.refuse_control_characters();
+        detector
+    }
+
+    /// From here on a raw control character in a JSON string makes the text malformed. Those that came before stay accepted.
+    pub fn refuse_control_characters(&mut self) {
+        if let Machine::Json(machine) = &mut self.machine {
+            machine.refuse_control_characters();
+        }
+    }
+
+    /// The same, unless the text has such a character already: who writes one into a string writes more.
+    pub fn refuse_new_control_characters(&mut self) {
+        if self.control_character().is_none() {
+            self.refuse_control_characters();
+        }
+    }
+
     /// Takes the text's next bytes; they may begin and end anywhere, also inside a character.
     pub fn push(&mut self, bytes: &[u8]) {
         match &mut self.machine {
@@ -136,7 +176,26 @@ impl Detector {
             Machine::Text(machine) => (machine.hint(), None),
             Machine::Auto(machine) => (machine.hint(), Some(machine.detected())),
         };
+        let has_control = !self.is_malformed() && self.control_character().is_some();
+        let hint = if has_control { Some(Hint::ControlCharacters) } else { hint };
         Detection { verdict: self.verdict(), hint, detected }
+    }
+
+    /// The answer of [`detect_strict`] as if the text ended here.
+    pub fn strict_detection(&self) -> Detection {
+        let detection = self.detection();
+        let Some(index) = self.control_character() else { return detection };
+        let verdict = Verdict::Malformed { index, reason: CONTROL_CHARACTER.to_owned() };
+        Detection { verdict, hint: None, ..detection }
+    }
+
+    /// Where the first raw control character is in a JSON string: what strict JSON does not allow.
+    pub fn control_character(&self) -> Option<usize> {
+        match &self.machine {
+            Machine::Json(machine) => machine.control_character(),
+            Machine::Auto(machine) => machine.control_character(),
+            Machine::Markdown(_) | Machine::Tags(_) | Machine::Text(_) | Machine::Marker(_) => None,
+        }
     }
 
     /// The verdict as if the text ended here.

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use endmark_envelope::Warning;
 use endmark_guard::{Artifact, Kind};
-use endmark_text::detect::detect;
+use endmark_text::detect::Detector;
 use endmark_text::{Detection, Format, Hint, InToken, Verdict, replace_lone_surrogates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,8 +32,7 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
     let format = format::of_arguments(&arguments.format)?;
     let input = Input::open(arguments.file.as_deref(), context.terminal)?;
     if arguments.batch {
-        return batch::run(input, |line| answer_line(line, &format, arguments.complete))
-            .map(Outcome::Streamed);
+        return batch::run(input, |line| answer_line(line, &format, arguments)).map(Outcome::Streamed);
     }
     let raw = input.bytes()?;
     if format == Format::Auto
@@ -50,14 +49,22 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
         let answered = Answered { undecided: judged.undecided, ..Answered::of(&judged.detection) };
         return answer(context, &answered, Some(&judged.reply)).map(Outcome::from);
     }
-    let detection = state::detect(&raw, &format, arguments)?;
+    let (detection, repairable) = read(&state::detect(&raw, &format, arguments)?, arguments.lenient);
     if arguments.complete {
-        return closed(&detection, &Closing::of(&raw, &format)).map(Outcome::from);
+        return closed(&detection, &Closing::of(&raw, &format, &detection)).map(Outcome::from);
     }
     let name = arguments.file.as_deref().map(Path::to_string_lossy);
-    let answered =
-        Answered { undecided: undecided(&raw, &detection, name.as_deref()), ..Answered::of(&detection) };
+    let undecided = undecided(&raw, &detection, name.as_deref());
+    let answered = Answered { detection: &detection, undecided, repairable };
     answer(context, &answered, None).map(Outcome::from)
+}
+
+/// What a detector says, by the letter of the grammar or leniently; and of a malformed text, whether it only needs its raw
+/// control characters escaped.
+fn read(detector: &Detector, lenient: bool) -> (Detection, Option<bool>) {
+    let detection = if lenient { detector.detection() } else { detector.strict_detection() };
+    let is_malformed = matches!(detection.verdict, Verdict::Malformed { .. });
+    (detection, is_malformed.then(|| detector.control_character().is_some() && !detector.is_malformed()))
 }
 
 /// The answer about one text.
@@ -66,11 +73,13 @@ struct Answered<'a> {
     detection: &'a Detection,
     /// Why a text that reads as whole may as well be cut.
     undecided: Option<&'static str>,
+    /// Of a malformed text: whether it is whole or cut once its raw control characters are escaped.
+    repairable: Option<bool>,
 }
 
 impl<'a> Answered<'a> {
     fn of(detection: &'a Detection) -> Self {
-        Self { detection, undecided: None }
+        Self { detection, undecided: None, repairable: None }
     }
 
     /// `whole`, `undecided`, `truncated` or `malformed`.
@@ -100,6 +109,9 @@ impl<'a> Answered<'a> {
     fn summary(&self) -> String {
         match (&self.detection.verdict, self.reason()) {
             (Verdict::Whole | Verdict::Truncated(_), Some(reason)) => format!("{}: {reason}", self.verdict()),
+            (Verdict::Malformed { index, reason }, _) if self.repairable == Some(true) => {
+                format!("malformed, repairable, at byte {index}: {reason}")
+            }
             (verdict, _) => summary(verdict),
         }
     }
@@ -143,6 +155,10 @@ fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandErr
             let (unfinished, omitted) = (closed.for_people(), closed.unfinished_omitted);
             let message = format!("{}; unfinished: {}", summary(verdict), shown_places(&unfinished));
             let warning = match verdict {
+                _ if closed.escaped > 0 => Some(Warning::notice(
+                    "CONTROL_CHARACTERS_ESCAPED",
+                    format!("{} raw control characters in strings were escaped", closed.escaped),
+                )),
                 Verdict::Whole if unfinished.is_empty() => None,
                 Verdict::Whole => {
                     Some(Warning::notice("MAY_GO_ON", "whole, but the number at its end may go on"))
@@ -168,12 +184,13 @@ fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandErr
 }
 
 /// What a line of a batch can have besides its id.
-const FIELDS: [Field; 5] = [
+const FIELDS: [Field; 6] = [
     Field::Text("format"),
     Field::Text("marker"),
     Field::Text("text"),
     Field::Text("base64"),
     Field::Flag("complete"),
+    Field::Flag("lenient"),
 ];
 
 /// One line of a batch.
@@ -188,18 +205,24 @@ struct Request<'a> {
     base64: Option<String>,
     /// Whether the text is to be closed, too.
     complete: Option<bool>,
+    /// Whether raw control characters in JSON strings are accepted.
+    lenient: Option<bool>,
 }
 
-fn answer_line(line: &str, default: &Format, complete: bool) -> Result<LineAnswer, LineError> {
+fn answer_line(line: &str, default: &Format, arguments: &Detect) -> Result<LineAnswer, LineError> {
     let line = &*replace_lone_surrogates(line);
     let request: Request<'_> = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let format = format::named(request.format.as_deref(), request.marker.as_deref(), default)
         .map_err(|error| failed(error.to_string()))?;
     let raw = batch::raw(request.text.as_deref(), request.base64.as_deref()).map_err(failed)?;
-    let detection = detect(&raw, &format);
-    let closing = (complete || request.complete == Some(true)).then(|| Closing::of(&raw, &format));
-    let answered = Answered { undecided: undecided(&raw, &detection, None), ..Answered::of(&detection) };
+    let mut detector = Detector::new(&format);
+    detector.push(&raw);
+    let (detection, repairable) = read(&detector, arguments.lenient || request.lenient == Some(true));
+    let is_to_close = arguments.complete || request.complete == Some(true);
+    let closing = is_to_close.then(|| Closing::of(&raw, &format, &detection));
+    let undecided = undecided(&raw, &detection, None);
+    let answered = Answered { detection: &detection, undecided, repairable };
     let json = serde_json::to_string(&Report::of(&answered, Some(&request.id), closing.as_ref()))
         .map_err(|error| failed(error.to_string()))?;
     Ok(LineAnswer { json, is_yes: answered.is_yes() })
@@ -219,6 +242,9 @@ pub(super) struct Report<'a> {
     in_token: Option<&'static str>,
     /// Of a malformed text: the first byte that cannot stand where it stands.
     index: Option<usize>,
+    /// Of a malformed text: whether it is whole or cut once its raw control characters are escaped, as `--lenient` reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repairable: Option<bool>,
     /// Of a text that is malformed, undecided or empty: why.
     reason: Option<&'a str>,
     hint: Option<&'static str>,
@@ -253,6 +279,7 @@ impl<'a> Report<'a> {
                 .unwrap_or_default(),
             in_token: truncation.and_then(|truncation| truncation.in_token).map(InToken::name),
             index,
+            repairable: answered.repairable,
             reason: answered.reason(),
             hint: detection.hint.map(endmark_text::Hint::name),
             detected: detection.detected.as_ref().map(Format::name),

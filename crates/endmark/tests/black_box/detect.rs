@@ -269,6 +269,44 @@ fn a_saved_reply_that_was_refused_or_ended_by_an_unknown_word_is_undecided() {
     }
 }
 
+/// Models write raw line feeds into strings.
+#[test]
+fn raw_control_characters_are_repairable_and_accepted_where_that_is_asked_for() {
+    let place = Place::new();
+    let cut = "{\"action\":\"write_file\",\"parameters\":{\"path\":\"/src/foo.ts\",\"content\":\"line1\nline";
+    let strict = place.run_with_input(&["detect", "--json", "--format", "json"], cut).envelope();
+    assert_eq!(
+        (&strict["data"]["verdict"], &strict["data"]["repairable"]),
+        (&json!("malformed"), &json!(true))
+    );
+    let said = place.run_with_input(&["detect", "--format", "json"], cut).output;
+    assert!(said.starts_with("malformed, repairable, at byte "), "{said}");
+    let broken = place.run_with_input(&["detect", "--json", "--format", "json"], "[1}").envelope();
+    assert_eq!(broken["data"]["repairable"], false);
+    let lenient = ["detect", "--json", "--lenient", "--format", "json"];
+    let data = place.run_with_input(&lenient, cut).envelope()["data"].clone();
+    assert_eq!(
+        (&data["verdict"], &data["hint"], &data["truncation_index"]),
+        (&json!("truncated"), &json!("control_characters"), &json!(cut.len()))
+    );
+    assert_eq!(place.run_with_input(&lenient, format!("{cut}\"}}}}")).code, 0);
+    let closed = place.run_with_input(&["detect", "--lenient", "--complete"], cut);
+    assert_eq!(closed.output.trim_end(), format!("{}\"}}}}", cut.replace('\n', "\\n")));
+    assert!(closed.errors.contains("1 raw control character"), "{}", closed.errors);
+    let strictly = place.run_with_input(&["detect", "--complete"], cut);
+    assert_eq!((strictly.code, strictly.output.as_str()), (1, ""));
+    let batch = format!(
+        "{}\n{}\n",
+        json!({"id": 1, "format": "json", "text": cut}),
+        json!({"id": 2, "format": "json", "text": cut, "lenient": true})
+    );
+    let verdicts: Vec<Value> = lines(&place.run_with_input(&["detect", "--batch"], batch).output)
+        .iter()
+        .map(|line| line["verdict"].clone())
+        .collect();
+    assert_eq!(verdicts, [json!("malformed"), json!("truncated")]);
+}
+
 #[test]
 fn an_empty_text_is_called_empty() {
     let place = Place::new().with_file("nothing", "");

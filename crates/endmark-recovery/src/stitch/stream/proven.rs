@@ -23,6 +23,7 @@ impl StitchStream {
     ) -> Option<Self> {
         let mut detector = Detector::new(format);
         detector.push(initial.as_bytes());
+        detector.refuse_new_control_characters();
         let mut place = Place { keep: initial.len(), glue: "", start, fenced };
         if *format == Format::Jsonl && may_break_lines(&detector) {
             if rest.trim().is_empty() {
@@ -48,6 +49,7 @@ impl StitchStream {
 /// Whether a text stands between tokens: a raw line break can go on there, and in a string it cannot.
 fn may_break_lines(detector: &Detector) -> bool {
     let mut detector = detector.clone();
+    detector.refuse_control_characters();
     detector.push(b"\n");
     !detector.is_malformed()
 }

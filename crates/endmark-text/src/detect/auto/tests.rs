@@ -260,3 +260,19 @@ fn only_prose_stops_in_a_sentence() {
         assert_eq!(machine.hint().is_some(), hinted, "{text:?}");
     }
 }
+
+/// In prose a quotation mark that is not closed is no string that goes on for lines.
+#[test]
+fn raw_control_characters_are_passed_in_json_that_the_text_begins_with() {
+    for (text, judgement, control) in [
+        ("{\"a\": \"x\ny", ("truncated", "json", Some(10)), Some(8)),
+        ("{\"a\": \"x\ny\"}\n{\"b\": 1}", ("whole", "jsonl", None), Some(8)),
+        ("```json\n{\"a\": \"x\ny\"}\n```", ("whole", "json", None), Some(16)),
+        ("Say {\"a\": \"x\nand no more.", ("whole", "text", None), None),
+    ] {
+        assert_eq!(judged(text), judgement, "{text:?}");
+        let mut machine = AutoMachine::default();
+        machine.push(text.as_bytes());
+        assert_eq!(machine.control_character(), control, "{text:?}");
+    }
+}

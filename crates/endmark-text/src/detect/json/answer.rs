@@ -24,6 +24,11 @@ impl JsonMachine {
         self.malformed.as_ref().map(|(index, reason)| (*index, reason.as_ref()))
     }
 
+    /// The first raw control character in a string.
+    pub(in crate::detect) fn control_character(&self) -> Option<usize> {
+        self.control
+    }
+
     /// Where the last value ended, also in a text that is malformed after it.
     pub(in crate::detect) fn value_end(&self) -> Option<usize> {
         (self.balanced > 0).then_some(self.balanced)

@@ -19,6 +19,7 @@ impl JsonMachine {
         };
         self.state == other.state
             && self.values == other.values
+            && self.is_strict == other.is_strict
             && self.literal == other.literal
             && self.nesting == other.nesting
             && between(self)
@@ -53,6 +54,7 @@ impl JsonMachine {
             && (!in_string || inside <= self.settled.end && self.string.is_consistent(inside, self.position))
             && (self.state == State::Malformed) == self.malformed.is_some()
             && self.malformed.as_ref().is_none_or(|(index, _)| *index < self.position)
+            && self.control.is_none_or(|index| index < self.position)
             && (self.state != State::Literal || !self.literal.is_empty())
     }
 }

@@ -37,6 +37,8 @@ pub(super) enum StringScan {
     Open,
     /// After the closing quote: at this index.
     Closed(usize),
+    /// At the raw control character at this index, which the strict grammar does not allow.
+    Control(usize),
     /// At the byte at this index, which cannot stand there.
     Invalid(usize, &'static str),
 }
@@ -95,7 +97,10 @@ impl StringScanner {
                 Inside::Plain | Inside::AfterHigh => match byte {
                     b'"' => return StringScan::Closed(at + 1),
                     b'\\' => self.begin_escape(base + at),
-                    ..0x20 => return StringScan::Invalid(at, "an unescaped control character in a string"),
+                    ..0x20 => {
+                        self.inside = Inside::Plain;
+                        return StringScan::Control(at);
+                    }
                     0x20..0x80 => self.inside = Inside::Plain,
                     0x80.. => match Utf8::begin(byte) {
                         Some(character) => {

@@ -165,7 +165,7 @@ fn a_value_of_its_own_is_whole() {
 
 #[test]
 fn what_no_continuation_can_repair() {
-    let cases: [(&[u8], usize, &str); 34] = [
+    let cases: [(&[u8], usize, &str); 33] = [
         (b"[1,]", 3, "not a value"),
         (b"[,", 1, "neither a value nor `]`"),
         (b"{,", 1, "neither a key nor `}`"),
@@ -189,7 +189,6 @@ fn what_no_continuation_can_repair() {
         (b"NaN", 0, "not a value"),
         (b"{} x", 3, "text after the value"),
         (b"1 2", 2, "text after the value"),
-        (b"\"a\nb", 2, "an unescaped control character in a string"),
         (b"\"\\x", 2, "not an escape sequence"),
         (b"\"\\u12g", 5, "not a hexadecimal digit"),
         (b"\"\xFF", 1, "invalid UTF-8"),
@@ -262,4 +261,28 @@ fn values_one_after_the_other() {
     }
     let reason = "not apart from the value before it".to_owned();
     assert_eq!(verdict(b"truefalse", Values::Many), Verdict::Malformed { index: 4, reason });
+}
+
+#[test]
+fn a_raw_control_character_is_noted_and_only_the_strict_machine_refuses_it() {
+    for (text, index, is_whole) in [
+        (&b"\"a\nb"[..], 2, false),
+        (b"{\"a\": \"x\ty\"}", 8, true),
+        (b"{\"a\0\": 1}", 3, true),
+        (b"[\"\\uD83D\n\"]", 8, true),
+        (b"[\"a\", \"0123456789012345678901234567890\x1f\n", 38, false),
+    ] {
+        for split in 0..=text.len() {
+            let (mut lenient, mut strict) = (JsonMachine::new(Values::One), JsonMachine::new(Values::One));
+            strict.refuse_control_characters();
+            for machine in [&mut lenient, &mut strict] {
+                machine.push(&text[..split]);
+                machine.push(&text[split..]);
+            }
+            let shown = String::from_utf8_lossy(text);
+            assert_eq!((lenient.control_character(), lenient.is_whole()), (Some(index), is_whole), "{shown}");
+            assert_eq!(strict.malformed(), Some((index, CONTROL_CHARACTER)), "{shown}");
+        }
+    }
+    assert!(JsonMachine::new(Values::One).control_character().is_none());
 }

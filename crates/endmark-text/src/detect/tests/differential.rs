@@ -7,7 +7,7 @@ use proptest::sample::Index;
 use serde::de::IgnoredAny;
 
 use super::json_documents::{document, source};
-use crate::detect::detect;
+use crate::detect::detect_strict;
 use crate::{Format, InToken, Verdict};
 
 /// A way to damage a text.
@@ -94,7 +94,7 @@ fn is_explained(
 
 /// What does not hold for a text, if anything.
 fn unexplained(text: &str) -> Option<String> {
-    let verdict = detect(text.as_bytes(), &Format::Json).verdict;
+    let verdict = detect_strict(text.as_bytes(), &Format::Json).verdict;
     let (ignored, value) = (other::<IgnoredAny>(text), other::<serde_json::Value>(text));
     let holds = is_explained(&verdict, &ignored, false, text) && is_explained(&verdict, &value, true, text);
     (!holds).then(|| format!("{text:?}: {verdict:?}, {ignored:?}, {value:?}"))

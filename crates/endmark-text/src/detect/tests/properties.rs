@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde::de::IgnoredAny;
 
 use super::json_documents::{Atom, AtomKind, document, source};
-use crate::detect::{Detector, detect};
+use crate::detect::{Detector, detect, detect_strict};
 use crate::{Format, Open, Truncation, Verdict};
 
 fn formats() -> [Format; 7] {
@@ -210,7 +210,7 @@ proptest! {
     #[test]
     fn whole_means_that_another_parser_takes_it_and_truncated_that_it_can_be_completed(text in any_text()) {
         let without_mark = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(&text);
-        match detect(&text, &Format::Json).verdict {
+        match detect_strict(&text, &Format::Json).verdict {
             Verdict::Whole => prop_assert!(is_value(without_mark)),
             Verdict::Truncated(found) => {
                 prop_assert!(!is_value(without_mark));

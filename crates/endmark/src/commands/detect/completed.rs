@@ -1,6 +1,6 @@
 //! A cut text that was closed, as it is answered. (PC-1)
 
-use endmark_text::{CompleteError, Completed, Format, Unfinished, complete};
+use endmark_text::{CompleteError, Completed, Detection, Format, Unfinished, Verdict, complete};
 use serde::{Serialize, Serializer};
 
 /// How many bytes the pointers of an answer take together. Where brackets are nested so deeply that they
@@ -25,6 +25,14 @@ pub(super) struct Closed {
     unfinished: Vec<Place>,
     /// How many open brackets are not among them, all on the way to the last one.
     pub(super) unfinished_omitted: usize,
+    /// How many raw control characters in strings were escaped.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) escaped: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 #[derive(Serialize)]
@@ -44,13 +52,15 @@ pub(super) struct Problem {
 }
 
 impl Closing {
-    /// Closes a text.
-    pub(super) fn of(raw: &[u8], format: &Format) -> Self {
-        Self(
-            complete(raw, format)
-                .map(|completed| Closed::of(&completed))
-                .map_err(|error| Problem::of(&error)),
-        )
+    /// Closes a text that reads like this; a malformed one is not closed.
+    pub(super) fn of(raw: &[u8], format: &Format, detection: &Detection) -> Self {
+        let completed = match &detection.verdict {
+            Verdict::Malformed { index, reason } => {
+                Err(CompleteError::Malformed { index: *index, reason: reason.clone() })
+            }
+            Verdict::Whole | Verdict::Truncated(_) => complete(raw, format),
+        };
+        Self(completed.map(|completed| Closed::of(&completed)).map_err(|error| Problem::of(&error)))
     }
 
     /// The closed text, or why there is none.
@@ -82,7 +92,8 @@ impl Closed {
             unfinished.extend(places.last().map(Place::of));
         }
         let unfinished_omitted = count - unfinished.len();
-        Self { text: completed.text.clone(), value: completed.value, unfinished, unfinished_omitted }
+        let (text, escaped) = (completed.text.clone(), completed.escaped);
+        Self { text, value: completed.value, unfinished, unfinished_omitted, escaped }
     }
 
     /// What is unfinished, the innermost first, in one line; empty if nothing is.

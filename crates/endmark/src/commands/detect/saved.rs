@@ -2,7 +2,7 @@
 
 use endmark_recovery::{CutKind, Ending, Evidence, Judgement, Stop, judge};
 use endmark_text::detect::detect;
-use endmark_text::{Detection, Format, Truncation, Verdict};
+use endmark_text::{Detection, Format, Hint, Truncation, Verdict};
 use endmark_wire::error::ProviderError;
 use endmark_wire::finish_reasons::Meaning;
 use endmark_wire::reply::Choice;
@@ -176,10 +176,13 @@ fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, 
     (detection, kind.map(CutKind::name))
 }
 
-/// Why it is open whether a part is whole that reads so: its provider refused or filtered it, or ended it with a word that is
+/// Why it is open whether a part is whole that reads so: it is not strict JSON, or its provider refused or filtered it, or ended it with a word that is
 /// not known. Where it reports a normal end, that counts, as in the gateway.
 fn undecided(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Option<&'static str> {
     match choice.meaning() {
+        _ if detection.hint == Some(Hint::ControlCharacters) => {
+            Some("it is whole only if raw control characters in JSON strings are accepted")
+        }
         _ if !part.is_last => None,
         Some(Meaning::Refused) => Some("the provider refused or filtered it"),
         Some(Meaning::Unknown) => Some("the provider ended it with a word that is not known"),

@@ -5,8 +5,8 @@ use std::io::Write;
 use std::path::Path;
 
 use endmark_process::{open_to_write, read_regular};
-use endmark_text::detect::{Detector, detect as detect_at_once};
-use endmark_text::{Detection, Format};
+use endmark_text::Format;
+use endmark_text::detect::Detector;
 
 use crate::arguments::Detect;
 use crate::error::CommandError;
@@ -15,15 +15,16 @@ use crate::error::CommandError;
 const MAX_STATE_BYTES: u64 = 256 << 20;
 
 /// Detects a text, or what a text has grown by since its detector was kept.
-pub(super) fn detect(raw: &[u8], format: &Format, arguments: &Detect) -> Result<Detection, CommandError> {
-    let (mut detector, file) = match (&arguments.state, &arguments.save_state) {
-        (Some(file), _) => (restored(file, format, arguments)?, file),
-        (None, Some(file)) => (Detector::new(format), file),
-        (None, None) => return Ok(detect_at_once(raw, format)),
+pub(super) fn detect(raw: &[u8], format: &Format, arguments: &Detect) -> Result<Detector, CommandError> {
+    let mut detector = match &arguments.state {
+        Some(file) => restored(file, format, arguments)?,
+        None => Detector::new(format),
     };
     detector.push(raw);
-    save(&detector, file)?;
-    Ok(detector.detection())
+    if let Some(file) = arguments.state.as_ref().or(arguments.save_state.as_ref()) {
+        save(&detector, file)?;
+    }
+    Ok(detector)
 }
 
 fn restored(file: &Path, format: &Format, arguments: &Detect) -> Result<Detector, CommandError> {

@@ -3,10 +3,8 @@
 use std::borrow::Cow;
 
 use endmark_envelope::{Size, Warning};
-use endmark_text::detect::detect;
-use endmark_text::{
-    CompleteError, Completed, Format, UnfinishedKind, Verdict, complete, replace_lone_surrogates,
-};
+use endmark_text::detect::detect_strict;
+use endmark_text::{Completed, Format, UnfinishedKind, Verdict, complete, replace_lone_surrogates};
 use serde_json::Value;
 
 use super::lost::{lost, with_infinite_as_text};
@@ -120,20 +118,18 @@ fn decoded(captured: &Captured) -> Cow<'_, str> {
 /// The settled beginning of cut JSON, closed, with its cuts.
 fn closed(captured: &Captured, text: &str, shape: Shape) -> Result<Data, Fault> {
     let format = shape.format();
-    let completed = match complete(text.as_bytes(), &format) {
-        Ok(completed) => completed,
-        Err(CompleteError::Malformed { index, reason }) => return Err(Fault::Malformed { index, reason }),
-        Err(CompleteError::NoValue | CompleteError::NotJson | CompleteError::NoGrammar(_)) => {
-            Completed::default()
-        }
-    };
+    let verdict = detect_strict(text.as_bytes(), &format).verdict;
+    if let Verdict::Malformed { index, reason } = verdict {
+        return Err(Fault::Malformed { index, reason });
+    }
+    let completed = complete(text.as_bytes(), &format).unwrap_or_default();
     let value = if completed.text.is_empty() {
         shape.nothing()
     } else {
         shape.parse(&completed.text).map_err(|error| unreadable(&completed.text, &error))?
     };
     let fault = captured.is_whole().then_some(Fault::Truncated { bytes: captured.bytes });
-    let is_cut = !captured.is_whole() || detect(text.as_bytes(), &format).verdict != Verdict::Whole;
+    let is_cut = !captured.is_whole() || verdict != Verdict::Whole;
     if !is_cut {
         return Ok(Data::whole(value));
     }

@@ -1,0 +1,59 @@
+//! JSON with raw line feeds in its strings, as models write it: escaped where that is possible, and never passed as plain whole.
+
+use serde_json::{Value, json};
+use testkit::{Answer, Prefill, Script, ScriptedModel, chat_reply, chat_stream, chat_tool_reply};
+
+use crate::support::{Endmark, finish, request, stream_request, streamed, text};
+
+const RAW: &str = "{\"path\": \"a.ts\", \"content\": \"line1\nline2\tend\"}";
+const ESCAPED: &str = "{\"path\": \"a.ts\", \"content\": \"line1\\nline2\\tend\"}";
+
+fn in_json_mode(mut body: Value) -> Value {
+    body["response_format"] = json!({"type": "json_object"});
+    body
+}
+
+#[tokio::test]
+async fn a_document_that_is_not_streamed_is_escaped_in_place_without_a_call() {
+    let endmark =
+        Endmark::start(Script::new().otherwise(Answer::json(200, &chat_reply(RAW, "stop", (3, 5))))).await;
+    let reply = endmark.ask(&in_json_mode(request(500))).await;
+    assert_eq!((text(&reply).as_str(), finish(&reply).as_str()), (ESCAPED, "stop"));
+    assert_eq!((reply.header("x-endmark-outcome"), endmark.calls()), (Some("corrected"), 1));
+    // Nobody demanded JSON here.
+    let reply = endmark.ask(&request(500)).await;
+    assert_eq!((text(&reply).as_str(), reply.header("x-endmark-outcome")), (RAW, None));
+}
+
+#[tokio::test]
+async fn a_streamed_document_passes_with_the_reason() {
+    let endmark = Endmark::start(Script::new().otherwise(Answer::sse(chat_stream(&[RAW], "stop")))).await;
+    let read = streamed(&endmark.ask(&in_json_mode(stream_request(500))).await);
+    assert_eq!((read.text.as_str(), endmark.calls()), (RAW, 1));
+    let told = read.endmark.unwrap();
+    assert_eq!((&told["reason"], &told["schema"]), (&json!("control_characters"), &json!("invalid")));
+}
+
+#[tokio::test]
+async fn the_arguments_of_a_call_are_escaped_and_one_that_is_malformed_is_disclosed() {
+    for (arguments, header, value) in
+        [(RAW, "x-endmark-outcome", "corrected"), ("{\"path\": a.ts}", "x-endmark-reason", "malformed")]
+    {
+        let answer = chat_tool_reply(&[("call_1", "save", arguments)], "tool_calls", (9, 9));
+        let endmark = Endmark::start(Script::new().otherwise(Answer::json(200, &answer))).await;
+        let reply = endmark.ask(&request(500)).await;
+        let call = &reply.json()["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"];
+        let expected = if arguments == RAW { ESCAPED } else { arguments };
+        assert_eq!((call, reply.header(header)), (&json!(expected), Some(value)), "{arguments}");
+        assert_eq!(endmark.calls(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_cut_document_is_resumed_before_its_characters_are_escaped() {
+    let endmark = Endmark::resuming(ScriptedModel::new(RAW).prefill(Prefill::Echoes)).await;
+    let reply = endmark.ask(&in_json_mode(request(12))).await;
+    assert_eq!(text(&reply), ESCAPED);
+    assert_eq!(reply.header("x-endmark-outcome"), Some("corrected"));
+    assert_eq!(reply.header("x-endmark-attempts"), Some("1"));
+}
