@@ -58,6 +58,12 @@ impl<'a> Bounds<'a> {
                            send the request with the method that it is for";
             return Err(Refusal::BadRequest(message.to_owned()));
         }
+        let hides_fields = request.headers().contains_key("x-goog-fieldmask");
+        if self.limits.budget && (hides_fields || query.is_some_and(query::hides_cost)) {
+            let message = "a request that leaves fields of its answer out, or has a parameter of its query twice, is not \
+                           forwarded where a budget applies: the cost could not be counted";
+            return Err(Refusal::BadRequest(message.to_owned()));
+        }
         // They make no model work.
         if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE) {
             if request.body().is_empty() {

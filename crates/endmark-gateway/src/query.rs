@@ -8,7 +8,7 @@ use endmark_wire::percent_decoded;
 /// Where clients have their credentials in a query: the system parameters of Google's interfaces
 /// (<https://cloud.google.com/apis/docs/system-parameters>), before each of which `$` may stand, and what other servers call a
 /// key. In small letters, with `_` for `-`.
-const CREDENTIALS: [&str; 5] = [KEY, "access_token", "oauth_token", "api_key", "apikey"];
+const CREDENTIALS: [&str; 6] = [KEY, "access_token", "oauth_token", "api_key", "apikey", "subscription_key"];
 
 /// The one of them that is a key of the interface.
 const KEY: &str = "key";
@@ -48,6 +48,18 @@ fn holds_own_key(pair: &str) -> bool {
 /// relatives read `_method`, Google's servers `$httpMethod` and `$httpHeaders`.
 pub(crate) fn overrides(query: &str) -> bool {
     has_any(query, &["_method", "httpmethod", "httpheaders", "x-http-method-override"])
+}
+
+/// Whether a query decides what an answer reports of its cost: the system parameters of Google's interfaces that leave fields
+/// out, and one that is there twice, of which servers take different ones.
+pub(crate) fn hides_cost(query: &str) -> bool {
+    let mut names: Vec<String> = query
+        .split(['&', ';'])
+        .map(|pair| name_of(pair).to_ascii_lowercase())
+        .filter(|name| !name.is_empty())
+        .collect();
+    names.sort_unstable();
+    names.windows(2).any(|pair| pair[0] == pair[1]) || has_any(query, &["fields", "x-goog-fieldmask"])
 }
 
 /// Whether a query names a model.

@@ -105,7 +105,9 @@ impl Found {
             calls_unreported += summed.sums.unreported;
             sums.add(summed);
         })?;
-        read.recoveries_billed_apart.iter().for_each(|call| sums.correct(call));
+        for call in &read.recoveries_billed_apart {
+            sums.correct(call);
+        }
         let (_, total) = sums.finish();
         Ok(Self { read, spent: Spent::of(total, calls_unreported) })
     }

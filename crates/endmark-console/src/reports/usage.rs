@@ -99,7 +99,9 @@ impl Report {
         let session = if of.0 == Dimension::Session { of.1 } else { None };
         let billed_apart = reader.calls_billed_apart(session, since, until)?;
         reader.sums(of, since, until, |summed| sums.add(summed))?;
-        billed_apart.iter().for_each(|call| sums.correct(call));
+        for call in &billed_apart {
+            sums.correct(call);
+        }
         let (rows, total) = sums.finish();
         Ok(Self { by: by.name(), rows, total, prices_as_of: models.as_of().to_owned() })
     }

@@ -15,16 +15,18 @@ use crate::settings::Upstream;
 /// Where a client's credentials for some provider may stand; they go only to the host they were meant for.
 ///
 /// As names, not as texts: a map of headers takes a text apart each time it is asked for one.
-pub(crate) static CREDENTIALS: [HeaderName; 5] = [
+pub(crate) static CREDENTIALS: [HeaderName; 6] = [
     header::AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("api-key"),
     HeaderName::from_static("x-goog-api-key"),
+    HeaderName::from_static(OF_API_MANAGEMENT.0),
     header::COOKIE,
 ];
 
 /// The headers among them that hold a key and nothing else, and what stands before it there.
-pub(crate) const KEYS: [KeyHeader; 4] = [("x-api-key", ""), ("x-goog-api-key", ""), AZURE, BEARER];
+pub(crate) const KEYS: [KeyHeader; 5] =
+    [("x-api-key", ""), ("x-goog-api-key", ""), AZURE, OF_API_MANAGEMENT, BEARER];
 
 /// What another host than the one a request was meant for gets of its headers. What is not named here may be a
 /// secret, however it is called.
@@ -72,6 +74,8 @@ pub(crate) type KeyHeader = (&'static str, &'static str);
 
 /// Where Azure has keys, whatever the format.
 const AZURE: KeyHeader = ("api-key", "");
+/// The key of a client of Azure API Management, which many companies put before their models.
+const OF_API_MANAGEMENT: KeyHeader = ("ocp-apim-subscription-key", "");
 
 /// Where most providers have keys.
 const BEARER: KeyHeader = ("authorization", "Bearer ");

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use crate::calls::{Billing, Call, Tokens};
+use crate::calls::{Billing, Call, CallSettled, CallStarted, Tokens};
 use crate::counted::INTERRUPTED;
 use crate::engine::integers::integer;
 use crate::engine::moment::utc;
@@ -58,8 +58,22 @@ pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<b
             settled.as_ref().map(|settled| milliseconds(settled.total_us)),
         ])?;
     if written > 0
-        && let Some(tokens_written) = tokens.cache_written.filter(|tokens| *tokens > 0)
+        && let Some(settled) = settled
     {
+        record_beside(connection, started, settled)?;
+    }
+    budgets::settle(connection, call)?;
+    Ok(written > 0)
+}
+
+/// Writes what few calls have, in tables of its own.
+fn record_beside(
+    connection: &Connection,
+    started: &CallStarted,
+    settled: &CallSettled,
+) -> rusqlite::Result<()> {
+    let tokens = settled.tokens;
+    if let Some(tokens_written) = tokens.cache_written.filter(|tokens| *tokens > 0) {
         connection
             .prepare_cached(
                 "INSERT INTO usage_cache_writes (request_id, call, tokens, tokens_1h) VALUES (?1, ?2, ?3, ?4)
@@ -72,10 +86,8 @@ pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<b
                 integer(tokens.cache_written_1h.unwrap_or(0)),
             ])?;
     }
-    if written > 0
-        && let Some(billing) =
-            settled.as_ref().map(|settled| &settled.billing).filter(|it| **it != Billing::default())
-    {
+    let billing = &settled.billing;
+    if *billing != Billing::default() {
         connection
             .prepare_cached(
                 "INSERT INTO usage_billing (request_id, call, tier, prompt_audio, cached_audio, completion_audio,
@@ -92,8 +104,7 @@ pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<b
                 integer(billing.web_searches),
             ])?;
     }
-    let text_bytes = settled.as_ref().and_then(|settled| settled.text_bytes);
-    if let Some(text_bytes) = text_bytes.filter(|_| written > 0 && tokens.output.is_none()) {
+    if let Some(text_bytes) = settled.text_bytes.filter(|_| tokens.output.is_none()) {
         connection
             .prepare_cached(
                 "INSERT INTO usage_texts (request_id, call, text_bytes) VALUES (?1, ?2, ?3)
@@ -101,8 +112,7 @@ pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<b
             )?
             .execute(params![clipped(&started.request_id), started.call, integer(text_bytes)])?;
     }
-    budgets::settle(connection, call)?;
-    Ok(written > 0)
+    Ok(())
 }
 
 /// Forgets some of the calls that began more than so many days ago; answers how many, 0 when none is left.

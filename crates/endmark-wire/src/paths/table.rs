@@ -1,6 +1,6 @@
 //! The table.
 //!
-//! Sources: every path that the clients openai 3.54.0, anthropic 2.12.0 and google-genai 3.4.0 (PyPI) send model calls to, the
+//! Sources: every path that the clients openai 3.54.0, anthropic 2.12.0 and google-genai 3.4.0 (from the Python index) send model calls to, the
 //! roots that their Azure and Vertex AI clients put before them, and for reranking the READMEs of vLLM's and llama.cpp's
 //! servers. A path of theirs that is not here (organizations, agents, vaults) is unknown, and is refused as such.
 

@@ -48,7 +48,7 @@ pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, Com
         }
     }
     let request = serde_json::from_str(&replace_lone_surrogates(&done.request))
-        .map_err(|error| CommandError::Bug(error.to_string()))?;
+        .map_err(|error| bad(&format!("the conversation nests deeper than an answer can show: {error}")))?;
     let data = to_data(&Report { request, receipt })?;
     let answer = Answer { max_response_bytes: usize::MAX, ..Answer::yes(data, done.request) };
     Ok(answer.with_warnings(warnings).into())
