@@ -77,7 +77,7 @@ fn a_batch_takes_limits_in_every_unit_and_goes_on_after_an_error() {
             json!({"id": 3, "format": "text", "text": text, "max_tokens": 200}),
             json!({"id": 4, "format": "json", "text": "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25]", "max_items": 3}),
             json!({"id": 5, "format": "text", "base64": "/w=="}),
-            json!({"id": 6, "base64": "AAE="}),
+            json!({"id": 6, "base64": "AAAA".repeat(27)}),
             json!({"id": 7, "text": "a", "max_chars": 0}),
             json!({"id": 8, "text": "a", "max_chars": 100, "max_bytes": 100}),
             json!({"id": 9, "text": "a", "format": "xml"}),
