@@ -48,6 +48,7 @@ fn two(initial: &str, continuation: &str, format: &Format, from: AskedFrom) {
             assert!(found.verdict.truncation().is_some(), "{found:?}");
         }
         Err(MergeError::Ambiguous { best, .. }) => merged(&best, initial, continuation, format),
+        Err(MergeError::NothingToJoin { .. }) => assert!(!initial.is_empty() && !continuation.is_empty()),
         Err(MergeError::Malformed { attempt, verified_len, reason }) => {
             assert!(attempt == received && !reason.is_empty());
             verified(&attempt, verified_len, format);
