@@ -19,7 +19,7 @@ mod utf16;
 
 use endmark_envelope::Warning;
 
-pub(crate) use format::of as format_of;
+pub(crate) use format::binary;
 pub(crate) use json::tape as json_tape;
 
 pub use capper::{Capper, LARGEST_DOCUMENT_BYTES};

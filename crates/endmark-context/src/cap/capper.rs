@@ -210,7 +210,7 @@ impl Capper {
         }
     }
 
-    /// What is shown in place of a binary value.
+    /// The marker that replaces a binary value.
     fn not_shown(&self, what: &str) -> String {
         let handle = self.limits.way_to_read();
         format!("[… {} bytes of {what} are not shown …]{handle}", grouped(self.bytes))

@@ -89,7 +89,7 @@ const LEAST_RECORDS: usize = 3;
 const LONGEST_NAME_WORDS: usize = 5;
 
 /// What a value is, by its beginning, or all of it if it `is_whole`.
-pub(crate) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
+pub(super) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
     match asked {
         Asked::Text => return Format::Text,
         Asked::Json => return Format::Json,
@@ -122,8 +122,8 @@ pub(crate) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
     table_of(text).map_or(Format::Text, Format::Csv)
 }
 
-/// What a value is that is no text.
-fn binary(bytes: &[u8]) -> Option<&'static str> {
+/// What a binary value is, or `None` for a text. Takes linear time.
+pub(crate) fn binary(bytes: &[u8]) -> Option<&'static str> {
     let signature = SIGNATURES.iter().find(|(signature, _)| bytes.starts_with(signature));
     if let Some((_, what)) = signature {
         return Some(what);

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use endmark_envelope::WarningKind;
 
 use super::{PointerError, Span, pointed_to, value_path};
-use crate::cap::{Asked, CapError, Capped, Capper, Format, Limits, cap, format_of};
+use crate::cap::{Asked, CapError, Capped, Capper, Limits, binary, cap};
 
 /// The largest output that a pointer can point into, in bytes: it is read as a whole.
 pub const LARGEST_POINTED_INTO_BYTES: u64 = 256 << 20;
@@ -203,16 +203,13 @@ pub enum ExcerptError {
 
 /// Bytes that are no UTF-8, as text.
 fn shown(bytes: &[u8], limits: &Limits) -> Result<String, CapError> {
+    let base64_bytes = bytes.len().div_ceil(3) * 4;
+    if binary(bytes).is_some() && base64_bytes <= limits.most {
+        return Ok(format!("[this part is no text; in Base64:]\n{}", STANDARD.encode(bytes)));
+    }
     // They are within the limit: only what they are is to be found out.
     let limits = Limits { max_items: usize::MAX, handle: None, ..limits.clone() };
-    let capped = cap(bytes, Asked::Auto, &limits)?;
-    let base64_bytes = bytes.len().div_ceil(3) * 4;
-    Ok(match format_of(bytes, true, Asked::Auto) {
-        Format::Binary(_) if base64_bytes <= limits.most => {
-            format!("[this part is no text; in Base64:]\n{}", STANDARD.encode(bytes))
-        }
-        _ => noted(&capped),
-    })
+    Ok(noted(&cap(bytes, Asked::Auto, &limits)?))
 }
 
 /// A capped text with what is to be known of it and is not said in it.
