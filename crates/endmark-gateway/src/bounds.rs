@@ -58,12 +58,6 @@ impl<'a> Bounds<'a> {
                            send the request with the method that it is for";
             return Err(Refusal::BadRequest(message.to_owned()));
         }
-        let hides_fields = request.headers().contains_key("x-goog-fieldmask");
-        if self.limits.budget && (hides_fields || query.is_some_and(query::hides_cost)) {
-            let message = "a request that leaves fields of its answer out, or has a parameter of its query twice, is not \
-                           forwarded where a budget applies: the cost could not be counted";
-            return Err(Refusal::BadRequest(message.to_owned()));
-        }
         // They make no model work.
         if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE) {
             if request.body().is_empty() {
@@ -72,6 +66,12 @@ impl<'a> Bounds<'a> {
             return Err(Refusal::BadRequest(format!(
                 "a {method} with a body is not forwarded where a budget or a list of models applies: send it without one"
             )));
+        }
+        let hides_fields = request.headers().contains_key("x-goog-fieldmask");
+        if self.limits.budget && (hides_fields || query.is_some_and(query::hides_cost)) {
+            let message = "a request that leaves fields of its answer out, or has a parameter of its query twice, is not \
+                           forwarded where a budget applies: the cost could not be counted";
+            return Err(Refusal::BadRequest(message.to_owned()));
         }
         if self.list.is_some() && query.is_some_and(query::names_model) {
             let message =

@@ -72,7 +72,7 @@ impl Credential {
         });
         let mut secrets: Vec<(Cow<'static, str>, Cow<'_, [u8]>)> =
             in_headers.chain(in_query).filter(|(_, secret)| !secret.is_empty()).collect();
-        // The order in which a client sends them is no part of who it is.
+        // The identity does not depend on the order of the secrets.
         secrets.sort_by(|(_, secret), (_, other)| secret.cmp(other));
         secrets.dedup_by(|(_, secret), (_, other)| secret == other);
         match secrets.as_slice() {
@@ -164,13 +164,20 @@ mod tests {
             ("x-api-key", "Bearer K-1"),
             ("api-key", " K-1"),
             ("x-goog-api-key", "K-1"),
+            ("ocp-apim-subscription-key", "K-1"),
         ] {
             assert_eq!(of(&[headers], "/").unwrap(), known, "{headers:?}");
             assert_eq!(of(&[headers, ("cookie", "a=b")], "/?key=K%2D1&b=c").unwrap(), known, "{headers:?}");
         }
-        for query in
-            ["key=K-1", "%24key=%4b-1", "a=b&access_token=K-1", "api_key=K-1", "API-Key=K-1", "key=&key=K-1"]
-        {
+        for query in [
+            "key=K-1",
+            "%24key=%4b-1",
+            "a=b&access_token=K-1",
+            "api_key=K-1",
+            "API-Key=K-1",
+            "key=&key=K-1",
+            "subscription-key=K-1",
+        ] {
             assert_eq!(of(&[], &format!("/v1?{query}")).unwrap(), known, "{query}");
         }
         assert_ne!(of(&[("authorization", &basic("user:K-1"))], "/").unwrap(), known);

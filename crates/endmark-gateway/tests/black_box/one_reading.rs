@@ -118,6 +118,9 @@ fn evasions() -> Vec<(&'static str, String, &'static [Who])> {
         ("/v1/completions?_method=POST", cheap(""), ALL),
         ("/v1/completions?%5Fmethod=PUT", cheap(""), ALL),
         ("/v1/completions?$httpMethod=PUT", cheap(""), ALL),
+        ("/v1/completions?fields=choices", cheap(""), MONEY),
+        ("/v1/completions?$fields=choices", cheap(""), MONEY),
+        ("/v1/completions?alt=sse&%24alt=json", cheap(""), MONEY),
     ]
 }
 
@@ -183,6 +186,8 @@ async fn a_plain_request_passes_with_every_limit() {
             assert_eq!(reply.status, 200, "{who:?} {path}: {}", reply.text());
         }
         assert_eq!(gate.send("GET", "/v1/models/dear", "").await.status, 200, "what there is may be read");
+        let parts = "/v1/responses/resp_1?include[]=a&include[]=b";
+        assert_eq!(gate.send("GET", parts, "").await.status, 200, "it costs nothing");
         assert_eq!(gate.send("DELETE", "/v1/files/f", "").await.status, 200);
     }
 }

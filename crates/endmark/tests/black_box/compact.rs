@@ -158,6 +158,16 @@ fn a_batch_answers_each_line_and_goes_on_behind_a_bad_one() {
 }
 
 #[test]
+fn a_conversation_that_nests_too_deep_to_be_shown_is_bad_input() {
+    let deep = format!("{}{}", "[".repeat(300), "]".repeat(300));
+    let request = format!(r#"{{"messages":[{{"role":"user","content":"x"}}],"x":{deep}}}"#);
+    let run =
+        Place::new().with_file("deep.json", &request).run(&["compact", "--for", "openai_chat", "deep.json"]);
+    assert_eq!(run.code, 2, "{}", run.errors);
+    assert!(run.errors.contains("nests deeper") && !run.errors.contains("bug"), "{}", run.errors);
+}
+
+#[test]
 fn what_is_no_conversation_is_bad_input() {
     let place = Place::new()
         .with_file("cut.json", "{\"messages\":[{\"role\"")
