@@ -23,7 +23,7 @@ type Validator = Box<dyn Validate + Send + Sync>;
 /// What is wrong with an exhausted text that is a valid document all the same.
 const UNSURE: &str = "it came in pieces, and where they meet something may be missing or there twice";
 
-/// What is wrong with a document that is whole only because raw control characters in its strings are accepted.
+/// The problem of a document that is whole only because raw control characters in its strings are accepted.
 pub const CONTROL_CHARACTERS: &str = "control_characters";
 
 /// Takes one reply through its stages (PC-6), in this order, always:

@@ -116,7 +116,7 @@ impl Account {
         self.extra = sum(self.extra.take(), spent.map(|spent| spent.usage.clone()));
     }
 
-    /// Notes an answer that was lost, and took at most so many tokens.
+    /// Notes an answer that was lost, and used at most `at_most` tokens.
     pub(super) fn lost(&mut self, at_most: u64, kind: CutKind) {
         self.lacks_some = true;
         self.take(at_most, kind);

@@ -1,4 +1,4 @@
-//! What ends a recovery before its reply is whole.
+//! The bounds that end a recovery before its reply is whole.
 
 use std::fmt;
 

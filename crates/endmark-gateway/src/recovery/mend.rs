@@ -90,11 +90,11 @@ pub(crate) struct Judged {
     settled: Option<usize>,
     /// Whether the demanded format has a say in it: Markdown with nothing open has none.
     by_format: bool,
-    /// What the demanded format finds wrong with a text that is not cut.
+    /// The fault by the demanded format of a text that is not cut.
     fault: Option<FormFault>,
 }
 
-/// What the demanded format finds wrong with a part that is not cut.
+/// Returns the fault by the demanded format of a part that is not cut.
 pub(crate) fn form_fault(suspect: &Suspect) -> Option<FormFault> {
     judged(suspect).fault
 }

@@ -18,7 +18,7 @@ pub(crate) enum Finish {
     Cut,
 }
 
-/// What is wrong with the form of a part that is whole.
+/// A fault in the form of a whole part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FormFault {
     /// It is not as its schema demands.

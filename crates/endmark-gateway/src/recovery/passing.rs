@@ -63,7 +63,7 @@ impl<'a> Passing<'a> {
         let way = match expected.demanded {
             _ if expected.closed => Way::Closed,
             _ if expected.echo.is_empty() && !expected.exact => stitched(expected),
-            // Behind a document of JSON leave may follow, which is no part of it.
+            // A closing remark may follow a JSON document. It is not part of it.
             None => echoed(begun_json(expected.so_far).map(Box::new)),
             Some(format @ Format::Json) => {
                 let mut detector = Detector::new(format);

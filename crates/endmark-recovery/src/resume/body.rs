@@ -13,7 +13,7 @@ use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 /// What a server leaves where it cut through a character.
 const CUT_CHARACTER: char = char::REPLACEMENT_CHARACTER;
 
-/// What is at least so long stands in a text by no coincidence.
+/// A piece of at least this many bytes is not in a text by coincidence.
 const TELLING_BYTES: usize = 8;
 
 /// The most of them that one character leaves: one for each byte that was there.
@@ -239,7 +239,7 @@ impl Body {
             })
     }
 
-    /// What came and could not be joined since the text is as it is.
+    /// The pieces that could not be joined since the text last grew.
     fn unplaced_since_growth(&self) -> &[String] {
         self.following.and_then(|(first, _)| self.unplaced.get(first..)).unwrap_or_default()
     }

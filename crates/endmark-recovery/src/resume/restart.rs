@@ -43,7 +43,7 @@ impl Resume {
             self.record(PieceRole::Again, reply, None, Judgement::Cut(cut), why);
             return self.ask_unless_stopped(cut, ending);
         }
-        // One that begins with what had come only goes on with it.
+        // A reply that begins with the received text only continues it.
         let text = self.body.text();
         self.replaced_chars = (!reply.text.starts_with(text)).then(|| text.chars().count());
         self.record(PieceRole::Again, reply, None, judged, why);

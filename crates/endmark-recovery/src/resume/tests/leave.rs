@@ -1,4 +1,4 @@
-//! What a model says to the reader behind a document of JSON in a text of which no format was demanded.
+//! Closing remarks of a model after a JSON document in a text of which no format was demanded.
 
 use super::*;
 

@@ -52,7 +52,7 @@ fn a_middle_piece_is_in_the_whole_or_it_is_not_whole() {
     }
 }
 
-/// What a model says beside the text is no answer that disagrees with another one.
+/// A remark about the text does not disagree with another answer.
 #[test]
 fn what_is_said_about_the_reply_contradicts_nothing() {
     let initial = "The harbour lay quiet in the grey morning, and the gulls had not yet found the boa";
