@@ -324,7 +324,7 @@ fn may_be_reasoning(joint: &Joint<'_>, survivor: &Survivor) -> bool {
     let added = survivor.candidate.added(joint);
     let has_lost_breaks = !joint.has_grammar() && joint.reasoning.ends_with('\n');
     has_lost_breaks && !reasoning::is_in_sentence(joint.initial, added)
-        || reasoning::has_sign(added, joint.known)
+        || joint.has_reasoning_sign(survivor.candidate.start, survivor.candidate.end)
 }
 
 /// Why the grammar rejects every candidate.

@@ -67,6 +67,8 @@ pub(super) struct Joint<'a> {
     surprises: RefCell<HashMap<(usize, usize), f64>>,
     /// What is known of the ends of the first part, by where it is taken to end.
     ends: RefCell<HashMap<usize, Ends>>,
+    /// Where the continuation has whole signs of reasoning that are not known.
+    signs: OnceCell<Vec<usize>>,
     /// Bytes dropped of both sides before anything else.
     pub(super) dropped: usize,
     /// Whether both sides show remains of one character: it cannot be known any more.
@@ -74,6 +76,12 @@ pub(super) struct Joint<'a> {
 }
 
 impl<'a> Joint<'a> {
+    /// Whether this range of the continuation has a sign of reasoning that is not known, or ends in a part of one.
+    pub(super) fn has_reasoning_sign(&self, start: usize, end: usize) -> bool {
+        let places = self.signs.get_or_init(|| reasoning::sign_places(self.continuation, self.known));
+        reasoning::has_sign_within(self.continuation, (start, end), self.known, places)
+    }
+
     pub(super) fn new(initial: &'a str, continuation: &'a str, format: &Format, from: AskedFrom) -> Self {
         Self::knowing(initial, continuation, format, from, ReasoningSigns::default())
     }
@@ -130,6 +138,7 @@ impl<'a> Joint<'a> {
             fence_is_open: !has_grammar && fence::lines(sound_initial) % 2 == 1,
             initial: sound_initial,
             continuation: sound_continuation,
+            signs: OnceCell::new(),
             reasoning,
             known,
             format,

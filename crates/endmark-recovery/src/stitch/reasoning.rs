@@ -177,6 +177,29 @@ fn first_sign(text: &str, known: ReasoningSigns, least: usize) -> Option<usize> 
     })
 }
 
+/// The places in a text of whole signs of reasoning that are not among these, in their order.
+pub(super) fn sign_places(text: &str, known: ReasoningSigns) -> Vec<usize> {
+    let is_here = |place: &usize| {
+        let rest = text.get(*place..).unwrap_or_default();
+        kinds().enumerate().any(|(kind, sign)| !known.has(kind) && kind_begins(sign, rest))
+    };
+    places(text).filter(is_here).collect()
+}
+
+/// Whether `text[start..end]` has a sign of reasoning that is not among these, or ends in a part of one. `places` are those of
+/// [`sign_places`] in all of the text, so that only the end of the part is read.
+pub(super) fn has_sign_within(
+    text: &str,
+    (start, end): (usize, usize),
+    known: ReasoningSigns,
+    places: &[usize],
+) -> bool {
+    let near_end = text.floor_char_boundary(end.saturating_sub(LONGEST_SIGN_BYTES)).max(start);
+    let next = places.get(places.partition_point(|place| *place < start));
+    next.is_some_and(|place| *place < near_end)
+        || has_sign(text.get(near_end..end).unwrap_or_default(), known)
+}
+
 /// Whether a text has a sign of reasoning that is not one of these, or ends in a part of one.
 pub(super) fn has_sign(text: &str, known: ReasoningSigns) -> bool {
     first_sign(text, known, MIN_PARTIAL_BYTES).is_some()
@@ -219,9 +242,21 @@ impl SignWatch {
 /// No sign is longer.
 const LONGEST_SIGN_BYTES: usize = 32;
 
-/// The places of a text where a sign may begin.
+/// The places of a text where a sign may begin, by their first two bytes: brackets are frequent, and signs are rare.
 fn places(text: &str) -> impl Iterator<Item = usize> {
-    memchr::memchr3_iter(b'<', b'[', "\u{25c1}".as_bytes()[0], text.as_bytes())
+    static SECOND_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let signs = kinds().flat_map(|(begin, end)| [Some(begin), end]).flatten();
+        let mut bytes: Vec<u8> =
+            signs.filter_map(|sign| sign.as_bytes().get(1)).map(u8::to_ascii_lowercase).collect();
+        bytes.sort_unstable();
+        bytes.dedup();
+        bytes
+    });
+    let second_bytes = &*SECOND_BYTES;
+    memchr::memchr3_iter(b'<', b'[', "\u{25c1}".as_bytes()[0], text.as_bytes()).filter(move |place| {
+        let second = text.as_bytes().get(place + 1);
+        second.is_none_or(|byte| second_bytes.contains(&byte.to_ascii_lowercase()))
+    })
 }
 
 /// Whether a text begins with a sign of this kind.

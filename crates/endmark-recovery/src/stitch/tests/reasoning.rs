@@ -153,3 +153,24 @@ fn what_begins_like_a_sign_is_none() {
     }
     assert_eq!(lead("", "<", known, 1), Lead::Unfinished);
 }
+
+/// Each part of a text is judged by the places of the whole text as it is by itself.
+#[test]
+fn signs_are_found_once_for_all_parts_of_a_text() {
+    use crate::stitch::reasoning::{ReasoningSigns, has_sign, has_sign_within, sign_places};
+
+    let text = "<a> [[x] <think> é◁think▷ and [THI <|channel|>final<|message|> 海 </THOUGHT> [ <|start|>assistant, <thin";
+    for known in [ReasoningSigns::default(), ReasoningSigns::of("<think> <|start|>assistant")] {
+        let places = sign_places(text, known);
+        for start in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+            for end in (start..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+                let part = &text[start..end];
+                assert_eq!(
+                    has_sign_within(text, (start, end), known, &places),
+                    has_sign(part, known),
+                    "{part}"
+                );
+            }
+        }
+    }
+}
