@@ -28,7 +28,7 @@ pub struct PromptedStream {
     format: Format,
     known: ReasoningSigns,
     received: String,
-    /// So much has to have come before it is looked for the end of what the model thinks.
+    /// The answer is looked at again once it has this many bytes.
     next_look: usize,
     state: State,
 }
@@ -87,11 +87,16 @@ impl PromptedStream {
         if self.received.len() < self.next_look {
             return;
         }
-        // Not at each byte of long reasoning.
+        let begun = begun_without_reasoning(&self.so_far, &self.received, self.known).map(str::to_owned);
+        let is_reasoning = begun.is_none();
+        if let Some(begun) = begun {
+            self.received = begun;
+        }
+        // Each look reads all of the answer: one at every delta would need the square of its length.
         self.next_look = self.received.len() + self.received.len() / 8;
-        let rest = begun_without_reasoning(&self.so_far, &self.received, self.known);
-        let Some(rest) = rest.map(str::to_owned) else { return };
-        (self.received, self.next_look) = (rest, 0);
+        if is_reasoning {
+            return;
+        }
         let question = Question::new(&self.so_far, self.shown, &self.format, &self.prompt);
         match question.proof(&self.received, false) {
             Proof::Open => {}

@@ -5,9 +5,12 @@
 //! where the answer joins is known, and the white space there as well. What is repeated is compared with white space,
 //! quotation marks, dashes and Markdown's signs of emphasis alike; the bytes that were received stay.
 
+pub(super) mod walk;
+
 use endmark_text::Format;
 use endmark_text::detect::detect;
 
+use self::walk::{Along, Walker};
 use super::recited::recites;
 use super::shown::Shown;
 use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
@@ -48,16 +51,6 @@ pub(crate) enum Proof {
     Open,
 }
 
-/// How far an answer goes along with what was received.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Along {
-    /// To its end, up to this byte of the answer.
-    ToTheEnd(usize),
-    /// As far as the answer goes.
-    SoFar,
-    No,
-}
-
 impl<'a> Question<'a> {
     pub(crate) fn new(so_far: &'a str, shown: Shown, format: &'a Format, prompt: &str) -> Self {
         let words = prompt.replacen(shown.quoted(so_far, format), " ", 1);
@@ -68,39 +61,54 @@ impl<'a> Question<'a> {
 impl Question<'_> {
     /// What an answer proves; more of it may come unless it `is_over`.
     pub(crate) fn proof(&self, answer: &str, is_over: bool) -> Proof {
+        let starts = self.starts(answer);
+        let last = starts.last().map_or(0, |(start, _)| *start);
+        // What recites nothing in front of the last start does not in front of any.
+        let may_be_recited = self.is_recited(answer.get(..last).unwrap_or_default());
+        let places: Vec<usize> = self.places().collect();
+        let mut walker = Walker::new(self.reads_loosely(), answer);
         let mut announced = None;
-        for (start, wrapped) in self.starts(answer) {
+        for (start, wrapped) in starts {
             // Who goes on from the cut comes by lines as well that stood before it: only words to the reader stand in front.
             let words = answer.get(..start).unwrap_or_default();
             if wrapped && !*announced.get_or_insert_with(|| announces(self.so_far, words))
-                || self.is_recited(words)
+                || may_be_recited && self.is_recited(words)
             {
                 continue;
             }
-            let mut found: Option<(usize, bool)> = None;
-            let mut several = false;
-            for from in self.places() {
-                match self.along(from, answer.get(start..).unwrap_or_default(), is_over) {
-                    Along::ToTheEnd(length) => {
-                        let rest_at = start + length;
-                        let telling = self.is_telling(from, answer, start, wrapped);
-                        match found {
-                            Some((other, _)) if other != rest_at => several = true,
-                            Some((_, already)) => found = Some((rest_at, already || telling)),
-                            None => found = Some((rest_at, telling)),
-                        }
+            let again = answer.get(start..).unwrap_or_default();
+            // The places that leave the same rest, and whether another rest is possible.
+            let (mut found, mut same, mut several) = (None, Vec::new(), false);
+            for &from in &places {
+                match self.along(from, again, is_over, &mut walker) {
+                    Along::ToTheEnd(length) if found.is_none_or(|found| found == length) => {
+                        found = Some(length);
+                        same.push(from);
                     }
+                    Along::ToTheEnd(_) | Along::Unknown => several = true,
                     Along::SoFar if !is_over => return Proof::Open,
                     Along::SoFar | Along::No => {}
                 }
+                // Further places cannot settle it any more.
+                if several {
+                    break;
+                }
             }
-            match found {
-                Some((rest_at, true)) if !several => return Proof::Proven { start, rest_at, wrapped },
-                Some((rest_at, _)) if !wrapped || several => return Proof::Doubtful { rest_at },
-                // What is repeated further down is said for the second time there.
-                Some(_) => break,
-                None => {}
+            let Some(length) = found else {
+                if several {
+                    return Proof::Nothing;
+                }
+                continue;
+            };
+            let rest_at = start + length;
+            if !several && same.iter().any(|from| self.is_telling(*from, answer, start, wrapped)) {
+                return Proof::Proven { start, rest_at, wrapped };
             }
+            if !wrapped || several {
+                return Proof::Doubtful { rest_at };
+            }
+            // What is repeated further down is said for the second time there.
+            break;
         }
         if !is_over && answer.len() <= ANNOUNCEMENT_LIMIT_BYTES { Proof::Open } else { Proof::Nothing }
     }
@@ -147,9 +155,14 @@ impl Question<'_> {
         let start = answer.len() - answer.trim_start().len();
         let again = answer.get(start..)?;
         let mut found = None;
+        let mut walker = Walker::new(self.reads_loosely(), answer);
         for from in self.places().filter(|from| *from < self.shown_len) {
             let shown = self.so_far.get(from..self.shown_len)?;
-            let at = walk(shown.trim_end(), shown.len(), again, self.reads_loosely());
+            let at = match walker.walk(shown.trim_end(), shown.len(), again) {
+                Along::ToTheEnd(at) => Some(at),
+                Along::Unknown => return None,
+                Along::SoFar | Along::No => None,
+            };
             if let Some(at) = at.filter(|_| weight(shown) >= TELLING_IN_DOUBT) {
                 let rest = again.get(at..)?;
                 let blank = if shown.ends_with(char::is_whitespace) {
@@ -209,15 +222,12 @@ impl Question<'_> {
     }
 
     /// How far an answer goes along with the text from this place on.
-    fn along(&self, from: usize, answer: &str, is_over: bool) -> Along {
+    fn along(&self, from: usize, answer: &str, is_over: bool, walker: &mut Walker) -> Along {
         let Some(expected) = self.so_far.get(from..) else { return Along::No };
-        if !may_begin_alike(expected, answer) {
-            return Along::No;
-        }
         let core = expected.trim_end();
         let blank = expected.get(core.len()..).unwrap_or_default();
         let loose = if self.reads_loosely() { self.shown_len.saturating_sub(from) } else { 0 };
-        let at = match walk_along(core, loose, answer, self.reads_loosely()) {
+        let at = match walker.walk(core, loose, answer) {
             Along::ToTheEnd(at) => at,
             other => return other,
         };
@@ -271,61 +281,6 @@ impl Question<'_> {
             !detector.is_malformed()
         }
     }
-}
-
-/// How far `answer` goes along with `expected`. Where it is read loosely, signs of emphasis may be missing or added in the
-/// first `loose` bytes.
-fn walk_along(expected: &str, loose: usize, answer: &str, is_text: bool) -> Along {
-    let mut left = expected.char_indices().peekable();
-    let mut right = answer.char_indices().peekable();
-    loop {
-        let Some((at, wanted)) = left.peek().copied() else {
-            return Along::ToTheEnd(right.peek().map_or(answer.len(), |(at, _)| *at));
-        };
-        let Some((_, given)) = right.peek().copied() else { return Along::SoFar };
-        let may_differ = at < loose;
-        if wanted == given || is_text && alike(wanted) == alike(given) {
-            left.next();
-            right.next();
-        } else if wanted.is_whitespace() || may_differ && is_emphasis(wanted) {
-            left.next();
-        } else if given.is_whitespace() || may_differ && is_emphasis(given) {
-            right.next();
-        } else {
-            return Along::No;
-        }
-    }
-}
-
-/// Where an answer stands that goes along with all of this.
-fn walk(expected: &str, loose: usize, answer: &str, is_text: bool) -> Option<usize> {
-    match walk_along(expected, loose, answer, is_text) {
-        Along::ToTheEnd(at) => Some(at),
-        Along::SoFar | Along::No => None,
-    }
-}
-
-/// Whether two texts may begin with the same, signs of emphasis aside.
-fn may_begin_alike(one: &str, other: &str) -> bool {
-    match (one.chars().next(), other.chars().next()) {
-        (Some(one), Some(other)) => alike(one) == alike(other) || is_emphasis(one) || is_emphasis(other),
-        _ => true,
-    }
-}
-
-/// Signs that models write one for the other.
-fn alike(sign: char) -> char {
-    match sign {
-        '‘' | '’' | '‚' | '′' => '\'',
-        '“' | '”' | '„' | '″' => '"',
-        '‐' | '‑' | '–' | '—' | '−' => '-',
-        '\u{a0}' => ' ',
-        other => other,
-    }
-}
-
-fn is_emphasis(sign: char) -> bool {
-    matches!(sign, '*' | '_' | '`' | '#' | '>')
 }
 
 #[cfg(test)]

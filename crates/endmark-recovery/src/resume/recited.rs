@@ -8,6 +8,9 @@ const TELLING_LETTERS: usize = 16;
 
 /// Whether an answer has a run of the question's own words in it that the text so far has not.
 pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
+    if answer.len() < TELLING_LETTERS {
+        return false;
+    }
     let asked: Vec<String> = words(question).collect();
     let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
     for (at, word) in asked.iter().enumerate() {

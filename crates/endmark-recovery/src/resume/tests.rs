@@ -13,6 +13,7 @@ mod leave;
 pub(crate) mod properties;
 mod reasoning;
 mod several;
+mod work;
 
 const TOKEN: Join = Join::Stitched(AskedFrom::Token);
 const CUT: Join = Join::Stitched(AskedFrom::Cut);

@@ -1,0 +1,55 @@
+//! The work that an answer costs, counted in compared signs.
+
+use endmark_text::Format;
+
+use crate::resume::proof::walk::COMPARED_SIGNS;
+use crate::resume::proof::{Proof, Question};
+use crate::{PromptedStream, Shown, build_resume_prompt};
+
+/// How many signs are compared while this runs.
+fn compared<T>(run: impl FnOnce() -> T) -> (usize, T) {
+    let before = COMPARED_SIGNS.get();
+    let result = run();
+    (COMPARED_SIGNS.get() - before, result)
+}
+
+/// It is read at lengths that grow by a share, and not at each delta.
+#[test]
+fn a_streamed_answer_of_one_phrase_is_read_a_few_times() {
+    const DELTAS: usize = 4_000;
+    let text = "word ".repeat(DELTAS);
+    let shown = Shown { length: text.len() - 5, quoted_from: text.len() - 200 };
+    let prompt = build_resume_prompt(&text[shown.quoted_from..shown.length], &Format::Text, None);
+    let mut stream = PromptedStream::new(&text, (shown, &prompt), &Format::Text);
+    let (work, ()) = compared(|| (0..DELTAS).for_each(|_| stream.push("word ")));
+    assert!(work < 20 * text.len(), "{work} signs for {} bytes", text.len());
+}
+
+/// Each place of such a text goes along with an answer of the same kind up to the end of one of them.
+#[test]
+fn a_text_that_repeats_itself_does_not_need_the_square_of_its_length() {
+    for unit in ["`", "(", "\"a ", "<div>", "word ", "- ", "> *a* "] {
+        let text = unit.repeat(6_000 / unit.len());
+        // The answer goes on with it, ends before the text does, or writes another end than one of them.
+        for (end, answer, is_over) in [
+            ("", text.clone(), true),
+            ("", text.clone(), false),
+            ("", unit.repeat(3_000 / unit.len()), true),
+            ("", unit.repeat(3_000 / unit.len()) + "and the end", true),
+            ("and", text.clone(), true),
+            ("and", text.replace(' ', "  "), true),
+        ] {
+            let so_far = text.clone() + end;
+            let question = Question {
+                so_far: &so_far,
+                shown_len: so_far.len() - 3,
+                quoted_from: so_far.len() - 200,
+                format: &Format::Text,
+                words: String::new(),
+            };
+            let (work, proof) = compared(|| question.proof(&answer, is_over));
+            assert!(work < 600_000, "{work} signs for {unit:?}, {end:?}");
+            assert!(!matches!(proof, Proof::Proven { .. }), "{unit:?}, {end:?}: {proof:?}");
+        }
+    }
+}
