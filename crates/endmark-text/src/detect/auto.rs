@@ -239,11 +239,18 @@ impl AutoMachine {
         }
         let is_markdown = self.whole.markdown.blocks().has_structure();
         let counts = match tags.machine.first() {
+            // Nothing that follows changes this.
+            _ if tags.machine.is_too_deep() => tags.first,
             Some(FirstTag::Other) => tags.first || !is_markdown,
             Some(FirstTag::Html) => !is_markdown,
             None => tags.first && json.is_none() && !tags.machine.is_mere_text(),
         };
         counts.then_some(tags)
+    }
+
+    /// The tags, if the text is taken for one that has them, and has more open elements than there can be.
+    fn too_deep(&self) -> Option<&Tagged> {
+        self.tags().filter(|tags| tags.machine.is_too_deep())
     }
 
     /// Whether it is a state that can be reached, as far as anything rests on it.
@@ -273,7 +280,7 @@ impl AutoMachine {
 
     /// Whether no continuation could make it whole.
     pub(super) fn is_malformed(&self) -> bool {
-        self.broken.is_some() || self.whole.markdown.is_malformed()
+        self.broken.is_some() || self.whole.markdown.is_malformed() || self.too_deep().is_some()
     }
 
     /// Whether the text, should it end here, is whole as far as can be told.
@@ -330,6 +337,11 @@ impl AutoMachine {
                 }
                 _ => Verdict::Malformed { index: *index, reason: reason.clone() },
             };
+        }
+        if let Some(tags) = self.too_deep()
+            && let Verdict::Malformed { index, reason } = tags.machine.verdict()
+        {
+            return Verdict::Malformed { index: tags.start + index, reason };
         }
         if text.is_malformed() {
             return text.verdict();

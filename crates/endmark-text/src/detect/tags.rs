@@ -6,7 +6,7 @@ mod scanner;
 
 use serde::{Deserialize, Serialize};
 
-use elements::Elements;
+use elements::{Elements, TOO_DEEP};
 use scanner::{Scanner, Step};
 
 use super::text::TextMachine;
@@ -34,6 +34,9 @@ pub(super) struct TagsMachine {
     token: usize,
     /// Whether that is text.
     token_is_text: bool,
+    /// Where the tag begins that would open one element too many.
+    #[serde(default)]
+    too_deep: Option<usize>,
 }
 
 /// What the first tag of a text is.
@@ -56,7 +59,7 @@ impl TagsMachine {
         let base = self.text.position();
         self.text.push(chunk);
         let mut at = 0;
-        while let Some(rest) = chunk.get(at..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = chunk.get(at..).filter(|rest| !rest.is_empty() && !self.is_too_deep()) {
             if self.scanner.in_text() && !self.guessed {
                 let length = memchr::memchr(b'<', rest).unwrap_or(rest.len());
                 self.pass_text(&rest[..length], base + at);
@@ -134,6 +137,10 @@ impl TagsMachine {
             self.elements.pop();
         }
         if !empty && !html::is_void(&name, self.scanner.has_attributes()) {
+            if !self.elements.has_room() {
+                self.too_deep = Some(start);
+                return;
+            }
             if html::is_raw(&name) {
                 self.scanner.begin_raw();
             }
@@ -156,7 +163,8 @@ impl TagsMachine {
         let position = self.text.position();
         self.text.is_consistent()
             && self.scanner.is_consistent(position)
-            && self.balanced.max(self.token) <= position
+            && self.elements.is_consistent()
+            && self.balanced.max(self.token).max(self.too_deep.unwrap_or(0)) <= position
     }
 
     /// Bytes seen.
@@ -164,9 +172,14 @@ impl TagsMachine {
         self.text.position()
     }
 
-    /// Whether it is no UTF-8.
+    /// Whether it is not UTF-8, or has too many open elements.
     pub(super) fn is_malformed(&self) -> bool {
-        self.text.is_malformed()
+        self.text.is_malformed() || self.is_too_deep()
+    }
+
+    /// Whether more elements are open than can be.
+    pub(super) fn is_too_deep(&self) -> bool {
+        self.too_deep.is_some()
     }
 
     /// What the first tag is; none before one.
@@ -182,7 +195,11 @@ impl TagsMachine {
     /// Whether there is a tag, and all are closed.
     pub(super) fn is_whole(&self) -> bool {
         let first = self.first.is_some();
-        self.text.is_whole() && first && !self.is_in_tag() && self.open_elements().next().is_none()
+        self.text.is_whole()
+            && first
+            && !self.is_too_deep()
+            && !self.is_in_tag()
+            && self.open_elements().next().is_none()
     }
 
     /// Whether the text ends in a tag.
@@ -207,8 +224,15 @@ impl TagsMachine {
 
     /// What the text is, should it end here.
     pub(super) fn verdict(&self) -> Verdict {
-        if self.text.is_malformed() || self.is_whole() {
-            return self.text.verdict();
+        match (self.text.verdict(), self.too_deep) {
+            (Verdict::Malformed { index, reason }, too_deep)
+                if too_deep.is_none_or(|place| index < place) =>
+            {
+                return Verdict::Malformed { index, reason };
+            }
+            (_, Some(index)) => return Verdict::Malformed { index, reason: TOO_DEEP.to_owned() },
+            (verdict, None) if self.is_whole() => return verdict,
+            (_, None) => {}
         }
         let mut truncation = self.text.truncation();
         let is_open = self.is_in_tag();

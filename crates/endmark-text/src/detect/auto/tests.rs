@@ -276,3 +276,19 @@ fn raw_control_characters_are_passed_in_json_that_the_text_begins_with() {
         assert_eq!(machine.control_character(), control, "{text:?}");
     }
 }
+
+/// As tags, where the text begins with one; else it is not taken for such.
+#[test]
+fn a_text_with_too_many_open_elements_is_malformed() {
+    let elements = "<item>\n".repeat(132_000);
+    let judged = |text: &str| {
+        let mut machine = AutoMachine::default();
+        machine.push(text.as_bytes());
+        machine.push(b"<item>\n\n# Heading\n");
+        assert_eq!(machine.is_malformed(), machine.verdict().name() == "malformed");
+        (machine.verdict().name(), machine.detected().name())
+    };
+    assert_eq!(judged(&elements), ("malformed", "tags"));
+    assert_eq!(judged(&format!("\u{FEFF}{elements}")), ("malformed", "tags"));
+    assert_eq!(judged(&format!("Items:\n\n{elements}")).1, "markdown");
+}

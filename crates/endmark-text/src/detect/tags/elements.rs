@@ -4,6 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use std::collections::BTreeMap;
 
+/// How many elements can be open: each takes its name. Parsers of XML stop at 256, those of HTML at 512.
+pub(super) const MAX_OPEN_ELEMENTS: usize = 1 << 17;
+
+/// Why an element beyond that is refused.
+pub(super) const TOO_DEEP: &str = "more than 131,072 elements are open";
+
 /// The names of the open elements as written, outermost first, and how often each of them is open, case aside.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<Box<str>>", into = "Vec<Box<str>>")]
@@ -35,6 +41,16 @@ impl Elements {
 
     pub(super) fn is_empty(&self) -> bool {
         self.names.is_empty()
+    }
+
+    /// Whether another element can be opened.
+    pub(super) fn has_room(&self) -> bool {
+        self.names.len() < MAX_OPEN_ELEMENTS
+    }
+
+    /// Whether it is a state that can be reached.
+    pub(super) fn is_consistent(&self) -> bool {
+        self.names.len() <= MAX_OPEN_ELEMENTS
     }
 
     /// The name of the innermost element in lower case.

@@ -1,3 +1,4 @@
+use super::elements::MAX_OPEN_ELEMENTS;
 use super::*;
 use crate::{InToken, Truncation};
 
@@ -172,3 +173,28 @@ fn a_long_text_in_an_element_takes_linear_time() {
 
 mod growing;
 mod html;
+
+#[test]
+fn open_elements_have_a_bound() {
+    let mut machine = TagsMachine::default();
+    machine.push("<a>".repeat(MAX_OPEN_ELEMENTS).as_bytes());
+    assert_eq!(machine.verdict().truncation().map(|cut| cut.open.len()), Some(MAX_OPEN_ELEMENTS));
+    let mut closes = machine.clone();
+    closes.push(b"</a><b>");
+    assert_eq!(closes.verdict().name(), "truncated");
+    let refused = Verdict::Malformed { index: 3 * MAX_OPEN_ELEMENTS + 1, reason: TOO_DEEP.to_owned() };
+    // A byte that is not UTF-8 does not change what stands before it, and no end tag closes what was refused.
+    for rest in [&b" <a>"[..], b" <a></a>", b" <a>\xff"] {
+        let mut bytewise = machine.clone();
+        for byte in rest {
+            bytewise.push(&[*byte]);
+        }
+        machine.clone().push(rest);
+        assert_eq!((bytewise.verdict(), bytewise.is_malformed()), (refused.clone(), true));
+    }
+    machine.push(b"\xff<a>");
+    assert_eq!(
+        machine.verdict(),
+        Verdict::Malformed { index: 3 * MAX_OPEN_ELEMENTS, reason: "invalid UTF-8".to_owned() }
+    );
+}
