@@ -90,6 +90,13 @@ impl Budgets {
         self.models.find(name).map(|model| model.id.as_str())
     }
 
+    /// Returns the context window of the first of these models that is known.
+    pub(crate) fn window_tokens<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<u64> {
+        let mut named = names.into_iter().filter(|name| !name.is_empty());
+        let model = named.find_map(|name| self.models.find(name))?;
+        model.context_tokens.max(model.max_input_tokens)
+    }
+
     /// What tokens cost at the price of now, in nano-dollars; `None` where a price of theirs is not known. A tier that the
     /// table does not have counts at the standard price.
     pub(crate) fn price<'a>(

@@ -310,6 +310,7 @@ impl Call {
                 "an upstream ended a reply with an unknown finish reason: it passes as it is"
             );
         }
+        self.reject_implausible_usage(&open, &mut end);
         let text_bytes = if self.was_left_at_work(end.ending) { Some(0) } else { self.gauge.text_bytes() };
         let spent = self.spent(&open, &end, text_bytes);
         let counted_so_far = end.usage.as_ref().map_or(0, |usage| usage.completion);
@@ -377,6 +378,22 @@ impl Call {
             total_us: total,
         });
         spent
+    }
+
+    /// Drops a usage report that cannot be true, so that the usage is estimated.
+    fn reject_implausible_usage(&self, open: &OpenCall, end: &mut CallEnd) {
+        let Some((started, usage)) = open.started().zip(end.usage.as_ref()) else { return };
+        let names = end.model.iter().chain([&started.model]).map(String::as_str);
+        let exchanged_bytes = started.sent_bytes.saturating_add(self.gauge.bytes());
+        if !cost::is_plausible(usage, self.budgets.window_tokens(names), exchanged_bytes) {
+            tracing::warn!(
+                request = started.request_id,
+                upstream = started.upstream,
+                tokens = usage.largest_count(),
+                "an upstream reports more tokens or searches than a call can use: the usage is estimated"
+            );
+            end.usage = None;
+        }
     }
 
     /// What it used; `None` where it costs nothing.

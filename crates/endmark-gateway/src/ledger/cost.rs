@@ -64,6 +64,22 @@ pub(super) fn billing(tokens: &Tokens, tier: Option<String>) -> Billing {
     }
 }
 
+/// Context windows that one call can use at most. Calls with tools of the provider's own use several: their usage is the sum
+/// over the steps of the provider. Research models report up to about 20.
+const MAX_WINDOWS: u64 = 64;
+/// The context window of a model that the table does not know.
+const UNKNOWN_WINDOW_TOKENS: u64 = 1_000_000;
+/// Web searches that one call can make at most.
+const MAX_WEB_SEARCHES: u64 = 10_000;
+
+/// Whether a call can have used this much: at most [`MAX_WINDOWS`] context windows, or a token for each byte that was sent or
+/// received. A larger count is an error of the upstream. If it counted, it would end a budget.
+pub(super) fn is_plausible(usage: &Usage, window_tokens: Option<u64>, exchanged_bytes: u64) -> bool {
+    let windows = window_tokens.unwrap_or(UNKNOWN_WINDOW_TOKENS).saturating_mul(MAX_WINDOWS);
+    usage.largest_count() <= windows.max(exchanged_bytes)
+        && usage.web_searches().is_none_or(|searches| searches <= MAX_WEB_SEARCHES)
+}
+
 /// What a call used: as its provider reported it, and estimated where it did not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spent {

@@ -229,3 +229,24 @@ async fn audio_searches_and_tiers_have_their_own_prices() {
     }
     assert_eq!(costs, ["0.001450000", "0.000725000", "0.002900000"]);
 }
+
+#[tokio::test]
+async fn a_count_that_no_call_can_have_used_is_estimated() {
+    let estimate = TEXT.len().div_ceil(4) as u64;
+    for tokens in [70_000_000, 1 << 40, u64::MAX] {
+        let mut chat = Wire::Chat.whole(&[Said::Text(TEXT)], "stop");
+        chat["usage"] = json!({"prompt_tokens": 5, "completion_tokens": tokens, "total_tokens": tokens});
+        let mut message = MESSAGES.whole(&[Said::Text(TEXT)], "end_turn");
+        message["usage"] = json!({"input_tokens": 5, "output_tokens": 7, "cache_read_input_tokens": tokens});
+        for (wire, reply) in [(Wire::Chat, chat), (MESSAGES, message)] {
+            let sums = sums(wire, Answer::json(200, &reply), false, Mode::Auto).await;
+            assert_eq!((sums.completion, sums.estimated), (estimate, 1), "{wire:?} {tokens}");
+            assert!(sums.prompt < 100, "{wire:?} {}", sums.prompt);
+        }
+    }
+    // A provider that works in several steps uses more than one context window.
+    let mut reply = Wire::Chat.whole(&[Said::Text(TEXT)], "stop");
+    reply["usage"] = json!({"prompt_tokens": 9_000_000, "completion_tokens": 7, "total_tokens": 9_000_007});
+    let sums = sums(Wire::Chat, Answer::json(200, &reply), false, Mode::Auto).await;
+    assert_eq!((sums.prompt, sums.completion, sums.estimated), (9_000_000, 7, 0));
+}

@@ -74,6 +74,21 @@ impl Usage {
     pub fn cache_writes_for_an_hour(&self) -> Option<u64> {
         self.details.member("cache_creation", "ephemeral_1h_input_tokens")
     }
+
+    /// Returns the largest count of tokens in it.
+    pub fn largest_count(&self) -> u64 {
+        let parts = [
+            self.cached,
+            self.reasoning,
+            self.cache_writes(),
+            self.cache_writes_for_an_hour(),
+            self.prompt_audio(),
+            self.cached_audio(),
+            self.completion_audio(),
+        ];
+        let parts = parts.into_iter().flatten();
+        parts.chain([self.prompt, self.completion, self.total]).max().unwrap_or(0)
+    }
 }
 
 impl std::ops::Add for Usage {
