@@ -3,6 +3,7 @@
 mod outlet;
 mod patient;
 mod unbroken;
+mod uncounted;
 mod unreset;
 
 use std::pin::Pin;
@@ -10,6 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use endmark_wire::sse;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, SizeHint};
@@ -17,6 +19,7 @@ use hyper::body::{Body, Frame, SizeHint};
 pub(crate) use outlet::{Outlet, made};
 pub(crate) use patient::Patient;
 use unbroken::Unbroken;
+use uncounted::Uncounted;
 pub(crate) use unreset::Unreset;
 
 /// What a body can fail with, on either side.
@@ -42,6 +45,14 @@ where
 /// A body that fails where nothing of it comes for so long.
 pub(crate) fn unbroken(body: AnyBody, idle: Duration) -> AnyBody {
     Unbroken::new(body, idle).boxed_unsync()
+}
+
+/// A stream without the events that only count its tokens.
+pub(crate) fn uncounted(
+    stream: AnyBody,
+    only_counts: impl FnMut(&sse::Frame) -> bool + Send + Unpin + 'static,
+) -> AnyBody {
+    Uncounted::new(stream, only_counts).boxed_unsync()
 }
 
 /// A body that goes on after bytes that were read of it already.

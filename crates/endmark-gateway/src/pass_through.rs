@@ -40,16 +40,13 @@ pub(crate) async fn pass_through(
         headers.remove(header::CONTENT_ENCODING);
         of_changed_body(&mut headers);
     }
-    let onward = |body| {
-        let mut onward = Request::new(body);
-        *onward.method_mut() = head.method.clone();
-        (*onward.uri_mut(), *onward.headers_mut()) = (uri, headers);
-        onward
-    };
+    let mut onward = Request::new(());
+    *onward.method_mut() = head.method.clone();
+    (*onward.uri_mut(), *onward.headers_mut()) = (uri, headers);
     let (body, holding) = body.unchanged();
     let mut answer = match counted {
-        Some(counted) => counted.send(gateway, target, &head, onward).await?,
-        None => send(gateway, target, onward(body)).await?,
+        Some(counted) => counted.send(gateway, target, &head, &onward).await?,
+        None => send(gateway, target, onward.map(|()| body)).await?,
     };
     drop(holding);
     changed.write_headers(answer.headers_mut());

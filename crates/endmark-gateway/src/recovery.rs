@@ -32,7 +32,7 @@ pub(crate) use mend::{judgement, mend};
 pub(crate) use mended::{Finish, Mended};
 pub(crate) use schema::{Schema, SchemaError};
 pub(crate) use store_patience::StorePatience;
-pub(crate) use stream_usage::{StreamUsage, StreamUsages, may_be_about_usage, names_usage_field};
+pub(crate) use stream_usage::{Counting, StreamUsages, UsageSource, may_be_about_usage};
 pub(crate) use suspect::{
     BEHIND_CALLS, Before, Following, HALVED, REPEATED, SURPLUS, Suspect, UNSHOWN, is_made_up,
 };

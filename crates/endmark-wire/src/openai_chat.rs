@@ -29,6 +29,7 @@ pub use crate::reply::{
 pub(crate) use error::read_error_field;
 pub use error::{error_body, read_error};
 pub use format::{Chat, OPENAI};
+pub(crate) use request::ask_for_usage;
 pub use request::{ChatRequest, LimitField};
 pub use response::{ChatResponse, ResponseEdit};
 pub use stream::ChatStream;

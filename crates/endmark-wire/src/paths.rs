@@ -8,10 +8,11 @@ mod usage;
 
 pub use crate::deciding::fields::MODEL_ALONE;
 use crate::deciding::{self, Deciding, fields};
-use crate::format;
-use crate::percent_decoded;
+use crate::edit::Edits;
+use crate::json::Value;
+use crate::{format, openai_chat, percent_decoded};
 use table::TABLE;
-pub use usage::usage_in;
+pub use usage::{only_counts, usage_in};
 
 /// What a request to a path costs.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +45,28 @@ impl Service {
     pub fn generates(&self) -> bool {
         deciding::generates(self.fields)
     }
+
+    /// Returns the request with `stream_options.include_usage` set; `None` if it is not for a stream, asks by itself, or is to a
+    /// service that has no such option.
+    ///
+    /// ```
+    /// use endmark_wire::{json::Value, paths::{Cost, read}};
+    /// let Cost::Counted(service) = read("POST", "/v1/completions", None)?.cost else { panic!() };
+    /// let asking = |body| service.asking_for_usage(Value::parse_str(body).unwrap());
+    /// let expected = br#"{"stream":true,"stream_options":{"include_usage":true}}"#;
+    /// assert_eq!(asking(r#"{"stream":true}"#).as_deref(), Some(&expected[..]));
+    /// assert_eq!(asking(r#"{"stream":false}"#), None);
+    /// # Ok::<(), endmark_wire::paths::AmbiguousPath>(())
+    /// ```
+    pub fn asking_for_usage(&self, root: Value<'_>) -> Option<Vec<u8>> {
+        let has = |path| root.at(path).and_then(Value::as_bool) == Some(true);
+        if self.name != COMPLETIONS || !has("stream") || has("stream_options.include_usage") {
+            return None;
+        }
+        let mut edits = Edits::of(root);
+        openai_chat::ask_for_usage(root, &mut edits);
+        Some(edits.finish())
+    }
 }
 
 /// Where a request names the model that it uses.
@@ -72,6 +95,9 @@ pub struct PathUse {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("servers can read the path in two ways ({0}), and its cost is limited here: send it without that")]
 pub struct AmbiguousPath(&'static str);
+
+/// The name of OpenAI's older completions.
+const COMPLETIONS: &str = "completions";
 
 /// Gemini's stream as one JSON array.
 const GEMINI_ARRAY: Service = Service {

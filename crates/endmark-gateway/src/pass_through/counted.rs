@@ -7,43 +7,54 @@ use bytes::Bytes;
 use endmark_recovery::Ending;
 use endmark_store::Purpose;
 use endmark_wire::json::Value;
-use endmark_wire::paths::Service;
+use endmark_wire::paths::{Service, only_counts};
 use http::request::Parts;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, header};
 
 use super::send;
 use crate::api::Api;
-use crate::body::AnyBody;
+use crate::body::{AnyBody, full, uncounted};
 use crate::gateway::Gateway;
-use crate::ledger::{CallEnd, Calls, Ended, Listener, Watch};
+use crate::ledger::{Call, CallEnd, Calls, Ended, Listener, Watch};
+use crate::recovery::{Counting, StorePatience, UsageSource, may_be_about_usage};
 use crate::request_body::RequestBody;
 use crate::rescue::Refusal;
 use crate::route::{self, Target};
 use crate::scrub::{Scrubber, Secrets};
 use crate::settings::Mode;
 use crate::stage::identify::caller;
-use crate::upstream::secrets_in;
+use crate::upstream::{is_event_stream, of_another_body, of_changed_body, plain, read_whole, secrets_in};
 
 /// As much of a body is its session, where the client names none. To hash all of a long one takes too long.
 const SESSION_BYTES: usize = 4096;
+
+/// An error body is read to find out whether the upstream refuses to report usage; no provider's error is longer.
+const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
 /// What is counted of a request.
 pub(super) struct Counted {
     service: Service,
     model: String,
     plain: Bytes,
-    /// The body as it is sent.
+    /// The body as the client sent it.
     sent: Bytes,
+    is_streamed: bool,
+    /// The body that also asks for the usage of its stream, if the client does not ask for it.
+    asking: Option<Bytes>,
 }
 
 impl Counted {
     pub(super) fn new(service: Service, model: String, body: &RequestBody) -> Self {
         let plain = body.plain.clone();
         let sent = body.encoded.as_ref().map_or_else(|| plain.clone(), |encoded| encoded.bytes.clone());
-        Self { service, model, plain, sent }
+        let root = Value::parse(&plain).ok();
+        let is_streamed = root.and_then(|root| root.field("stream")?.as_bool()).unwrap_or(false);
+        let asking = root.and_then(|root| service.asking_for_usage(root)).map(Bytes::from);
+        Self { service, model, plain, sent, is_streamed, asking }
     }
 
-    /// Holds the request in its budgets, sends it, and settles it with the end of its answer.
+    /// Holds the request in its budgets, sends it, and settles it with the end of its answer. A stream of older completions
+    /// is asked for its usage; if the upstream refuses that, the request is sent again as it came.
     ///
     /// # Errors
     /// [`Refusal::Budget`] where a budget does not admit it, else what became of the call.
@@ -52,55 +63,152 @@ impl Counted {
         gateway: &Gateway,
         target: &Target<'_>,
         head: &Parts,
-        onward: impl FnOnce(AnyBody) -> Request<AnyBody>,
+        onward: &Request<()>,
     ) -> Result<Response<AnyBody>, Refusal> {
+        let calls = self.calls(gateway, target, head)?;
+        let store_patience = StorePatience::default();
+        let source = UsageSource {
+            usages: &gateway.stream_usages,
+            recorder: calls.recorder(),
+            store_patience: &store_patience,
+            upstream: &target.upstream.name,
+            model: &self.model,
+        };
+        let mut counting = match self.asking {
+            Some(_) => Counting::of(source).await,
+            None => Counting::Unasked,
+        };
+        loop {
+            let is_asked = counting.is_asked();
+            let (call, answer) = self
+                .attempt(gateway, target, &calls, self.onward(onward, counting))
+                .await
+                .inspect_err(|_| calls.watch.end(Ended::Failed))?;
+            let answer = if is_asked && may_be_about_usage(answer.status()) {
+                refused(answer, &mut counting, gateway, (target, head))
+                    .await
+                    .inspect_err(|_| calls.watch.end(Ended::Failed))?
+            } else {
+                answer
+            };
+            if is_asked && counting.is_withdrawn() {
+                call.settle(CallEnd::new(Ending::UpstreamError));
+                continue;
+            }
+            counting.learn(source, answer.status()).await;
+            return Ok(self.followed(gateway, &calls, call, answer, is_asked));
+        }
+    }
+
+    /// The account of the request's calls.
+    fn calls(&self, gateway: &Gateway, target: &Target<'_>, head: &Parts) -> Result<Calls, Refusal> {
         let format = route::format_of(&head.uri, &head.headers);
         let api = Api::of_service(self.service, target.upstream.provider);
         let text = String::from_utf8_lossy(&self.plain[..self.plain.len().min(SESSION_BYTES)]);
         let caller = caller(head, &text)?;
-        let stream = Value::parse(&self.plain).ok().and_then(|root| root.field("stream")?.as_bool());
-        let is_streamed = stream.unwrap_or(false);
         let recorder = gateway.store.recorder(Secrets {
             of_settings: Arc::clone(&gateway.scrubber),
             of_request: Arc::new(Scrubber::new(secrets_in(&head.headers, &head.uri))),
         });
-        let upstream = &target.upstream.name;
         let watch = Watch::new(
             &gateway.metrics,
             &gateway.stopping,
             caller.request_id.clone(),
-            upstream.clone(),
+            target.upstream.name.clone(),
             api,
-            is_streamed,
+            self.is_streamed,
             &head.headers,
         );
         let budgets = Arc::clone(&gateway.budgets);
-        let calls = Calls::new(recorder, watch, caller, Mode::Off, (format, api), budgets);
-        let opened = calls.open(Purpose::Reply, upstream, &self.model, is_streamed, &self.plain).await;
-        let mut call = match opened {
-            Ok(call) => call,
-            Err(why) => {
-                calls.watch.end(Ended::Failed);
-                return Err(Refusal::Budget(why));
+        Ok(Calls::new(recorder, watch, caller, Mode::Off, (format, api), budgets))
+    }
+
+    /// The request of one attempt.
+    fn onward(&self, onward: &Request<()>, counting: Counting) -> Request<Bytes> {
+        let asking = self.asking.as_ref().filter(|_| counting.is_asked());
+        let mut onward = onward.clone().map(|()| asking.unwrap_or(&self.sent).clone());
+        let headers = onward.headers_mut();
+        if asking.is_some() {
+            headers.remove(header::CONTENT_ENCODING);
+            of_changed_body(headers);
+            // An event is only taken out of plain bytes.
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
+        if counting.is_withdrawn() {
+            // The same key came with another body before.
+            of_another_body(headers);
+        }
+        onward
+    }
+
+    /// Holds one call and sends it.
+    async fn attempt(
+        &self,
+        gateway: &Gateway,
+        target: &Target<'_>,
+        calls: &Calls,
+        onward: Request<Bytes>,
+    ) -> Result<(Call, Response<AnyBody>), Refusal> {
+        let upstream = &target.upstream.name;
+        let opened = calls.open(Purpose::Reply, upstream, &self.model, self.is_streamed, &self.plain).await;
+        let mut call = opened.map_err(Refusal::Budget)?;
+        match send(gateway, target, onward.map(|body| call.sends(body))).await {
+            Ok(answer) => {
+                let status = answer.status();
+                let answer = answer.map(|body| call.answered(status, body));
+                Ok((call, answer))
             }
-        };
-        let answer = match send(gateway, target, onward(call.sends(self.sent))).await {
-            Ok(answer) => answer,
             Err(refusal) => {
-                calls.watch.end(Ended::Failed);
                 call.settle(CallEnd::new(ending_of(&refusal)));
-                return Err(refusal);
+                Err(refusal)
             }
-        };
-        let (head, body) = answer.into_parts();
-        let body = call.answered(head.status, body);
-        calls.watch.end(if head.status.is_success() { Ended::Unread } else { Ended::Refused });
+        }
+    }
+
+    /// The answer, with a body that settles the call at its end. The client does not get the event that it did not ask for.
+    fn followed(
+        &self,
+        gateway: &Gateway,
+        calls: &Calls,
+        call: Call,
+        answer: Response<AnyBody>,
+        is_asked: bool,
+    ) -> Response<AnyBody> {
+        let answer = if is_asked { plain(answer) } else { answer };
+        let (mut head, body) = answer.into_parts();
+        let is_success = head.status.is_success();
+        calls.watch.end(if is_success { Ended::Unread } else { Ended::Refused });
         let limits = &gateway.settings.limits;
         let holding = gateway.held.part(limits.held_bytes);
         let listener = Listener::of_service(self.service, &head.headers, limits.reply_bytes, holding);
-        let body = call.follow(body, Ending::Clean, head.status.is_success().then_some(listener));
-        Ok(Response::from_parts(head, body))
+        let body = call.follow(body, Ending::Clean, is_success.then_some(listener));
+        if !is_asked || !is_event_stream(&head.headers) {
+            return Response::from_parts(head, body);
+        }
+        of_another_body(&mut head.headers);
+        let body = uncounted(body, |event| {
+            let data = event.data.as_deref().unwrap_or_default();
+            Value::parse_str(data).is_ok_and(only_counts)
+        });
+        Response::from_parts(head, body)
     }
+}
+
+/// Reads a refusal that may be about the usage, and returns the answer.
+async fn refused(
+    answer: Response<AnyBody>,
+    counting: &mut Counting,
+    gateway: &Gateway,
+    (target, head): (&Target<'_>, &Parts),
+) -> Result<Response<AnyBody>, Refusal> {
+    let (parts, body) = plain(answer).into_parts();
+    let body = read_whole(body, MAX_ERROR_BYTES, gateway.settings.limits.idle)
+        .await
+        .map_err(|error| Refusal::AnswerLost { upstream: target.upstream.name.clone(), error })?;
+    let root = Value::parse_body(&body).ok();
+    let error = root.and_then(|root| route::format_of(&head.uri, &head.headers).read_error(root));
+    counting.refused(parts.status, error.as_ref());
+    Ok(Response::from_parts(parts, full(body)))
 }
 
 /// How a call ended that got no answer.

@@ -154,8 +154,8 @@ impl<'a> Asker<'a> {
     async fn takes_usage_field(&self) -> bool {
         let request = &self.site.request;
         let is_needless = !self.live || request.format().reports_usage_unasked();
-        let known = self.case.stream_usages.of(self.case, self.site.name(), &request.view().model);
-        is_needless || known.await != StreamUsage::Refused
+        let source = self.case.usage_source(self.site.name(), &request.view().model);
+        is_needless || source.known().await != StreamUsage::Refused
     }
 
     fn terms(&self, limit: u64, stream: bool) -> Terms {
@@ -474,7 +474,7 @@ impl<'a> Asker<'a> {
                 if self.asks_usage && names_usage_field(Some(&error)) {
                     self.asks_usage = false;
                     let model = &self.site.request.view().model;
-                    self.case.stream_usages.refused(self.case, self.site.name(), model, true).await;
+                    self.case.usage_source(self.site.name(), model).refused(true).await;
                 } else if is_about_the_limit(&error) && !self.refused.limit {
                     self.refused.limit = true;
                 } else if self.asked_by_prefill() && is_about_the_prefill(status, &error) {

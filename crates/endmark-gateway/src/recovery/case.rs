@@ -7,7 +7,7 @@ use endmark_wire::request::Request;
 
 use super::capabilities::Capabilities;
 use super::store_patience::StorePatience;
-use super::stream_usage::StreamUsages;
+use super::stream_usage::{StreamUsages, UsageSource};
 use crate::faults::Rehearsal;
 use crate::ledger::Calls;
 use crate::metrics::Metrics;
@@ -63,5 +63,11 @@ impl Case<'_> {
     /// The name of the upstream that answers.
     pub(super) fn upstream_name(&self) -> &str {
         &self.destination.upstream.name
+    }
+
+    /// What is known of the usage that this upstream reports in streams of this model.
+    pub(crate) fn usage_source<'a>(&'a self, upstream: &'a str, model: &'a str) -> UsageSource<'a> {
+        let Self { stream_usages: usages, recorder, store_patience, .. } = *self;
+        UsageSource { usages, recorder, store_patience, upstream, model }
     }
 }

@@ -1,15 +1,16 @@
 //! Which upstreams refuse to report the tokens of a stream, by upstream and model.
 //!
-//! Chat Completions reports them only where `stream_options.include_usage` asks for them, and some servers reject a field
+//! Chat Completions and the older completions report them only where `stream_options.include_usage` asks for them, and some servers reject a field
 //! that they do not know. Nothing tells these before they are asked.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use endmark_store::Recorder;
 use endmark_wire::error::ProviderError;
 use http::StatusCode;
 
-use super::case::Case;
+use super::store_patience::StorePatience;
 
 /// Upstreams and models that are remembered; if there are more, all are learned again. Clients choose the names of models.
 const MAX_KNOWN: usize = 4_096;
@@ -32,43 +33,58 @@ pub(crate) enum StreamUsage {
 #[derive(Default)]
 pub(crate) struct StreamUsages(Mutex<HashMap<(String, String), StreamUsage>>);
 
-impl StreamUsages {
-    /// What is known of this upstream and model. A store that fails only costs a rejected request.
-    pub(crate) async fn of(&self, case: &Case<'_>, upstream: &str, model: &str) -> StreamUsage {
-        if let Some(known) = self.lock().get(&(upstream.to_owned(), model.to_owned())) {
+/// An upstream and a model, and where is kept what is known of them.
+#[derive(Clone, Copy)]
+pub(crate) struct UsageSource<'a> {
+    pub(crate) usages: &'a StreamUsages,
+    pub(crate) recorder: &'a Recorder,
+    /// How long the reply may still wait for the store.
+    pub(crate) store_patience: &'a StorePatience,
+    pub(crate) upstream: &'a str,
+    pub(crate) model: &'a str,
+}
+
+impl UsageSource<'_> {
+    /// What is known of it. A store that fails only costs a rejected request.
+    pub(crate) async fn known(self) -> StreamUsage {
+        let Self { usages, upstream, model, .. } = self;
+        if let Some(known) = usages.lock().get(&(upstream.to_owned(), model.to_owned())) {
             return *known;
         }
-        let remembered = case.store_patience.wait(case.recorder.capability(upstream, &subject(model))).await;
-        let known = match remembered {
+        let subject = subject(model);
+        let known = match self.store_patience.wait(self.recorder.capability(upstream, &subject)).await {
             Some(Ok(Some(word))) if word == REFUSED => StreamUsage::Refused,
             _ => StreamUsage::Unknown,
         };
-        self.insert(upstream, model, known);
+        usages.insert(upstream, model, known);
         known
     }
 
     /// Notes that it took a request that asked for its tokens.
-    pub(crate) fn accepted(&self, upstream: &str, model: &str) {
-        self.insert(upstream, model, StreamUsage::Accepted);
+    fn accepted(self) {
+        self.usages.insert(self.upstream, self.model, StreamUsage::Accepted);
     }
 
     /// Notes that it refuses such a request. Only an error that names the field is remembered over a restart: another one
     /// may have had another reason.
-    pub(crate) async fn refused(&self, case: &Case<'_>, upstream: &str, model: &str, is_named: bool) {
-        let model_name = case.recorder.clean(model);
+    pub(crate) async fn refused(self, is_named: bool) {
+        let Self { usages, recorder, upstream, model, .. } = self;
+        let model_name = recorder.clean(model);
         tracing::warn!(
             upstream,
             model = model_name,
             "the upstream refuses stream_options.include_usage: tokens of its streams are estimated"
         );
-        self.insert(upstream, model, StreamUsage::Refused);
+        usages.insert(upstream, model, StreamUsage::Refused);
         let subject = subject(model);
-        let remembering = case.recorder.remember_capability(upstream, &subject, REFUSED);
-        if is_named && let Some(Err(error)) = case.store_patience.wait(remembering).await {
+        let remembering = recorder.remember_capability(upstream, &subject, REFUSED);
+        if is_named && let Some(Err(error)) = self.store_patience.wait(remembering).await {
             tracing::error!(%error, "the store does not take a capability");
         }
     }
+}
 
+impl StreamUsages {
     fn insert(&self, upstream: &str, model: &str, known: StreamUsage) {
         let mut all = self.lock();
         let key = (upstream.to_owned(), model.to_owned());
@@ -84,6 +100,57 @@ impl StreamUsages {
     }
 }
 
+/// Whether the upstream is asked for the tokens of a stream, over the tries of one request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Counting {
+    /// It gets the request as it is.
+    Unasked,
+    /// It is asked, and this is known of it.
+    Asked(StreamUsage),
+    /// It may have refused that, and gets the request as it is.
+    Withdrawn {
+        /// Its error named the field.
+        is_named: bool,
+    },
+}
+
+impl Counting {
+    /// Asks the upstream unless it is known to refuse.
+    pub(crate) async fn of(source: UsageSource<'_>) -> Self {
+        match source.known().await {
+            StreamUsage::Refused => Self::Unasked,
+            known => Self::Asked(known),
+        }
+    }
+
+    pub(crate) fn is_asked(self) -> bool {
+        matches!(self, Self::Asked(_))
+    }
+
+    /// Takes a refusal: the request is sent again without the field where that may be its reason.
+    pub(crate) fn refused(&mut self, status: StatusCode, error: Option<&ProviderError>) {
+        if let Self::Asked(known) = *self
+            && is_about_usage(known, status, error)
+        {
+            *self = Self::Withdrawn { is_named: names_usage_field(error) };
+        }
+    }
+
+    pub(crate) fn is_withdrawn(self) -> bool {
+        matches!(self, Self::Withdrawn { .. })
+    }
+
+    /// Remembers what an answer with this status shows of the upstream.
+    pub(crate) async fn learn(self, source: UsageSource<'_>, status: StatusCode) {
+        match self {
+            _ if !status.is_success() => {}
+            Self::Asked(StreamUsage::Unknown) => source.accepted(),
+            Self::Withdrawn { is_named } => source.refused(is_named).await,
+            Self::Asked(_) | Self::Unasked => {}
+        }
+    }
+}
+
 /// The name under which the store has it, beside those of other capabilities of the model.
 fn subject(model: &str) -> String {
     format!("{model}#usage")
@@ -95,14 +162,14 @@ pub(crate) fn names_usage_field(error: Option<&ProviderError>) -> bool {
     error.is_some_and(|error| names(&error.message) || error.code.as_deref().is_some_and(names))
 }
 
+/// Whether an answer with this status can reject the field: it rejects the request itself, not its sender.
+pub(crate) fn may_be_about_usage(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
+}
+
 /// Whether a refusal can have this field as its reason: it names it, or the upstream has not taken any such request yet and
-/// rejects the request itself, not its sender or its length.
-pub(crate) fn may_be_about_usage(
-    known: StreamUsage,
-    status: StatusCode,
-    error: Option<&ProviderError>,
-) -> bool {
-    let rejects = matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY);
+/// rejects the request for another reason than its length or its sender.
+fn is_about_usage(known: StreamUsage, status: StatusCode, error: Option<&ProviderError>) -> bool {
     let is_other = error.is_some_and(|error| error.is_context_length() || error.is_about_the_account());
-    rejects && !is_other && (known != StreamUsage::Accepted || names_usage_field(error))
+    may_be_about_usage(status) && !is_other && (known != StreamUsage::Accepted || names_usage_field(error))
 }

@@ -6,7 +6,6 @@
 mod beginning;
 mod counting;
 mod refused;
-mod uncounted;
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -18,13 +17,13 @@ use endmark_store::Purpose;
 use endmark_wire::error::ProviderError;
 use endmark_wire::json::Value;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header};
-use http_body_util::BodyExt as _;
 use tokio::time::{Instant, sleep};
 
-use crate::body::{AnyBody, full};
+use crate::body::{AnyBody, full, uncounted};
 use crate::budget::NotAdmitted;
 use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd, Ended};
+use crate::recovery::Counting;
 use crate::rescue::Refusal;
 use crate::scrub::Scrubber;
 use crate::settings::{Limits, Mode};
@@ -33,8 +32,7 @@ use crate::upstream::{
     retry_after, should_retry, typed,
 };
 use beginning::{Beginning, beginning};
-use counting::Counting;
-use uncounted::Uncounted;
+use counting::{asking_body, counting, learn};
 
 /// An error body is read to its end to see what it is; no provider's error is longer.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
@@ -85,7 +83,9 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
             let body = exchange.pass_heard(&head.headers, body);
             if exchange.asks_usage && is_event_stream(&head.headers) {
                 of_another_body(&mut head.headers);
-                Uncounted::new(body, &exchange.request).boxed_unsync()
+                // Nothing has to be kept of what it reads.
+                let mut reader = exchange.request.stream(0);
+                uncounted(body, move |event| reader.frame(event).is_ok_and(|event| event.only_counts()))
             } else {
                 body
             }
@@ -204,9 +204,9 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
         standing.request(exchange.upstream_name());
     }
     let mut last_said = None;
-    let mut counting = Counting::of(exchange).await;
+    let mut counting = counting(exchange).await;
     loop {
-        let body = counting.body(exchange).await;
+        let body = asking_body(counting, exchange).await;
         exchange.asks_usage = body.is_some();
         let call = match open(exchange).await {
             Ok(call) => call,
@@ -216,7 +216,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
         let (failure, said) = match send(exchange, call, body, &mut counting).await {
             Ok((answer, call)) => {
                 standing.succeeded(exchange.upstream_name());
-                counting.learn(exchange, answer.status()).await;
+                learn(counting, exchange, answer.status()).await;
                 exchange.call = Some(call);
                 return Tried::Answered(answer);
             }

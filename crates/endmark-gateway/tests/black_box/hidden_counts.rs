@@ -184,3 +184,61 @@ async fn a_model_that_ends_at_its_limit_and_calls_that_a_stop_is_found_out_witho
     let endmark = Endmark::resuming(script).await;
     assert_eq!(streamed(&endmark.ask(&stream_request(2)).await).text, "one two three");
 }
+
+/// A stream of older completions whose usage comes in an event of its own.
+fn older_stream() -> Vec<String> {
+    let chunk = |more: Value| format!("data: {more}\n\n");
+    vec![
+        chunk(json!({"object": "text_completion", "choices": [{"text": "Yes.", "index": 0}], "usage": null})),
+        chunk(json!({"choices": [{"text": "", "index": 0, "finish_reason": "stop"}], "usage": null})),
+        chunk(
+            json!({"choices": [], "usage": {"prompt_tokens": 50, "completion_tokens": 100_000, "total_tokens": 100_050}}),
+        ),
+        "data: [DONE]\n\n".to_owned(),
+    ]
+}
+
+#[tokio::test]
+async fn a_stream_of_older_completions_is_asked_for_its_tokens_too() {
+    let frames = older_stream();
+    let script = Script::new().otherwise(Answer::sse(frames.clone()));
+    let endmark = Endmark::start_with(script, with_budget).await;
+    let body = json!({"model": "m", "prompt": "a", "max_tokens": 9, "stream": true});
+    let ask = async |body: &Value| {
+        let request = Request::post(endmark.address, "/v1/completions").json(body);
+        request.header("accept-encoding", "gzip").send().await.read().await
+    };
+    assert_eq!(ask(&body).await.text(), shown(&frames));
+    let sent = endmark.upstream.requests().pop().unwrap();
+    assert!(asks(&sent));
+    assert_eq!(sent.header("accept-encoding"), Some("identity"));
+    assert_eq!(spent(&endmark, 1).await, (100_050, 100_050));
+    // A client that asks gets all of it, and other requests pass as they are.
+    let mut asking = body.clone();
+    asking["stream_options"] = json!({"include_usage": true});
+    assert_eq!(ask(&asking).await.text(), frames.concat());
+    let whole = json!({"model": "m", "prompt": "a", "max_tokens": 9});
+    ask(&whole).await;
+    assert_eq!(endmark.upstream.requests().pop().unwrap().body, whole.to_string().as_bytes());
+}
+
+#[tokio::test]
+async fn an_upstream_that_refuses_to_count_older_completions_gets_them_as_they_came() {
+    let refusal = Answer::error(400, "invalid_request_error", None, "stream_options is not permitted");
+    let frames: Vec<String> = older_stream().into_iter().filter(|frame| !frame.contains("100050")).collect();
+    let script = Script::new().when(asks, refusal).otherwise(Answer::sse(frames.clone()));
+    let endmark = Endmark::start_with(script, with_budget).await;
+    let body = json!({"model": "m", "prompt": "a", "max_tokens": 9, "stream": true});
+    for _ in 0..2 {
+        let reply = Request::post(endmark.address, "/v1/completions").json(&body).send().await.read().await;
+        assert_eq!((reply.status, reply.text()), (200, frames.concat()));
+    }
+    let sent = endmark.upstream.requests();
+    assert_eq!(sent.iter().map(asks).collect::<Vec<_>>(), [true, false, false]);
+    assert_eq!(sent[1].body, body.to_string().as_bytes());
+    // What the upstream refuses for another reason keeps its words.
+    let refusal = Answer::error(400, "invalid_request_error", None, "prompt: too long");
+    let endmark = Endmark::start_with(Script::new().otherwise(refusal), with_budget).await;
+    let reply = Request::post(endmark.address, "/v1/completions").json(&body).send().await.read().await;
+    assert_eq!((reply.status, reply.text().contains("prompt: too long")), (400, true));
+}

@@ -161,7 +161,7 @@ impl ChatRequest {
 }
 
 /// Has the request in this object ask for the usage of its stream; its other `stream_options` stay.
-pub(super) fn ask_for_usage<'a>(root: Value<'a>, edits: &mut Edits<'a>) {
+pub(crate) fn ask_for_usage<'a>(root: Value<'a>, edits: &mut Edits<'a>) {
     match root.field("stream_options").filter(|options| options.kind() == Kind::Object) {
         Some(options) => edits.set_field(options, "include_usage", "true"),
         None => edits.set_field(root, "stream_options", "{\"include_usage\":true}"),

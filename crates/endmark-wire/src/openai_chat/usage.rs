@@ -47,8 +47,10 @@ pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
     let count = |name| fields.get(name).and_then(Value::as_u64);
     let detail = |of, name| fields.get(of)?.field(name)?.as_u64();
     let (prompt, completion) = (count("prompt_tokens"), count("completion_tokens"));
+    let total = count("total_tokens");
     if prompt.is_none() && completion.is_none() {
-        return None;
+        // A total alone counts, too: what it consists of is estimated.
+        return total.map(|total| Usage { total, ..Usage::default() });
     }
     let (mut prompt, mut completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
     let cached = [
@@ -61,7 +63,6 @@ pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
     let written = count("cache_creation_input_tokens");
     let reasoning =
         detail("completion_tokens_details", "reasoning_tokens").or_else(|| count("reasoning_tokens"));
-    let total = count("total_tokens");
     let in_cache = cached.unwrap_or(0).saturating_add(written.unwrap_or(0));
     let beside = total.unwrap_or(0).saturating_sub(prompt.saturating_add(completion));
     let (beside_prompt, beside_completion) = match beside {

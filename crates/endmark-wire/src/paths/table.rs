@@ -4,7 +4,7 @@
 //! roots that their Azure and Vertex AI clients put before them, and for reranking the READMEs of vLLM's and llama.cpp's
 //! servers. A path of theirs that is not here (organizations, agents, vaults) is unknown, and is refused as such.
 
-use super::{Cost, ModelPlace, Service};
+use super::{COMPLETIONS, Cost, ModelPlace, Service};
 use crate::deciding::{Deciding, fields};
 
 /// A path below one of its roots. `{}` is any segment, `{model}` one that is a model's name, and `**` any rest.
@@ -80,7 +80,7 @@ pub(super) const TABLE: &[Row] = &[
     reply(GEMINI, "/models/{model}:generateContent"),
     reply(GEMINI, "/models/{model}:streamGenerateContent"),
     counted(OPENAI, "/embeddings", ("embeddings", "embeddings"), fields::MODEL_ALONE),
-    counted(OPENAI, "/completions", ("completions", "text_completion"), fields::COMPLETIONS),
+    counted(OPENAI, "/completions", (COMPLETIONS, "text_completion"), fields::COMPLETIONS),
     counted(OPENAI, "/responses/compact", ("compaction", "chat"), fields::RESPONSES),
     counted(RERANKERS, "/rerank", ("rerank", "rerank"), fields::MODEL_ALONE),
     counted(RERANKERS, "/reranking", ("rerank", "rerank"), fields::MODEL_ALONE),

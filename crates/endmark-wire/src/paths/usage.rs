@@ -20,12 +20,25 @@ pub fn usage_in(answer: Value<'_>) -> Option<Usage> {
         Kind::Array => answer.items().last()?,
         _ => answer,
     };
-    if let Some(usage) = gemini::usage_of(answer).or_else(|| openai_responses::usage_of(answer)) {
-        return Some(usage);
-    }
-    let usage = answer.field("usage")?;
-    openai_chat::usage_of(usage).or_else(|| {
-        let total = usage.field("total_tokens")?.as_u64()?;
-        Some(Usage { prompt: total, total, ..Usage::default() })
-    })
+    let of_chat = || openai_chat::usage_of(answer.field("usage")?);
+    // Both have a `usage`, and Chat's names are more common.
+    let usage = gemini::usage_of(answer).or_else(of_chat).filter(|usage| !usage.is_total_alone());
+    let usage = usage.or_else(|| openai_responses::usage_of(answer))?;
+    Some(if usage.is_total_alone() { Usage { prompt: usage.total, ..usage } } else { usage })
+}
+
+/// Whether an event of a stream only counts its tokens, as the one that `include_usage` adds.
+///
+/// ```
+/// use endmark_wire::{json::Value, paths::only_counts};
+/// let of = |event| only_counts(Value::parse_str(event).unwrap());
+/// assert!(of(r#"{"choices":[],"usage":{"prompt_tokens":8,"completion_tokens":1}}"#));
+/// assert!(!of(r#"{"choices":[{"text":"x"}],"usage":{"prompt_tokens":8,"completion_tokens":1}}"#));
+/// assert!(!of(r#"{"choices":[],"usage":null}"#));
+/// ```
+pub fn only_counts(event: Value<'_>) -> bool {
+    let has_no_choices = event
+        .field("choices")
+        .is_some_and(|choices| choices.kind() == Kind::Array && choices.items().next().is_none());
+    has_no_choices && event.field("error").is_none_or(Value::is_null) && usage_in(event).is_some()
 }

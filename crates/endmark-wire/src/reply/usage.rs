@@ -75,6 +75,11 @@ impl Usage {
         self.details.member("cache_creation", "ephemeral_1h_input_tokens")
     }
 
+    /// Whether the provider reports a total, and not the prompt and the reply that it consists of.
+    pub fn is_total_alone(&self) -> bool {
+        self.total > 0 && self.prompt == 0 && self.completion == 0
+    }
+
     /// Returns the largest count of tokens in it.
     pub fn largest_count(&self) -> u64 {
         let parts = [

@@ -4,31 +4,25 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use endmark_wire::request::Request;
 use endmark_wire::sse::{Decoder, Frame as Event, Tail};
-use endmark_wire::stream::Reader;
 use hyper::body::{Body, Frame};
 
-use crate::body::{AnyBody, BodyError};
+use super::{AnyBody, BodyError};
 
 /// No event that only counts tokens is longer. From a longer event on all passes.
 const MAX_EVENT_BYTES: usize = 1024 * 1024;
 
-pub(super) struct Uncounted {
+/// A stream without the events that only count its tokens.
+pub(super) struct Uncounted<C> {
     inner: AnyBody,
     /// None once the rest passes as it comes.
     decoder: Option<Decoder>,
-    reader: Box<dyn Reader>,
+    only_counts: C,
 }
 
-impl Uncounted {
-    pub(super) fn new(inner: AnyBody, request: &Request) -> Self {
-        // Nothing has to be kept of what it reads.
-        Self { inner, decoder: Some(Decoder::new(MAX_EVENT_BYTES)), reader: request.stream(0) }
-    }
-
-    fn shows(&mut self, event: &Event) -> bool {
-        self.reader.frame(event).map_or(true, |event| !event.only_counts())
+impl<C: FnMut(&Event) -> bool> Uncounted<C> {
+    pub(super) fn new(inner: AnyBody, only_counts: C) -> Self {
+        Self { inner, decoder: Some(Decoder::new(MAX_EVENT_BYTES)), only_counts }
     }
 
     /// What the client gets of these bytes and of those that waited for them.
@@ -38,7 +32,7 @@ impl Uncounted {
         let events: Vec<Event> = std::iter::from_fn(|| decoder.next_frame()).collect();
         let mut passed = Vec::with_capacity(data.len());
         for event in events {
-            if self.shows(&event) {
+            if !(self.only_counts)(&event) {
                 passed.extend_from_slice(&event.raw);
             }
         }
@@ -51,14 +45,14 @@ impl Uncounted {
     /// What waits for the end of its event.
     fn rest(&mut self) -> Vec<u8> {
         match self.decoder.take().map(Decoder::finish) {
-            Some(Tail::Frame(event)) if self.shows(&event) => event.raw,
+            Some(Tail::Frame(event)) if !(self.only_counts)(&event) => event.raw,
             Some(Tail::Residue(bytes)) => bytes,
             Some(Tail::Frame(_) | Tail::Clean) | None => Vec::new(),
         }
     }
 }
 
-impl Body for Uncounted {
+impl<C: FnMut(&Event) -> bool + Unpin> Body for Uncounted<C> {
     type Data = Bytes;
     type Error = BodyError;
 
