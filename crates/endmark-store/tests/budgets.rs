@@ -79,12 +79,16 @@ async fn a_call_that_was_never_held_is_charged_once_when_its_row_is_written() {
         let cost = CallSettled { nano_usd: Some(7), ..settled(6, 40_000) };
         recorder.open_call(call(request_id)).await.settle(cost);
     }
+    // The provider reported the prompt alone: the reply counts by its text.
+    let tokens = Tokens { prompt: Some(6), ..Tokens::default() };
+    let part = CallSettled { tokens, text_bytes: Some(40), nano_usd: Some(0), ..settled(6, 0) };
+    recorder.open_call(call("em_part")).await.settle(part);
     let open = recorder.open_call(call("em_killed")).await;
     // What a process finds that starts after this one was killed: its files, without its locks.
     let left = tempfile::tempdir().unwrap();
     let killed = StoreLocation::sqlite(left.path().join("a.db"));
     for _ in 0..400 {
-        let is_written = |reader: Reader| reader.recent_calls(9).unwrap().len() == 2;
+        let is_written = |reader: Reader| reader.recent_calls(9).unwrap().len() == 3;
         if Reader::open(&location).is_ok_and(is_written) {
             break;
         }
@@ -100,7 +104,7 @@ async fn a_call_that_was_never_held_is_charged_once_when_its_row_is_written() {
             |unit| rows.iter().find(|row| row.unit == unit).map(|row| (row.spent, row.held, row.recomputed));
         assert_eq!(
             spent("tokens"),
-            Some((80_062, 0, (80_062, 0))),
+            Some((80_078, 0, (80_078, 0))),
             "the killed one for what it may have cost"
         );
         assert_eq!(spent("nano_usd"), Some((64, 0, (64, 0))));

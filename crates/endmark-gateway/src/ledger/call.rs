@@ -313,7 +313,9 @@ impl Call {
         self.reject_implausible_usage(&open, &mut end);
         let text_bytes = if self.was_left_at_work(end.ending) { Some(0) } else { self.gauge.text_bytes() };
         let spent = self.spent(&open, &end, text_bytes);
-        let counted_so_far = end.usage.as_ref().map_or(0, |usage| usage.completion);
+        // What a server counted in mid-reply, or in a total, is not what its text suggests.
+        let estimated = spent.as_ref().filter(|spent| end.usage.is_some() && !spent.reports_output);
+        let estimated_bytes = estimated.map(|spent| spent.usage.completion.saturating_mul(BYTES_PER_TOKEN));
         // Metrics and traces have what was reported, and no estimate.
         end.usage = end.usage.filter(|_| spent.as_ref().is_some_and(Spent::is_reported));
         let (first_byte, total) = (self.gauge.first_byte(), self.gauge.elapsed());
@@ -372,8 +374,7 @@ impl Call {
             billing: priced.map_or_else(Billing::default, |tokens| cost::billing(&tokens, end.tier)),
             nano_usd,
             received_bytes: self.gauge.bytes(),
-            // What a server counted in mid-reply may be more than its text tells.
-            text_bytes: text_bytes.map(|bytes| bytes.max(counted_so_far.saturating_mul(BYTES_PER_TOKEN))),
+            text_bytes: estimated_bytes.or(text_bytes),
             first_byte_us: first_byte,
             total_us: total,
         });

@@ -91,9 +91,16 @@ pub(crate) struct Spent {
 impl Spent {
     /// Of a call that sent `sent_bytes`, and whose model wrote `written_bytes`. `is_counted` is whether the reply ended with
     /// its counts; see [`Received::is_counted`](endmark_wire::reply::Received::is_counted). A provider that counts 0 for
-    /// what is there did not count it.
+    /// what is there did not count it. Of a total alone the split is estimated: the prompt is what its bytes suggest, and the
+    /// reply has the rest, so that hidden reasoning counts as output.
     pub(super) fn new(usage: Option<&Usage>, is_counted: bool, sent_bytes: u64, written_bytes: u64) -> Self {
         let mut spent = usage.cloned().unwrap_or_default();
+        if spent.is_total_alone() && is_counted {
+            let written = written_bytes.div_ceil(BYTES_PER_TOKEN).min(spent.total);
+            spent.completion = spent.total.saturating_sub(sent_bytes.div_ceil(BYTES_PER_TOKEN)).max(written);
+            spent.prompt = spent.total - spent.completion;
+            return Self { usage: spent, reports_prompt: true, reports_output: false };
+        }
         let reports_prompt = spent.prompt > 0;
         let reports_output = usage.is_some() && is_counted && (spent.completion > 0 || written_bytes == 0);
         if !reports_prompt {
@@ -134,6 +141,11 @@ mod tests {
         assert_eq!(spent(Some(&usage(90, 0)), true), (90, 20, false));
         assert_eq!(spent(Some(&usage(0, 7)), true), (100, 7, false));
         assert_eq!(spent(None, true), (100, 20, false));
+        let total = |total| Usage { total, ..Usage::default() };
+        assert_eq!(spent(Some(&total(5_000)), true), (100, 4_900, false));
+        assert_eq!(spent(Some(&total(90)), true), (70, 20, false));
+        assert_eq!(spent(Some(&total(9)), true), (0, 9, false));
+        assert_eq!(spent(Some(&total(9)), false), (100, 20, false));
         assert!(Spent::new(Some(&usage(90, 0)), true, 400, 0).is_reported());
     }
 }

@@ -250,3 +250,39 @@ async fn a_count_that_no_call_can_have_used_is_estimated() {
     let sums = sums(Wire::Chat, Answer::json(200, &reply), false, Mode::Auto).await;
     assert_eq!((sums.prompt, sums.completion, sums.estimated), (9_000_000, 7, 0));
 }
+
+#[tokio::test]
+async fn a_total_alone_is_the_sum_of_the_prompt_and_the_reply() {
+    let chat = |usage: Value| {
+        let mut reply = Wire::Chat.whole(&[Said::Text(TEXT)], "stop");
+        reply["usage"] = usage;
+        Answer::json(200, &reply)
+    };
+    let mut gemini = GEMINI.whole(&[Said::Text(TEXT)], "STOP");
+    gemini["usageMetadata"] = json!({"totalTokenCount": 7_000});
+    for (wire, answer, stream) in [
+        (Wire::Chat, chat(json!({"total_tokens": 7_000})), false),
+        (
+            Wire::Chat,
+            self::chat(&json!({"total_tokens": 7_000}), |mut frames, usage| {
+                frames.insert(frames.len() - 1, in_a_chunk(usage));
+                frames
+            }),
+            true,
+        ),
+        (GEMINI, Answer::json(200, &gemini), false),
+    ] {
+        for mode in [Mode::Auto, Mode::Off] {
+            let sums = sums(wire, answer.clone(), stream, mode).await;
+            assert_eq!(
+                (sums.prompt + sums.completion, sums.estimated),
+                (7_000, 1),
+                "{wire:?} {stream} {mode:?}"
+            );
+            assert!(sums.completion > 6_000, "hidden reasoning is output");
+        }
+    }
+    // A short total stays what it is.
+    let sums = sums(Wire::Chat, chat(json!({"total_tokens": 3})), false, Mode::Auto).await;
+    assert_eq!(sums.prompt + sums.completion, 3);
+}

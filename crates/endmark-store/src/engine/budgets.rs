@@ -7,7 +7,7 @@ use endmark_context::budget::{Account, BYTES_PER_TOKEN, Level, Scope, Unit, char
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
-use crate::calls::{Call, Charge, may_be_billed};
+use crate::calls::{Call, Charge, Tokens, may_be_billed};
 use crate::engine::integers::{integer, natural};
 use crate::engine::{Fault, Reader};
 use crate::error::StoreError;
@@ -191,17 +191,26 @@ fn spent(call: &Call, unit: &str, held: u64) -> u64 {
     if unit == Unit::NanoUsd.name() {
         return settled.nano_usd.unwrap_or(0);
     }
-    let (tokens, received) = (settled.tokens, settled.text_bytes.unwrap_or(settled.received_bytes));
+    let is_billed = may_be_billed(settled.http_status, settled.text_bytes);
+    let received = settled.text_bytes.unwrap_or(settled.received_bytes);
+    charge_of_tokens(settled.tokens, held, is_billed, call.started.sent_bytes, received)
+}
+
+/// Returns the tokens that a finished call is charged: those that its provider reported, and an estimate of the others.
+pub(super) fn charge_of_tokens(
+    tokens: Tokens,
+    held: u64,
+    is_billed: bool,
+    sent_bytes: u64,
+    received: u64,
+) -> u64 {
     let reported = match (tokens.prompt, tokens.output) {
         (Some(prompt), Some(output)) => Some(prompt.saturating_add(output)),
         (Some(prompt), None) => Some(prompt.saturating_add(received.div_ceil(BYTES_PER_TOKEN))),
-        (None, Some(output)) => {
-            Some(held.min(call.started.sent_bytes.div_ceil(BYTES_PER_TOKEN)).saturating_add(output))
-        }
+        (None, Some(output)) => Some(held.min(sent_bytes.div_ceil(BYTES_PER_TOKEN)).saturating_add(output)),
         (None, None) => None,
     };
-    let is_billed = may_be_billed(settled.http_status, settled.text_bytes);
-    charged_tokens(reported, held, is_billed, call.started.sent_bytes, received)
+    charged_tokens(reported, held, is_billed, sent_bytes, received)
 }
 
 /// Writes the entry of a call that has none in this budget.

@@ -30,7 +30,8 @@ pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
     let count = |name| fields.get(name).and_then(Value::as_u64);
     let (prompt, candidates) = (count("promptTokenCount"), count("candidatesTokenCount"));
     if prompt.is_none() && candidates.is_none() {
-        return None;
+        // A total alone counts, too: what it consists of is estimated.
+        return count("totalTokenCount").map(|total| Usage { total, ..Usage::default() });
     }
     let reasoning = count("thoughtsTokenCount");
     let prompt = prompt.unwrap_or(0).saturating_add(count(BY_TOOLS).unwrap_or(0));

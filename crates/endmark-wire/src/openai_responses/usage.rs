@@ -21,7 +21,8 @@ pub(crate) fn read(response: Value<'_>) -> Option<Usage> {
     let count = |path| usage.at(path).and_then(Value::as_u64);
     let (prompt, completion) = (count("input_tokens"), count("output_tokens"));
     if prompt.is_none() && completion.is_none() {
-        return None;
+        // A total alone counts, too: what it consists of is estimated.
+        return count("total_tokens").map(|total| Usage { total, ..Usage::default() });
     }
     let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
     Some(Usage {

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use endmark_context::Moment;
-use endmark_context::budget::{Period, Scope, Unit, Zone, charged_tokens};
+use endmark_context::budget::{Period, Scope, Unit, Zone};
 
 use crate::calls::{UsageRow, may_be_billed};
 use crate::engine::Reader;
+use crate::engine::budgets::charge_of_tokens;
 use crate::engine::integers::natural;
 use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
 use crate::error::StoreError;
@@ -125,13 +126,8 @@ fn is_charge_of(call: &UsageRow, held: u64, spent: u64) -> bool {
         return spent == held;
     }
     let tokens = call.tokens;
-    let reported = || tokens.prompt.unwrap_or(0).saturating_add(tokens.output.unwrap_or(0));
-    let charge = charged_tokens(
-        tokens.is_reported().then(reported),
-        held,
-        may_be_billed(call.http_status, call.text_bytes),
-        call.sent_bytes,
-        call.text_bytes.or(call.received_bytes).unwrap_or(0),
-    );
+    let is_billed = may_be_billed(call.http_status, call.text_bytes);
+    let received = call.text_bytes.or(call.received_bytes).unwrap_or(0);
+    let charge = charge_of_tokens(tokens, held, is_billed, call.sent_bytes, received);
     spent == charge || (!tokens.is_reported() && spent == charge.min(held))
 }
