@@ -110,13 +110,13 @@ impl<'a> Bounds<'a> {
         if !self.gateway.settings.budget.passes_unknown_paths {
             return Err(Refusal::NotCounted { path: path.to_owned(), meant });
         }
-        if self.gateway.metrics.passed_uncounted(kind) {
+        if self.gateway.metrics.passed_uncounted(kind, path) {
             let meant = meant.unwrap_or_default();
             tracing::warn!(
                 kind,
                 path,
                 meant,
-                "requests of this kind pass uncounted although a budget applies"
+                "requests to such paths pass uncounted although a budget applies"
             );
         }
         Ok(())
@@ -164,7 +164,16 @@ impl<'a> Bounds<'a> {
             }
             None => {}
         }
-        let in_path = known.model_in_path.as_deref().map(|model| Some(model.into()));
+        let mut of_items = root.into_iter().flat_map(|root| deciding::models_of_items(root, fields));
+        let path_model = known.model_in_path.as_deref();
+        let is_of_path =
+            |model: &str| path_model.is_some_and(|own| model.strip_prefix("models/").unwrap_or(model) == own);
+        if !of_items.all(|model| model.as_deref().is_some_and(is_of_path)) {
+            let message = "an item of the list names another model than the path, and a budget or a list of models applies: \
+                           send it to the path of its own model";
+            return Err(Refusal::BadRequest(message.to_owned()));
+        }
+        let in_path = path_model.map(|model| Some(model.into()));
         let named: Vec<_> = in_path.into_iter().chain(root.into_iter().flat_map(deciding::models)).collect();
         if let Some(key) = self.list {
             key.admits_models(named.iter().cloned())?;

@@ -5,6 +5,7 @@
 
 mod generative;
 mod labels;
+mod path_shapes;
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +24,7 @@ pub(crate) use generative::GenerativeCall;
 use labels::{
     BudgetLabels, CallLabels, CutLabels, KindLabels, ModeLabels, RequestLabels, TokenLabels, UpstreamLabels,
 };
+use path_shapes::PathShapes;
 
 /// From a reply of a small model in the same room to a long answer of a large one, in seconds.
 const LATENCIES: [f64; 14] =
@@ -44,6 +46,7 @@ pub(crate) struct Metrics {
     lost_ends: Family<UpstreamLabels, Counter>,
     budgets: Family<BudgetLabels, Counter>,
     uncounted: Family<KindLabels, Counter>,
+    uncounted_paths: PathShapes,
     tokens: Family<TokenLabels, Counter>,
     generative: Generative,
     first_byte: Family<UpstreamLabels, Histogram>,
@@ -88,6 +91,7 @@ impl Metrics {
             lost_ends: Family::default(),
             budgets: Family::default(),
             uncounted: Family::default(),
+            uncounted_paths: PathShapes::default(),
             tokens: Family::default(),
             generative: Generative::new(),
             first_byte: Family::new_with_constructor(latencies),
@@ -304,9 +308,10 @@ impl Metrics {
         self.budgets.get_or_create(&BudgetLabels { budget, percent }).inc();
     }
 
-    /// A request passed uncounted; whether it was the first of its kind.
-    pub(crate) fn passed_uncounted(&self, kind: &'static str) -> bool {
-        self.uncounted.get_or_create(&KindLabels { kind }).inc() == 0
+    /// Counts a request that passed uncounted. Returns whether it was the first with a path of this shape.
+    pub(crate) fn passed_uncounted(&self, kind: &'static str, path: &str) -> bool {
+        self.uncounted.get_or_create(&KindLabels { kind }).inc();
+        self.uncounted_paths.note(path)
     }
 
     /// Whether an upstream is taken for down.

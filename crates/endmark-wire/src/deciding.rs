@@ -42,6 +42,8 @@ pub enum Role {
     Other,
     /// Fields inside this object.
     Group(&'static [Deciding]),
+    /// A list of requests that have these fields.
+    Items(&'static [Deciding]),
 }
 
 /// Shorthand for the tables.
@@ -79,6 +81,9 @@ pub enum Undecided {
          counted; send the request without it, as a stream if it takes long"
     )]
     Background,
+    /// A list of requests is not a list.
+    #[error("`{0}` has to be a list")]
+    NotAList(&'static str),
     /// It names more models than one.
     #[error("`{0}` names further models, and the key is for some models alone: send the request without it")]
     FurtherModels(&'static str),
@@ -116,6 +121,8 @@ pub fn check(root: Value<'_>, fields: &'static [Deciding], limits: Limits) -> Re
         match known.role {
             Role::Group(inner) => check(value, inner, limits)?,
             _ if kind == Kind::Null => {}
+            Role::Items(_) if kind != Kind::Array => return Err(Undecided::NotAList(meant)),
+            Role::Items(inner) => value.items().try_for_each(|item| check(item, inner, limits))?,
             Role::FurtherModels if limits.models => return Err(Undecided::FurtherModels(meant)),
             Role::Background if limits.budget && value.as_bool() != Some(false) => {
                 return Err(Undecided::Background);
@@ -137,6 +144,17 @@ pub fn models(root: Value<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
     let tools = root.field("tools").into_iter().flat_map(Value::items).flat_map(Value::fields);
     let of_tools = tools.filter(|field| field.key.text().is_some_and(|name| is_alike(&name, "model")));
     own.into_iter().chain(of_tools.map(|field| field.value)).map(Value::text)
+}
+
+/// The models that the items of a checked request name, where it is a list of requests. `None` for one that cannot be read.
+pub fn models_of_items<'a>(
+    root: Value<'a>,
+    fields: &'static [Deciding],
+) -> impl Iterator<Item = Option<Cow<'a, str>>> {
+    let lists = fields.iter().filter(|known| matches!(known.role, Role::Items(_)));
+    let lists = lists.filter_map(move |known| known.names.iter().find_map(|name| root.field(name)));
+    let models = lists.flat_map(Value::items).filter_map(|item| item.field("model"));
+    models.filter(|model| !model.is_null()).map(Value::text)
 }
 
 /// Whether a request with these fields generates output: one that does has a limit.

@@ -218,6 +218,7 @@ mod tests {
             ("/v1/embeddings", "embeddings"),
             ("/openai/deployments/m%20e/embeddings", "embeddings m e"),
             ("/v1/completions", "completions"),
+            ("/v1beta/models/e:batchEmbedContents", "embeddings e"),
             ("/v1/rerank", "rerank"),
             ("/v2/rerank", "rerank"),
             ("/v1/responses/compact", "compaction"),

@@ -81,6 +81,13 @@ async fn a_service_beside_replies_is_charged_what_its_answer_reports_and_has_its
             7,
         ),
         (
+            "/v1beta/models/m:batchEmbedContents",
+            json!({"requests": [{"model": "models/m", "content": {"parts": [{"text": "a"}]}}, {"content": {}}]}),
+            Answer::json(200, &json!({"embeddings": [], "usageMetadata": {"promptTokenCount": 12}})),
+            "embeddings",
+            12,
+        ),
+        (
             "/v1beta/models/m:streamGenerateContent",
             json!({"contents": []}),
             Answer::json(200, &array),

@@ -105,6 +105,18 @@ fn evasions() -> Vec<(&'static str, String, &'static [Who])> {
         ("/v1/batches", cheap(r#","requests":[{"model":"dear"}]"#), ALL),
         ("/v1/messages/batches", cheap(r#","requests":[{"params":{"model":"dear"}}]"#), ALL),
         ("/v1beta/models/cheap:batchEmbedContents", cheap(r#","requests":[{"model":"dear"}]"#), ALL),
+        (
+            "/v1beta/models/cheap:batchEmbedContents",
+            r#"{"requests":[{"model":"models/cheap"},{"model":"models/dear"}]}"#.to_owned(),
+            ALL,
+        ),
+        (
+            "/v1beta/models/cheap:batchEmbedContents",
+            r#"{"requests":[{"model":"models/cheap","Model":"dear"}]}"#.to_owned(),
+            ALL,
+        ),
+        ("/v1beta/models/cheap:batchEmbedContents", r#"{"requests":{"model":"models/dear"}}"#.to_owned(), ALL),
+        ("/v1beta/models/cheap:asyncBatchEmbedContent", cheap(""), ALL),
         ("/v1/fine_tuning/jobs", cheap(""), ALL),
         ("/v1/threads/runs", cheap(r#","assistant_id":"of-dear""#), ALL),
         ("/v1/anything", cheap(r#","items":[{"model":"dear"}]"#), ALL),
@@ -179,6 +191,7 @@ async fn a_plain_request_passes_with_every_limit() {
             ("/openai/deployments/cheap/embeddings", r#"{"input":["a"]}"#),
             ("/v1beta/models/cheap%3AcountTokens", r#"{"contents":[]}"#),
             ("/v1/messages/count_tokens", r#"{"model":"cheap","messages":[]}"#),
+            ("/v1beta/models/cheap:batchEmbedContents", r#"{"requests":[{"model":"models/cheap"},{}]}"#),
             ("/v1/responses/resp_1/cancel", ""),
             ("/v1/files", "any bytes"),
         ] {

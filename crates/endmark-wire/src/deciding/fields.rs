@@ -100,3 +100,7 @@ pub(crate) const COMPLETIONS: &[Deciding] = &[
 
 /// Of services that generate nothing.
 pub const MODEL_ALONE: &[Deciding] = &[MODEL, MODELS, FALLBACKS, TIER];
+
+/// Of Gemini's embeddings of several texts: each item of the list has its own `model`, which is the path's.
+pub(crate) const EMBEDDED_ITEMS: &[Deciding] =
+    &[MODEL, MODELS, FALLBACKS, TIER, field(&["requests"], Role::Items(MODEL_ALONE))];

@@ -1,0 +1,66 @@
+//! Shapes of paths, so that each is logged once however many ids clients put into them.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+/// Shapes that are remembered. Clients choose paths: with more, no further one is logged.
+const MAX_SHAPES: usize = 256;
+/// No name of a path is longer; a longer segment is an id.
+const MAX_NAME_BYTES: usize = 32;
+
+/// The shapes that were seen.
+#[derive(Debug, Default)]
+pub(super) struct PathShapes(Mutex<HashSet<String>>);
+
+impl PathShapes {
+    /// Notes the shape of a path. Returns whether it is a new one.
+    pub(super) fn note(&self, path: &str) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.len() < MAX_SHAPES && known.insert(shape(path))
+    }
+}
+
+/// A path with `{}` for each id in it: a segment that is long or has a digit, and is not a version such as `v1beta`.
+fn shape(path: &str) -> String {
+    let is_version = |segment: &str| {
+        let rest = segment.strip_prefix('v').unwrap_or_default();
+        rest.starts_with(|sign: char| sign.is_ascii_digit()) && rest.len() <= 8
+    };
+    let is_id = |segment: &str| {
+        segment.len() > MAX_NAME_BYTES
+            || (segment.bytes().any(|byte| byte.is_ascii_digit()) && !is_version(segment))
+    };
+    // What follows a colon is a method, as in `models/gemini-9:predict`.
+    let named = path.split('/').map(|segment| match segment.rsplit_once(':') {
+        Some((id, method)) if is_id(id) && !is_id(method) => format!("{{}}:{method}"),
+        _ if is_id(segment) => "{}".to_owned(),
+        _ => segment.to_owned(),
+    });
+    named.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_is_new_once_whatever_ids_it_has_and_few_are_kept() {
+        let shapes = PathShapes::default();
+        for (path, is_new) in [
+            ("/chat/completions", true),
+            ("/chat/completions", false),
+            ("/completions", true),
+            ("/v1/threads/thread_1/x", true),
+            ("/v1/threads/thread_2/x", false),
+            ("/v1beta/models/gemini-9:predict", true),
+            ("/v1beta/models/gemini-8:predict", false),
+            ("/v1beta/models/gemini-8:other", true),
+        ] {
+            assert_eq!(shapes.note(path), is_new, "{path}");
+        }
+        let letters =
+            |number: usize| number.to_string().bytes().map(|digit| (digit + 49) as char).collect::<String>();
+        assert!((0..MAX_SHAPES).filter(|number| shapes.note(&letters(*number))).count() < MAX_SHAPES);
+        assert!(!shapes.note("/another"));
+    }
+}
