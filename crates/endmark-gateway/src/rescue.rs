@@ -15,7 +15,7 @@ use crate::budget::NotAdmitted;
 use crate::coding::UNDERSTOOD;
 use crate::keys::refused::KeyRefused;
 use crate::settings::Upstream;
-use crate::upstream::{ReadError, TwoSecrets, UpstreamError};
+use crate::upstream::{ReadError, UnclearCredential, UpstreamError};
 
 /// The word for a request that a budget does not admit.
 pub(crate) const BUDGET_REFUSED: &str = "endmark_budget";
@@ -187,8 +187,8 @@ pub(crate) enum Refusal {
     Store(String),
 }
 
-impl From<TwoSecrets> for Refusal {
-    fn from(why: TwoSecrets) -> Self {
+impl From<UnclearCredential> for Refusal {
+    fn from(why: UnclearCredential) -> Self {
         Self::BadRequest(why.to_string())
     }
 }

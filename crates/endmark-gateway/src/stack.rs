@@ -49,7 +49,7 @@ pub(crate) async fn respond(
     let budget_applies = gateway.budgets.are_any(None);
     let credential = match Credential::of_request(own_key, request.headers(), request.uri(), budget_applies) {
         Ok(credential) => credential,
-        Err(two_secrets) => return refuse(two_secrets.into()),
+        Err(unclear) => return refuse(unclear.into()),
     };
     if let Some(credential) = credential {
         request.extensions_mut().insert(credential);

@@ -30,12 +30,22 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Credential(Arc<str>);
 
-/// A request with two secrets where a budget applies: with another second secret for each request, one client would be many.
+/// Why a request does not say who sent it, where a budget applies. With another spelling for each request, one client would be
+/// many.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "the request has two different secrets, in {0} and in {1}, and a budget applies to its client: send only one of them"
-)]
-pub(crate) struct TwoSecrets(Cow<'static, str>, Cow<'static, str>);
+pub(crate) enum UnclearCredential {
+    /// It has two secrets.
+    #[error(
+        "the request has two different secrets, in {0} and in {1}, and a budget applies to its client: send only one of them"
+    )]
+    TwoSecrets(Cow<'static, str>, Cow<'static, str>),
+    /// It has something that is not one token, as `Bearer Bearer KEY` or `Bearer "KEY"`.
+    #[error(
+        "the secret in {0} is not a token of letters, digits and `-._~+/`, with `=` at its end, and a budget applies to its \
+         client: send the key alone, as in `Authorization: Bearer KEY`"
+    )]
+    NotAToken(Cow<'static, str>),
+}
 
 impl Credential {
     /// The client that has a key of the gateway's own.
@@ -46,13 +56,13 @@ impl Credential {
     /// The client of a request: by its key of the gateway's own, else by the secrets in it.
     ///
     /// # Errors
-    /// [`TwoSecrets`] if it has no such key, a budget applies, and the request has different secrets.
+    /// [`UnclearCredential`] if it has no such key, a budget applies, and the request has different secrets or what is not one.
     pub(crate) fn of_request(
         own_key: Option<Self>,
         headers: &HeaderMap,
         uri: &Uri,
         budget_applies: bool,
-    ) -> Result<Option<Self>, TwoSecrets> {
+    ) -> Result<Option<Self>, UnclearCredential> {
         own_key.map_or_else(|| Self::of(headers, uri, budget_applies), |own_key| Ok(Some(own_key)))
     }
 
@@ -60,24 +70,33 @@ impl Credential {
     /// secret, since servers set them for all clients.
     ///
     /// # Errors
-    /// [`TwoSecrets`] if it has to be one secret, and there are different ones.
-    fn of(headers: &HeaderMap, uri: &Uri, needs_one: bool) -> Result<Option<Self>, TwoSecrets> {
+    /// [`UnclearCredential`] if it has to be one secret, and there are different ones or one that is not a token.
+    fn of(headers: &HeaderMap, uri: &Uri, needs_one: bool) -> Result<Option<Self>, UnclearCredential> {
         let in_headers = KEYS.into_iter().flat_map(|(name, _)| {
             let place = Cow::Borrowed(name);
-            headers.get_all(name).iter().map(move |value| (place.clone(), secret_in(value.as_bytes())))
+            headers.get_all(name).iter().map(move |value| (place.clone(), without_scheme(value.as_bytes())))
         });
         let in_query = credentials_in(uri.query().unwrap_or_default()).map(|(name, value)| {
             let secret = value.trim().as_bytes().to_owned();
-            (Cow::Owned(format!("the query's {name}")), Cow::Owned(secret))
+            (Cow::Owned(format!("the query's {name}")), (Cow::Owned(secret), false))
         });
-        let mut secrets: Vec<(Cow<'static, str>, Cow<'_, [u8]>)> =
-            in_headers.chain(in_query).filter(|(_, secret)| !secret.is_empty()).collect();
+        let given = in_headers.chain(in_query).filter(|(_, (secret, _))| !secret.is_empty());
+        let mut secrets: Vec<(Cow<'static, str>, Cow<'_, [u8]>)> = Vec::new();
+        for (place, (secret, is_basic)) in given {
+            if needs_one && !is_token(&secret) {
+                return Err(UnclearCredential::NotAToken(place));
+            }
+            secrets.push((place, if is_basic { of_basic(secret) } else { secret }));
+        }
+        secrets.retain(|(_, secret)| !secret.is_empty());
         // The identity does not depend on the order of the secrets.
         secrets.sort_by(|(_, secret), (_, other)| secret.cmp(other));
         secrets.dedup_by(|(_, secret), (_, other)| secret == other);
         match secrets.as_slice() {
             [] => Ok(Self::of_cookies(headers)),
-            [(place, _), (other, _), ..] if needs_one => Err(TwoSecrets(place.clone(), other.clone())),
+            [(place, _), (other, _), ..] if needs_one => {
+                Err(UnclearCredential::TwoSecrets(place.clone(), other.clone()))
+            }
             _ => {
                 let all: Vec<&[u8]> = secrets.iter().map(|(_, secret)| secret.as_ref()).collect();
                 Ok(Some(Self::hashed(&all.join(&0))))
@@ -104,25 +123,31 @@ impl Credential {
     }
 }
 
-/// The secret in a header, without the scheme before it. In Basic it is what the user and the password are; a key that is
-/// sent as one of the two, with nothing as the other, is that key.
-fn secret_in(value: &[u8]) -> Cow<'_, [u8]> {
+/// Returns what a header has after its scheme, and whether that is Basic.
+fn without_scheme(value: &[u8]) -> (Cow<'_, [u8]>, bool) {
     let value = value.trim_ascii();
     let scheme_length = value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len());
     let (scheme, rest) = value.split_at(scheme_length);
     let is_scheme = |name: &str| scheme.eq_ignore_ascii_case(name.as_bytes());
     let rest = rest.trim_ascii_start();
-    if rest.is_empty() {
-        let is_lone_scheme = is_scheme("bearer") || is_scheme("basic");
-        return Cow::Borrowed(if is_lone_scheme { b"" } else { value });
-    }
-    match BASE64.decode(rest) {
-        Ok(decoded) if is_scheme("basic") => {
-            let of_both = decoded.strip_prefix(b":").or_else(|| decoded.strip_suffix(b":"));
-            Cow::Owned(of_both.unwrap_or(&decoded).to_owned())
-        }
-        _ => Cow::Borrowed(rest),
-    }
+    let is_lone_scheme = rest.is_empty() && (is_scheme("bearer") || is_scheme("basic"));
+    let secret = if rest.is_empty() && !is_lone_scheme { value } else { rest };
+    (Cow::Borrowed(secret), is_scheme("basic"))
+}
+
+/// Whether it is one token, as RFC 9110 has it after a scheme (`token68`).
+fn is_token(secret: &[u8]) -> bool {
+    let padding = secret.iter().rev().take_while(|byte| **byte == b'=').count();
+    let signs = &secret[..secret.len() - padding];
+    let is_sign = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(byte);
+    !signs.is_empty() && signs.iter().all(is_sign)
+}
+
+/// The user and the password in Basic; a key that is sent as one of the two, with nothing as the other, is that key.
+fn of_basic(secret: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    let Ok(decoded) = BASE64.decode(&secret) else { return secret };
+    let of_both = decoded.strip_prefix(b":").or_else(|| decoded.strip_suffix(b":"));
+    Cow::Owned(of_both.unwrap_or(&decoded).to_owned())
 }
 
 #[cfg(test)]
@@ -132,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    fn of(headers: &[(&'static str, &str)], path: &str) -> Result<Option<String>, TwoSecrets> {
+    fn of(headers: &[(&'static str, &str)], path: &str) -> Result<Option<String>, UnclearCredential> {
         of_needed(headers, path, true)
     }
 
@@ -140,7 +165,7 @@ mod tests {
         headers: &[(&'static str, &str)],
         path: &str,
         needs_one: bool,
-    ) -> Result<Option<String>, TwoSecrets> {
+    ) -> Result<Option<String>, UnclearCredential> {
         let headers = headers
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()))
@@ -182,6 +207,27 @@ mod tests {
         }
         assert_ne!(of(&[("authorization", &basic("user:K-1"))], "/").unwrap(), known);
         assert_ne!(of(&[("authorization", "Bearer k-1")], "/").unwrap(), known);
+    }
+
+    #[test]
+    fn what_is_not_a_token_is_no_client_where_a_budget_applies() {
+        for secret in [
+            "Bearer Bearer K-1",
+            "Bearer K-1,",
+            "Bearer \"K-1\"",
+            "Bearer K-1 x",
+            "Basic K-1,",
+            "Bearer =",
+            "K-1;",
+        ] {
+            for name in ["authorization", "x-api-key", "api-key"] {
+                let refused = of(&[(name, secret)], "/").unwrap_err().to_string();
+                assert!(refused.contains(name) && !refused.contains("K-1"), "{refused}");
+                assert!(of_needed(&[(name, secret)], "/", false).unwrap().is_some(), "{secret}");
+            }
+        }
+        assert!(of(&[], "/?key=K-1%2C").is_err());
+        assert!(of(&[("authorization", "Bearer aZ9-._~+/==")], "/").unwrap().is_some());
     }
 
     #[test]
