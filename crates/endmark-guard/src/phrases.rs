@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use pattern::{Classes, Pattern};
-pub(crate) use words::{is_unspaced, words};
+pub(crate) use words::{is_same, is_unspaced, words};
 
 /// How much of what it stands in a phrase has to be, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(crate) enum Scope {
     Sentence,
     /// A whole paragraph, item, cell or heading, or what a field has for a value.
     Block,
+    /// All that is under a heading.
+    Section,
     /// What stands in square or angle brackets, wherever.
     Brackets,
     /// A whole comment.
@@ -46,6 +48,7 @@ impl Scope {
             "end" => Self::End,
             "sentence" => Self::Sentence,
             "block" => Self::Block,
+            "section" => Self::Section,
             "brackets" => Self::Brackets,
             "comment" => Self::Comment,
             "elliptical" => Self::Elliptical,
@@ -152,6 +155,11 @@ impl Bank {
     pub(crate) fn forbidden<'p>(phrases: impl IntoIterator<Item = &'p str>) -> Self {
         let of = |pattern| Phrase { sign: Sign::Forbidden, scope: Scope::Part, pattern };
         Self::new(phrases.into_iter().filter_map(Pattern::literal).map(of).collect())
+    }
+
+    /// The phrases of this scope.
+    pub(crate) fn of_scope(&self, scope: Scope) -> impl Iterator<Item = &Phrase> {
+        self.phrases.iter().filter(move |phrase| phrase.scope == scope)
     }
 
     /// All anchors in a text, in the order of their ends.

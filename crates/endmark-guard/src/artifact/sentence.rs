@@ -57,7 +57,11 @@ pub(crate) fn parts_around(text: &str, sentence: Range<usize>, offset: usize) ->
     let mut parts = vec![sentence.clone()];
     let begin = text[sentence.start..offset].rfind(['(', '[', '（', '【', '<', '{']);
     let end = text[offset..sentence.end].find([')', ']', '）', '】', '>', '}']);
-    if let (Some(begin), Some(end)) = (begin, end) {
+    let is_pair = |inside: &str| !inside.contains(['(', ')', '[', ']', '（', '）', '【', '】']);
+    if let (Some(begin), Some(end)) = (begin, end)
+        && is_pair(&text[offset..offset + end])
+        && is_pair(text[sentence.start + begin..offset].trim_start_matches(['(', '[', '（', '【']))
+    {
         let sign = text[sentence.start + begin..].chars().next().map_or(1, char::len_utf8);
         parts.push(sentence.start + begin + sign..offset + end);
     }

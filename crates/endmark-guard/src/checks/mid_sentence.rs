@@ -8,7 +8,7 @@ use endmark_text::detect::detect;
 
 use crate::artifact::{Artifact, Block, BlockKind, Kind};
 use crate::finding::{Check, Found};
-use crate::phrases::{is_unspaced, words};
+use crate::phrases::{is_same, is_unspaced, words};
 
 const WORDS: &str = include_str!("../../data/unfinished_words.txt");
 
@@ -21,21 +21,80 @@ static UNFINISHED: LazyLock<BTreeSet<&'static str>> = LazyLock::new(|| {
 /// From how many words on a block is prose, which has full stops.
 const PROSE_WORDS: usize = 8;
 
-/// How many blocks have to end in a full stop before one that does not is remarkable.
-const LEAST_FINISHED: usize = 3;
-
-/// The same where the text ends in a line end.
-const LEAST_FINISHED_OF_LINES: usize = 10;
-
 const FIX: &str = "Finish the sentence, and go on with what is to follow it.";
 
 /// Why a paragraph stops that is not compared with others.
-pub(crate) const WITHOUT_FULL_STOP: &str = "the text stops without a full stop";
+const WITHOUT_FULL_STOP: &str = "the text stops without a full stop";
+
+const IN_A_WORD: &str = "the text stops inside of a word";
+
+const EMPTY_ITEM: &str = "the text stops at an item with nothing in it";
+
+/// Whether a finding is likely in a document, but not in a message: people and models often end those as they like.
+pub(crate) fn is_weak(why: &str) -> bool {
+    [WITHOUT_FULL_STOP, IN_A_WORD].contains(&why)
+}
+
+/// Finds a text that stops before its last sentence does.
+pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
+    if artifact.kind() != Kind::Markdown {
+        return None;
+    }
+    of_last_block(artifact).or_else(|| {
+        let text = artifact.text();
+        let last = text.trim_end().lines().next_back().unwrap_or_default();
+        let why = if is_marker(last) && artifact.outline().last().is_some_and(|last| last.kind.is_text()) {
+            EMPTY_ITEM
+        } else if stops_in_word(artifact.body()) {
+            IN_A_WORD
+        } else {
+            return None;
+        };
+        let end = artifact.end().end;
+        Some(Found::new(Check::MidSentence, end - last.trim_start().len()..end, why, FIX))
+    })
+}
+
+/// Whether a line is the sign of an item and nothing else.
+fn is_marker(line: &str) -> bool {
+    let sign = line.trim_start().trim_end_matches("[ ]").trim_end();
+    let number = sign.trim_end_matches(['.', ')']);
+    ["-", "*", "+"].contains(&sign)
+        || (number.len() + 1 == sign.len()
+            && !number.is_empty()
+            && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether a text that ends in a letter ends inside of a word. The text itself shows that: it has the word nowhere else, and
+/// has a longer one that begins so, or hardly a word that ends in these letters. Of 1,159 documents cut in the middle of a
+/// word this sees 86 %; of their blocks that end in a letter it takes 16 % for cut, and 2 % of documents end in a letter.
+fn stops_in_word(text: &str) -> bool {
+    /// In how many words letters have to be found before they count.
+    const LEAST_WORDS: usize = 3;
+    let before = text.trim_end_matches(char::is_alphabetic);
+    let word = &text[before.len()..];
+    let lower = word.to_lowercase();
+    let others = || before.split(|sign: char| !sign.is_alphabetic()).filter(|other| !other.is_empty());
+    if word.is_empty() || word.ends_with(is_unspaced) || others().any(|other| is_same(other, &lower)) {
+        return false;
+    }
+    if word.chars().nth(1).is_some() && others().any(|other| other.starts_with(word)) {
+        return true;
+    }
+    let ends = word.char_indices().rev().take(3).filter(|(_, sign)| sign.is_lowercase());
+    let mut ends = ends.map(|(at, _)| &word[at..]).collect::<Vec<_>>().into_iter().rev();
+    let known = ends.find_map(|end| {
+        let with: BTreeSet<&str> = others().filter(|other| other.contains(end)).collect();
+        let closed = with.iter().filter(|other| other.ends_with(end)).count();
+        (with.len() >= LEAST_WORDS).then_some((closed, with.len()))
+    });
+    known.is_some_and(|(closed, all)| closed * 10 < all * 3)
+}
 
 /// Finds a last block that stops before its sentence does.
-pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
+fn of_last_block(artifact: &Artifact<'_>) -> Option<Found> {
     let outline = artifact.outline();
-    let last = outline.last().filter(|_| artifact.kind() == Kind::Markdown)?;
+    let last = outline.last()?;
     if !matches!(last.kind, BlockKind::Paragraph | BlockKind::Item) || last.is_quoted {
         return None;
     }
@@ -44,19 +103,12 @@ pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
     if !text[last.range.end..].trim().chars().all(|sign| "*_`)]\"'".contains(sign)) {
         return None;
     }
-    let block = bare(&text[last.range.clone()]);
-    let why = certain(block)
-        .or_else(|| unlike_others(artifact, last, block))
-        .or_else(|| without_full_stop(artifact, last))?;
+    let block = text[last.range.clone()].trim_end();
+    let why = certain(block).or_else(|| without_full_stop(artifact, last))?;
     let line = block.lines().next_back().unwrap_or_default();
     let start = last.range.start + block.len() - line.len();
     let start = start + line.len() - line.trim_start().len();
     Some(Found::new(Check::MidSentence, start..last.range.start + block.len(), why, FIX))
-}
-
-/// A block without the white space behind it.
-fn bare(block: &str) -> &str {
-    block.trim_end()
 }
 
 /// What no sentence ends with.
@@ -64,6 +116,9 @@ fn certain(block: &str) -> Option<&'static str> {
     let closed = block.trim_end_matches(['*', '_', '`']);
     let last = closed.chars().next_back()?;
     let ranges = words(block);
+    if matches!(last, ':' | '：') && !is_picture(closed) {
+        return Some("the text stops behind a colon, and what it announces is not there");
+    }
     if ranges.len() < 3 {
         return None;
     }
@@ -71,9 +126,6 @@ fn certain(block: &str) -> Option<&'static str> {
         '(' if closed.ends_with(":(") || closed.ends_with("=(") => {}
         ',' | '，' | '、' | '(' | '（' | '[' | '“' | '„' | '«' | '「' | '&' => {
             return Some("the text stops behind a sign that something has to follow");
-        }
-        ':' | '：' if !is_picture(closed) => {
-            return Some("the text stops behind a colon, and what it announces is not there");
         }
         _ => {}
     }
@@ -105,37 +157,21 @@ fn words_of_last_sentence(block: &str) -> usize {
     block.get(from..).map_or(0, |sentence| words(sentence).len())
 }
 
-/// A block without a full stop where all that are like it have one.
-fn unlike_others(artifact: &Artifact<'_>, last: &Block, block: &str) -> Option<&'static str> {
-    let ends_in_address = block
-        .rsplit(char::is_whitespace)
-        .next()
-        .is_some_and(|last| last.contains("://") || last.contains("]("));
-    if ends_sentence(block) || !is_prose(block) || ends_in_address {
-        return None;
-    }
-    let text = artifact.text();
-    let alike = artifact
-        .outline()
-        .blocks()
-        .iter()
-        .filter(|other| other.kind == last.kind && other.range != last.range && !other.is_quoted);
-    let (mut finished, mut unfinished) = (0_usize, 0_usize);
-    for other in alike.map(|other| bare(&text[other.range.clone()])).filter(|other| is_prose(other)) {
-        if ends_sentence(other) || other.ends_with([':', '：']) { finished += 1 } else { unfinished += 1 }
-    }
-    // A file that was closed in order ends in a line end; one that was not, hardly ever.
-    let (needed, share) =
-        if text.ends_with('\n') { (LEAST_FINISHED_OF_LINES, finished + 1) } else { (LEAST_FINISHED, 10) };
-    (finished >= needed && unfinished * share <= finished)
-        .then_some("the text stops without a full stop, and all before it ends in one")
-}
-
-/// A paragraph of prose that stops: what makes `endmark detect` answer `undecided`.
+/// A paragraph of prose that stops, by an author who ends paragraphs with their sentence: what makes `endmark detect` answer `undecided`.
 fn without_full_stop(artifact: &Artifact<'_>, last: &Block) -> Option<&'static str> {
     let is_paragraph = last.kind == BlockKind::Paragraph;
     let stops = is_paragraph && detect(artifact.body().as_bytes(), &Format::Markdown).hint.is_some();
-    stops.then_some(WITHOUT_FULL_STOP)
+    let others =
+        artifact.outline().blocks().iter().filter(|other| {
+            other.kind == BlockKind::Paragraph && other.range != last.range && !other.is_quoted
+        });
+    let ends_so = move || {
+        let text = artifact.text();
+        others
+            .map(|other| text[other.range.clone()].trim_end())
+            .any(|other| is_prose(other) && !ends_sentence(other))
+    };
+    (stops && !ends_so()).then_some(WITHOUT_FULL_STOP)
 }
 
 fn is_prose(block: &str) -> bool {
@@ -146,7 +182,7 @@ fn is_prose(block: &str) -> bool {
 fn ends_sentence(block: &str) -> bool {
     let bare = block
         .trim_end_matches(['*', '_', '`', '"', '\'', ')', ']', '”', '’', '»', '“', '」', '』', '）', '>']);
-    let ends = bare.ends_with(['.', '!', '?', '…', '。', '！', '？', ';', '।', '؟', '~', '～']);
+    let ends = bare.ends_with(['.', '!', '?', '…', '。', '！', '？', ';', '।', '؟', '~', '～', ':', '：']);
     ends || block.chars().next_back().is_some_and(|last| {
         !last.is_alphanumeric() && !is_unspaced(last) && !"-–—/,".contains(last) && bare.len() == block.len()
     })

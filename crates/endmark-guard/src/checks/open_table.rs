@@ -30,14 +30,16 @@ pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
     let mut others = source.lines().rev().skip(1);
     let is_closed = |row: &str| row.trim_end().ends_with('|');
     let breaks_off = !is_closed(row) && others.all(is_closed);
-    breaks_off.then(|| {
-        Found::new(
-            Check::OpenTable,
-            range,
-            "the last row of this table is not closed, and all others are",
-            FIX,
-        )
-    })
+    let cells = |row: &str| row.trim().trim_matches('|').replace("\\|", "").matches('|').count();
+    let mut above = source.lines().rev().skip(1).map(cells);
+    let has_fewer =
+        above.next().is_some_and(|wanted| cells(row) < wanted && above.all(|cells| cells == wanted));
+    let why = if breaks_off {
+        "the last row of this table is not closed, and all others are"
+    } else {
+        "the last row of this table has fewer cells than all others"
+    };
+    (breaks_off || has_fewer).then(|| Found::new(Check::OpenTable, range, why, FIX))
 }
 
 /// A row of a table whose second line never came is a paragraph.

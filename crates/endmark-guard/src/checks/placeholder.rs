@@ -6,7 +6,7 @@ use super::around::{Sentence, words_in};
 use super::handoff::trimmed;
 use crate::artifact::{Artifact, Block, BlockKind, Kind};
 use crate::finding::{Check, Found};
-use crate::phrases::{Phrase, Scope};
+use crate::phrases::{Phrase, Scope, words};
 
 const WHY: &str = "a placeholder stands where content belongs";
 const FIX: &str = "Write the content in its place.";
@@ -27,6 +27,7 @@ pub(crate) fn look(
         return None;
     }
     let range = match phrase.scope {
+        Scope::Section => return None,
         Scope::Block => whole_block(text, sentence.block, at, phrase)?,
         Scope::Brackets => bracketed(sentence, at, phrase)?,
         Scope::Sentence => sentence.find_all(phrase, at)?,
@@ -46,12 +47,33 @@ fn whole_block(text: &str, block: &Block, at: usize, phrase: &Phrase) -> Option<
     if block.kind == BlockKind::Heading || block.range.len() > LONGEST_BYTES {
         return None;
     }
+    // A cell is defined by another one of its row.
+    let line = match block.kind {
+        BlockKind::Cell { .. } => {
+            text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+                ..text[at..].find('\n').map_or(text.len(), |newline| at + newline)
+        }
+        _ => block.range.clone(),
+    };
+    if is_definition(&text[line]) {
+        return None;
+    }
     let value = text[block.range.start..at].rfind([':', '：', '|', '—']).map(|sign| {
         let start = block.range.start + sign;
         start + text[start..].chars().next().map_or(1, char::len_utf8)..block.range.end
     });
     let is_it = |range: &Range<usize>| is_meant_by(phrase, text, &words_in(text, range));
     [Some(block.range.clone()), value].into_iter().flatten().find(is_it)
+}
+
+/// Whether a block says what an abbreviation means, as in `TBD: to be determined`.
+fn is_definition(block: &str) -> bool {
+    let ranges = words(block);
+    let Some((first, rest)) = ranges.split_first() else { return false };
+    let short = block[first.clone()].to_lowercase();
+    let meaning = rest.len().checked_sub(short.chars().count()).and_then(|from| rest.get(from..));
+    let initials = meaning.unwrap_or_default().iter().filter_map(|word| block[word.clone()].chars().next());
+    !short.is_empty() && initials.flat_map(char::to_lowercase).eq(short.chars())
 }
 
 /// Whether a phrase is all of these words, and meant as a sign.
@@ -75,6 +97,10 @@ fn bracketed(sentence: &Sentence<'_>, at: usize, phrase: &Phrase) -> Option<Rang
     }
     let close = at + text[at..range.end].find([']', '>', '}', '】', '］'])?;
     let inside = open + text[open..].chars().next()?.len_utf8()..close;
+    // What has further brackets or marks of code in it is no pair.
+    if text[inside.clone()].contains(['[', ']', '<', '>', '`']) {
+        return None;
+    }
     let behind = &text[close..];
     let is_link = behind.starts_with("](") || behind.starts_with("][") || behind.starts_with("]:");
     // `<your-name>` in an address or a command is for the reader to fill in.

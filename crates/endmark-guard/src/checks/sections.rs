@@ -2,6 +2,7 @@
 
 use crate::artifact::{Artifact, Heading, is_same_title, title_of};
 use crate::finding::{Check, Found};
+use crate::phrases::{DEFAULT, Scope, words};
 
 /// How alike two titles are at least that somebody may have confused.
 const LEAST_LIKENESS: f64 = 0.6;
@@ -25,7 +26,7 @@ fn of_required(artifact: &Artifact<'_>, wanted: &str) -> Option<Found> {
     };
     let places: Vec<usize> =
         (0..headings.len()).filter(|&index| headings.get(index).as_ref().is_some_and(fits)).collect();
-    if places.iter().any(|&index| has_content(artifact, index)) {
+    if places.iter().any(|&index| has_content(artifact, index) && !is_stub(artifact, index)) {
         return None;
     }
     Some(match places.first().and_then(|&index| headings.get(index)) {
@@ -45,8 +46,19 @@ fn has_content(artifact: &Artifact<'_>, heading: usize) -> bool {
     artifact.outline().blocks_under(heading).iter().any(|block| block.kind.is_content())
 }
 
+/// Whether all that is under a heading stands for content: dots, the name of a field to be filled in, `todo`.
+fn is_stub(artifact: &Artifact<'_>, heading: usize) -> bool {
+    let blocks = artifact.outline().blocks_under(heading).iter();
+    blocks.filter(|block| block.kind.is_content()).all(|block| {
+        let text = artifact.text()[block.range.clone()].trim();
+        let is_field = text.starts_with("{{") && text.ends_with("}}") && !text.contains(char::is_whitespace);
+        let is_phrase = || DEFAULT.of_scope(Scope::Section).any(|phrase| phrase.is_all(text, &words(text)));
+        is_field || text.chars().all(|sign| ".…?[](){}<>-*_ \n".contains(sign)) || is_phrase()
+    })
+}
+
 fn empty(heading: &Heading, wanted: &str) -> Found {
-    let why = format!("the section `{}` has a heading and nothing under it", wanted.trim());
+    let why = format!("the section `{}` has a heading and no content under it", wanted.trim());
     Found::new(Check::SectionEmpty, heading.range.clone(), why, "Write what belongs under this heading.")
 }
 
@@ -78,7 +90,7 @@ fn stops_at_heading(artifact: &Artifact<'_>) -> Option<Found> {
     let heading = outline.headings().get(last).filter(|heading| heading.is_real())?;
     if has_content(artifact, last)
         || is_version(&heading.title)
-        || !outline.blocks().iter().any(|block| block.kind.is_content())
+        || (last == 0 && !outline.blocks().iter().any(|block| block.kind.is_content()))
     {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Whether a last message breaks off, where a stream has no finish reason.
 
 use crate::artifact::Artifact;
-use crate::checks::mid_sentence::WITHOUT_FULL_STOP;
+use crate::checks::mid_sentence::is_weak;
 use crate::{Criteria, Finding, Guard};
 
 /// Limits on output that providers have, at which a reply that is exactly so long was cut. (Gemini's 8,192, 65,535 and 65,536;
@@ -14,8 +14,7 @@ pub(super) fn cut(said: &str, output_tokens: Option<u64>) -> Option<String> {
         return Some(format!("the output is exactly {tokens} tokens, which is a known limit"));
     }
     let report = Guard::new(Criteria::default()).judge(&Artifact::read(said));
-    // People and models end a message without a full stop more often than a document.
-    let is_cut = |finding: &&Finding| finding.check.is_cut() && finding.why != WITHOUT_FULL_STOP;
+    let is_cut = |finding: &&Finding| finding.check.is_cut() && !is_weak(&finding.why);
     let finding = report.findings().iter().find(is_cut)?;
     Some(format!("the last message breaks off ({}): {}", finding.check.name(), finding.why))
 }

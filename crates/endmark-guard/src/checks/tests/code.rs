@@ -21,6 +21,8 @@ const OMISSIONS: &[&str] = &[
     "// остальной код без изменений",
     "+    # ... keep the existing imports",
     "... (rest of the file is unchanged) ...",
+    "# ... 150 more lines ...",
+    "# 42 lines omitted",
 ];
 
 #[test]
@@ -44,6 +46,8 @@ fn comments_that_describe_code_are_none() {
         "# keep the existing value if there is one",
         "// unchanged files are skipped",
         "/* remaining bytes of the frame */",
+        "// is the same as:",
+        "// If function is omitted in the constructor, it can be set later",
     ] {
         let code = format!("fn a() {{\n    {comment}\n    let x = 1;\n    run(x);\n}}\n");
         assert_eq!(found(&code), [], "{comment}");

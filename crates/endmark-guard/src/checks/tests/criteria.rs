@@ -45,6 +45,19 @@ fn a_section_whose_subsections_have_content_is_not_empty() {
 }
 
 #[test]
+fn what_stands_for_content_is_none() {
+    let stubs =
+        ["...", "…", "[...]", "???", "- ...", "1. ...\n2. ...", "{{NAME}}", "todo", "T.B.D.", "Pending."];
+    for (text, is_empty) in
+        stubs.iter().map(|stub| (*stub, true)).chain([("None.", false), ("`...`s are allowed.", false)])
+    {
+        let text = format!("# A\n\nText.\n\n## B\n\n{text}\n\n## C\n\nText.\n");
+        let found = names(sections(&["B"]), &text);
+        assert_eq!(found.contains(&("section_empty", 5)), is_empty, "{text}: {found:?}");
+    }
+}
+
+#[test]
 fn of_two_sections_with_one_title_one_with_content_is_enough() {
     assert_eq!(names(sections(&["B"]), "## B\n\n## A\n\nx.\n\n## B\n\nText.\n"), []);
 }

@@ -9,6 +9,8 @@ fn handoffs_are_found_in_many_wordings_and_languages() {
         "Continuing in next session…",
         "The remaining sections will be covered in a follow-up.",
         "I'll add the remaining tests later.",
+        "I've started the requirements and will expand on them.",
+        "I will stop here for now.",
         "Would you like me to continue with the remaining modules?",
         "Let me know if you'd like me to proceed with the rest.",
         "Due to length constraints, only the first two modules are described.",
@@ -55,6 +57,12 @@ fn what_only_speaks_of_handoffs_is_none() {
         "Nothing was left for the next session.",
         "Der Rest der Parameter ist optional.",
         "其余参数是可选的。",
+        "We leave the default at ten.",
+        "I stop the service here and start it again.",
+        "We could add this option later, but we would end up with two of them.",
+        "The needed information will be provided by\nthe storage layer.",
+        "The remaining steps are skipped if the first one fails.",
+        "Division (truncated) and remainder (or truncated modulo) are operators.",
     ] {
         let document = format!(
             "# Report\n\nThe parser is done, and all of its tests pass.\n\n{text}\n\nThat is all there is.\n"
@@ -76,6 +84,8 @@ fn placeholders_are_found_where_content_belongs() {
         ("The client is [Company Name] from Bern.", "[Company Name]"),
         ("Lorem ipsum dolor sit amet, consectetur.", "Lorem ipsum dolor sit amet, consectetur."),
         ("This section will be completed later.", "This section will be completed later."),
+        ("Content for this section will be added later.", "Content for this section will be added later."),
+        ("[Response cut off]", "[Response cut off]"),
         ("Placeholder for the analysis.", "Placeholder for the analysis."),
         ("Dieser Abschnitt wird noch ergänzt.", "Dieser Abschnitt wird noch ergänzt."),
         ("À compléter", "À compléter"),
@@ -101,6 +111,9 @@ fn words_of_placeholders_in_sentences_are_none() {
         "Run `clone <your-repository>` first.",
         "The data to be added is checked before.",
         "- [x] Done",
+        "Like `[replace]`, the `[update]` table is read for the root alone.",
+        "- TBD: to be determined\n- WIP: work in progress",
+        "| Short | Long |\n|---|---|\n| TBD | To be determined |",
         "Add your key to the file `.env`, and start the server with it.",
     ] {
         let document = format!("# Report\n\nThe parser is done.\n\n{text}\n\nThat is all there is.\n");
