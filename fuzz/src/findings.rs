@@ -54,7 +54,7 @@ fn check_positions(transcript: &Transcript, len: usize) {
 
 /// What is written is read again: as many findings, each with what it had.
 fn check_again(agent_id: Option<&str>, findings: &[Finding]) {
-    let writing = Writing { agent_id, dimensions: &[], declared_findings: None, is_whole: true };
+    let writing = Writing { agent_id, dimensions: &[], declared_findings: None, other: &[], is_whole: true };
     let text = writing.text(findings);
     let again = read(text.as_bytes());
     let Some(result) = again.results.first().filter(|result| result.begins.is_some()) else {

@@ -30,6 +30,21 @@ pub struct Finding {
     pub evidence: Option<Evidence>,
     /// It was cut when it was first handed over, and has been annotated so (AR-5).
     pub originally_truncated: bool,
+    /// Fields that are not known, as they were written.
+    pub other: Vec<OtherField>,
+    /// Severity and weakness are in the first line: `[F001] Critical | CWE-89 | Title`.
+    pub is_headed: bool,
+}
+
+/// A field that is not known: it is kept, and written at the same place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherField {
+    /// Its name, as it was written.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// The canonical name of the known field before it; empty if there is none.
+    pub after: &'static str,
 }
 
 /// A field of a finding, as it is written.
@@ -100,11 +115,32 @@ impl Finding {
             Field::Severity => self.severity.is_some(),
             Field::Cwe => !self.cwe.is_empty(),
             Field::Location => self.location.is_some(),
-            Field::Source => self.source.is_some(),
-            Field::Sink => self.sink.is_some(),
+            Field::Source => self.ends().0.is_some(),
+            Field::Sink => self.ends().1.is_some(),
             Field::Flow => self.flow.is_some(),
             Field::OriginallyTruncated => self.originally_truncated,
             Field::Evidence => self.evidence.is_some(),
+        }
+    }
+
+    /// Where the data comes from and where it does harm; where that is not said, the ends of the flow.
+    pub fn ends(&self) -> (Option<&str>, Option<&str>) {
+        let flow = self.flow.as_deref().unwrap_or_default();
+        let arrow = ["→", "->"].into_iter().find(|arrow| flow.contains(arrow));
+        fn step(step: Option<&str>) -> Option<&str> {
+            step.map(str::trim).filter(|step| !step.is_empty())
+        }
+        let first = || step(arrow.and_then(|arrow| flow.split(arrow).next()));
+        let last = || step(arrow.and_then(|arrow| flow.rsplit(arrow).next()));
+        (self.source.as_deref().or_else(first), self.sink.as_deref().or_else(last))
+    }
+
+    /// Takes the fields that are not known and that another one has besides.
+    pub(super) fn take_other(&mut self, other: &Self) {
+        for field in &other.other {
+            if !self.other.iter().any(|known| known.name == field.name) {
+                self.other.push(field.clone());
+            }
         }
     }
 

@@ -136,11 +136,12 @@ fn compressed(group: &[&Finding]) -> Option<Finding> {
         merged.source = all(|finding| finding.source.as_deref());
         merged.sink = all(|finding| finding.sink.as_deref());
         merged.flow = all(|finding| finding.flow.as_deref());
-        merged.originally_truncated = group.iter().all(|finding| finding.originally_truncated);
+        merged.originally_truncated = group.iter().any(|finding| finding.originally_truncated);
+        group.iter().for_each(|other| merged.take_other(other));
     }
     if merged.flow.is_some()
         && merged.severity.as_ref().is_some_and(Severity::is_below_high)
-        && let (Some(source), Some(sink)) = (&merged.source, &merged.sink)
+        && let (Some(source), Some(sink)) = merged.ends()
     {
         merged.flow = Some(format!("{source} → {sink}"));
     }
@@ -162,19 +163,19 @@ fn range(group: &[&Finding]) -> Option<Location> {
 /// What a line begins with that is no code.
 const COMMENTS: [&str; 7] = ["#", "//", "/*", "*", "--", "```", "~~~"];
 
-/// The line that says most: the one that shares most words with the sink, then with the source; the first of equals.
+/// The line that says most: the sink's, which shares most words with it; among these code, then the source's; the first of equals.
 fn critical_line<'a>(evidence: &[&'a Evidence], finding: &Finding) -> Option<&'a str> {
-    let sink = words(finding.sink.as_deref().unwrap_or_default());
-    let source = words(finding.source.as_deref().unwrap_or_default());
+    let (source, sink) = finding.ends();
+    let (source, sink) = (words(source.unwrap_or_default()), words(sink.unwrap_or_default()));
     let score = |line: &str| {
         let of_line = words(line);
         let shared = |of: &HashSet<&str>| of_line.intersection(of).count();
         // A comment speaks of the code, and is not it.
         let is_code = !COMMENTS.iter().any(|sign| line.trim_start().starts_with(sign));
         let has_words = usize::from(!of_line.is_empty());
-        (3 * shared(&sink) + 2 * shared(&source), usize::from(is_code), has_words)
+        (shared(&sink), usize::from(is_code), shared(&source), has_words)
     };
-    let mut best = ((0, 0, 0), "");
+    let mut best = ((0, 0, 0, 0), "");
     for line in evidence.iter().flat_map(|evidence| evidence.lines()) {
         let found = score(line);
         if found > best.0 {

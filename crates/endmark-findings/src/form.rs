@@ -1,5 +1,7 @@
 //! The same form as JSON. (AR-1)
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::finding::Finding;
@@ -67,6 +69,9 @@ pub struct FindingForm {
     /// It was cut when it was first handed over (AR-5).
     #[serde(default)]
     pub originally_truncated: bool,
+    /// Fields that are not known, by their names.
+    #[serde(flatten, skip_deserializing)]
+    pub other: BTreeMap<String, String>,
 }
 
 impl FindingForm {
@@ -83,6 +88,7 @@ impl FindingForm {
             flow: finding.flow.clone(),
             evidence: finding.evidence.as_ref().map(|evidence| evidence.as_str().to_owned()),
             originally_truncated: finding.originally_truncated,
+            other: finding.other.iter().map(|field| (field.name.clone(), field.value.clone())).collect(),
         }
     }
 }

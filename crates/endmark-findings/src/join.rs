@@ -269,8 +269,13 @@ pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)
         finding.cwe = weaknesses(findings());
         finding.location = location(&members).or(finding.location);
         finding.evidence = evidence(&members);
+        findings().for_each(|other| finding.take_other(other));
     }
-    finding.originally_truncated = members.iter().all(|member| member.is_truncated());
+    // Its own agent can hand it over whole later; what another one found is no proof of what was cut.
+    let whole = members.iter().filter(|member| !member.is_truncated());
+    let whole: HashSet<&Option<String>> = whole.map(|member| &member.agent).collect();
+    finding.originally_truncated =
+        members.iter().any(|member| member.is_truncated() && !whole.contains(&member.agent));
     let mut known = HashSet::from([finding.title.as_str(), ""]);
     let titles = members.iter().map(|member| member.finding.title.as_str());
     let titles = titles.filter(|title| known.insert(title)).map(str::to_owned).collect();

@@ -23,7 +23,7 @@ mod vocabulary;
 mod write;
 
 pub use expected::{Basis, Expected};
-pub use finding::{Cwe, Evidence, Field, Finding, FindingId, Severity};
+pub use finding::{Cwe, Evidence, Field, Finding, FindingId, OtherField, Severity};
 pub use fit::{
     CountTokens, Receipt, SHARE_PERCENT, TOKENS_PER_FINDING, TOKENS_PER_RESULT, compress, estimated_tokens,
     is_above_share,

@@ -26,6 +26,7 @@ use super::transcript::{AgentResult, Checkpoint, Cut, Position, Remark, RemarkKi
 use block::{Block, Closed};
 pub(super) use grammar::{END, START};
 use grammar::{Event, behind_speaker, event};
+pub(super) use header::dimensions_in;
 use json::{Came, Parsed, Pending};
 use lines::{Line, lines};
 

@@ -190,6 +190,13 @@ impl Recovery {
         }
     }
 
+    /// Whether a run after one that was cut has looked into a dimension.
+    pub(super) fn has_run_again(&self, dimension: &str) -> bool {
+        let after = self.past.iter().skip_while(|past| !past.is_short()).skip(1);
+        let mut dimensions = after.filter(|past| past.is_heard).flat_map(|past| &past.run.dimensions);
+        dimensions.any(|known| same_dimension(known, dimension))
+    }
+
     /// Takes the result of the run that was to be made, or of one that nobody asked for.
     pub fn handed_over(&mut self, result: &AgentResult) {
         let run = self.run.get_or_insert_with(|| Run {

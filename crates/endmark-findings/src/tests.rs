@@ -2,6 +2,7 @@
 
 mod audit;
 mod every_cut;
+mod headed;
 mod json_lines;
 mod round_trip;
 mod rounds;

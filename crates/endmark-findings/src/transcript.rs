@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 
 use super::expected::{Basis, Expected, Numbers};
-use super::finding::{Field, Finding, FindingId};
+use super::finding::{Field, Finding, FindingId, OtherField};
 use super::form::ResultForm;
 
 /// All that was read of one text.
@@ -27,6 +27,8 @@ pub struct AgentResult {
     pub agent_id: Option<String>,
     /// What the agent looked into, in order.
     pub dimensions: Vec<String>,
+    /// Fields of its header that are not known.
+    pub other: Vec<OtherField>,
     /// How many findings the agent says there are.
     pub declared_findings: Option<u32>,
     /// Its findings, in order; empty if the cut is severe, since all are discarded then (AR-4).
@@ -288,6 +290,7 @@ impl AgentResult {
             declared_findings: None,
             findings: Vec::new(),
             discarded: 0,
+            other: Vec::new(),
             unread: 0,
             cut: Cut::Severe,
             begins: None,

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use serde_json::json;
 
 use super::control::{is_control, visible_json};
-use super::finding::{Finding, FindingId};
+use super::finding::{Field, Finding, FindingId, OtherField};
 use super::form::{FindingForm, ResultForm};
-use super::read::{END, START, read};
+use super::read::{END, START, dimensions_in, read};
 
 /// A result that is to be written.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +18,8 @@ pub struct Writing<'a> {
     pub dimensions: &'a [String],
     /// How many findings there are, or were meant to be.
     pub declared_findings: Option<usize>,
+    /// Fields of the header that are not known.
+    pub other: &'a [OtherField],
     /// Whether it is whole: without that it gets no end marker.
     pub is_whole: bool,
 }
@@ -37,6 +39,7 @@ impl Writing<'_> {
     ///     agent_id: Some("crypto-1"),
     ///     dimensions: &["keys".into()],
     ///     declared_findings: Some(1),
+    ///     other: &[],
     ///     is_whole: true,
     /// };
     /// assert_eq!(
@@ -46,15 +49,15 @@ impl Writing<'_> {
     /// );
     /// ```
     pub fn text<'f>(&self, findings: impl IntoIterator<Item = &'f Finding>) -> String {
-        let form = |(finding, place): (&Finding, u32)| {
+        let form = |(finding, place): (&'f Finding, u32)| {
             let mut form = FindingForm::of(finding);
             if form.id.is_empty() {
                 form.id = FindingId::numbered(place).to_string();
             }
-            form
+            (form, finding)
         };
-        let forms: Vec<FindingForm> = findings.into_iter().zip(1..).map(form).collect();
-        let mut text = self.lines(&forms);
+        let (forms, findings): (Vec<_>, Vec<_>) = findings.into_iter().zip(1..).map(form).unzip();
+        let mut text = self.lines(&forms, &findings);
         if !self.is_read(&text, &forms) {
             text = self.json_lines(&forms);
         }
@@ -70,32 +73,41 @@ impl Writing<'_> {
         let again = ResultForm::of(result);
         again.agent_id.as_deref() == self.agent_id
             && again.dimensions == self.dimensions
+            && result.other.iter().map(said).eq(self.other.iter().map(said))
             && again.findings == forms
             && !text.contains(|sign| is_control(sign) && sign != '\n')
     }
 
     // Writing to a string cannot fail, here and below.
-    fn lines(&self, forms: &[FindingForm]) -> String {
+    fn lines(&self, forms: &[FindingForm], findings: &[&Finding]) -> String {
         let mut text = format!("{START}\n");
+        write_other(&mut text, self.other, "", "");
         if let Some(agent_id) = self.agent_id {
             let _ = writeln!(text, "agent_id: {agent_id}");
         }
-        if !self.dimensions.is_empty() {
+        write_other(&mut text, self.other, "agent_id", "");
+        // What the other fields of the header say is not repeated.
+        if !self.dimensions.is_empty() && self.dimensions != dimensions_in(self.other) {
             let _ = writeln!(text, "dimensions: {}", self.dimensions.join(", "));
         }
+        write_other(&mut text, self.other, "dimensions", "");
         if let Some(declared) = self.declared_findings {
             let _ = writeln!(text, "declared_findings: {declared}");
         }
-        for (form, place) in forms.iter().zip(1..) {
+        write_other(&mut text, self.other, "declared_findings", "");
+        for ((form, finding), place) in forms.iter().zip(findings).zip(1..) {
             text.push('\n');
-            write_finding(&mut text, form, place);
+            write_finding(&mut text, form, finding, place);
         }
         text
     }
 
     fn json_lines(&self, forms: &[FindingForm]) -> String {
         let (agent_id, dimensions) = (self.agent_id, self.dimensions);
-        let header = json!({"agent_id": agent_id, "dimensions": dimensions, "declared_findings": self.declared_findings});
+        let mut header = json!({"agent_id": agent_id, "dimensions": dimensions, "declared_findings": self.declared_findings});
+        for field in self.other {
+            header[&field.name] = json!(field.value);
+        }
         // What has names and texts alone can always be written.
         let lines = forms.iter().map(|form| serde_json::to_string(form).unwrap_or_default());
         let lines = std::iter::once(header.to_string()).chain(lines);
@@ -104,28 +116,55 @@ impl Writing<'_> {
     }
 }
 
-fn write_finding(text: &mut String, form: &FindingForm, place: u32) {
-    let _ = writeln!(text, "{}", head(&form.id, &form.title, place).trim_end());
+fn said(field: &OtherField) -> (&str, &str) {
+    (&field.name, &field.value)
+}
+
+/// Writes the fields that are not known and come after this one.
+fn write_other(text: &mut String, other: &[OtherField], after: &str, indent: &str) {
+    for (name, value) in other.iter().filter(|field| field.after == after).map(said) {
+        let _ = writeln!(text, "{indent}{name}: {value}");
+    }
+}
+
+fn write_finding(text: &mut String, form: &FindingForm, finding: &Finding, place: u32) {
+    let title = match (&form.severity, &form.cwe) {
+        (Some(severity), Some(cwe)) if finding.is_headed => format!("{severity} | {cwe} | {}", form.title),
+        _ => form.title.clone(),
+    };
+    let is_headed = finding.is_headed && form.severity.is_some() && form.cwe.is_some();
+    let (indent, location) = if is_headed { ("  ", "file") } else { ("", "location") };
+    let _ = writeln!(text, "{}", head(&form.id, &title, place).trim_end());
+    write_other(text, &finding.other, "", indent);
+    let truncated = form.originally_truncated.then(|| "true".to_owned());
     let fields = [
-        ("severity", &form.severity),
-        ("cwe", &form.cwe),
-        ("location", &form.location),
-        ("source", &form.source),
-        ("sink", &form.sink),
-        ("flow", &form.flow),
+        (Field::Severity, "severity", &form.severity),
+        (Field::Cwe, "cwe", &form.cwe),
+        (Field::Location, location, &form.location),
+        (Field::Source, "source", &form.source),
+        (Field::Sink, "sink", &form.sink),
+        (Field::Flow, "flow", &form.flow),
+        (Field::OriginallyTruncated, "originally_truncated", &truncated),
     ];
-    for (name, value) in fields {
-        if let Some(value) = value {
-            let _ = writeln!(text, "{name}: {value}");
+    for (field, name, value) in fields {
+        if let Some(value) = value
+            && !(is_headed && matches!(field, Field::Severity | Field::Cwe))
+        {
+            let _ = writeln!(text, "{indent}{name}: {value}");
         }
+        write_other(text, &finding.other, field.name(), indent);
     }
-    if form.originally_truncated {
-        text.push_str("originally_truncated: true\n");
+    match form.evidence.as_deref() {
+        Some(line) if is_headed && !line.contains('\n') && line.trim() == line => {
+            let _ = writeln!(text, "{indent}evidence: {line}");
+        }
+        Some(evidence) => {
+            let _ = writeln!(text, "{indent}evidence:");
+            write_evidence(text, evidence, indent);
+        }
+        None => {}
     }
-    if let Some(evidence) = &form.evidence {
-        text.push_str("evidence:\n");
-        write_evidence(text, evidence);
-    }
+    write_other(text, &finding.other, Field::Evidence.name(), indent);
 }
 
 /// The line that a finding begins with. An id of another form stands before its title: `[F002] SQLI-1: …`.
@@ -142,12 +181,12 @@ pub(super) fn one_line(text: &str) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-fn write_evidence(text: &mut String, evidence: &str) {
+fn write_evidence(text: &mut String, evidence: &str, indent: &str) {
     // A fence in front would be taken for a mere wrapping, unless it is itself wrapped.
     let first = evidence.trim_start();
     let fence = (first.starts_with("```") || first.starts_with("~~~")).then(|| fence_around(evidence));
     for line in fence.as_deref().into_iter().chain(evidence.split('\n')).chain(fence.as_deref()) {
-        let _ = writeln!(text, "  {line}");
+        let _ = writeln!(text, "{indent}  {line}");
     }
 }
 

@@ -7,8 +7,8 @@ use endmark_text::CodeFence;
 use super::Remarks;
 use super::draft::{Draft, Finished};
 use super::evidence::{Collecting, Step};
-use super::grammar::{Event, START, Said, event, in_json, item, mentioned};
-use super::header::Header;
+use super::grammar::{Event, START, Said, any_field, event, headline, in_json, item, mentioned};
+use super::header::{Header, dimensions_in};
 use super::key::Key;
 use super::lines::Line;
 use super::sign::Sign;
@@ -132,7 +132,10 @@ impl Block {
                 // `<what is wr`
                 let title = if !line.is_settled && title.starts_with('<') { "" } else { title };
                 (self.is_behind_text, self.is_behind_mention) = (false, false);
-                self.draft = Some(Draft::new(id, title, line.begins()));
+                self.draft = Some(match headline(title).filter(|_| line.is_settled) {
+                    Some(said) => Draft::headed(id, said, line.begins()),
+                    None => Draft::new(id, title, line.begins()),
+                });
             }
             Event::Fields(fields) => {
                 for said in fields {
@@ -234,7 +237,7 @@ impl Block {
         let Some(draft) = &mut self.draft else { return };
         if key == Key::Of(Field::Evidence) {
             self.last = None;
-            draft.evidence = Some(Collecting::new(last.indent, value));
+            draft.set_evidence(Collecting::new(last.indent, value));
             draft.is_in_evidence = true;
         } else if line.is_settled {
             self.last = Some(last);
@@ -283,6 +286,12 @@ impl Block {
         if !line.is_settled {
             return;
         }
+        if let Some((name, value)) = any_field(&line.text)
+            && self.carries(kind, was_ignoring, name, value)
+        {
+            self.last = None;
+            return;
+        }
         self.last = self.last.map(|last| Last { is_open: false, is_behind_blank: true, ..last });
         (self.is_ignoring, self.is_behind_text) = (true, true);
         let mentioned = mentioned(&line.text).or_else(|| in_json(&line.text));
@@ -308,6 +317,22 @@ impl Block {
         if !was_ignoring || kind == RemarkKind::UnknownField {
             remarks.add(kind, &line.text, line.begins());
         }
+    }
+
+    /// Takes a field that is not known, of a finding or of the header; not where it may be said of something else.
+    fn carries(&mut self, kind: RemarkKind, was_ignoring: bool, name: &str, value: &str) -> bool {
+        let is_behind_text = was_ignoring || self.is_behind_text;
+        match &mut self.draft {
+            _ if is_behind_text || self.nameless.is_some() => return false,
+            Some(draft) if draft.is_headed || kind == RemarkKind::UnknownField => {
+                draft.set_other(name, value)
+            }
+            None if self.findings.is_empty() && self.header.agent_id.is_some() => {
+                self.header.set_other(name, value)
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// Ends the finding that is open; `is_ended` says that something has come behind it.
@@ -415,7 +440,8 @@ impl Block {
         let is_severe = cut == Cut::Severe;
         Some(AgentResult {
             agent_id: self.header.agent_id,
-            dimensions: self.header.dimensions.unwrap_or_default(),
+            dimensions: self.header.dimensions.unwrap_or_else(|| dimensions_in(&self.header.other)),
+            other: self.header.other,
             declared_findings: self.header.declared,
             discarded: if is_severe { self.ids.count } else { 0 },
             findings: if is_severe { Vec::new() } else { self.findings },

@@ -3,7 +3,9 @@
 use super::evidence::Collecting;
 use super::key::Key;
 use crate::stand_in::{is_placeholder, says_nothing};
-use crate::{Cwe, Field, Finding, FindingId, Location, Position, ReadFinding, RemarkKind, Severity};
+use crate::{
+    Cwe, Field, Finding, FindingId, Location, OtherField, Position, ReadFinding, RemarkKind, Severity,
+};
 
 #[derive(Debug)]
 pub(super) struct Draft {
@@ -21,6 +23,11 @@ pub(super) struct Draft {
     pub(super) is_interrupted: bool,
     /// The field that goes on where the text stops: it is not all there.
     pub(super) growing: Option<Key>,
+    /// Fields that are not known.
+    pub(super) other: Vec<OtherField>,
+    pub(super) is_headed: bool,
+    /// The known field that was said last.
+    said_last: &'static str,
 }
 
 /// What a draft came to.
@@ -42,12 +49,39 @@ impl Draft {
             is_ended_by_blank: false,
             is_interrupted: false,
             growing: None,
+            other: Vec::new(),
+            is_headed: false,
+            said_last: "",
         }
+    }
+
+    /// One whose first line says how bad it is, and what.
+    pub(super) fn headed(id: FindingId, [severity, cwe, title]: [&str; 3], position: Position) -> Self {
+        let mut draft = Self { is_headed: true, ..Self::new(id, title, position) };
+        draft.set(Key::Of(Field::Severity), severity, position);
+        draft.set(Key::Of(Field::Cwe), cwe, position);
+        Self { said_last: "", ..draft }
+    }
+
+    /// Takes a field that is not known.
+    pub(super) fn set_other(&mut self, name: &str, value: &str) {
+        if !self.other.iter().any(|known| known.name == name) {
+            self.other.push(OtherField {
+                name: name.to_owned(),
+                value: value.to_owned(),
+                after: self.said_last,
+            });
+        }
+    }
+
+    /// Takes the first part of its evidence.
+    pub(super) fn set_evidence(&mut self, evidence: Collecting) {
+        (self.evidence, self.said_last) = (Some(evidence), Field::Evidence.name());
     }
 
     /// Whether nothing but its beginning has come.
     pub(super) fn is_bare(&self) -> bool {
-        self.values.is_empty() && self.evidence.is_none()
+        self.said_last.is_empty() && self.other.is_empty()
     }
 
     /// Whether it may be over: all is said that a finding has to say, or a blank line has come behind its evidence.
@@ -70,7 +104,13 @@ impl Draft {
     pub(super) fn set(&mut self, key: Key, value: &str, position: Position) {
         match key {
             Key::Title => value.clone_into(&mut self.title),
-            key => self.values.push((key, value.to_owned(), position)),
+            key => {
+                self.said_last = match key {
+                    Key::Of(field) => field.name(),
+                    _ => Field::Location.name(),
+                };
+                self.values.push((key, value.to_owned(), position));
+            }
         }
     }
 
@@ -118,7 +158,8 @@ impl Draft {
     }
 
     fn into_finding(self, remarks: &mut Vec<(RemarkKind, String, Position)>) -> Finding {
-        let mut finding = Finding { id: self.id, title: self.title, ..Finding::default() };
+        let (other, is_headed) = (self.other, self.is_headed);
+        let mut finding = Finding { id: self.id, title: self.title, other, is_headed, ..Finding::default() };
         let (mut location, mut lines, mut last_line) = (None, None, None);
         let mut beside_severity = Vec::new();
         for (key, value, position) in self.values {

@@ -4,8 +4,8 @@ use endmark_text::CodeFence;
 
 use super::checkpoint;
 use super::key::Key;
-use crate::FindingId;
 use crate::vocabulary::{folded, is_one_of, list_of};
+use crate::{Cwe, FindingId, Severity};
 
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
@@ -212,6 +212,22 @@ fn fields(text: &str, is_label: bool) -> Event<'_> {
     }
 }
 
+/// A field whatever its name, if that is a plain word: `confidence: high`.
+pub(super) fn any_field(text: &str) -> Option<(&str, &str)> {
+    let (name, value, _) = field(without_lead(text.trim()).0)?;
+    let is_plain =
+        name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit());
+    (is_plain && !value.is_empty()).then_some((name, value))
+}
+
+/// What the first line of a finding says of it: `Critical | CWE-89 | Title`.
+pub(super) fn headline(title: &str) -> Option<[&str; 3]> {
+    let (severity, rest) = title.split_once('|')?;
+    let (cwe, title) = rest.split_once('|')?;
+    let is_known = matches!(Severity::read(severity), Some(known) if !matches!(known, Severity::Other(_)));
+    (is_known && !Cwe::read(cwe).is_empty()).then(|| [severity, cwe, title].map(str::trim))
+}
+
 fn known(text: &str) -> Option<Said<'_>> {
     let (name, value, _) = field(text)?;
     Some(Said { key: Key::named(name)?, value })
@@ -227,7 +243,9 @@ fn field(text: &str) -> Option<(&str, &str, bool)> {
     let (name, value) = (&inner[..at], inner[at + length..].trim());
     let bare = name.trim_end().trim_end_matches(EMPHASIS);
     let is_name = |sign: char| sign.is_alphanumeric() || " _-/()".contains(sign);
-    if bare.is_empty() || bare.len() > LONGEST_NAME || !bare.chars().all(is_name) || value.starts_with(':') {
+    // `std::fmt` is no field, and `flow: :42` is one.
+    let is_path = inner[at + length..].starts_with(':');
+    if bare.is_empty() || bare.len() > LONGEST_NAME || !bare.chars().all(is_name) || is_path {
         return None;
     }
     let is_closed = bare.len() < name.trim_end().len();

@@ -2,6 +2,7 @@
 
 use super::checkpoint::{list, number};
 use super::key::Key;
+use crate::OtherField;
 use crate::stand_in::{is_nothing, is_placeholder};
 
 #[derive(Debug, Default)]
@@ -9,6 +10,9 @@ pub(super) struct Header {
     pub(super) agent_id: Option<String>,
     pub(super) dimensions: Option<Vec<String>>,
     pub(super) declared: Option<u32>,
+    /// Fields that are not known.
+    pub(super) other: Vec<OtherField>,
+    said_last: &'static str,
 }
 
 impl Header {
@@ -30,7 +34,23 @@ impl Header {
             Key::Declared if self.declared.is_none() => self.declared = number(value),
             _ => return false,
         }
+        self.said_last = match key {
+            Key::AgentId => "agent_id",
+            Key::Dimensions => "dimensions",
+            _ => "declared_findings",
+        };
         true
+    }
+
+    /// Takes a field that is not known.
+    pub(super) fn set_other(&mut self, name: &str, value: &str) {
+        if !self.other.iter().any(|known| known.name == name) {
+            self.other.push(OtherField {
+                name: name.to_owned(),
+                value: value.to_owned(),
+                after: self.said_last,
+            });
+        }
     }
 
     /// Goes on with what was said last.
@@ -51,4 +71,17 @@ impl Header {
             _ => {}
         }
     }
+}
+
+/// The dimensions of a header that gives them with how far they were looked into (`D1=✅`), or as gaps.
+pub(crate) fn dimensions_in(other: &[OtherField]) -> Vec<String> {
+    let said = ["coverage", "gaps"].iter().filter_map(|name| other.iter().find(|field| field.name == *name));
+    let names = said.map(|field| {
+        let names = list(&field.value).into_iter();
+        let names = names.map(|name| name.split(['=', ':']).next().unwrap_or_default().trim().to_owned());
+        names
+            .filter(|name| !name.is_empty() && !is_nothing(name.trim_matches(['(', ')'])))
+            .collect::<Vec<_>>()
+    });
+    names.into_iter().find(|names| !names.is_empty()).unwrap_or_default()
 }

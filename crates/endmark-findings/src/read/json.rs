@@ -147,6 +147,9 @@ impl Parsed {
                         }
                         Some(key) if key.is_of_header() => self.header(key, value, &pointer, block, remarks),
                         Some(Key::Truncated) => {}
+                        None if self.is_there(&pointer) && text(value, ", ").is_some() => {
+                            block.header.set_other(name, &text(value, ", ").unwrap_or_default());
+                        }
                         _ => remarks.add(RemarkKind::UnknownField, name, self.begins),
                     }
                 }
@@ -209,7 +212,7 @@ impl Parsed {
                 .or_else(|| place(value).filter(|_| key == Some(Key::Of(Field::Location))));
             match (key, said) {
                 (Some(Key::Of(Field::Evidence)), Some(said)) if draft.evidence.is_none() => {
-                    draft.evidence = Some(Collecting::of_text(&said));
+                    draft.set_evidence(Collecting::of_text(&said));
                 }
                 // What was cut in the middle is not there.
                 _ if !self.is_there(&pointer) || value.is_null() => {}
@@ -219,6 +222,7 @@ impl Parsed {
                 (Some(key), Some(said)) if draft.said(key).is_none() => {
                     draft.set(key, said.trim(), self.begins);
                 }
+                (None, Some(said)) => draft.set_other(name, &said),
                 (Some(_), Some(said)) => remarks.add(RemarkKind::RepeatedField, &said, self.begins),
                 _ => remarks.add(RemarkKind::UnknownField, name, self.begins),
             }

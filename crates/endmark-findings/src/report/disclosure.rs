@@ -91,6 +91,8 @@ pub struct DimensionCoverage {
     pub agents: Vec<String>,
     /// ⚠️: a result about it was cut (AR-4).
     pub truncated: bool,
+    /// A run after the cut has looked into it again.
+    pub run_again: bool,
     /// It may not have been looked into to the end.
     pub gap: bool,
 }
@@ -241,6 +243,7 @@ impl Coverage {
             }
             // All dimensions of an agent that was cut are marked (AR-4).
             entry.truncated |= disclosure.is_some();
+            entry.run_again |= agent.has_run_again(dimension);
         }
         for gap in disclosure.into_iter().flat_map(|disclosure| &disclosure.gaps) {
             let entry = self.entry(gap);
@@ -255,6 +258,7 @@ impl Coverage {
                 dimension: dimension.to_owned(),
                 agents: Vec::new(),
                 truncated: false,
+                run_again: false,
                 gap: false,
             });
             self.list.len() - 1

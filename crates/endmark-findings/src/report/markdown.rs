@@ -122,7 +122,8 @@ fn write_dimensions(text: &mut String, disclosure: &Disclosure) {
     for dimension in &disclosure.dimensions {
         let coverage = match (dimension.truncated, dimension.gap) {
             (_, true) => format!("{WARNING_SIGN} may have gaps"),
-            (true, false) => format!("{WARNING_SIGN} truncated, then recovered"),
+            (true, false) if dimension.run_again => format!("{WARNING_SIGN} truncated, then recovered"),
+            (true, false) => format!("{WARNING_SIGN} in a result that was truncated, not run again"),
             (false, false) => "whole".to_owned(),
         };
         let _ = writeln!(

@@ -77,7 +77,7 @@ fn finding() -> impl Strategy<Value = Finding> {
             sink: Some(sink),
             flow,
             evidence: Some(evidence),
-            originally_truncated: false,
+            ..Finding::default()
         },
     )
 }
@@ -100,6 +100,7 @@ fn written(findings: &[Finding]) -> String {
         agent_id: Some("auth-2"),
         dimensions: &dimensions,
         declared_findings: Some(findings.len()),
+        other: &[],
         is_whole: true,
     };
     writing.text(findings)

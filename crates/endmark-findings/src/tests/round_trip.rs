@@ -43,6 +43,7 @@ fn finding() -> impl Strategy<Value = Finding> {
             flow,
             evidence: evidence.and_then(|text| Evidence::new(&text)),
             originally_truncated,
+            ..Finding::default()
         },
     )
 }
@@ -63,7 +64,7 @@ proptest! {
         let writing = Writing {
             agent_id: Some(&agent_id),
             dimensions: &dimensions,
-            declared_findings: Some(findings.len()),
+            declared_findings: Some(findings.len()), other: &[],
             is_whole: true,
         };
         let text = writing.text(&findings);
@@ -102,6 +103,7 @@ fn only_what_could_not_be_read_in_lines_is_json() {
             agent_id: Some("a-1"),
             dimensions: &dimensions,
             declared_findings: None,
+            other: &[],
             is_whole: true,
         };
         let text = writing.text([&finding]);
@@ -138,7 +140,7 @@ fn neighbour() -> impl Strategy<Value = Finding> {
         sink: Some(format!("k{number}")),
         flow: None,
         evidence: Evidence::new(&format!("e{number}();")),
-        originally_truncated: false,
+        ..Finding::default()
     })
 }
 
@@ -148,8 +150,13 @@ fn of_one_agent(findings: &[Finding]) -> Merged {
         finding.id = FindingId::numbered(number);
     }
     let dimensions = ["d".to_owned()];
-    let writing =
-        Writing { agent_id: Some("a-1"), dimensions: &dimensions, declared_findings: None, is_whole: true };
+    let writing = Writing {
+        agent_id: Some("a-1"),
+        dimensions: &dimensions,
+        declared_findings: None,
+        other: &[],
+        is_whole: true,
+    };
     let results = read(writing.text(&numbered).as_bytes()).results;
     let handed = |result| Handed { origin: "a-1.txt".to_owned(), result };
     Merged::new(&Team::default(), results.into_iter().map(handed).collect())

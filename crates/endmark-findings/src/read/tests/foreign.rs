@@ -87,9 +87,7 @@ foreign! {
     more_fields_than_asked_for: r#"
         whole more-1 [ssrf] declared 1
           F001 complete | Fetches any address | High | CWE-918 | src/fetch.js:3 | query.url | fetch |  | "await fetch(req.query.url)"
-        3:1 ignored_text
         7:1 ignored_text
-        11:1 unknown_field
         18:1 unknown_field
         19:1 unknown_field
         20:1 ignored_text

@@ -144,6 +144,7 @@ fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Ans
             declared_findings: result
                 .declared_findings
                 .map(|declared| findings.len() + (declared as usize).saturating_sub(result.findings.len())),
+            other: &result.other,
             is_whole: true,
         };
         text.push_str(&writing.text(&findings));

@@ -47,10 +47,16 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
     let dimensions = disclosure.dimensions.iter().map(|dimension| dimension.dimension.clone());
     // Read again, what stands for dimensions that nobody named would be one.
     let dimensions: Vec<String> = dimensions.filter(|dimension| dimension != NOT_NAMED).collect();
+    // What one result says of itself says nothing of several.
+    let other = match merged.handed() {
+        [handed] => handed.result.other.as_slice(),
+        _ => &[],
+    };
     let writing = Writing {
         agent_id: Some(agent_id),
         dimensions: &dimensions,
         declared_findings: Some(merged.findings().len() + disclosure.unrecovered.count),
+        other,
         is_whole: !disclosure.has_gaps(),
     };
     let text = writing.text(merged.findings().iter().map(|merged| &merged.finding));

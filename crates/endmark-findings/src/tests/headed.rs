@@ -1,0 +1,109 @@
+//! Results whose findings begin with severity and weakness: `[F001] Critical | CWE-89 | Title`. (AR-1)
+
+use crate::{Finding, FindingState, Handed, Merged, Severity, Team, Writing, compress, read};
+
+const RESULT: &str = "===AGENT_RESULT===
+agent_id: agent-r1-02
+round: 1
+coverage: D2=✅,D3=⚠️
+tool_calls: Grep=15,Glob=4
+hotspots: auth/views.py:100-130 — weak token validation
+gaps: D3
+
+[F001] High | CWE-287 | Authentication bypass
+  file: auth/views.py:105-112
+  dim: D2
+  confidence: high
+  source: request.headers[\"Authorization\"] :100
+  sink: jwt.decode(token, options={\"verify_signature\": False}) :110
+  flow: :100 → :105(extract) → :110(decode)
+  evidence: payload = jwt.decode(token)
+  impact: Any user can forge tokens
+  validation: pass | 1:pass(flow_complete) 2:pass(verify_disabled)
+
+[F002] Medium | CWE-862 | Missing check
+  file: admin/views.py:45-50
+  dim: D3
+  flow: :45 → :48
+  evidence: User.objects.all()
+
+===AGENT_RESULT_END===
+";
+
+fn written(findings: &[Finding], text: &str) -> String {
+    let result = read(text.as_bytes()).results.remove(0);
+    let writing = Writing {
+        agent_id: result.agent_id.as_deref(),
+        dimensions: &result.dimensions,
+        declared_findings: None,
+        other: &result.other,
+        is_whole: true,
+    };
+    writing.text(findings)
+}
+
+#[test]
+fn all_is_read_and_written_back_as_it_came() {
+    let transcript = read(RESULT.as_bytes());
+    assert_eq!(transcript.remarks, []);
+    let result = &transcript.results[0];
+    assert_eq!(result.dimensions, ["D2", "D3"]);
+    let findings: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
+    assert!(result.findings.iter().all(|read| read.state == FindingState::Complete), "{result:?}");
+    assert_eq!(findings[0].severity, Some(Severity::High));
+    assert_eq!(
+        (findings[0].cwe_text().as_str(), findings[0].title.as_str()),
+        ("CWE-287", "Authentication bypass")
+    );
+    assert_eq!(findings[1].ends(), (Some(":45"), Some(":48")));
+    assert_eq!(written(&findings, RESULT).replace('\n', ""), RESULT.replace('\n', ""));
+}
+
+#[test]
+fn fitting_keeps_what_is_not_known_and_the_line_of_the_sink() {
+    let text = RESULT.replace(
+        "  evidence: payload = jwt.decode(token)\n",
+        "  evidence:\n    header = request.headers[\"Authorization\"]\n    payload = jwt.decode(token)\n",
+    );
+    let findings: Vec<Finding> =
+        read(text.as_bytes()).results[0].findings.iter().map(|read| read.finding.clone()).collect();
+    let text = written(&compress(&findings), RESULT);
+    for kept in
+        ["[F001] High | CWE-287 | ", "dim: D2", "confidence: high", "validation: pass | 1:pass", "round: 1"]
+    {
+        assert!(text.contains(kept), "{kept}: {text}");
+    }
+    assert!(text.contains("  evidence: payload = jwt.decode(token)\n"), "{text}");
+}
+
+#[test]
+fn a_cut_finding_keeps_its_mark_beside_a_whole_one() {
+    let handed = |text: &str, at: usize| Handed {
+        origin: format!("a-{at}.txt"),
+        result: read(text.as_bytes()).results.remove(0),
+    };
+    let mut marked = handed(&RESULT.replace("agent-r1-02", "agent-r1-03"), 1);
+    marked.result.findings[0].finding.originally_truncated = true;
+    let merged = Merged::new(&Team::default(), vec![handed(RESULT, 2), marked]);
+    let marks = merged.findings().iter().filter(|merged| merged.finding.originally_truncated).count();
+    assert_eq!(marks, 1, "{:?}", merged.findings());
+}
+
+/// D2 was looked into before the cut, and only D3 was run again.
+#[test]
+fn what_was_not_run_again_is_not_called_recovered() {
+    let cut = RESULT.split("[F002]").next().unwrap().replace("coverage", "dimensions: D2, D3\ncoverage")
+        + "[CHECKPOINT] turn:20 findings:1 files_read:9 remaining_dims:D3\n";
+    let again = RESULT.replace("coverage", "dimensions: D3\ncoverage");
+    let handed = |text: &str, origin: &str| Handed {
+        origin: origin.to_owned(),
+        result: read(text.as_bytes()).results.remove(0),
+    };
+    let both = vec![handed(&cut, "agent-r1-02.txt"), handed(&again, "agent-r1-02.2.txt")];
+    let report = Merged::new(&Team::default(), both).report().markdown();
+    assert!(report.contains("| D3 | agent-r1-02 | ⚠️ truncated, then recovered |"), "{report}");
+    assert!(
+        report.contains("| D2 | agent-r1-02 | ⚠️ in a result that was truncated, not run again |"),
+        "{report}"
+    );
+}
