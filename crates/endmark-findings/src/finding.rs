@@ -127,11 +127,10 @@ impl Finding {
     pub fn ends(&self) -> (Option<&str>, Option<&str>) {
         let flow = self.flow.as_deref().unwrap_or_default();
         let arrow = ["→", "->"].into_iter().find(|arrow| flow.contains(arrow));
-        fn step(step: Option<&str>) -> Option<&str> {
-            step.map(str::trim).filter(|step| !step.is_empty())
-        }
-        let first = || step(arrow.and_then(|arrow| flow.split(arrow).next()));
-        let last = || step(arrow.and_then(|arrow| flow.rsplit(arrow).next()));
+        let steps: Vec<&str> =
+            arrow.map(|arrow| flow.split(arrow).map(str::trim).collect()).unwrap_or_default();
+        let first = || steps.first().copied().filter(|step| !step.is_empty());
+        let last = || steps.last().copied().filter(|step| !step.is_empty());
         (self.source.as_deref().or_else(first), self.sink.as_deref().or_else(last))
     }
 

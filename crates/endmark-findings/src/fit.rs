@@ -137,7 +137,9 @@ fn compressed(group: &[&Finding]) -> Option<Finding> {
         merged.sink = all(|finding| finding.sink.as_deref());
         merged.flow = all(|finding| finding.flow.as_deref());
         merged.originally_truncated = group.iter().any(|finding| finding.originally_truncated);
-        group.iter().for_each(|other| merged.take_other(other));
+        for other in group {
+            merged.take_other(other);
+        }
     }
     if merged.flow.is_some()
         && merged.severity.as_ref().is_some_and(Severity::is_below_high)

@@ -269,7 +269,9 @@ pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)
         finding.cwe = weaknesses(findings());
         finding.location = location(&members).or(finding.location);
         finding.evidence = evidence(&members);
-        findings().for_each(|other| finding.take_other(other));
+        for other in findings() {
+            finding.take_other(other);
+        }
     }
     // Its own agent can hand it over whole later; what another one found is no proof of what was cut.
     let whole = members.iter().filter(|member| !member.is_truncated());

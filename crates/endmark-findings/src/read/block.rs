@@ -325,10 +325,10 @@ impl Block {
         match &mut self.draft {
             _ if is_behind_text || self.nameless.is_some() => return false,
             Some(draft) if draft.is_headed || kind == RemarkKind::UnknownField => {
-                draft.set_other(name, value)
+                draft.set_other(name, value);
             }
             None if self.findings.is_empty() && self.header.agent_id.is_some() => {
-                self.header.set_other(name, value)
+                self.header.set_other(name, value);
             }
             _ => return false,
         }

@@ -8,6 +8,7 @@ use crate::{
 };
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Draft {
     pub(super) id: FindingId,
     title: String,

@@ -217,7 +217,7 @@ pub(super) fn any_field(text: &str) -> Option<(&str, &str)> {
     let (name, value, _) = field(without_lead(text.trim()).0)?;
     let is_plain =
         name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit());
-    (is_plain && !value.is_empty()).then_some((name, value))
+    ((is_plain || is_one_of("beside", &folded(name))) && !value.is_empty()).then_some((name, value))
 }
 
 /// What the first line of a finding says of it: `Critical | CWE-89 | Title`.

@@ -88,7 +88,6 @@ foreign! {
         whole more-1 [ssrf] declared 1
           F001 complete | Fetches any address | High | CWE-918 | src/fetch.js:3 | query.url | fetch |  | "await fetch(req.query.url)"
         7:1 ignored_text
-        18:1 unknown_field
         19:1 unknown_field
         20:1 ignored_text
     "#;
@@ -313,14 +312,11 @@ foreign! {
         12:1 repeated_field
         14:1 unknown_field
         15:1 unknown_field
-        17:1 unknown_field
-        19:1 unknown_field
         21:1 unknown_field
         23:1 unknown_field
         28:1 ignored_text
         34:1 ignored_text
         36:1 ignored_text
-        39:1 unknown_field
     "#;
     other_ids: r#"
         whole a-1 [sql, xss]
