@@ -4,9 +4,11 @@
 //! the hold gives way to what it did cost. Holds count as spent, so that calls made at once cannot go beyond a budget.
 
 mod account;
+mod lease;
 mod window;
 
 pub use account::{Account, BYTES_PER_TOKEN, Level, charged_tokens};
+pub use lease::{Lease, Standing};
 pub use window::{Period, Zone, ZoneError};
 
 /// The most tokens of output that the closing call of a session may have.

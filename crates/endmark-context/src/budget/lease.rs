@@ -1,0 +1,207 @@
+//! A lease: the part of a budget in which one process may hold calls without asking the store.
+//!
+//! The store commits a lease before the process uses it, and counts it like a hold. So a process that is killed cannot have
+//! held more than the store knows of. The caller supplies the time in milliseconds of any clock that never goes back.
+
+use super::Account;
+
+/// How long a lease is served after the store confirmed it: other processes may have changed the budget since.
+const SERVED_MS: u64 = 1_000;
+/// The length of one of the two spans in which recent use is counted.
+const SPAN_MS: u64 = 1_000;
+/// A lease takes at most this part of what is left, divided by the number of processes that share it.
+const SHARE: u64 = 4;
+/// A lease is at most this number of the largest recent calls.
+const MAX_CALLS: u64 = 2_000;
+/// Budgets in which fewer calls were held lately have no lease.
+const MIN_CALLS: u64 = 2;
+
+/// A budget as the store has it, without the lease of this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The account; the leases of other processes count as held.
+    pub account: Account,
+    /// The level that was reported, in percent.
+    pub warned_percent: u8,
+    /// Other processes that have a lease of it.
+    pub other_owners: u64,
+}
+
+/// The lease of one budget, and the calls that are held in it.
+///
+/// A change of it goes through [`plan`](Self::plan), a commit of the store, and [`confirm`](Self::confirm), or
+/// [`revert`](Self::revert) where the commit failed.
+#[derive(Debug, Default)]
+pub struct Lease {
+    /// The limit that the caller named last.
+    limit: u64,
+    /// The amount that the store has.
+    committed: u64,
+    /// The amount that may be used at the moment: never more than `committed`, less while it is about to shrink.
+    usable: u64,
+    /// The most that calls under way can cost.
+    in_use: u64,
+    /// The cost of calls that are over, which the store does not have yet.
+    settled: u64,
+    /// The part of `settled` that is in the transaction under way.
+    flushing: u64,
+    confirmed: Option<Confirmed>,
+    planned: Option<(u64, Confirmed)>,
+    recent: Recent,
+}
+
+/// What the store had, and when.
+#[derive(Debug, Clone, Copy)]
+struct Confirmed {
+    standing: Standing,
+    at_ms: u64,
+}
+
+impl Lease {
+    /// Returns the account before the hold if a call that can cost `amount` may be held without asking the store. The store
+    /// decides everything else: refusals, warnings, and what is near the limit.
+    pub fn check(&self, now_ms: u64, limit: u64, amount: u64) -> Option<Account> {
+        let Confirmed { standing, at_ms } = self.confirmed?;
+        let account = self.account(&standing, self.settled);
+        let is_served = now_ms < at_ms.saturating_add(SERVED_MS) && limit == self.limit && self.usable > 0;
+        let is_reported = account.level().percent() <= standing.warned_percent;
+        (is_served && is_reported && amount <= self.free() && account.admits(amount)).then_some(account)
+    }
+
+    /// Holds a call that [`check`](Self::check) admitted.
+    pub fn hold(&mut self, now_ms: u64, amount: u64) {
+        self.in_use = self.in_use.saturating_add(amount);
+        self.recent.add(now_ms, amount);
+    }
+
+    /// Notes a call that the store holds, of a budget with this limit.
+    pub fn note(&mut self, now_ms: u64, limit: u64, amount: u64) {
+        if limit != self.limit {
+            (self.limit, self.confirmed) = (limit, None);
+        }
+        self.recent.add(now_ms, amount);
+    }
+
+    /// Replaces what a call held by what it cost; 0 for a call that was not made.
+    pub fn settle(&mut self, held: u64, cost: u64) {
+        self.in_use = self.in_use.saturating_sub(held);
+        self.settled = self.settled.saturating_add(cost);
+    }
+
+    /// The transaction under way writes the cost of settled calls.
+    pub fn flush(&mut self, cost: u64) {
+        self.flushing = self.flushing.saturating_add(cost).min(self.settled);
+    }
+
+    /// Takes back what is not in use until the next plan is confirmed or reverted. Returns the costs that are not in the store
+    /// or its transaction, and what calls under way hold: for a decision of the store about the same budget.
+    pub fn recall(&mut self) -> (u64, u64) {
+        self.usable = self.usable.min(self.in_use.saturating_add(self.settled));
+        (self.settled - self.flushing, self.in_use)
+    }
+
+    /// Whether the store has a lease of it, or should have one.
+    pub fn needs_plan(&mut self, now_ms: u64) -> bool {
+        self.committed > 0 || self.flushing > 0 || self.recent.total(now_ms).calls >= MIN_CALLS
+    }
+
+    /// Decides how large the lease is from the next commit on; 0 for none. Of this, returns how much calls under way hold.
+    pub fn plan(&mut self, now_ms: u64, standing: Standing) -> (u64, u64) {
+        // The costs in the transaction are in the standing already.
+        let unwritten = self.settled - self.flushing;
+        let account = self.account(&standing, unwritten);
+        let covered = self.in_use.saturating_add(unwritten);
+        let room = standing.account.left().saturating_sub(covered);
+        let recent = self.recent.total(now_ms);
+        let share = room / (SHARE * standing.other_owners.saturating_add(1));
+        let target = share.min(recent.amount).min(recent.largest.saturating_mul(MAX_CALLS));
+        let is_exact = account.is_closed
+            || account.level().percent() > standing.warned_percent
+            || recent.calls < MIN_CALLS
+            || target < recent.largest;
+        let amount = covered.saturating_add(if is_exact { 0 } else { target });
+        self.usable = self.committed.min(amount);
+        self.planned = Some((amount, Confirmed { standing, at_ms: now_ms }));
+        (amount, self.in_use)
+    }
+
+    /// The plan and the costs are committed.
+    pub fn confirm(&mut self) {
+        self.settled -= self.flushing;
+        self.flushing = 0;
+        if let Some((amount, confirmed)) = self.planned.take() {
+            (self.committed, self.usable, self.confirmed) = (amount, amount, Some(confirmed));
+        }
+    }
+
+    /// The transaction failed: the store has what it had before.
+    pub fn revert(&mut self) {
+        (self.flushing, self.planned, self.usable) = (0, None, self.committed);
+    }
+
+    /// Whether the store has a lease that nothing uses any more.
+    pub fn is_unused(&mut self, now_ms: u64) -> bool {
+        self.recent.total(now_ms).calls < MIN_CALLS && self.committed > self.in_use.saturating_add(self.settled)
+    }
+
+    /// Whether nothing is known of it that matters.
+    pub fn is_empty(&mut self, now_ms: u64) -> bool {
+        self.committed == 0 && self.in_use == 0 && self.settled == 0 && self.recent.total(now_ms).calls == 0
+    }
+
+    fn free(&self) -> u64 {
+        self.usable.saturating_sub(self.in_use).saturating_sub(self.settled)
+    }
+
+    /// The account with what this process knows beyond the store.
+    fn account(&self, standing: &Standing, unwritten: u64) -> Account {
+        let Account { limit, spent, held, is_closed } = standing.account;
+        let (spent, held) = (spent.saturating_add(unwritten), held.saturating_add(self.in_use));
+        Account { limit, spent, held, is_closed }
+    }
+}
+
+/// Calls that were held lately: in the last one to two spans.
+#[derive(Debug, Default)]
+struct Recent {
+    since_ms: u64,
+    before: Use,
+    now: Use,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Use {
+    calls: u64,
+    amount: u64,
+    largest: u64,
+}
+
+impl Recent {
+    fn add(&mut self, now_ms: u64, amount: u64) {
+        self.advance(now_ms);
+        let Use { calls, amount: sum, largest } = self.now;
+        self.now =
+            Use { calls: calls + 1, amount: sum.saturating_add(amount), largest: largest.max(amount) };
+    }
+
+    fn total(&mut self, now_ms: u64) -> Use {
+        self.advance(now_ms);
+        let (one, other) = (self.before, self.now);
+        Use {
+            calls: one.calls + other.calls,
+            amount: one.amount.saturating_add(other.amount),
+            largest: one.largest.max(other.largest),
+        }
+    }
+
+    fn advance(&mut self, now_ms: u64) {
+        match now_ms.saturating_sub(self.since_ms) / SPAN_MS {
+            0 => {}
+            1 => (self.before, self.now, self.since_ms) = (self.now, Use::default(), self.since_ms + SPAN_MS),
+            _ => *self = Self { since_ms: now_ms, ..Self::default() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+use proptest::prelude::*;
+
+use super::{Lease, SERVED_MS, Standing};
+use crate::budget::Account;
+
+const LIMIT: u64 = 10_000;
+
+fn standing(spent: u64, held: u64) -> Standing {
+    Standing {
+        account: Account { limit: LIMIT, spent, held, is_closed: false },
+        warned_percent: 0,
+        other_owners: 0,
+    }
+}
+
+/// A lease after two calls of 10 that the store held and that are over.
+fn leased() -> Lease {
+    let mut lease = Lease::default();
+    lease.note(0, LIMIT, 10);
+    lease.note(0, LIMIT, 10);
+    assert_eq!(lease.plan(0, standing(20, 0)), (20, 0));
+    lease.confirm();
+    lease
+}
+
+#[test]
+fn a_lease_is_the_recent_use_and_at_most_a_quarter_of_the_room() {
+    let mut lease = Lease::default();
+    lease.note(0, LIMIT, 10);
+    assert!(!lease.needs_plan(0), "one call is not enough");
+    lease.note(5, LIMIT, 30);
+    assert_eq!(lease.plan(5, standing(0, 0)), (40, 0));
+    assert_eq!(lease.plan(5, standing(LIMIT - 130, 10)).0, 0, "a quarter of the room is no whole call");
+    assert_eq!(lease.plan(5, standing(LIMIT - 130, 0)).0, 0, "the level of 95 percent is not reported yet");
+    let warned = Standing { warned_percent: 95, ..standing(LIMIT - 130, 0) };
+    assert_eq!(lease.plan(5, warned).0, 32);
+    assert_eq!(lease.plan(5, Standing { other_owners: 1, ..warned }).0, 0);
+    assert_eq!(lease.plan(2_500, warned).0, 0, "it was not used lately");
+}
+
+#[test]
+fn the_store_decides_what_a_lease_cannot() {
+    let lease = leased();
+    assert_eq!(lease.check(1, LIMIT, 20).map(|account| account.left()), Some(LIMIT - 20));
+    assert_eq!(lease.check(1, LIMIT, 21), None, "more than is leased");
+    assert_eq!(lease.check(1, LIMIT - 1, 20), None, "the limit has changed");
+    assert_eq!(lease.check(SERVED_MS, LIMIT, 20), None, "others may have changed the budget");
+    let mut used = leased();
+    used.hold(1, 15);
+    assert_eq!(used.check(1, LIMIT, 6), None);
+    used.settle(15, LIMIT * 8 / 10);
+    assert_eq!(used.check(1, LIMIT, 0), None, "80 percent are spent, and no client was warned");
+    let mut closed = leased();
+    let mut account = standing(20, 0).account;
+    account.is_closed = true;
+    closed.plan(1, Standing { account, ..standing(20, 0) });
+    assert_eq!(closed.check(1, LIMIT, 0), None);
+}
+
+#[test]
+fn a_lease_shrinks_before_the_commit_and_grows_after_it() {
+    let mut lease = leased();
+    lease.hold(1, 10);
+    assert_eq!(lease.recall(), (0, 10));
+    assert_eq!(lease.check(1, LIMIT, 1), None, "the store decides at the moment");
+    lease.revert();
+    assert!(lease.check(1, LIMIT, 10).is_some());
+    lease.settle(10, 4);
+    lease.flush(4);
+    assert_eq!(lease.plan(2, standing(24, 0)), (30, 0));
+    assert!(lease.check(2, LIMIT, 17).is_none(), "16 of the committed 20");
+    lease.confirm();
+    assert!(lease.check(2, LIMIT, 30).is_some());
+}
+
+#[derive(Debug, Clone)]
+enum Event {
+    Hold(u64),
+    /// One of the calls under way is over, for this percentage of what it held.
+    Settle(usize, u64),
+    /// A transaction: costs are written, then a call is held exactly; it is committed or not.
+    Transaction { exact: Option<u64>, commits: bool },
+    /// The process is killed and starts again.
+    Kill,
+    Wait(u64),
+}
+
+fn event() -> impl Strategy<Value = (usize, Event)> {
+    let event = prop_oneof![
+        8 => (1..300_u64).prop_map(Event::Hold),
+        6 => (any::<usize>(), 0..=100_u64).prop_map(|(call, percent)| Event::Settle(call, percent)),
+        4 => (prop::option::of(1..600_u64), prop::bool::weighted(0.8))
+            .prop_map(|(exact, commits)| Event::Transaction { exact, commits }),
+        1 => Just(Event::Kill),
+        1 => (0..1_500_u64).prop_map(Event::Wait),
+    ];
+    (0..3_usize, event)
+}
+
+#[derive(Default)]
+struct Process {
+    lease: Lease,
+    /// Calls under way that are held in the lease.
+    calls: Vec<u64>,
+    /// Costs of calls that are over and not written.
+    costs: Vec<u64>,
+    exact: Vec<u64>,
+}
+
+proptest! {
+    #[test]
+    fn processes_that_share_a_budget_never_spend_more_than_it_has(
+        events in prop::collection::vec(event(), 1..300),
+    ) {
+        let mut processes: [Process; 3] = Default::default();
+        let (mut now, mut spent, mut total, mut leases) = (0, 0_u64, 0_u64, [0_u64; 3]);
+        for (of, event) in events {
+            let held_by_others = |processes: &[Process; 3], leases: &[u64; 3]| {
+                let exact: u64 = processes.iter().flat_map(|process| &process.exact).sum();
+                exact + leases.iter().enumerate().filter(|(at, _)| *at != of).map(|(_, lease)| lease).sum::<u64>()
+            };
+            match event {
+                Event::Wait(ms) => now += ms,
+                Event::Hold(amount) => {
+                    let process = &mut processes[of];
+                    if process.lease.check(now, LIMIT, amount).is_some() {
+                        process.lease.hold(now, amount);
+                        process.calls.push(amount);
+                    }
+                }
+                Event::Settle(call, percent) => {
+                    let process = &mut processes[of];
+                    if !process.calls.is_empty() {
+                        let held = process.calls.swap_remove(call % process.calls.len());
+                        let cost = held * percent / 100;
+                        process.lease.settle(held, cost);
+                        process.costs.push(cost);
+                        total += cost;
+                    }
+                }
+                Event::Transaction { exact, commits } => {
+                    let process = &mut processes[of];
+                    let costs: u64 = process.costs.iter().sum();
+                    process.lease.flush(costs);
+                    let (unwritten, in_use) = process.lease.recall();
+                    prop_assert_eq!(unwritten, 0);
+                    let others = held_by_others(&processes, &leases);
+                    let account =
+                        Account { limit: LIMIT, spent: spent + costs, held: others + in_use, is_closed: false };
+                    let exact = exact.filter(|amount| account.admits(*amount));
+                    let process = &mut processes[of];
+                    if let Some(amount) = exact {
+                        process.lease.note(now, LIMIT, amount);
+                    }
+                    let standing = Standing {
+                        account: Account { held: others + exact.unwrap_or(0), ..account },
+                        warned_percent: 95,
+                        other_owners: 2,
+                    };
+                    let (amount, _) = process.lease.plan(now, standing);
+                    if commits {
+                        process.lease.confirm();
+                        process.exact.extend(exact);
+                        process.costs.clear();
+                        (spent, leases[of]) = (spent + costs, amount);
+                    } else {
+                        process.lease.revert();
+                    }
+                }
+                Event::Kill => {
+                    // The slate knows calls that are over by their cost, and the others by what they hold.
+                    let process = std::mem::take(&mut processes[of]);
+                    let under_way: u64 = process.calls.iter().chain(&process.exact).sum();
+                    total += under_way;
+                    spent += under_way + process.costs.iter().sum::<u64>();
+                    leases[of] = 0;
+                }
+            }
+            let exact: u64 = processes.iter().flat_map(|process| &process.exact).sum();
+            prop_assert!(spent + exact + leases.iter().sum::<u64>() <= LIMIT);
+            for (process, committed) in processes.iter().zip(leases) {
+                let covered: u64 = process.calls.iter().chain(&process.costs).sum();
+                prop_assert!(covered <= committed, "a hold is covered by a committed lease");
+            }
+            let unwritten: u64 = processes.iter().flat_map(|process| &process.costs).sum();
+            prop_assert_eq!(spent + unwritten, total, "every call counts once");
+        }
+    }
+}
