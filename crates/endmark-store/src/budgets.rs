@@ -68,6 +68,18 @@ pub enum Held {
     UsedUp(UsedUp),
 }
 
+impl Held {
+    /// The budget of which least is left, before the hold of a call: most calls cost far less than they hold.
+    pub(crate) fn least_left<'a>(
+        accounts: impl Iterator<Item = (&'a Claim, Account)>,
+    ) -> Option<(Scope, Unit, u64)> {
+        let share = |(_, account): &(&Claim, Account)| {
+            u128::from(account.left()) * 1_000 / u128::from(account.limit.max(1))
+        };
+        accounts.min_by_key(share).map(|(claim, account)| (claim.scope, claim.unit, account.left()))
+    }
+}
+
 /// How a budget stands in a window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetRow {

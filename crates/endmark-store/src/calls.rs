@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use endmark_context::budget::{Scope, Unit};
+use endmark_context::budget::{BYTES_PER_TOKEN, Scope, Unit, charged_tokens};
 
 /// A word of a fixed list, or one that was read back.
 pub type Word = Cow<'static, str>;
@@ -271,4 +271,34 @@ pub struct UsageRow {
 pub(crate) struct Call {
     pub(crate) started: CallStarted,
     pub(crate) settled: Option<CallSettled>,
+}
+
+impl Call {
+    /// What it cost, in this unit, where it held so much. A killed call costs what it held.
+    pub(crate) fn cost(&self, unit: &str, held: u64) -> u64 {
+        let Some(settled) = &self.settled else { return held };
+        if unit == Unit::NanoUsd.name() {
+            return settled.nano_usd.unwrap_or(0);
+        }
+        let is_billed = may_be_billed(settled.http_status, settled.text_bytes);
+        let received = settled.text_bytes.unwrap_or(settled.received_bytes);
+        charge_of_tokens(settled.tokens, held, is_billed, self.started.sent_bytes, received)
+    }
+}
+
+/// Returns the tokens that a finished call is charged: those that its provider reported, and an estimate of the others.
+pub(crate) fn charge_of_tokens(
+    tokens: Tokens,
+    held: u64,
+    is_billed: bool,
+    sent_bytes: u64,
+    received: u64,
+) -> u64 {
+    let reported = match (tokens.prompt, tokens.output) {
+        (Some(prompt), Some(output)) => Some(prompt.saturating_add(output)),
+        (Some(prompt), None) => Some(prompt.saturating_add(received.div_ceil(BYTES_PER_TOKEN))),
+        (None, Some(output)) => Some(held.min(sent_bytes.div_ceil(BYTES_PER_TOKEN)).saturating_add(output)),
+        (None, None) => None,
+    };
+    charged_tokens(reported, held, is_billed, sent_bytes, received)
 }

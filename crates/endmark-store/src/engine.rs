@@ -11,6 +11,7 @@ mod fault;
 mod integers;
 mod kept;
 pub(crate) mod keys;
+mod leases;
 mod migrate;
 mod moment;
 mod moving_in;

@@ -14,7 +14,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use encoding::clipped;
 use slate::{SLOTS, Slate};
 
+use crate::budgets::{Held, Hold};
 use crate::calls::{Call, CallSettled, CallStarted};
+use crate::leases::{LeasedAmount, Leases};
 use crate::queue::Queue;
 use crate::scrub::{Scrub, clean};
 
@@ -26,6 +28,7 @@ const SLOT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) struct Ledger {
     slate: Arc<Slate>,
     queue: Arc<Queue>,
+    leases: Arc<Leases>,
     room: Arc<Semaphore>,
     /// Calls of which no row will be: there was no room, and the store took none.
     unrecorded: AtomicU64,
@@ -34,10 +37,11 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    pub(crate) fn new(slate: Arc<Slate>, queue: Arc<Queue>) -> Self {
+    pub(crate) fn new(slate: Arc<Slate>, queue: Arc<Queue>, leases: Arc<Leases>) -> Self {
         Self {
             slate,
             queue,
+            leases,
             room: Arc::new(Semaphore::new(SLOTS as usize)),
             unrecorded: AtomicU64::new(0),
             unnoted: AtomicU64::new(0),
@@ -87,6 +91,28 @@ impl Ledger {
             self.queue.look_again();
         }
         noted
+    }
+
+    /// Holds a call in leases, without a transaction; `None` if the store has to decide, or it is not certain that it works:
+    /// a hold in a lease has nothing but the slate that survives a kill.
+    pub(crate) fn hold(&self, hold: &Hold) -> Option<Held> {
+        if self.queue.is_failing() || self.queue.is_closed() || self.slate.fails() {
+            return None;
+        }
+        let (held, is_news) = self.leases.hold(hold)?;
+        if is_news {
+            self.queue.set_due();
+        }
+        Some(held)
+    }
+
+    /// Lets go of a call that was not made; answers whether it was held in leases.
+    pub(crate) fn release(&self, request_id: &str, call: u32) -> bool {
+        let released = self.leases.release(request_id, call);
+        if released {
+            self.queue.set_due();
+        }
+        released
     }
 
     /// Whether calls under way are not noted at the moment.
@@ -157,7 +183,9 @@ impl OpenCall {
         if self.ledger.note(place.slot, &started, Some(&settled)) {
             place.noted = Noted::End;
         }
-        let row = Row { call: Call { started, settled: Some(settled) }, place };
+        let call = Call { started, settled: Some(settled) };
+        let leased = self.ledger.leases.settle(&call);
+        let row = Row { call, place, leased };
         if let Some(row) = self.ledger.queue.push(row)
             && row.place.noted == Noted::Nothing
         {
@@ -184,4 +212,6 @@ impl Drop for OpenCall {
 pub(crate) struct Row {
     pub(crate) call: Call,
     pub(crate) place: Place,
+    /// What it held in leases, and what it cost there.
+    pub(crate) leased: Vec<LeasedAmount>,
 }

@@ -32,6 +32,7 @@ mod files;
 mod fingerprint;
 mod keys;
 mod late;
+mod leases;
 mod ledger;
 mod location;
 mod outputs;

@@ -115,6 +115,11 @@ pub(crate) fn is_alive(database: &Path, name: &str) -> bool {
     }
 }
 
+/// Whether the store that registered under this name is dead, where these are the dead whose signs the caller holds.
+pub(crate) fn is_dead(database: &Path, name: &str, left: &[Dead]) -> bool {
+    left.iter().any(|dead| dead.is_of(database, name)) || !is_alive(database, name)
+}
+
 /// The signs that killed processes left behind, locked by us. To be called under the database's write lock.
 pub(crate) fn dead(database: &Path) -> io::Result<Vec<Dead>> {
     let prefix = sign_of(database, "");

@@ -116,6 +116,16 @@ impl Queue {
         None
     }
 
+    /// Has the thread write what changed beside the rows, with the next rows, soon.
+    pub(crate) fn set_due(&self) {
+        let mut state = self.lock();
+        if state.due.is_none() {
+            state.due = Some(Instant::now() + MAX_ROW_DELAY);
+            drop(state);
+            self.wake.notify_one();
+        }
+    }
+
     /// Takes no more writes; the receiver hears when the thread is through.
     pub(crate) fn close(&self) -> Option<oneshot::Receiver<()>> {
         let (sender, receiver) = oneshot::channel();

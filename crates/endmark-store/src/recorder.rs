@@ -34,14 +34,21 @@ impl Recorder {
     }
 
     /// Holds a call that is about to be made in all its budgets (CX-7), or says which one does not admit it. Answers once
-    /// it is committed. What is held is settled with the row of the call.
+    /// it is covered by what is committed: in a budget that is much used at once, since a lease of it is. What is held is
+    /// settled with the row of the call.
     pub async fn hold(&self, hold: Hold) -> Result<Held, StoreError> {
-        let owner = Arc::clone(&self.store.owner);
-        self.store.writer.write(move |session| budgets::hold(session, &owner, &hold)).await
+        if let Some(held) = self.store.ledger.hold(&hold) {
+            return Ok(held);
+        }
+        let (owner, leases) = (Arc::clone(&self.store.owner), Arc::clone(&self.store.leases));
+        self.store.writer.write(move |session| budgets::hold(session, &owner, &leases, &hold)).await
     }
 
     /// Lets go of what a call holds that was never made; one that was to close its session (`closes`) leaves it open.
     pub async fn release(&self, request_id: &str, call: u32, closes: bool) -> Result<(), StoreError> {
+        if self.store.ledger.release(request_id, call) {
+            return Ok(());
+        }
         let request_id = request_id.to_owned();
         self.store.writer.write(move |session| budgets::release(session, &request_id, call, closes)).await
     }

@@ -11,6 +11,7 @@ use crate::engine::{
 };
 use crate::error::StoreError;
 use crate::late::Late;
+use crate::leases::Leases;
 use crate::ledger::Ledger;
 use crate::ledger::slate::Slate;
 use crate::location::StoreLocation;
@@ -68,6 +69,7 @@ use crate::writer::{QUEUE, Tuning, Writer};
 pub struct Store {
     pub(crate) writer: Arc<Writer>,
     pub(crate) ledger: Arc<Ledger>,
+    pub(crate) leases: Arc<Leases>,
     pub(crate) late: Arc<Late>,
     pub(crate) owner: Arc<str>,
     location: Arc<StoreLocation>,
@@ -88,11 +90,13 @@ impl Store {
         let (session, owner) = Session::open(path, tuning.busy_timeout)?;
         let slate = Arc::new(Slate::new(owner));
         let name = Arc::from(slate.owner());
-        let writer = Writer::start(session, Arc::clone(&slate), path, tuning)?;
-        let ledger = Arc::new(Ledger::new(slate, writer.queue()));
+        let leases = Arc::new(Leases::new());
+        let writer = Writer::start(session, Arc::clone(&slate), Arc::clone(&leases), path, tuning)?;
+        let ledger = Arc::new(Ledger::new(slate, writer.queue(), Arc::clone(&leases)));
         Ok(Self {
             writer: Arc::new(writer),
             ledger,
+            leases,
             late: Arc::new(Late::new()),
             owner: name,
             location: Arc::new(location),

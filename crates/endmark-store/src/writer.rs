@@ -16,6 +16,7 @@ pub(crate) use renewals::Renewals;
 
 use crate::engine::{Fault, Session};
 use crate::error::StoreError;
+use crate::leases::Leases;
 use crate::ledger::slate::Slate;
 use crate::queue::{Queue, Write};
 use crate::records::Leftover;
@@ -71,6 +72,7 @@ impl Writer {
     pub(crate) fn start(
         session: Session,
         slate: Arc<Slate>,
+        leases: Arc<Leases>,
         path: &Path,
         tuning: Tuning,
     ) -> Result<Self, StoreError> {
@@ -78,7 +80,7 @@ impl Writer {
         let counters = Arc::new(Counters::default());
         let queue = Arc::new(Queue::new(tuning.queue));
         let busy_timeout = tuning.busy_timeout;
-        let desk = Desk::new(session, busy_timeout, &path, Arc::clone(&counters), Arc::clone(&queue));
+        let desk = Desk::new(session, busy_timeout, &path, Arc::clone(&counters), Arc::clone(&queue), leases);
         let thread = thread::Builder::new()
             .name("endmark-store".to_owned())
             .spawn(move || desk.run(&slate))

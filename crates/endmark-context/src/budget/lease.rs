@@ -68,6 +68,11 @@ impl Lease {
         (is_served && is_reported && amount <= self.free() && account.admits(amount)).then_some(account)
     }
 
+    /// The limit that the caller named last.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// Holds a call that [`check`](Self::check) admitted.
     pub fn hold(&mut self, now_ms: u64, amount: u64) {
         self.in_use = self.in_use.saturating_add(amount);
@@ -141,7 +146,8 @@ impl Lease {
 
     /// Whether the store has a lease that nothing uses any more.
     pub fn is_unused(&mut self, now_ms: u64) -> bool {
-        self.recent.total(now_ms).calls < MIN_CALLS && self.committed > self.in_use.saturating_add(self.settled)
+        self.recent.total(now_ms).calls < MIN_CALLS
+            && self.committed > self.in_use.saturating_add(self.settled)
     }
 
     /// Whether nothing is known of it that matters.
@@ -180,8 +186,7 @@ impl Recent {
     fn add(&mut self, now_ms: u64, amount: u64) {
         self.advance(now_ms);
         let Use { calls, amount: sum, largest } = self.now;
-        self.now =
-            Use { calls: calls + 1, amount: sum.saturating_add(amount), largest: largest.max(amount) };
+        self.now = Use { calls: calls + 1, amount: sum.saturating_add(amount), largest: largest.max(amount) };
     }
 
     fn total(&mut self, now_ms: u64) -> Use {

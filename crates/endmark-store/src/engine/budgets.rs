@@ -3,19 +3,26 @@
 
 use std::path::Path;
 
-use endmark_context::budget::{Account, BYTES_PER_TOKEN, Level, Scope, Unit, charged_tokens};
+use endmark_context::budget::{Account, Level, Scope};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
-use crate::calls::{Call, Charge, Tokens, may_be_billed};
+use crate::calls::{Call, Charge};
 use crate::engine::integers::{integer, natural};
-use crate::engine::{Fault, Reader};
+use crate::engine::{Fault, Reader, leases};
 use crate::error::StoreError;
+use crate::leases::{BudgetKey, Leases};
 use crate::ledger::encoding::clipped;
 use crate::owner::{self, Dead};
 
-/// Holds a call in all its budgets, or says which one does not admit it.
-pub(crate) fn hold(connection: &Connection, owner: &str, hold: &Hold) -> Result<Held, Fault> {
+/// Holds a call in all its budgets, or says which one does not admit it. What is free of this process's leases is taken back
+/// first, so that the decision is exact.
+pub(crate) fn hold(
+    connection: &Connection,
+    owner: &str,
+    leases: &Leases,
+    hold: &Hold,
+) -> Result<Held, Fault> {
     // It came so late that its call is over already: whoever asked did not wait, and nothing would settle it.
     let is_over: bool = connection
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM usage WHERE request_id = ?1 AND call = ?2)")?
@@ -25,23 +32,19 @@ pub(crate) fn hold(connection: &Connection, owner: &str, hold: &Hold) -> Result<
     }
     let mut accounts = Vec::with_capacity(hold.claims.len());
     for claim in &hold.claims {
-        accounts.push((claim, account(connection, claim)?));
+        accounts.push((claim, account_now(connection, owner, leases, claim)?));
     }
     let is_used_up = |(claim, account): &&(&Claim, Account)| !account.may_admit(claim.amount);
     let is_too_full = |(claim, account): &&(&Claim, Account)| !account.admits(claim.amount);
     let used_up = accounts.iter().find(is_used_up);
     let Some((claim, account)) = used_up.or_else(|| accounts.iter().find(is_too_full)) else {
         let mut warnings = Vec::new();
-        for (claim, _) in &accounts {
-            enter(connection, owner, hold, claim, claim.amount)?;
-            warnings.extend(warning(connection, claim)?);
+        for (claim, account) in &accounts {
+            enter(connection, owner, (&hold.request_id, hold.call), &BudgetKey::of(claim), claim.amount)?;
+            leases.note(claim, claim.amount);
+            warnings.extend(warning(connection, claim, account.level())?);
         }
-        // Before the hold of this call: most calls cost far less than they hold.
-        let left = |(claim, account): &(&Claim, Account)| (claim.scope, claim.unit, account.left());
-        let share = |(_, account): &&(&Claim, Account)| {
-            u128::from(account.left()) * 1_000 / u128::from(account.limit.max(1))
-        };
-        let least_left = accounts.iter().min_by_key(share).map(left);
+        let least_left = Held::least_left(accounts.into_iter());
         return Ok(Held::Fits { warnings, least_left });
     };
     // What is only held is not spent: a session that others hold the rest of goes on when they are over.
@@ -57,7 +60,7 @@ pub(crate) fn hold(connection: &Connection, owner: &str, hold: &Hold) -> Result<
     }
     for used in &accounts {
         let (claim, _) = used;
-        enter(connection, owner, hold, claim, claim.closing_amount)?;
+        enter(connection, owner, (&hold.request_id, hold.call), &BudgetKey::of(claim), claim.closing_amount)?;
         if is_ending(used) {
             connection
                 .prepare_cached(
@@ -70,62 +73,76 @@ pub(crate) fn hold(connection: &Connection, owner: &str, hold: &Hold) -> Result<
     Ok(Held::Closing)
 }
 
-/// How a budget stands.
-fn account(connection: &Connection, claim: &Claim) -> rusqlite::Result<Account> {
+/// How a budget stands now: as the store has it, with the leases of other processes and the calls in our own.
+fn account_now(
+    connection: &Connection,
+    owner: &str,
+    leases: &Leases,
+    claim: &Claim,
+) -> rusqlite::Result<Account> {
+    let key = BudgetKey::of(claim);
+    let (account, _) = account(connection, &key, claim.limit)?;
+    let (leased, _) = leases::of_others(connection, owner, &key)?;
+    let (unwritten, in_use) = leases.recall(claim);
+    Ok(Account {
+        spent: account.spent.saturating_add(unwritten),
+        held: account.held.saturating_add(leased).saturating_add(in_use),
+        ..account
+    })
+}
+
+/// A budget without its leases, and the level in percent that was reported.
+pub(super) fn account(
+    connection: &Connection,
+    key: &BudgetKey,
+    limit: u64,
+) -> rusqlite::Result<(Account, u8)> {
     let found = connection
         .prepare_cached(
-            "SELECT spent, held, extra, is_closed FROM budgets
+            "SELECT spent, held, extra, is_closed, warned_percent FROM budgets
              WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4",
         )?
-        .query_row(params![claim.scope.name(), claim.subject, claim.window, claim.unit.name()], |row| {
-            Ok(Account {
+        .query_row(params![key.scope.name(), key.subject, key.window, key.unit.name()], |row| {
+            let account = Account {
                 spent: natural(row.get(0)?),
                 held: natural(row.get(1)?),
-                limit: claim.limit.saturating_add(natural(row.get(2)?)),
+                limit: limit.saturating_add(natural(row.get(2)?)),
                 is_closed: row.get(3)?,
-            })
+            };
+            Ok((account, row.get(4)?))
         })
         .optional()?;
-    Ok(found.unwrap_or(Account { limit: claim.limit, ..Account::default() }))
+    Ok(found.unwrap_or((Account { limit, ..Account::default() }, 0)))
 }
 
 /// Writes the entry of a call in one budget.
-fn enter(
+pub(super) fn enter(
     connection: &Connection,
     owner: &str,
-    hold: &Hold,
-    claim: &Claim,
+    (request_id, call): (&str, u32),
+    key: &BudgetKey,
     amount: u64,
 ) -> rusqlite::Result<()> {
     let amount = of_call(amount);
-    let (scope, unit) = (claim.scope.name(), claim.unit.name());
+    let BudgetKey { scope, subject, window, unit } = key;
+    let (scope, unit) = (scope.name(), unit.name());
     connection
         .prepare_cached(
             "INSERT INTO budgets (scope, subject, window, unit, held) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (scope, subject, window, unit) DO UPDATE SET held = min(held + excluded.held, ?6)",
         )?
-        .execute(params![scope, claim.subject, claim.window, unit, amount, SUM_LIMIT])?;
+        .execute(params![scope, subject, window, unit, amount, SUM_LIMIT])?;
     connection
         .prepare_cached(
             "INSERT INTO budget_entries (request_id, call, scope, unit, subject, window, owner, held)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         )?
-        .execute(params![
-            clipped(&hold.request_id),
-            hold.call,
-            scope,
-            unit,
-            claim.subject,
-            claim.window,
-            owner,
-            amount
-        ])?;
+        .execute(params![clipped(request_id), call, scope, unit, subject, window, owner, amount])?;
     Ok(())
 }
 
 /// The level that a budget has come to, once in its window.
-fn warning(connection: &Connection, claim: &Claim) -> rusqlite::Result<Option<BudgetWarning>> {
-    let level = account(connection, claim)?.level();
+fn warning(connection: &Connection, claim: &Claim, level: Level) -> rusqlite::Result<Option<BudgetWarning>> {
     if level == Level::Low {
         return Ok(None);
     }
@@ -176,7 +193,7 @@ fn open_entries(connection: &Connection, request_id: &str, call: u32) -> rusqlit
 pub(crate) fn settle(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
     let (request_id, number) = (&call.started.request_id, call.started.call);
     for entry in open_entries(connection, request_id, number)? {
-        let spent = spent(call, &entry.unit, entry.held);
+        let spent = call.cost(&entry.unit, entry.held);
         close(connection, request_id, number, &entry, spent)?;
     }
     for charge in &call.started.charges {
@@ -185,39 +202,11 @@ pub(crate) fn settle(connection: &Connection, call: &Call) -> rusqlite::Result<(
     Ok(())
 }
 
-/// The cost of a finished call, in this unit. A killed call costs what it held.
-fn spent(call: &Call, unit: &str, held: u64) -> u64 {
-    let Some(settled) = &call.settled else { return held };
-    if unit == Unit::NanoUsd.name() {
-        return settled.nano_usd.unwrap_or(0);
-    }
-    let is_billed = may_be_billed(settled.http_status, settled.text_bytes);
-    let received = settled.text_bytes.unwrap_or(settled.received_bytes);
-    charge_of_tokens(settled.tokens, held, is_billed, call.started.sent_bytes, received)
-}
-
-/// Returns the tokens that a finished call is charged: those that its provider reported, and an estimate of the others.
-pub(super) fn charge_of_tokens(
-    tokens: Tokens,
-    held: u64,
-    is_billed: bool,
-    sent_bytes: u64,
-    received: u64,
-) -> u64 {
-    let reported = match (tokens.prompt, tokens.output) {
-        (Some(prompt), Some(output)) => Some(prompt.saturating_add(output)),
-        (Some(prompt), None) => Some(prompt.saturating_add(received.div_ceil(BYTES_PER_TOKEN))),
-        (None, Some(output)) => Some(held.min(sent_bytes.div_ceil(BYTES_PER_TOKEN)).saturating_add(output)),
-        (None, None) => None,
-    };
-    charged_tokens(reported, held, is_billed, sent_bytes, received)
-}
-
 /// Writes the entry of a call that has none in this budget.
 fn charge_late(connection: &Connection, call: &Call, charge: &Charge) -> rusqlite::Result<()> {
     let (scope, unit) = (charge.scope.name(), charge.unit.name());
     let subject = call.started.subject(charge.scope);
-    let (held, spent) = (of_call(charge.held), of_call(spent(call, unit, charge.held)));
+    let (held, spent) = (of_call(charge.held), of_call(call.cost(unit, charge.held)));
     let is_new = connection
         .prepare_cached(
             "INSERT INTO budget_entries (request_id, call, scope, unit, subject, window, owner, held, spent)
@@ -313,10 +302,7 @@ pub(crate) fn settle_interrupted(
         .prepare("SELECT DISTINCT owner FROM budget_entries WHERE spent IS NULL")?
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
-    let is_dead = |name: &&String| {
-        left.iter().any(|dead| dead.is_of(database, name)) || !owner::is_alive(database, name)
-    };
-    for dead in owners.iter().filter(is_dead) {
+    for dead in owners.iter().filter(|name| owner::is_dead(database, name, left)) {
         let calls: Vec<(String, u32)> = connection
             .prepare(
                 "SELECT DISTINCT request_id, call FROM budget_entries WHERE owner = ?1 AND spent IS NULL",
@@ -366,7 +352,9 @@ impl Reader {
                 .prepare(
                     "SELECT b.scope, b.subject, b.window, b.unit, b.spent, b.held, b.extra, b.is_closed,
                        b.forgotten + coalesce(sum(e.spent), 0),
-                       coalesce(sum(CASE WHEN e.spent IS NULL THEN e.held END), 0)
+                       coalesce(sum(CASE WHEN e.spent IS NULL THEN e.held END), 0),
+                       (SELECT coalesce(sum(l.in_use), 0) FROM budget_leases l WHERE l.scope = b.scope
+                          AND l.subject = b.subject AND l.window = b.window AND l.unit = b.unit)
                      FROM budgets b LEFT JOIN budget_entries e ON e.scope = b.scope AND e.subject = b.subject
                        AND e.window = b.window AND e.unit = b.unit
                      GROUP BY b.scope, b.subject, b.window, b.unit
@@ -374,16 +362,18 @@ impl Reader {
                 )?
                 .query_map([], |row| {
                     let amount = |column: usize| row.get::<_, i64>(column).map(natural);
+                    // What calls hold in leases has no entries.
+                    let leased = amount(10)?;
                     Ok(BudgetRow {
                         scope: row.get(0)?,
                         subject: row.get(1)?,
                         window: row.get(2)?,
                         unit: row.get(3)?,
                         spent: amount(4)?,
-                        held: amount(5)?,
+                        held: amount(5)?.saturating_add(leased),
                         extra: amount(6)?,
                         is_closed: row.get(7)?,
-                        recomputed: (amount(8)?, amount(9)?),
+                        recomputed: (amount(8)?, amount(9)?.saturating_add(leased)),
                     })
                 })?
                 .collect::<rusqlite::Result<Vec<_>>>()
@@ -394,7 +384,7 @@ impl Reader {
 
 /// What a sum of a budget comes to at most: half of the largest integer, so that one more amount is none that SQLite would
 /// make a fraction of.
-const SUM_LIMIT: i64 = 1 << 62;
+pub(super) const SUM_LIMIT: i64 = 1 << 62;
 /// No amount that somebody names is larger.
 const AMOUNT_LIMIT: i64 = 1 << 60;
 /// No call costs more, in tokens or nano-dollars, whatever its upstream reports: a hundred thousand of them can be added.

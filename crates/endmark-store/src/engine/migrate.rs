@@ -90,6 +90,11 @@ const MIGRATIONS: &[Migration] = &[
         name: "usage_billing",
         sql: include_str!("../../migrations/0019_usage_billing.sqlite.sql"),
     },
+    Migration {
+        version: 21,
+        name: "budget_leases",
+        sql: include_str!("../../migrations/0021_budget_leases.sqlite.sql"),
+    },
 ];
 
 /// The newest migration this version knows.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::engine::{budgets, migrate, recoveries, runs, usage};
+use crate::engine::{budgets, leases, migrate, recoveries, runs, usage};
 use crate::error::StoreError;
 use crate::ledger::slate;
 use crate::owner;
@@ -30,6 +30,7 @@ pub(crate) fn move_in<T>(
         }
     }
     budgets::settle_interrupted(&transaction, path, &dead).map_err(failed)?;
+    leases::forget_dead(&transaction, path, &dead).map_err(failed)?;
     let registered = register().map_err(io_failed)?;
     transaction.commit().map_err(failed)?;
     // What stood on their slates is safe now.

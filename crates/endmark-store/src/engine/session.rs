@@ -1,5 +1,6 @@
 //! A session that writes: what the thread at work asks of the engine.
 
+use std::collections::HashMap;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +13,9 @@ use rusqlite::{Connection, ErrorCode};
 use crate::calls::Call;
 use crate::engine::connection::open_for_writing;
 use crate::engine::moving_in::move_in;
-use crate::engine::usage;
+use crate::engine::{leases, usage};
 use crate::error::StoreError;
+use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::owner::Owner;
 
 /// Pages of the journal after which it is moved into the file: four megabytes, as SQLite itself has it.
@@ -101,8 +103,9 @@ impl Session {
     }
 
     /// Writes the row of a call that is over. An error is the store's, and ends the transaction.
-    pub(crate) fn record(&self, call: &Call) -> Result<Recorded, StoreError> {
-        let Err(error) = usage::record(self, call) else { return Ok(Recorded::Written) };
+    pub(crate) fn record(&self, call: &Call, leased: &[LeasedAmount]) -> Result<Recorded, StoreError> {
+        let record = if leased.is_empty() { usage::record } else { usage::record_leased };
+        let Err(error) = record(self, call) else { return Ok(Recorded::Written) };
         let is_the_rows = matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
@@ -112,6 +115,41 @@ impl Session {
         }
         self.roll_back();
         Err(self.failed(&error))
+    }
+
+    /// Writes the entries of a call that was held in leases.
+    pub(crate) fn settle_leased(&self, call: &Call, amounts: &[LeasedAmount]) -> Result<(), StoreError> {
+        self.whole(|connection| leases::settle(connection, call, amounts))
+    }
+
+    /// Adds what calls cost that were held in leases.
+    pub(crate) fn charge_leased(&self, costs: &HashMap<Arc<BudgetKey>, u64>) -> Result<(), StoreError> {
+        self.whole(|connection| leases::charge(connection, costs))
+    }
+
+    /// Plans leases that changed, and writes them.
+    pub(crate) fn write_leases(
+        &self,
+        owner: &str,
+        leases: &Leases,
+        changed: &[(Arc<BudgetKey>, u64)],
+    ) -> Result<(), StoreError> {
+        self.whole(|connection| leases::write(connection, owner, leases, changed))
+    }
+
+    /// Gives back all leases of a process that ends, in a transaction of its own.
+    pub(crate) fn give_leases_back(&self, owner: &str, calls: &[LeasedCall]) -> Result<(), StoreError> {
+        self.begin()?;
+        self.whole(|connection| leases::give_back(connection, owner, calls))?;
+        self.commit()
+    }
+
+    /// Does work of the transaction itself; if it fails, the transaction is over.
+    fn whole(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<(), StoreError> {
+        work(self).map_err(|error| {
+            self.roll_back();
+            self.failed(&error)
+        })
     }
 
     /// Rows that it has changed.
@@ -146,11 +184,7 @@ impl Session {
 
     /// Runs a statement of the transaction itself; if it fails, the transaction is over.
     fn execute(&self, sql: &str) -> Result<(), StoreError> {
-        let result = self.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
-        result.map(|_| ()).map_err(|error| {
-            self.roll_back();
-            self.failed(&error)
-        })
+        self.whole(|connection| connection.prepare_cached(sql)?.execute([]).map(|_| ()))
     }
 
     fn roll_back(&self) {

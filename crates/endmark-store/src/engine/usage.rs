@@ -12,8 +12,16 @@ use crate::ledger::encoding::clipped;
 /// Rows forgotten in one transaction: others wait for milliseconds, not for seconds.
 const FORGOTTEN_AT_ONCE: u32 = 5_000;
 
-/// Writes the row of a call, once: a call that has its row already keeps it. Answers whether it is new.
+/// Writes the row of a call, once, and settles what it holds: a call that has its row already keeps it. Answers whether it is
+/// new.
 pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {
+    let is_new = record_leased(connection, call)?;
+    budgets::settle(connection, call)?;
+    Ok(is_new)
+}
+
+/// The same of a call that is held in leases, and settled there.
+pub(crate) fn record_leased(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {
     let Call { started, settled } = call;
     let tokens = settled.as_ref().map_or(Tokens::default(), |settled| settled.tokens);
     let ended_ms =
@@ -62,7 +70,6 @@ pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<b
     {
         record_beside(connection, started, settled)?;
     }
-    budgets::settle(connection, call)?;
     Ok(written > 0)
 }
 

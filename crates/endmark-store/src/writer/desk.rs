@@ -2,7 +2,7 @@
 
 mod renewal;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use crate::engine::{Recorded, Session};
 use crate::error::StoreError;
 use crate::files::Files;
+use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::ledger::slate::Slate;
 use crate::ledger::{Noted, Row};
 use crate::queue::{Queue, Work, Write};
@@ -32,6 +33,7 @@ pub(crate) struct Desk {
     path: Arc<Path>,
     counters: Arc<Counters>,
     queue: Arc<Queue>,
+    leases: Arc<Leases>,
 }
 
 impl Desk {
@@ -42,9 +44,10 @@ impl Desk {
         path: &Arc<Path>,
         counters: Arc<Counters>,
         queue: Arc<Queue>,
+        leases: Arc<Leases>,
     ) -> Self {
         let (files, path) = (Files::note(path), Arc::clone(path));
-        Self { session: Some(session), files, busy_timeout, path, counters, queue }
+        Self { session: Some(session), files, busy_timeout, path, counters, queue, leases }
     }
 
     /// Writes until the queue is closed and empty.
@@ -56,6 +59,7 @@ impl Desk {
             let placed = self.stay_in_place(slate);
             slate.probe();
             let before = self.changes();
+            self.leases.sweep();
             let is_idle = writes.is_empty() && rows.is_empty() && !is_closing;
             let mut failure = if is_idle && self.queue.is_failing() && resting_until.is_none() {
                 self.probe().err()
@@ -90,11 +94,13 @@ impl Desk {
                 break;
             }
         }
+        let rows_left = self.queue.end();
+        self.give_leases_back(&rows_left, slate.owner());
         // Moves the journal into the file; should another process be in the way, SQLite does it later.
         let _ = self.move_journal();
         // It says by itself where that fails, and what stands there is lost then.
         let _ = slate.stay_in_place();
-        let leftover = leave(&self.queue.end(), slate);
+        let leftover = leave(&rows_left, slate);
         let closers = self.queue.left(leftover);
         drop(self.session);
         slate.close();
@@ -148,14 +154,15 @@ impl Desk {
         rows: Vec<Row>,
         slate: &Slate,
     ) -> Option<StoreError> {
-        if writes.is_empty() && rows.is_empty() {
+        if writes.is_empty() && rows.is_empty() && !self.leases.has_touched() {
             return None;
         }
-        let mut result = self.transact(&mut writes, &rows);
+        let mut result = self.transact(&mut writes, &rows, slate.owner());
         if result.is_ok() && !self.files.are_in_place() {
             // Nobody finds what was written.
             result = Err(self.gone("they are begun anew"));
         }
+        self.leases.finish(result.is_ok());
         if result.is_ok() {
             self.counters.commits.fetch_add(1, Ordering::Relaxed);
             self.counters.writes.fetch_add(writes.len() as u64, Ordering::Relaxed);
@@ -173,12 +180,13 @@ impl Desk {
         result.err()
     }
 
-    fn transact(&self, writes: &mut [Box<dyn Write>], rows: &[Row]) -> Result<(), StoreError> {
+    fn transact(&self, writes: &mut [Box<dyn Write>], rows: &[Row], owner: &str) -> Result<(), StoreError> {
         let session = self.session()?;
         session.begin()?;
+        let mut costs: HashMap<Arc<BudgetKey>, u64> = HashMap::new();
         // What was spent before what is asked: a hold sees every call that is over.
         for row in rows {
-            if let Recorded::Refused(error) = session.record(&row.call)? {
+            if let Recorded::Refused(error) = session.record(&row.call, &row.leased)? {
                 self.counters.refused_rows.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(
                     request = row.call.started.request_id,
@@ -186,18 +194,41 @@ impl Desk {
                     "the store refuses the row of a call"
                 );
             }
+            session.settle_leased(&row.call, &row.leased)?;
+            for LeasedAmount { key, cost, .. } in &row.leased {
+                let sum = costs.entry(Arc::clone(key)).or_default();
+                *sum = sum.saturating_add(*cost);
+            }
         }
+        session.charge_leased(&costs)?;
+        self.leases.flush(&costs);
         for write in writes {
             session.write(|session| write.run(session))?;
         }
+        let changed = self.leases.take_touched();
+        session.write_leases(owner, &self.leases, &changed)?;
         session.commit()
+    }
+
+    /// Gives the leases back at the end; where the store fails, the next start does. Calls without a row go on being held.
+    fn give_leases_back(&self, rows_left: &VecDeque<Row>, owner: &str) {
+        let mut calls = self.leases.take_calls();
+        calls.extend(rows_left.iter().map(|row| LeasedCall {
+            request_id: row.call.started.request_id.clone(),
+            call: row.call.started.call,
+            amounts: row.leased.clone(),
+        }));
+        let Some(session) = self.session.as_ref().filter(|_| !self.queue.is_failing()) else { return };
+        if let Err(error) = session.give_leases_back(owner, &calls) {
+            tracing::warn!(%error, "leases of budgets are given back by the next start");
+        }
     }
 }
 
 /// Sees to it that the rows that could not be committed stand on the slate, and says what becomes of them.
 fn leave(rows: &VecDeque<Row>, slate: &Slate) -> Leftover {
     let mut leftover = Leftover::default();
-    for Row { call, place } in rows {
+    for Row { call, place, .. } in rows {
         let is_found = match place.noted {
             // What stands in a file that is nowhere is found by nobody.
             _ if slate.is_gone() => false,

@@ -79,7 +79,10 @@ enum Event {
     /// One of the calls under way is over, for this percentage of what it held.
     Settle(usize, u64),
     /// A transaction: costs are written, then a call is held exactly; it is committed or not.
-    Transaction { exact: Option<u64>, commits: bool },
+    Transaction {
+        exact: Option<u64>,
+        commits: bool,
+    },
     /// The process is killed and starts again.
     Kill,
     Wait(u64),

@@ -5,9 +5,8 @@ use std::collections::HashMap;
 use endmark_context::Moment;
 use endmark_context::budget::{Period, Scope, Unit, Zone};
 
-use crate::calls::{UsageRow, may_be_billed};
+use crate::calls::{UsageRow, charge_of_tokens, may_be_billed};
 use crate::engine::Reader;
-use crate::engine::budgets::charge_of_tokens;
 use crate::engine::integers::natural;
 use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
 use crate::error::StoreError;

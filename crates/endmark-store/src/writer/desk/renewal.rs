@@ -32,6 +32,7 @@ impl Desk {
     fn renew(&mut self) -> Result<(), StoreError> {
         self.session = Some(Session::open_anew(&self.path, self.busy_timeout)?);
         self.files = Files::note(&self.path);
+        self.leases.clear();
         self.counters.renewals.note();
         Ok(())
     }

@@ -1,0 +1,142 @@
+//! The statements about leases, and about calls that are held in them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use endmark_context::budget::Standing;
+use rusqlite::{Connection, Params, params};
+
+use crate::calls::Call;
+use crate::engine::budgets::{self, SUM_LIMIT};
+use crate::engine::integers::{integer, natural};
+use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
+use crate::ledger::encoding::clipped;
+use crate::owner::{self, Dead};
+
+/// The leases that other processes have of a budget: their sum and their number.
+pub(super) fn of_others(
+    connection: &Connection,
+    owner: &str,
+    key: &BudgetKey,
+) -> rusqlite::Result<(u64, u64)> {
+    connection
+        .prepare_cached(
+            "SELECT coalesce(sum(amount), 0), count(*) FROM budget_leases
+             WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4 AND owner <> ?5",
+        )?
+        .query_row(params![key.scope.name(), key.subject, key.window, key.unit.name(), owner], |row| {
+            Ok((natural(row.get(0)?), natural(row.get(1)?)))
+        })
+}
+
+/// Plans leases that changed and writes them, in the transaction under way.
+pub(super) fn write(
+    connection: &Connection,
+    owner: &str,
+    leases: &Leases,
+    changed: &[(Arc<BudgetKey>, u64)],
+) -> rusqlite::Result<()> {
+    for (key, limit) in changed {
+        let (account, warned_percent) = budgets::account(connection, key, *limit)?;
+        let (leased, other_owners) = of_others(connection, owner, key)?;
+        let held = account.held.saturating_add(leased);
+        let account = endmark_context::budget::Account { held, ..account };
+        let (amount, in_use) = leases.plan(key, Standing { account, warned_percent, other_owners });
+        let place = params![key.scope.name(), key.subject, key.window, key.unit.name(), owner];
+        if amount == 0 {
+            execute(
+                connection,
+                "DELETE FROM budget_leases
+                 WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4 AND owner = ?5",
+                place,
+            )?;
+        } else {
+            execute(
+                connection,
+                "INSERT INTO budget_leases (scope, subject, window, unit, owner, amount, in_use)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 ON CONFLICT DO UPDATE SET amount = excluded.amount, in_use = excluded.in_use",
+                params![
+                    key.scope.name(),
+                    key.subject,
+                    key.window,
+                    key.unit.name(),
+                    owner,
+                    integer(amount),
+                    integer(in_use)
+                ],
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the entries of a call that was held in leases, in the transaction that writes its row.
+pub(super) fn settle(connection: &Connection, call: &Call, amounts: &[LeasedAmount]) -> rusqlite::Result<()> {
+    for LeasedAmount { key, held, cost } in amounts {
+        execute(
+            connection,
+            "INSERT INTO budget_entries (request_id, call, scope, unit, subject, window, owner, held, spent)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', ?7, ?8) ON CONFLICT DO NOTHING",
+            params![
+                clipped(&call.started.request_id),
+                call.started.call,
+                key.scope.name(),
+                key.unit.name(),
+                key.subject,
+                key.window,
+                integer(*held),
+                integer(*cost)
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// Adds what calls cost to their budgets, each of which is written once.
+pub(super) fn charge(connection: &Connection, costs: &HashMap<Arc<BudgetKey>, u64>) -> rusqlite::Result<()> {
+    for (key, cost) in costs {
+        let values = params![
+            key.scope.name(),
+            key.subject,
+            key.window,
+            key.unit.name(),
+            budgets::amount(*cost),
+            SUM_LIMIT
+        ];
+        execute(
+            connection,
+            "INSERT INTO budgets (scope, subject, window, unit, spent) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT DO UPDATE SET spent = min(spent + excluded.spent, ?6)",
+            values,
+        )?;
+    }
+    Ok(())
+}
+
+/// Gives back all leases of a process that ends. What its calls under way hold becomes entries, as if they had no lease.
+pub(super) fn give_back(connection: &Connection, owner: &str, calls: &[LeasedCall]) -> rusqlite::Result<()> {
+    for call in calls {
+        for LeasedAmount { key, held, .. } in &call.amounts {
+            budgets::enter(connection, owner, (&call.request_id, call.call), key, *held)?;
+        }
+    }
+    execute(connection, "DELETE FROM budget_leases WHERE owner = ?1", [owner])
+}
+
+/// Deletes the leases of the dead, whose calls are charged. The caller holds the database's write lock.
+pub(crate) fn forget_dead(connection: &Connection, database: &Path, left: &[Dead]) -> rusqlite::Result<()> {
+    let owners: Vec<String> = connection
+        .prepare("SELECT DISTINCT owner FROM budget_leases")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for name in owners.iter().filter(|name| owner::is_dead(database, name, left)) {
+        execute(connection, "DELETE FROM budget_leases WHERE owner = ?1", [name])?;
+    }
+    Ok(())
+}
+
+fn execute(connection: &Connection, sql: &str, values: impl Params) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute(values).map(|_| ())
+}

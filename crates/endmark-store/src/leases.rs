@@ -1,0 +1,286 @@
+//! The leases of this process, and the calls that are held in them: a hold takes a lock and no transaction.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use endmark_context::budget::{Lease, Scope, Standing, Unit};
+
+use crate::budgets::{Claim, Held, Hold};
+use crate::calls::Call;
+use crate::ledger::encoding::clipped;
+
+/// A call that costs more is left to the store, which limits it.
+const MAX_AMOUNT: u64 = 1 << 46;
+
+/// How often leases are looked through for unused ones.
+const SWEEP_MS: u64 = 1_000;
+
+/// A budget in one window.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct BudgetKey {
+    pub(crate) scope: Scope,
+    pub(crate) subject: String,
+    pub(crate) window: String,
+    pub(crate) unit: Unit,
+}
+
+impl BudgetKey {
+    pub(crate) fn of(claim: &Claim) -> Self {
+        let Claim { scope, subject, window, unit, .. } = claim;
+        Self { scope: *scope, subject: subject.clone(), window: window.clone(), unit: *unit }
+    }
+}
+
+/// What a call holds in a lease.
+#[derive(Debug, Clone)]
+pub(crate) struct LeasedAmount {
+    pub(crate) key: Arc<BudgetKey>,
+    pub(crate) held: u64,
+    /// What it cost, once it is over.
+    pub(crate) cost: u64,
+}
+
+/// A call under way that is held in leases.
+pub(crate) struct LeasedCall {
+    pub(crate) request_id: String,
+    pub(crate) call: u32,
+    pub(crate) amounts: Vec<LeasedAmount>,
+}
+
+/// The leases of one open store.
+pub(crate) struct Leases {
+    origin: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    leases: HashMap<Arc<BudgetKey>, Entry>,
+    /// Calls that are held, by the id of their request.
+    calls: HashMap<String, Vec<LeasedCall>>,
+    /// Leases that changed since they were planned.
+    touched: Vec<Arc<BudgetKey>>,
+    /// Leases that are planned in the transaction under way.
+    planned: Vec<Arc<BudgetKey>>,
+    swept_ms: u64,
+}
+
+#[derive(Default)]
+struct Entry {
+    lease: Lease,
+    is_touched: bool,
+}
+
+impl Leases {
+    pub(crate) fn new() -> Self {
+        Self { origin: Instant::now(), state: Mutex::default() }
+    }
+
+    /// Holds a call if a lease of each of its budgets has room for it; `None` if the store has to decide. Also returns
+    /// whether the writer has to be woken, so that readers of the file see the hold.
+    pub(crate) fn hold(&self, hold: &Hold) -> Option<(Held, bool)> {
+        let now_ms = self.now_ms();
+        let mut state = self.lock();
+        let State { leases, calls, touched, .. } = &mut *state;
+        let is_held_twice = |calls: &Vec<LeasedCall>| calls.iter().any(|call| call.call == hold.call);
+        if calls.get(&hold.request_id).is_some_and(is_held_twice) {
+            return None;
+        }
+        let mut found = Vec::with_capacity(hold.claims.len());
+        for claim in &hold.claims {
+            let (key, entry) = leases.get_key_value(&BudgetKey::of(claim))?;
+            // A longer name is stored shortened: the next start would charge another budget.
+            let is_usual = claim.amount <= MAX_AMOUNT && clipped(&claim.subject).len() == claim.subject.len();
+            let account = entry.lease.check(now_ms, claim.limit, claim.amount).filter(|_| is_usual)?;
+            found.push((claim, Arc::clone(key), account));
+        }
+        let least_left = Held::least_left(found.iter().map(|(claim, _, account)| (*claim, *account)));
+        let was_quiet = touched.is_empty();
+        let mut amounts = Vec::with_capacity(found.len());
+        for (claim, key, _) in found {
+            if let Some(entry) = leases.get_mut(&key) {
+                entry.lease.hold(now_ms, claim.amount);
+                entry.touch(&key, touched);
+            }
+            amounts.push(LeasedAmount { key, held: claim.amount, cost: 0 });
+        }
+        let held = LeasedCall { request_id: hold.request_id.clone(), call: hold.call, amounts };
+        calls.entry(hold.request_id.clone()).or_default().push(held);
+        Some((Held::Fits { warnings: Vec::new(), least_left }, was_quiet))
+    }
+
+    /// Notes what a call cost that is over; empty if it is not held in leases.
+    pub(crate) fn settle(&self, over: &Call) -> Vec<LeasedAmount> {
+        self.end(&over.started.request_id, over.started.call, |amount| {
+            over.cost(amount.key.unit.name(), amount.held).min(MAX_AMOUNT)
+        })
+        .unwrap_or_default()
+    }
+
+    /// Lets go of a call that was not made. Returns whether it was held in leases.
+    pub(crate) fn release(&self, request_id: &str, call: u32) -> bool {
+        self.end(request_id, call, |_| 0).is_some()
+    }
+
+    fn end(
+        &self,
+        request_id: &str,
+        call: u32,
+        cost: impl Fn(&LeasedAmount) -> u64,
+    ) -> Option<Vec<LeasedAmount>> {
+        let mut state = self.lock();
+        let State { leases, calls, touched, .. } = &mut *state;
+        let of_request = calls.get_mut(request_id)?;
+        let at = of_request.iter().position(|held| held.call == call)?;
+        let mut amounts = of_request.swap_remove(at).amounts;
+        if of_request.is_empty() {
+            calls.remove(request_id);
+        }
+        for amount in &mut amounts {
+            amount.cost = cost(amount);
+            if let Some(entry) = leases.get_mut(&amount.key) {
+                entry.lease.settle(amount.held, amount.cost);
+                entry.touch(&amount.key, touched);
+            }
+        }
+        Some(amounts)
+    }
+
+    /// Takes back what is free of a lease, for a decision of the store. Returns the costs that the store does not have yet,
+    /// and what calls under way hold.
+    pub(crate) fn recall(&self, claim: &Claim) -> (u64, u64) {
+        let mut state = self.lock();
+        let State { leases, touched, .. } = &mut *state;
+        let key = BudgetKey::of(claim);
+        let Some((key, _)) = leases.get_key_value(&key) else { return (0, 0) };
+        let key = Arc::clone(key);
+        leases.get_mut(&key).map_or((0, 0), |entry| {
+            entry.touch(&key, touched);
+            entry.lease.recall()
+        })
+    }
+
+    /// Notes a call that the store holds: a budget in which calls are often held gets a lease.
+    pub(crate) fn note(&self, claim: &Claim, amount: u64) {
+        let now_ms = self.now_ms();
+        let mut state = self.lock();
+        let State { leases, touched, .. } = &mut *state;
+        let key = Arc::new(BudgetKey::of(claim));
+        let entry = leases.entry(Arc::clone(&key)).or_default();
+        entry.lease.note(now_ms, claim.limit, amount);
+        entry.touch(&key, touched);
+    }
+
+    /// The transaction under way writes these costs.
+    pub(crate) fn flush(&self, costs: &HashMap<Arc<BudgetKey>, u64>) {
+        let mut state = self.lock();
+        let State { leases, touched, .. } = &mut *state;
+        for (key, cost) in costs {
+            if let Some(entry) = leases.get_mut(key) {
+                entry.lease.flush(*cost);
+                entry.touch(key, touched);
+            }
+        }
+    }
+
+    /// Whether a lease has changed since it was written.
+    pub(crate) fn has_touched(&self) -> bool {
+        !self.lock().touched.is_empty()
+    }
+
+    /// The leases that are to be planned in this transaction, with the limits of their budgets.
+    pub(crate) fn take_touched(&self) -> Vec<(Arc<BudgetKey>, u64)> {
+        let now_ms = self.now_ms();
+        let mut state = self.lock();
+        let State { leases, touched, planned, .. } = &mut *state;
+        let mut changed = Vec::with_capacity(touched.len());
+        for key in touched.drain(..) {
+            let Some(entry) = leases.get_mut(&key) else { continue };
+            entry.is_touched = false;
+            if entry.lease.needs_plan(now_ms) {
+                planned.push(Arc::clone(&key));
+                changed.push((key, entry.lease.limit()));
+            }
+        }
+        changed
+    }
+
+    /// Decides how large a lease is once the transaction is committed: its amount, and what calls under way hold of it.
+    pub(crate) fn plan(&self, key: &BudgetKey, standing: Standing) -> (u64, u64) {
+        let now_ms = self.now_ms();
+        self.lock().leases.get_mut(key).map_or((0, 0), |entry| entry.lease.plan(now_ms, standing))
+    }
+
+    /// The transaction under way is over.
+    pub(crate) fn finish(&self, is_committed: bool) {
+        let mut state = self.lock();
+        let State { leases, touched, planned, .. } = &mut *state;
+        for key in planned.drain(..) {
+            let Some(entry) = leases.get_mut(&key) else { continue };
+            if is_committed {
+                entry.lease.confirm();
+            } else {
+                entry.touch(&key, touched);
+            }
+        }
+        if !is_committed {
+            for key in touched {
+                if let Some(entry) = leases.get_mut(key) {
+                    entry.lease.revert();
+                }
+            }
+        }
+    }
+
+    /// Marks leases that nothing uses any more, so that they are given back, and forgets budgets of which nothing is known.
+    pub(crate) fn sweep(&self) {
+        let now_ms = self.now_ms();
+        let mut state = self.lock();
+        let State { leases, touched, swept_ms, .. } = &mut *state;
+        if now_ms < swept_ms.saturating_add(SWEEP_MS) {
+            return;
+        }
+        *swept_ms = now_ms;
+        leases.retain(|key, entry| {
+            if entry.lease.is_unused(now_ms) {
+                entry.touch(key, touched);
+            }
+            entry.is_touched || !entry.lease.is_empty(now_ms)
+        });
+    }
+
+    /// The store was begun from the beginning: it knows no lease. Calls under way are charged when their rows are written.
+    pub(crate) fn clear(&self) {
+        *self.lock() = State::default();
+    }
+
+    /// Takes out the calls that are still under way at the end.
+    pub(crate) fn take_calls(&self) -> Vec<LeasedCall> {
+        std::mem::take(&mut *self.lock()).calls.into_values().flatten().collect()
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // It is whole after every single operation, so a panic elsewhere cannot have spoilt it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Entry {
+    fn touch(&mut self, key: &Arc<BudgetKey>, touched: &mut Vec<Arc<BudgetKey>>) {
+        if !std::mem::replace(&mut self.is_touched, true) {
+            touched.push(Arc::clone(key));
+        }
+    }
+}
+
+impl fmt::Debug for Leases {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Leases").field("known", &self.lock().leases.len()).finish_non_exhaustive()
+    }
+}

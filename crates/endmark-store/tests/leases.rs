@@ -1,0 +1,275 @@
+//! Leases: holds without a transaction, which survive a kill, and which processes share without spending too much.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::env;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use endmark_context::budget::{Scope, Unit};
+use endmark_store::{
+    BudgetRow, CallSettled, CallStarted, Charge, Claim, Held, Hold, NoSecrets, Purpose, Reader, Recorder,
+    Store, StoreLocation, Tokens,
+};
+
+const CHILD: &str = "ENDMARK_TEST_STORE_OF_CHILD";
+const TEST: &str = "killed_processes_neither_overspend_a_budget_nor_charge_a_call_twice";
+/// Tokens of the budget that the children share: a few seconds of their use.
+const LIMIT: u64 = 3_000_000;
+
+fn hold(request_id: &str, limit: u64, amount: u64) -> Hold {
+    let claim = Claim {
+        scope: Scope::Session,
+        subject: "s".to_owned(),
+        window: "ever".to_owned(),
+        unit: Unit::Tokens,
+        limit,
+        amount,
+        closing_amount: amount,
+    };
+    Hold { request_id: request_id.to_owned(), call: 1, claims: vec![claim], may_close: false }
+}
+
+fn started(request_id: &str, held: u64) -> CallStarted {
+    CallStarted {
+        request_id: request_id.to_owned(),
+        call: 1,
+        purpose: Purpose::Reply,
+        session: "s".to_owned(),
+        credential: None,
+        upstream: "local".to_owned(),
+        format: "openai_chat".into(),
+        model: "m".to_owned(),
+        streamed: false,
+        mode: "auto".into(),
+        started_ms: 1_700_000_000_123,
+        sent_bytes: 40,
+        charges: vec![Charge { scope: Scope::Session, unit: Unit::Tokens, window: "ever".to_owned(), held }],
+    }
+}
+
+fn settled(tokens: u64) -> CallSettled {
+    CallSettled {
+        http_status: Some(200),
+        ending: "clean".into(),
+        tokens: Tokens { prompt: Some(0), output: Some(tokens), ..Tokens::default() },
+        ..CallSettled::default()
+    }
+}
+
+/// Makes one call; answers whether the budget admitted it.
+async fn call(recorder: &Recorder, request_id: &str, limit: u64, amount: u64, cost: u64) -> bool {
+    match recorder.hold(hold(request_id, limit, amount)).await.unwrap() {
+        Held::Fits { .. } => {
+            recorder.open_call(started(request_id, amount)).await.settle(settled(cost));
+            true
+        }
+        Held::Closing | Held::UsedUp(_) => false,
+    }
+}
+
+fn budget(location: &StoreLocation) -> BudgetRow {
+    let row = Reader::open(location).unwrap().budgets().unwrap().remove(0);
+    assert_eq!((row.spent, row.held), row.recomputed, "{row:?}");
+    row
+}
+
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    for _ in 0..500 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it does not come to this: {what}");
+}
+
+#[tokio::test]
+async fn a_busy_budget_costs_few_transactions_and_its_figures_are_those_of_its_calls() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let store = Store::open(&location).unwrap();
+    let recorder = store.recorder(NoSecrets);
+    for number in 0..2_000 {
+        assert!(call(&recorder, &format!("em_{number}"), 1 << 40, 50, 7).await);
+    }
+    let commits = store.condition().commits;
+    assert!(commits < 200, "each call had a transaction of its own: {commits}");
+    until("all are charged", || budget(&location).spent == 14_000).await;
+
+    // A hold in a lease is seen by readers, and what is left counts it at once.
+    assert!(matches!(recorder.hold(hold("em_long", 1 << 40, 50)).await.unwrap(), Held::Fits { .. }));
+    let open = recorder.open_call(started("em_long", 50)).await;
+    let Held::Fits { least_left, .. } = recorder.hold(hold("em_next", 1 << 40, 50)).await.unwrap() else {
+        panic!("it fits")
+    };
+    assert_eq!(least_left, Some((Scope::Session, Unit::Tokens, (1 << 40) - 14_050)));
+    recorder.release("em_next", 1, false).await.unwrap();
+    until("the call is held", || budget(&location).held == 50).await;
+    open.settle(settled(9));
+    until("it is settled", || (budget(&location).spent, budget(&location).held) == (14_009, 0)).await;
+
+    // A call that has no row goes on being held, and counts as spent at the next start.
+    assert!(matches!(recorder.hold(hold("em_lost", 1 << 40, 50)).await.unwrap(), Held::Fits { .. }));
+    store.close().await;
+    assert_eq!((budget(&location).spent, budget(&location).held), (14_009, 50));
+    drop(Store::open(&location).unwrap());
+    assert_eq!((budget(&location).spent, budget(&location).held), (14_059, 0));
+    let leases = rusqlite::Connection::open(location.path())
+        .unwrap()
+        .query_row("SELECT count(*) FROM budget_leases", [], |row| row.get::<_, i64>(0))
+        .unwrap();
+    assert_eq!(leases, 0);
+}
+
+#[tokio::test]
+async fn a_lease_that_is_not_used_is_given_back_and_others_can_spend_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let (one, other) = (Store::open(&location).unwrap(), Store::open(&location).unwrap());
+    let (first, second) = (one.recorder(NoSecrets), other.recorder(NoSecrets));
+    for number in 0..40 {
+        assert!(call(&first, &format!("em_{number}"), 10_000, 10, 10).await);
+    }
+    // By now a part is leased; what the other admits is at least the rest of it.
+    let mut admitted = 0;
+    for number in 0..960 {
+        admitted += u64::from(call(&second, &format!("em_of_other_{number}"), 10_000, 10, 10).await);
+    }
+    assert!((500..=960).contains(&admitted), "{admitted}");
+    until("the lease is given back", || {
+        let connection = rusqlite::Connection::open(location.path()).unwrap();
+        let sql = "SELECT count(*) FROM budget_leases";
+        connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() == 0
+    })
+    .await;
+    for number in 0..960 - admitted {
+        assert!(call(&second, &format!("em_rest_{number}"), 10_000, 10, 10).await);
+    }
+    assert!(!call(&first, "em_beyond", 10_000, 1, 1).await, "every token is spent");
+    one.close().await;
+    other.close().await;
+    assert_eq!((budget(&location).spent, budget(&location).held), (10_000, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn two_processes_that_share_a_budget_never_hold_more_than_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let stores: Vec<_> = (0..2).map(|_| Store::open(&location).unwrap()).collect();
+    let spent = Arc::new(AtomicU64::new(0));
+    let tasks: Vec<_> = (0..16_usize)
+        .map(|task| {
+            let (recorder, spent) = (stores[task % 2].recorder(NoSecrets), Arc::clone(&spent));
+            tokio::spawn(async move {
+                for number in 0..150_u64 {
+                    let amount = 10 + number * 7 % 90;
+                    if call(&recorder, &format!("em_{task}_{number}"), 60_000, amount, amount).await {
+                        spent.fetch_add(amount, Ordering::Relaxed);
+                    }
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    for store in stores {
+        store.close().await;
+    }
+    let spent = spent.load(Ordering::Relaxed);
+    assert!((55_000..=60_000).contains(&spent), "{spent}");
+    assert_eq!((budget(&location).spent, budget(&location).held), (spent, 0));
+}
+
+/// The test starts itself as the processes to be killed: two at once, again and again, until the budget is used up.
+#[test]
+fn killed_processes_neither_overspend_a_budget_nor_charge_a_call_twice() {
+    if let Some(path) = env::var_os(CHILD) {
+        spend_until_killed(&StoreLocation::sqlite(path));
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    let mut leased = 0;
+    for lines in [1, 5, 20, 3, 40, 10] {
+        let mut children: Vec<_> = (0..2).map(|_| spending_child(&location)).collect();
+        for child in &mut children {
+            let said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+            assert_eq!(said.filter(|line| line == "spent").take(lines).count(), lines);
+        }
+        leased += count(&location, "SELECT count(*) FROM budget_leases");
+        for child in &mut children {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        drop(Store::open(&location).unwrap());
+        let budget = budget(&location);
+        assert_eq!(budget.held, 0, "nothing stays held by the dead");
+        assert!(budget.spent <= LIMIT, "{budget:?}");
+        let sql = "SELECT sum(coalesce(u.output_tokens, e.held)) FROM budget_entries e
+             LEFT JOIN usage u USING (request_id, call)";
+        assert_eq!(count(&location, sql), budget.spent, "each call counts once, for what its row says");
+        assert_eq!(count(&location, "SELECT count(*) FROM budget_leases"), 0);
+        let uncharged = "SELECT count(*) FROM usage u WHERE NOT EXISTS (SELECT 1 FROM budget_entries e
+             WHERE e.request_id = u.request_id AND e.call = u.call)";
+        assert_eq!(count(&location, uncharged), 0);
+    }
+    assert!(leased > 0, "no process had a lease when it was killed");
+}
+
+fn count(location: &StoreLocation, sql: &str) -> u64 {
+    let connection = rusqlite::Connection::open(location.path()).unwrap();
+    connection.busy_timeout(Duration::from_secs(10)).unwrap();
+    connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap().unsigned_abs()
+}
+
+fn spending_child(location: &StoreLocation) -> Child {
+    Command::new(env::current_exe().unwrap())
+        .args(["--exact", TEST, "--nocapture"])
+        .env(CHILD, location.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the test starts itself")
+}
+
+fn spend_until_killed(location: &StoreLocation) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let store = Store::open(location).unwrap();
+    runtime.block_on(async {
+        let tasks: Vec<_> = (0..8_u64)
+            .map(|task| {
+                let recorder = store.recorder(NoSecrets);
+                tokio::spawn(async move {
+                    for number in 0.. {
+                        let request_id = format!("em_{}_{task}_{number}", std::process::id());
+                        let amount = 100 + number * 13 % 400;
+                        if !matches!(
+                            recorder.hold(hold(&request_id, LIMIT, amount)).await.unwrap(),
+                            Held::Fits { .. }
+                        ) {
+                            tokio::time::sleep(Duration::from_millis(1)).await;
+                        } else {
+                            let open = recorder.open_call(started(&request_id, amount)).await;
+                            if number % 3 == 0 {
+                                tokio::time::sleep(Duration::from_millis(2)).await;
+                            }
+                            open.settle(settled(amount * (number % 4) / 4));
+                        }
+                        if number % 50 == 0 {
+                            let mut out = std::io::stdout().lock();
+                            // The first line follows the test runner's own unfinished one.
+                            writeln!(out, "\nspent").unwrap();
+                            out.flush().unwrap();
+                        }
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+}
