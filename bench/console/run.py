@@ -74,6 +74,7 @@ def fill(path, count, recoveries, chance):
       reasoning_tokens, total_tokens, sent_bytes, received_bytes, first_byte_ms, total_ms) VALUES ({marks})"""
     for cut, row in calls(count, now, chance):
         store.execute(insert, row)
+        store.execute("INSERT INTO usage_unsummed (request_id, call, started_at) VALUES (?, ?, ?)", (row[0], row[1], row[11]))
         if cut and logged < recoveries:
             logged += 1
             whole = chance.random() < 0.9

@@ -92,8 +92,8 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 21,
-        name: "budget_leases",
-        sql: include_str!("../../migrations/0021_budget_leases.sqlite.sql"),
+        name: "leases_and_sums",
+        sql: include_str!("../../migrations/0021_leases_and_sums.sqlite.sql"),
     },
 ];
 

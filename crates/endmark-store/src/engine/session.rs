@@ -13,7 +13,7 @@ use rusqlite::{Connection, ErrorCode};
 use crate::calls::Call;
 use crate::engine::connection::open_for_writing;
 use crate::engine::moving_in::move_in;
-use crate::engine::{leases, usage};
+use crate::engine::{budgets, leases, sums, usage};
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::owner::Owner;
@@ -33,8 +33,10 @@ pub(crate) struct Session {
 /// What became of the row of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
-    /// It stands in the transaction.
+    /// It is in the transaction.
     Written,
+    /// The call has its row already.
+    Known,
     /// No table takes it, for this reason: kept, it would keep all others back for ever.
     Refused(String),
 }
@@ -104,8 +106,17 @@ impl Session {
 
     /// Writes the row of a call that is over. An error is the store's, and ends the transaction.
     pub(crate) fn record(&self, call: &Call, leased: &[LeasedAmount]) -> Result<Recorded, StoreError> {
-        let record = if leased.is_empty() { usage::record } else { usage::record_leased };
-        let Err(error) = record(self, call) else { return Ok(Recorded::Written) };
+        let recorded = usage::insert(self, call).and_then(|is_new| {
+            // What it holds in leases is settled there.
+            if leased.is_empty() {
+                budgets::settle(self, call)?;
+            }
+            Ok(if is_new { Recorded::Written } else { Recorded::Known })
+        });
+        let error = match recorded {
+            Ok(recorded) => return Ok(recorded),
+            Err(error) => error,
+        };
         let is_the_rows = matches!(
             error.sqlite_error_code(),
             Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
@@ -115,6 +126,11 @@ impl Session {
         }
         self.roll_back();
         Err(self.failed(&error))
+    }
+
+    /// Sums calls whose rows are in the transaction.
+    pub(crate) fn sum(&self, calls: &[&Call]) -> Result<(), StoreError> {
+        self.whole(|connection| sums::sum(connection, calls))
     }
 
     /// Writes the entries of a call that was held in leases.

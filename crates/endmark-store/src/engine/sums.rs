@@ -4,11 +4,14 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
-use crate::calls::UsageRow;
+use crate::calls::{Call, UsageRow};
 use crate::counted::{CallClass, CallSums, counted};
 use crate::engine::Fault;
 use crate::engine::integers::integer;
+use crate::engine::moment::utc;
 use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
+use crate::engine::usage::row_of;
+use crate::ledger::encoding::clipped;
 
 /// Calls summed in one transaction: others wait for milliseconds.
 const SUMMED_AT_ONCE: u32 = 1_000;
@@ -81,22 +84,88 @@ pub(crate) struct Place {
     pub(crate) class: CallClass,
 }
 
-/// Adds a call to the sums that it stands in.
-pub(crate) fn add(sums: &mut HashMap<Place, CallSums>, call: &UsageRow) {
-    let (class, counts) = counted(call);
-    for grain in Grain::ALL {
-        for dimension in Dimension::ALL {
-            let place = Place {
-                grain,
-                dimension: dimension.name(),
-                period: grain.of(&call.started_at).to_owned(),
-                key: dimension.key(call).to_owned(),
-                class: class.clone(),
-            };
-            let sum = sums.entry(place).or_default();
-            *sum = sum.and(&counts);
+/// Sums of calls, on their way into the table.
+#[derive(Debug, Default)]
+pub(crate) struct Summing(HashMap<Group, CallSums>);
+
+/// Calls of one class, hour, session and key are in the same sums.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Group {
+    class: CallClass,
+    hour: String,
+    session: String,
+    key: String,
+}
+
+impl Summing {
+    /// Adds a call.
+    pub(crate) fn add(&mut self, call: &UsageRow) {
+        let (class, counts) = counted(call);
+        let group = Group {
+            class,
+            hour: Grain::Hour.of(&call.started_at).to_owned(),
+            session: Dimension::Session.key(call).to_owned(),
+            key: Dimension::Key.key(call).to_owned(),
+        };
+        let sum = self.0.entry(group).or_default();
+        *sum = sum.and(&counts);
+    }
+
+    /// The rows of the table that these belong to.
+    pub(crate) fn places(&self) -> HashMap<Place, CallSums> {
+        let mut places = HashMap::new();
+        for (Group { class, hour, session, key }, counts) in &self.0 {
+            for grain in Grain::ALL {
+                for (dimension, key) in
+                    [(Dimension::Nothing, ""), (Dimension::Session, session), (Dimension::Key, key)]
+                {
+                    let place = Place {
+                        grain,
+                        dimension: dimension.name(),
+                        period: grain.of(hour).to_owned(),
+                        key: key.to_owned(),
+                        class: class.clone(),
+                    };
+                    let sum: &mut CallSums = places.entry(place).or_default();
+                    *sum = sum.and(counts);
+                }
+            }
+        }
+        places
+    }
+}
+
+/// Notes that a call is in no sum yet.
+pub(crate) fn leave(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT OR IGNORE INTO usage_unsummed (started_at, request_id, call) VALUES (?1, ?2, ?3)",
+        )?
+        .execute(params![
+            utc(call.started.started_ms),
+            clipped(&call.started.request_id),
+            call.started.call
+        ])?;
+    Ok(())
+}
+
+/// Sums calls whose rows are written in this transaction. Calls with little in common are left to [`step`], which sums more of
+/// them at once: to leave a call costs two statements, one now and one then.
+pub(crate) fn sum(connection: &Connection, calls: &[&Call]) -> rusqlite::Result<()> {
+    let mut summing = Summing::default();
+    if calls.len() > 2 {
+        for call in calls {
+            summing.add(&row_of(call));
+        }
+        let places = summing.places();
+        if places.len() <= 2 * calls.len() {
+            return write_all(connection, &places);
         }
     }
+    for call in calls {
+        leave(connection, call)?;
+    }
+    Ok(())
 }
 
 /// Sums the oldest calls that stand in no sum yet; answers how many, 0 where none is left.
@@ -108,17 +177,22 @@ pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
     );
     let calls: Vec<UsageRow> =
         connection.prepare_cached(&oldest)?.query_map([], usage_row)?.collect::<rusqlite::Result<_>>()?;
-    let mut sums = HashMap::new();
+    let mut summing = Summing::default();
     for call in &calls {
-        add(&mut sums, call);
+        summing.add(call);
         connection
             .prepare_cached(
                 "DELETE FROM usage_unsummed WHERE started_at = ?1 AND request_id = ?2 AND call = ?3",
             )?
             .execute(params![call.started_at, call.request_id, call.call])?;
     }
+    write_all(connection, &summing.places())?;
+    Ok(calls.len() as u64)
+}
+
+fn write_all(connection: &Connection, sums: &HashMap<Place, CallSums>) -> rusqlite::Result<()> {
     let mut classes = HashMap::new();
-    for (place, counts) in &sums {
+    for (place, counts) in sums {
         let class = if let Some(class) = classes.get(&place.class) {
             *class
         } else {
@@ -128,7 +202,7 @@ pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
         };
         write(connection, place, class, counts)?;
     }
-    Ok(calls.len() as u64)
+    Ok(())
 }
 
 fn class_number(connection: &Connection, class: &CallClass) -> rusqlite::Result<i64> {

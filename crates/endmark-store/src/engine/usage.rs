@@ -2,26 +2,26 @@
 
 use rusqlite::{Connection, params};
 
-use crate::calls::{Billing, Call, CallSettled, CallStarted, Tokens};
+use crate::calls::{Billing, Call, CallSettled, CallStarted, Tokens, UsageRow};
 use crate::counted::INTERRUPTED;
 use crate::engine::integers::integer;
 use crate::engine::moment::utc;
-use crate::engine::{Fault, budgets};
+use crate::engine::{Fault, budgets, sums};
 use crate::ledger::encoding::clipped;
 
 /// Rows forgotten in one transaction: others wait for milliseconds, not for seconds.
 const FORGOTTEN_AT_ONCE: u32 = 5_000;
 
-/// Writes the row of a call, once, and settles what it holds: a call that has its row already keeps it. Answers whether it is
-/// new.
-pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {
-    let is_new = record_leased(connection, call)?;
-    budgets::settle(connection, call)?;
-    Ok(is_new)
+/// Records a call that another process left: writes its row, settles what it holds, and leaves it to be summed.
+pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
+    if insert(connection, call)? {
+        sums::leave(connection, call)?;
+    }
+    budgets::settle(connection, call)
 }
 
-/// The same of a call that is held in leases, and settled there.
-pub(crate) fn record_leased(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {
+/// Writes the row of a call, once: a call that has its row already keeps it. Answers whether it is new.
+pub(crate) fn insert(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {
     let Call { started, settled } = call;
     let tokens = settled.as_ref().map_or(Tokens::default(), |settled| settled.tokens);
     let ended_ms =
@@ -139,6 +139,48 @@ pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fau
             .execute(params![before, FORGOTTEN_AT_ONCE])?;
     }
     Ok(forgotten as u64)
+}
+
+/// The row of a call as it is read back.
+pub(crate) fn row_of(call: &Call) -> UsageRow {
+    let Call { started, settled } = call;
+    let text = |text: &str| clipped(text).to_owned();
+    let known = settled.as_ref();
+    let mut tokens = known.map_or(Tokens::default(), |settled| settled.tokens);
+    let written = tokens.cache_written.filter(|tokens| *tokens > 0);
+    tokens.cache_written_1h = written.map(|_| tokens.cache_written_1h.unwrap_or(0));
+    tokens.cache_written = written;
+    let tier = |tier: &String| text(tier);
+    UsageRow {
+        request_id: text(&started.request_id),
+        call: started.call,
+        purpose: started.purpose.name().to_owned(),
+        session: text(&started.session),
+        credential: started.credential.as_deref().map(text),
+        upstream: text(&started.upstream),
+        format: started.format.to_string(),
+        model: text(&started.model),
+        answered_model: known.and_then(|settled| settled.answered_model.as_deref()).map(text),
+        streamed: started.streamed,
+        mode: started.mode.to_string(),
+        started_at: utc(started.started_ms),
+        ended_at: known.map(|settled| utc(started.started_ms.saturating_add(settled.total_us / 1_000))),
+        http_status: known.and_then(|settled| settled.http_status),
+        ending: known.map_or(INTERRUPTED, |settled| &settled.ending).to_owned(),
+        stop: known.and_then(|settled| settled.stop.as_ref()).map(ToString::to_string),
+        verdict: known.and_then(|settled| settled.verdict.as_ref()).map(ToString::to_string),
+        cut_kind: known.and_then(|settled| settled.cut_kind.as_ref()).map(ToString::to_string),
+        tokens,
+        billing: known.map_or_else(Billing::default, |settled| Billing {
+            tier: settled.billing.tier.as_ref().map(tier),
+            ..settled.billing
+        }),
+        sent_bytes: started.sent_bytes,
+        received_bytes: known.map(|settled| settled.received_bytes),
+        text_bytes: known.and_then(|settled| settled.text_bytes).filter(|_| tokens.output.is_none()),
+        first_byte_ms: known.and_then(|settled| settled.first_byte_us).map(milliseconds),
+        total_ms: known.map(|settled| milliseconds(settled.total_us)),
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a duration of many years would lose its microseconds")]

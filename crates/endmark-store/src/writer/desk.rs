@@ -184,15 +184,20 @@ impl Desk {
         let session = self.session()?;
         session.begin()?;
         let mut costs: HashMap<Arc<BudgetKey>, u64> = HashMap::new();
+        let mut new = Vec::with_capacity(rows.len());
         // What was spent before what is asked: a hold sees every call that is over.
         for row in rows {
-            if let Recorded::Refused(error) = session.record(&row.call, &row.leased)? {
-                self.counters.refused_rows.fetch_add(1, Ordering::Relaxed);
-                tracing::error!(
-                    request = row.call.started.request_id,
-                    error,
-                    "the store refuses the row of a call"
-                );
+            match session.record(&row.call, &row.leased)? {
+                Recorded::Written => new.push(&row.call),
+                Recorded::Known => {}
+                Recorded::Refused(error) => {
+                    self.counters.refused_rows.fetch_add(1, Ordering::Relaxed);
+                    tracing::error!(
+                        request = row.call.started.request_id,
+                        error,
+                        "the store refuses the row of a call"
+                    );
+                }
             }
             session.settle_leased(&row.call, &row.leased)?;
             for LeasedAmount { key, cost, .. } in &row.leased {
@@ -200,6 +205,7 @@ impl Desk {
                 *sum = sum.saturating_add(*cost);
             }
         }
+        session.sum(&new)?;
         session.charge_leased(&costs)?;
         self.leases.flush(&costs);
         for write in writes {

@@ -9,7 +9,7 @@ use crate::counted::{CallClass, CallSums, counted};
 use crate::engine::Reader;
 use crate::engine::integers::natural;
 use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
-use crate::engine::sums::{Dimension, Grain, Place, add};
+use crate::engine::sums::{Dimension, Grain, Place, Summing};
 use crate::error::StoreError;
 
 /// Calls that count together.
@@ -227,13 +227,13 @@ impl Reader {
     }
 
     fn sums_anew(&self, day: &str) -> rusqlite::Result<BTreeMap<Place, CallSums>> {
-        let mut sums = HashMap::new();
+        let mut summing = Summing::default();
         let sql = format!(
             "{ROW} usage {BESIDE} WHERE started_at >= ?1 AND started_at < ?2 AND NOT EXISTS (SELECT 1 FROM usage_unsummed n
                WHERE n.started_at = usage.started_at AND n.request_id = usage.request_id AND n.call = usage.call)"
         );
-        self.each_row(&sql, &[&day, &format!("{day} 24")], &mut |call| add(&mut sums, call))?;
-        Ok(sums.into_iter().collect())
+        self.each_row(&sql, &[&day, &format!("{day} 24")], &mut |call| summing.add(call))?;
+        Ok(summing.places().into_iter().collect())
     }
 }
 

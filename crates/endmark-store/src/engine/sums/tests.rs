@@ -3,15 +3,20 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use rusqlite::Connection;
 
-use super::{Dimension, Grain, step};
+use super::{Dimension, Grain, step, sum};
+use crate::calls::{Billing, Call, CallSettled, CallStarted, Purpose, Tokens};
 use crate::counted::{CallClass, CallSums, counted};
+use crate::engine::usage::{insert, row_of};
 use crate::{Reader, Store, StoreLocation};
+
+/// The first of November 2026.
+const NOVEMBER_MS: u64 = 1_793_491_200_000;
 
 /// What happens to the ledger between two looks at its sums.
 #[derive(Debug, Clone)]
 enum Event {
-    /// A call of this moment is written; its other fields come out of the number.
-    Written { minute: u32, number: u32 },
+    /// Calls that began in this minute are written in one transaction; their other fields come out of the numbers.
+    Written { minute: u32, numbers: Vec<u32> },
     /// So many calls, the oldest or the newest, are forgotten.
     Forgotten { calls: u8, newest: bool },
     /// What is not summed yet is.
@@ -19,11 +24,58 @@ enum Event {
 }
 
 fn event() -> impl Strategy<Value = Event> {
+    let numbers = prop_oneof![
+        prop::collection::vec(any::<u32>(), 1..4),
+        // Many that have much in common are summed at once.
+        (any::<u32>(), 3..12_usize).prop_map(|(number, calls)| vec![number; calls]),
+    ];
     prop_oneof![
-        8 => (0..4 * 24 * 60_u32, any::<u32>()).prop_map(|(minute, number)| Event::Written { minute, number }),
+        8 => (0..4 * 24 * 60_u32, numbers).prop_map(|(minute, numbers)| Event::Written { minute, numbers }),
         1 => (1..6_u8, any::<bool>()).prop_map(|(calls, newest)| Event::Forgotten { calls, newest }),
         2 => Just(Event::Summed),
     ]
+}
+
+/// A call that began in this minute of November 2026.
+fn call(request_id: String, minute: u32, number: u32) -> Call {
+    let is = |bit: u32| number >> bit & 1 == 1;
+    let settled = CallSettled {
+        answered_model: is(5).then(|| "m-2".to_owned()),
+        http_status: is(6).then_some(200),
+        ending: if is(7) { "clean".into() } else { "lost".into() },
+        stop: is(8).then_some("stop".into()),
+        verdict: is(9).then_some("cut".into()),
+        tokens: Tokens {
+            prompt: is(10).then(|| u64::from(number % 300_000)),
+            output: is(11).then_some(40),
+            cached: is(12).then_some(99),
+            cache_written: is(13).then_some(30),
+            cache_written_1h: is(14).then_some(10),
+            ..Tokens::default()
+        },
+        billing: Billing { web_searches: u64::from(is(15)), ..Billing::default() },
+        received_bytes: 83,
+        text_bytes: is(16).then_some(21),
+        first_byte_us: is(17).then_some(1_250),
+        total_us: 2_500,
+        ..CallSettled::default()
+    };
+    let started = CallStarted {
+        request_id,
+        call: 1 + (number & 1),
+        purpose: if is(1) { Purpose::Resume } else { Purpose::Reply },
+        session: if is(2) { "s".to_owned() } else { "t".to_owned() },
+        credential: is(3).then(|| "7".to_owned()),
+        upstream: "u".to_owned(),
+        format: "f".into(),
+        model: if is(4) { "m".to_owned() } else { "deepseek-chat".to_owned() },
+        streamed: true,
+        mode: "auto".into(),
+        started_ms: NOVEMBER_MS + u64::from(minute) * 60_000,
+        sent_bytes: 4_001,
+        charges: Vec::new(),
+    };
+    Call { started, settled: (!is(18)).then_some(settled) }
 }
 
 fn moment(minute: u32) -> String {
@@ -33,31 +85,13 @@ fn moment(minute: u32) -> String {
 
 fn happen(connection: &Connection, at: usize, event: &Event) {
     match *event {
-        Event::Written { minute, number } => {
-            let pick = |among: &[&'static str], by: u32| among[(number >> by) as usize % among.len()];
-            let some = |by: u32, value: i64| (number >> by & 1 == 1).then_some(value);
-            connection
-                .execute(
-                    "INSERT INTO usage (request_id, call, purpose, session, credential, upstream, format, model, answered_model,
-                       streamed, mode, started_at, http_status, ending, verdict, prompt_tokens, output_tokens, cached_tokens,
-                       sent_bytes, received_bytes)
-                     VALUES (?1, ?2, ?3, ?4, ?5, 'u', 'f', ?6, ?7, 1, 'auto', ?8, ?9, ?10, ?11, ?12, ?13, ?14, 4001, 83)",
-                    rusqlite::params![
-                        format!("r{at}"), 1 + (number & 1), pick(&["reply", "resume"], 1), pick(&["s", "t"], 2),
-                        some(3, 7), pick(&["m", "deepseek-chat"], 4), some(5, 1).map(|_| "m-2"), moment(minute),
-                        some(6, 200), pick(&["clean", "interrupted", "lost"], 7), some(9, 1).map(|_| "cut"),
-                        some(10, i64::from(number % 300_000)), some(11, 40), some(12, 99)
-                    ],
-                )
-                .unwrap();
-            if number & 0x2000 != 0 {
-                connection
-                    .execute(
-                        "INSERT INTO usage_cache_writes VALUES (?1, ?2, 30, 10)",
-                        (format!("r{at}"), 1 + (number & 1)),
-                    )
-                    .unwrap();
+        Event::Written { minute, ref numbers } => {
+            let of = |(nth, number): (usize, &u32)| call(format!("r{at}-{nth}"), minute, *number);
+            let calls: Vec<Call> = numbers.iter().enumerate().map(of).collect();
+            for call in &calls {
+                assert!(insert(connection, call).unwrap());
             }
+            sum(connection, &calls.iter().collect::<Vec<_>>()).unwrap();
         }
         Event::Forgotten { calls, newest } => {
             let order = if newest { "DESC" } else { "ASC" };
@@ -140,7 +174,7 @@ fn sums_that_somebody_changed_are_found_and_summed_calls_are_not_read_again() {
         happen(
             &connection,
             at,
-            &Event::Written { minute: 700 + 200 * u32::try_from(at).unwrap(), number: 0x0C40 },
+            &Event::Written { minute: 700 + 200 * u32::try_from(at).unwrap(), numbers: vec![0x0C40] },
         );
     }
     happen(&connection, 5, &Event::Summed);
@@ -153,4 +187,38 @@ fn sums_that_somebody_changed_are_found_and_summed_calls_are_not_read_again() {
     let (since, until) = ("2026-11-01 00:00:00", "2026-11-03 00:00:00");
     let prompts = |by| -> u64 { by_sums(&reader, by, since, until).values().map(|sums| sums.prompt).sum() };
     assert!(prompts(Dimension::Key) > prompts(Dimension::Session), "they come out of the table");
+}
+
+#[test]
+fn calls_with_much_in_common_are_summed_with_their_rows_and_others_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    drop(Store::open(&location).unwrap());
+    let connection = Connection::open(location.path()).unwrap();
+    let left = || {
+        let sql = "SELECT count(*) FROM usage_unsummed";
+        connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    happen(&connection, 0, &Event::Written { minute: 700, numbers: vec![0x0C40; 9] });
+    assert_eq!(left(), 0);
+    happen(&connection, 1, &Event::Written { minute: 700, numbers: vec![0x0C40; 2] });
+    happen(&connection, 2, &Event::Written { minute: 700, numbers: vec![0, 4, 8] });
+    assert_eq!(left(), 5);
+}
+
+#[test]
+fn a_call_is_summed_as_it_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let location = StoreLocation::sqlite(folder.path().join("a.db"));
+    drop(Store::open(&location).unwrap());
+    let connection = Connection::open(location.path()).unwrap();
+    let reader = Reader::open(&location).unwrap();
+    for bit in 0..20 {
+        for number in [1 << bit, !(1_u32 << bit) & !1 & 0xF_FFFF] {
+            let request_id = format!("r{number}");
+            let call = call(request_id.clone(), number % 5_000, number);
+            insert(&connection, &call).unwrap();
+            assert_eq!(reader.calls_of(&request_id).unwrap(), [row_of(&call)], "{number:x}");
+        }
+    }
 }

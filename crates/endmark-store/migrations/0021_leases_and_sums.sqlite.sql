@@ -11,3 +11,6 @@ CREATE TABLE IF NOT EXISTS budget_leases (
   amount INTEGER NOT NULL,
   in_use INTEGER NOT NULL,
   PRIMARY KEY (scope, subject, window, unit, owner)) WITHOUT ROWID;
+
+-- Whoever writes a call sums it in the same transaction, with others, or notes that it is in no sum yet.
+DROP TRIGGER IF EXISTS usage_written;
