@@ -78,9 +78,11 @@ enum Event {
     Hold(u64),
     /// One of the calls under way is over, for this percentage of what it held.
     Settle(usize, u64),
-    /// A transaction: costs are written, then a call is held exactly; it is committed or not.
+    /// A transaction: costs are written, then a call is held exactly; it is committed or not. Meanwhile other calls are held in
+    /// the lease: before it is planned, and before the commit.
     Transaction {
         exact: Option<u64>,
+        meanwhile: [u64; 2],
         commits: bool,
     },
     /// The process is killed and starts again.
@@ -89,11 +91,13 @@ enum Event {
 }
 
 fn event() -> impl Strategy<Value = (usize, Event)> {
+    // Now and then a call that needs all that is left.
+    let exact = prop_oneof![3 => 1..600_u64, 1 => Just(u64::MAX)];
     let event = prop_oneof![
         8 => (1..300_u64).prop_map(Event::Hold),
         6 => (any::<usize>(), 0..=100_u64).prop_map(|(call, percent)| Event::Settle(call, percent)),
-        4 => (prop::option::of(1..600_u64), prop::bool::weighted(0.8))
-            .prop_map(|(exact, commits)| Event::Transaction { exact, commits }),
+        4 => (prop::option::of(exact), prop::array::uniform2(1..300_u64), prop::bool::weighted(0.8))
+            .prop_map(|(exact, meanwhile, commits)| Event::Transaction { exact, meanwhile, commits }),
         1 => Just(Event::Kill),
         1 => (0..1_500_u64).prop_map(Event::Wait),
     ];
@@ -110,6 +114,15 @@ struct Process {
     exact: Vec<u64>,
 }
 
+impl Process {
+    fn hold(&mut self, now: u64, amount: u64) {
+        if self.lease.check(now, LIMIT, amount).is_some() {
+            self.lease.hold(now, amount);
+            self.calls.push(amount);
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn processes_that_share_a_budget_never_spend_more_than_it_has(
@@ -124,13 +137,7 @@ proptest! {
             };
             match event {
                 Event::Wait(ms) => now += ms,
-                Event::Hold(amount) => {
-                    let process = &mut processes[of];
-                    if process.lease.check(now, LIMIT, amount).is_some() {
-                        process.lease.hold(now, amount);
-                        process.calls.push(amount);
-                    }
-                }
+                Event::Hold(amount) => processes[of].hold(now, amount),
                 Event::Settle(call, percent) => {
                     let process = &mut processes[of];
                     if !process.calls.is_empty() {
@@ -141,26 +148,36 @@ proptest! {
                         total += cost;
                     }
                 }
-                Event::Transaction { exact, commits } => {
+                Event::Transaction { exact, meanwhile, commits } => {
                     let process = &mut processes[of];
+                    // Calls that the store holds are over by now, for a tenth of what they held.
+                    let over = process.exact.drain(..).sum::<u64>() / 10;
+                    (spent, total) = (spent + over, total + over);
                     let costs: u64 = process.costs.iter().sum();
                     process.lease.flush(costs);
-                    let (unwritten, in_use) = process.lease.recall();
+                    // Only a decision of the store takes the lease back.
+                    let (unwritten, in_use) = if exact.is_some() {
+                        process.lease.recall()
+                    } else {
+                        (0, process.calls.iter().sum())
+                    };
                     prop_assert_eq!(unwritten, 0);
                     let others = held_by_others(&processes, &leases);
                     let account =
                         Account { limit: LIMIT, spent: spent + costs, held: others + in_use, is_closed: false };
-                    let exact = exact.filter(|amount| account.admits(*amount));
+                    let exact = exact.map(|amount| amount.min(account.left()));
                     let process = &mut processes[of];
                     if let Some(amount) = exact {
                         process.lease.note(now, LIMIT, amount);
                     }
+                    process.hold(now, meanwhile[0]);
                     let standing = Standing {
                         account: Account { held: others + exact.unwrap_or(0), ..account },
                         warned_percent: 95,
                         other_owners: 2,
                     };
                     let (amount, _) = process.lease.plan(now, standing);
+                    process.hold(now, meanwhile[1]);
                     if commits {
                         process.lease.confirm();
                         process.exact.extend(exact);
