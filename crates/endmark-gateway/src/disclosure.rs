@@ -7,7 +7,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::exchange::Exchange;
-use crate::recovery::{Account, Mended};
+use crate::recovery::{Account, CALLS_MAY_BE_MISSING, Mended};
 use crate::reply::Outcome;
 use crate::rescue::REQUEST;
 use crate::settings::Incomplete;
@@ -171,9 +171,10 @@ impl Disclosure {
         if self.counts == Counts::AtLeast {
             set("x-endmark-usage", AT_LEAST.to_owned());
         }
-        if let Some(reason) =
-            self.reason.as_ref().filter(|_| self.outcome == Outcome::Whole || self.is_bounded)
-        {
+        let is_header = |reason: &&String| {
+            self.outcome == Outcome::Whole || self.is_bounded || *reason == CALLS_MAY_BE_MISSING
+        };
+        if let Some(reason) = self.reason.as_ref().filter(is_header) {
             set("x-endmark-reason", reason.clone());
         }
     }

@@ -29,10 +29,10 @@ pub(crate) use allowance::Allowance;
 pub(crate) use capabilities::Capabilities;
 pub(crate) use case::{Case, Sender};
 pub(crate) use mend::{judgement, mend};
-pub(crate) use mended::{Finish, Mended};
+pub(crate) use mended::{CALLS_MAY_BE_MISSING, Finish, Mended};
 pub(crate) use schema::{Schema, SchemaError};
 pub(crate) use store_patience::StorePatience;
 pub(crate) use stream_usage::{Counting, StreamUsages, UsageSource, may_be_about_usage};
 pub(crate) use suspect::{
-    BEHIND_CALLS, Before, Following, HALVED, REPEATED, SURPLUS, Suspect, UNSHOWN, is_made_up,
+    BEHIND_CALLS, Before, CallsAfter, Following, HALVED, REPEATED, SURPLUS, Suspect, UNSHOWN, is_made_up,
 };

@@ -10,6 +10,7 @@ mod faults;
 mod incomplete;
 mod limits;
 mod listener;
+mod on_missing;
 mod pages;
 mod proxy;
 mod resume;
@@ -39,6 +40,7 @@ pub use faults::{FaultError, FaultPlan, FaultSettings, FaultSide, UnknownFaultSi
 pub use incomplete::Incomplete;
 pub use limits::Limits;
 pub use listener::TlsFiles;
+pub use on_missing::OnMissing;
 pub use pages::{AdminAccess, Answering, MetricsAccess, PageBody, Pages, Visit};
 pub use proxy::{Proxy, ProxyError, ProxyVariableError};
 pub use resume::{Mode, ResumeSettings, UnknownMode};
@@ -78,6 +80,8 @@ pub struct Settings {
     pub hold_tool_calls: bool,
     /// Which tool call that was generated again may replace a cut one.
     pub restart_tool_calls: Restart,
+    /// How a reply ends whose tool calls are whole, and that may lack further ones.
+    pub on_missing_calls: OnMissing,
     /// Whether replies that needed nothing are disclosed too.
     pub disclose_always: bool,
     /// How a reply is shown that could not be made whole.
@@ -140,6 +144,7 @@ impl Default for Settings {
             hold_tool_calls: false,
             // A call is an action.
             restart_tool_calls: Restart::Same,
+            on_missing_calls: OnMissing::default(),
             disclose_always: false,
             incomplete: Incomplete::default(),
             keep_text: false,

@@ -186,6 +186,22 @@ impl Request {
             .map(|(name, _)| name)
     }
 
+    /// Whether a reply to it may have several tool calls, which is the default of every provider.
+    ///
+    /// ```
+    /// use endmark_wire::format::find;
+    /// use endmark_wire::request::Request;
+    /// let found = find("/v1/responses", None).unwrap();
+    /// let request = |body: &str| Request::parse(found.format, body.as_bytes(), &found.address).unwrap();
+    /// assert!(request(r#"{"input":"Hi"}"#).allows_parallel_calls());
+    /// assert!(!request(r#"{"input":"Hi","parallel_tool_calls":false}"#).allows_parallel_calls());
+    /// ```
+    pub fn allows_parallel_calls(&self) -> bool {
+        let says = |path: &str| self.root().at(path).and_then(Value::as_bool);
+        says("parallel_tool_calls") != Some(false)
+            && says("tool_choice.disable_parallel_tool_use") != Some(true)
+    }
+
     /// How many replies of the model stand in its conversation. A reply is all that the model says and calls until
     /// somebody else speaks, in however many items that is written.
     ///

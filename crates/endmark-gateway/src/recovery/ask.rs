@@ -39,6 +39,9 @@ const PREFILL: &str = "prefill";
 /// The log's word for a call that goes on by the provider's own token.
 const NATIVE: &str = "native";
 
+/// The log's word for a call that an earlier answer made, too.
+const OFFERED: &str = "earlier_answer";
+
 /// The log's words for a call that asks for all of the reply: since nothing had come, and since no rest could be joined.
 const AGAIN: &str = "again";
 const RESTART: &str = "restart";
@@ -70,6 +73,10 @@ pub(super) struct Asker<'a> {
     /// The other upstream, once it was asked.
     pub(super) other_upstream: Option<String>,
     pub(super) following: Option<Following>,
+    /// The call as an earlier answer made it, until it is used.
+    offered: Option<Following>,
+    /// Whether the last answer shows that the model makes no more calls: it had room for them, and ended of itself.
+    ended_itself: bool,
     /// What the provider signed the last answer's text with.
     signature: Option<String>,
     /// The call that the last answer has in the place of the cut one.
@@ -119,6 +126,8 @@ impl<'a> Asker<'a> {
             strategies: Vec::new(),
             other_upstream: None,
             following: None,
+            offered: suspect.offered.clone(),
+            ended_itself: false,
             signature: None,
             answered: None,
             sequence: None,
@@ -208,6 +217,9 @@ impl<'a> Asker<'a> {
         ask: &ResumeAsk,
         flow: &mut Flow<'_>,
     ) -> Result<(Reply, Join), Unanswered> {
+        if let Some(answered) = self.from_offered(ask) {
+            return Ok(answered);
+        }
         if ask.wanted != Wanted::Rest || ask.so_far.is_empty() {
             return self.again(ask, flow).await;
         }
@@ -259,6 +271,27 @@ impl<'a> Asker<'a> {
             self.found(Capability::None).await;
         }
         Ok((self.reply(continuation, Some(limit)), Join::Prompted))
+    }
+
+    /// The call as an earlier answer made it, which costs no request; `None` where no answer did.
+    fn from_offered(&mut self, ask: &ResumeAsk) -> Option<(Reply, Join)> {
+        let Following { mut calls, ending, stop, .. } = self.offered.take()?;
+        let behind = calls.split_off(1);
+        let call = calls.pop()?;
+        self.note(OFFERED);
+        let reply = Reply {
+            text: call.arguments.clone(),
+            ending,
+            stop,
+            output_tokens: None,
+            limit: None,
+            reasoned: false,
+        };
+        self.ended_itself = ended_itself(&reply);
+        self.answered = Some(call);
+        let reply = self.followed_by(behind, reply, false);
+        let join = if ask.so_far.is_empty() { Join::Exact } else { Join::Prompted };
+        Some((reply, join))
     }
 
     /// Asks for the reply anew: there is nothing to go on from, or no rest could be joined, and the same request with more
@@ -493,32 +526,56 @@ impl<'a> Asker<'a> {
     fn reply(&mut self, continuation: Continuation, limit: Option<u64>) -> Reply {
         let instead_of_text =
             self.is_of_calls_alone(&continuation) && self.may_be_a_call() && !continuation.echoed;
-        let mut stop = continuation.stop;
-        let mut ending = continuation.ending;
-        let calls = continuation.calls;
-        self.following = None;
-        if !calls.is_empty() {
-            self.following = Some(Following {
-                calls,
-                ending: std::mem::replace(&mut ending, Ending::Clean),
-                stop: stop.replace(Stop::Normal),
-                instead_of_text,
-            });
-        }
         (self.signature, self.sequence) = (continuation.signature, continuation.sequence);
         self.answered = continuation.call;
-        Reply {
+        let reply = Reply {
             text: continuation.text,
-            ending,
-            stop,
+            ending: continuation.ending,
+            stop: continuation.stop,
             output_tokens: continuation
                 .spent
                 .filter(|spent| spent.reports_output)
                 .map(|spent| spent.usage.completion),
             limit,
             reasoned: continuation.reasoned,
-        }
+        };
+        // Asked in words for the arguments, as text, a model makes no other call.
+        self.ended_itself = ended_itself(&reply) && (self.answered.is_some() || self.asked_by_prefill());
+        self.followed_by(continuation.calls, reply, instead_of_text)
     }
+
+    /// The reply without the calls that followed it in the answer, whose end is theirs.
+    fn followed_by(&mut self, calls: Vec<ToolCall>, reply: Reply, instead_of_text: bool) -> Reply {
+        self.following = None;
+        if calls.is_empty() {
+            return reply;
+        }
+        self.following = Some(Following { calls, ending: reply.ending, stop: reply.stop, instead_of_text });
+        Reply { ending: Ending::Clean, stop: Some(Stop::Normal), ..reply }
+    }
+
+    /// Whether the model may have wanted further calls after this one, and had no room for them. Those that followed it in the
+    /// answer are judged by themselves.
+    pub(super) fn may_lack_calls(&self) -> bool {
+        may_lack_calls(self.case, self.suspect) && self.following.is_none() && !self.ended_itself
+    }
+
+    /// Whether the call was taken from an earlier answer.
+    pub(super) fn used_offered(&self) -> bool {
+        self.suspect.offered.is_some() && self.offered.is_none()
+    }
+}
+
+/// Whether further calls may be missing after a part: it is the last call of a reply that did not end of itself, and the
+/// request allows several.
+pub(super) fn may_lack_calls(case: &Case<'_>, suspect: &Suspect) -> bool {
+    let may_have_more = case.request.allows_parallel_calls() || !suspect.before.received().is_empty();
+    suspect.is_last_call && may_have_more && !ended_itself(&suspect.reply)
+}
+
+/// Whether the model ended a reply.
+fn ended_itself(reply: &Reply) -> bool {
+    reply.ending == Ending::Clean && matches!(reply.stop, Some(Stop::Normal | Stop::Sequence))
 }
 
 /// A way to ask that the request's format was taken to have.

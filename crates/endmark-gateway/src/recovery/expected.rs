@@ -117,7 +117,7 @@ impl ExpectedCall<'_> {
 }
 
 /// Whether these are the same calls, whatever their ids and the whitespace in their arguments.
-fn are_same(some: &[ToolCall], others: &[ToolCall]) -> bool {
+pub(super) fn are_same(some: &[ToolCall], others: &[ToolCall]) -> bool {
     some.iter().zip(others).all(|(one, other)| is_same_call(one, other))
 }
 
@@ -134,12 +134,12 @@ fn inside_fence(text: &str) -> Option<&str> {
 }
 
 /// Whether these arguments begin with those, whatever the whitespace in them.
-fn goes_on(so_far: &str, arguments: &str) -> bool {
+pub(super) fn goes_on(so_far: &str, arguments: &str) -> bool {
     let signs = |text: &'_ str| text.chars().filter(|sign| !sign.is_whitespace()).collect::<String>();
     signs(arguments).starts_with(&signs(so_far))
 }
 
-fn is_json(text: &str) -> bool {
+pub(super) fn is_json(text: &str) -> bool {
     serde_json::from_str::<IgnoredAny>(text).is_ok()
 }
 

@@ -4,26 +4,25 @@ use std::sync::atomic::Ordering;
 
 use endmark_recovery::stitch::ReasoningSigns;
 use endmark_recovery::{
-    CONTROL_CHARACTERS, CutKind, Ending, Evidence, Judgement, PieceRecord, PieceRole, Pipeline,
-    PipelineOutcome, PipelinePolicy, PipelineResult, Restart, ResumePolicy, SchemaProblem, Stop, Validate,
-    judge,
+    CONTROL_CHARACTERS, CutKind, Evidence, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome,
+    PipelinePolicy, PipelineResult, Reply, Restart, ResumePolicy, SchemaProblem, Stop, Validate, judge,
 };
 use endmark_store::{LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT, LEFT_BY_WARN};
 use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
 
 use super::account::Account;
-use super::ask::{Asker, has_room_to_restart};
+use super::ask::{Asker, has_room_to_restart, may_lack_calls};
 use super::case::Case;
 use super::drive::drive;
-use super::mended::{Answered, AnsweredWhole, Finish, FormFault, Mended};
+use super::mended::{Answered, AnsweredWhole, CALLS_MAY_BE_MISSING, Finish, FormFault, Mended};
 use super::record::{Closing, Record};
 use super::schema::Schema;
 use super::suspect::Suspect;
 use super::when::{Action, action};
 use crate::reply::{ClientGone, Flow};
 use crate::reply::{Outcome, Part};
-use crate::settings::{Mode, Settings};
+use crate::settings::{Mode, OnMissing, Settings};
 
 /// Judges one part of a reply and does what is right for it.
 ///
@@ -147,21 +146,29 @@ async fn whole(
     flow: &mut Flow<'_>,
     disclosed: bool,
 ) -> Result<Mended, ClientGone> {
-    let finish = if disclosed { Finish::Normal } else { Finish::AsItWas };
-    let is_call = matches!(suspect.slot.part, Part::ToolCall(_));
-    let cut_behind = (disclosed && is_call).then(|| ended_behind_a_call(suspect));
+    let cut_after = (disclosed && may_lack_calls(case, suspect)).then(|| kind_of_end(&suspect.reply));
+    let finish = match (disclosed, cut_after, case.settings.on_missing_calls) {
+        (false, ..) | (true, Some(_), OnMissing::Cut) => Finish::AsItWas,
+        (true, ..) => Finish::Normal,
+    };
+    if let Some(kind) = cut_after {
+        let length = suspect.reply.text.len();
+        let record = Record::open(case, &suspect.slot, kind, Some(length), length).await;
+        let judged = Judgement::Whole { disclosed: true };
+        close_cut(case, record, suspect, judged, CALLS_MAY_BE_MISSING).await;
+    }
     let is_valid = |schema: &Schema| schema.validate(&suspect.reply.text).is_empty();
     let by_schema = || (!suspect.schema.as_ref().is_none_or(is_valid)).then_some(FormFault::Schema);
     let fault = form_fault(suspect).or_else(by_schema);
     if fault.is_none() {
-        return Ok(if disclosed { Mended::Whole { finish, cut_behind, fault } } else { Mended::Untouched });
+        return Ok(if disclosed { Mended::Whole { finish, cut_after, fault } } else { Mended::Untouched });
     }
     let may_be_mended = match fault {
         Some(FormFault::ControlCharacters) => flow.sent() == 0 && suspect.hindrance.is_none(),
         _ => suspect.schema.is_some() && corrections(case, suspect, account, flow) > 0,
     };
     if case.mode == Mode::Warn || !flow.is_open() || !may_be_mended {
-        return Ok(Mended::Whole { finish, cut_behind, fault });
+        return Ok(Mended::Whole { finish, cut_after, fault });
     }
     let pipeline = pipeline(case, suspect, account, flow, false);
     let mut asker = Asker::new(case, suspect, account, flow.is_live()).await;
@@ -169,28 +176,20 @@ async fn whole(
     let signature = asker.signature_of(&outcome.text);
     account.tried(0, outcome.corrections);
     if outcome.result != PipelineResult::Corrected {
-        return Ok(Mended::Whole { finish, cut_behind, fault });
+        return Ok(Mended::Whole { finish, cut_after, fault });
     }
-    let (kind, reason) = cut_behind.unzip();
     Ok(Mended::Corrected {
-        kind,
-        reason,
+        kind: cut_after,
         text: outcome.text,
         finish,
-        answered: Answered { signature, ..Answered::default() },
+        answered: Answered { signature, may_lack_calls: cut_after.is_some(), ..Answered::default() },
         whole: AnsweredWhole::default(),
     })
 }
 
-/// What is to be told of a whole call behind which the reply was cut: of further calls nothing is known.
-fn ended_behind_a_call(suspect: &Suspect) -> (CutKind, String) {
-    let (kind, how) = match suspect.reply.stop {
-        Some(Stop::Limit) => (CutKind::Limit, "the reply reached its limit"),
-        _ if suspect.reply.ending == Ending::UpstreamError => (CutKind::Dropped, "the upstream failed"),
-        _ => (CutKind::Dropped, "the stream broke off"),
-    };
-    let reason = format!("{how} right behind a whole call: further calls may be missing");
-    (kind, reason)
+/// How a reply was cut after its last part.
+fn kind_of_end(reply: &Reply) -> CutKind {
+    if reply.stop == Some(Stop::Limit) { CutKind::Limit } else { CutKind::Dropped }
 }
 
 /// There is no room for more.
@@ -207,7 +206,14 @@ async fn disclosed(
     kind: CutKind,
     reason: &str,
 ) -> Mended {
-    let reason = reason.to_owned();
+    close_cut(case, record, suspect, Judgement::Cut(kind), reason).await;
+    let is_lie = case.mode != Mode::Warn && says_finished(suspect, kind);
+    let finish = if is_lie { Finish::Cut } else { Finish::AsItWas };
+    Mended::Cut { kind, reason: reason.to_owned(), finish }
+}
+
+/// Writes down a part for whose rest nobody was asked.
+async fn close_cut(case: &Case<'_>, record: Record, suspect: &Suspect, judged: Judgement, reason: &str) {
     let reply = &suspect.reply;
     let pieces = [PieceRecord {
         role: PieceRole::First,
@@ -215,16 +221,13 @@ async fn disclosed(
         text: reply.text.clone(),
         ending: reply.ending,
         stop: reply.stop,
-        judged: Judgement::Cut(kind),
-        why: reason.clone(),
+        judged,
+        why: reason.to_owned(),
         join: None,
         seam: None,
     }];
-    let closing = Closing::without_calls(Outcome::Cut.word(), &reason, &pieces);
+    let closing = Closing::without_calls(Outcome::Cut.word(), reason, &pieces);
     record.close(case.store_patience, closing).await;
-    let is_lie = case.mode != Mode::Warn && says_finished(suspect, kind);
-    let finish = if is_lie { Finish::Cut } else { Finish::AsItWas };
-    Mended::Cut { kind, reason, finish }
 }
 
 /// A cut part for whose rest is asked.
@@ -244,10 +247,12 @@ async fn resumed(
     let mut asker = Asker::new(case, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline, &mut asker, flow).await?;
     let made_now = made.load(Ordering::Relaxed).saturating_sub(made_before);
+    let used_offered = asker.used_offered();
     let answered = Answered {
         // An attempt whose call no budget admits makes none. A correction is not an attempt to resume.
         attempts: outcome.attempts.min(made_now),
         signature: asker.signature_of(&outcome.text),
+        may_lack_calls: asker.may_lack_calls(),
         upstream: asker.other_upstream,
         following: asker.following,
         bound: asker.bound,
@@ -256,9 +261,10 @@ async fn resumed(
     let strategies = asker.strategies;
     // Who refuses every call for good is not asked once more for each part.
     let was_asked = made_now > 0;
-    account.tried(outcome.attempts.max(u32::from(was_asked)), outcome.corrections);
+    let tried = outcome.attempts.saturating_sub(u32::from(used_offered));
+    account.tried(tried.max(u32::from(was_asked)), outcome.corrections);
     let pieces = outcome.pieces.clone();
-    let mended = mended(suspect, kind, outcome, answered, whole);
+    let mended = mended(case, suspect, kind, outcome, answered, whole);
     let extra = account.extra.clone().unwrap_or_default();
     let outcome_word = mended.outcome().map_or("whole", Outcome::word);
     let closing = Closing {
@@ -285,7 +291,12 @@ fn pipeline(
     let settings = &case.settings;
     let policy = PipelinePolicy {
         resume: ResumePolicy {
-            max_attempts: settings.resume.max_attempts.min(account.left().0),
+            // A call that an earlier answer made costs no request.
+            max_attempts: settings
+                .resume
+                .max_attempts
+                .min(account.left().0)
+                .max(u32::from(suspect.offered.is_some())),
             on_ambiguous: settings.resume.on_ambiguous,
             sent: flow.sent(),
             prompt: settings.resume.prompt.clone(),
@@ -325,12 +336,15 @@ fn corrections(case: &Case<'_>, suspect: &Suspect, account: &Account, flow: &Flo
 }
 
 fn mended(
+    case: &Case<'_>,
     suspect: &Suspect,
     kind: CutKind,
     outcome: PipelineOutcome,
     mut answered: Answered,
     whole: AnsweredWhole,
 ) -> Mended {
+    let is_ended_as_cut = answered.may_lack_calls && case.settings.on_missing_calls == OnMissing::Cut;
+    let finish = if is_ended_as_cut { Finish::Cut } else { Finish::Normal };
     match outcome.result {
         PipelineResult::Passed => Mended::Untouched,
         PipelineResult::Whole
@@ -343,19 +357,15 @@ fn mended(
                 _ => None,
             },
             left_out: left_out(&outcome.pieces),
+            finish,
             fault: fault_of(&outcome),
             text: outcome.text,
             answered,
             whole,
         },
-        PipelineResult::Corrected => Mended::Corrected {
-            kind: Some(kind),
-            reason: None,
-            text: outcome.text,
-            finish: Finish::Normal,
-            answered,
-            whole,
-        },
+        PipelineResult::Corrected => {
+            Mended::Corrected { kind: Some(kind), text: outcome.text, finish, answered, whole }
+        }
         PipelineResult::Exhausted(exhausted) => {
             // Text is missing in front of them: a client would act on a reply with a hole in it.
             let is_call = matches!(suspect.slot.part, Part::ToolCall(_));

@@ -40,6 +40,9 @@ impl FormFault {
     }
 }
 
+/// The reason of a reply that was cut where further calls may be missing.
+pub(crate) const CALLS_MAY_BE_MISSING: &str = "calls_may_be_missing";
+
 /// A part of a reply after all that could be done for it.
 #[derive(Debug)]
 pub(crate) enum Mended {
@@ -48,8 +51,8 @@ pub(crate) enum Mended {
     /// It is whole as it came, and something of it is to be disclosed.
     Whole {
         finish: Finish,
-        /// How the reply was cut behind it, where it was, and why that matters.
-        cut_behind: Option<(CutKind, String)>,
+        /// How the reply was cut after it, where further calls may be missing.
+        cut_after: Option<CutKind>,
         fault: Option<FormFault>,
     },
     /// Its rest was received and joined.
@@ -58,6 +61,7 @@ pub(crate) enum Mended {
         text: String,
         answered: Answered,
         whole: AnsweredWhole,
+        finish: Finish,
         fault: Option<FormFault>,
         /// Bytes of the answers that are not in the text: what was repeated, and what reads as words about the text.
         left_out: usize,
@@ -66,9 +70,8 @@ pub(crate) enum Mended {
     },
     /// Its form was corrected.
     Corrected {
-        /// How it was cut before, or the reply behind it.
+        /// How it was cut before, or the reply after it.
         kind: Option<CutKind>,
-        reason: Option<String>,
         text: String,
         finish: Finish,
         answered: Answered,
@@ -100,6 +103,8 @@ pub(crate) struct Answered {
     pub(crate) signature: Option<String>,
     /// The bound that ended it, if one did.
     pub(crate) bound: Option<Bound>,
+    /// Further calls may be missing after the part, which is a call: the answers do not show that the model made no more.
+    pub(crate) may_lack_calls: bool,
 }
 
 /// What an answer has that makes a part whole.
@@ -126,6 +131,7 @@ impl Mended {
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self {
             Self::Untouched => None,
+            Self::Whole { cut_after: Some(_), .. } => Some(Outcome::Cut),
             Self::Whole { .. } => Some(Outcome::Whole),
             Self::Resumed { replaced_chars: Some(_), .. } => Some(Outcome::Restarted),
             Self::Resumed { .. } => Some(Outcome::Resumed),
@@ -135,25 +141,28 @@ impl Mended {
         }
     }
 
-    /// Whether the client has the whole of a part for which something was done.
+    /// Whether the client has the whole of a part for which something was done, whatever may be missing after it.
     pub(crate) fn is_delivered_whole(&self) -> bool {
-        self.outcome().is_some_and(Outcome::is_delivered_whole)
+        matches!(self, Self::Whole { .. } | Self::Resumed { .. } | Self::Corrected { .. })
     }
 
     /// Whether the client is left with a cut part.
     pub(crate) fn is_left_cut(&self) -> bool {
-        self.outcome().is_some_and(|outcome| !outcome.is_delivered_whole())
+        matches!(self, Self::Cut { .. } | Self::Exhausted { .. })
+    }
+
+    /// Whether it is a whole call, and further ones may be missing after it.
+    pub(crate) fn may_lack_calls(&self) -> bool {
+        match self {
+            Self::Untouched | Self::Cut { .. } | Self::Exhausted { .. } => false,
+            Self::Whole { cut_after, .. } => cut_after.is_some(),
+            Self::Resumed { answered, .. } | Self::Corrected { answered, .. } => answered.may_lack_calls,
+        }
     }
 
     /// Whether its rest was asked for in vain, or calls may be missing after it.
     pub(crate) fn is_incomplete(&self) -> bool {
-        match self {
-            Self::Untouched | Self::Resumed { .. } | Self::Cut { .. } => false,
-            Self::Whole { cut_behind, .. } => cut_behind.is_some(),
-            // A reason is only there for a whole call after which the reply was cut.
-            Self::Corrected { reason, .. } => reason.is_some(),
-            Self::Exhausted { .. } => true,
-        }
+        self.may_lack_calls() || matches!(self, Self::Exhausted { .. })
     }
 
     /// Whether a bound of what it may cost ended its recovery.
@@ -165,8 +174,7 @@ impl Mended {
     pub(crate) fn kind(&self) -> Option<CutKind> {
         match self {
             Self::Untouched => None,
-            Self::Whole { cut_behind, .. } => cut_behind.as_ref().map(|(kind, _)| *kind),
-            Self::Corrected { kind, .. } => *kind,
+            Self::Whole { cut_after: kind, .. } | Self::Corrected { kind, .. } => *kind,
             Self::Resumed { kind, .. } | Self::Cut { kind, .. } | Self::Exhausted { kind, .. } => Some(*kind),
         }
     }
@@ -174,11 +182,9 @@ impl Mended {
     /// Why it is not whole, or the reply behind it.
     pub(crate) fn reason(&self) -> Option<&str> {
         match self {
-            Self::Untouched => None,
-            Self::Corrected { reason, .. } => reason.as_deref(),
-            Self::Cut { reason, .. }
-            | Self::Exhausted { reason, .. }
-            | Self::Whole { cut_behind: Some((_, reason)), .. } => Some(reason),
+            _ if self.may_lack_calls() => Some(CALLS_MAY_BE_MISSING),
+            Self::Untouched | Self::Corrected { .. } => None,
+            Self::Cut { reason, .. } | Self::Exhausted { reason, .. } => Some(reason),
             Self::Resumed { fault, .. } | Self::Whole { fault, .. } => fault.and_then(FormFault::reason),
         }
     }
@@ -188,9 +194,14 @@ impl Mended {
         match self {
             Self::Resumed { replaced_chars: Some(received), text, .. } => {
                 let delivered = text.chars().count();
+                let lacks = if self.may_lack_calls() { "; further calls may be missing" } else { "" };
                 format!(
-                    "the reply was generated again: {received} characters had been received, and {delivered} are delivered"
+                    "the reply was generated again: {received} characters had been received, and {delivered} are delivered{lacks}"
                 )
+            }
+            Self::Resumed { .. } | Self::Corrected { .. } if self.may_lack_calls() => {
+                "the rest of the call was received and joined; further calls may be missing after it"
+                    .to_owned()
             }
             _ => self.reason().unwrap_or("the rest was received and joined").to_owned(),
         }
@@ -200,8 +211,8 @@ impl Mended {
     pub(crate) fn finish(&self) -> Finish {
         match self {
             Self::Untouched => Finish::AsItWas,
-            Self::Resumed { .. } => Finish::Normal,
             Self::Whole { finish, .. }
+            | Self::Resumed { finish, .. }
             | Self::Corrected { finish, .. }
             | Self::Cut { finish, .. }
             | Self::Exhausted { finish, .. } => *finish,

@@ -6,9 +6,10 @@ use endmark_recovery::{Ending, Judgement, Reply, Stop, Validate};
 use endmark_text::Format;
 use endmark_wire::reply::{Continuation, ToolCall};
 
+use super::expected::{are_same, goes_on, is_json};
 use super::mend::{Judged, form_fault, judgement};
 use super::schema::Schema;
-use crate::reply::Slot;
+use crate::reply::{Part, Slot};
 
 /// A part of a reply as it was received.
 pub(crate) struct Suspect {
@@ -25,6 +26,10 @@ pub(crate) struct Suspect {
     pub(crate) hindrance: Option<&'static str>,
     /// The provider says that the model's window is full behind it.
     pub(crate) fills_window: bool,
+    /// It is a call, and nothing of the message came after it.
+    pub(crate) is_last_call: bool,
+    /// This call as an answer made it that was asked for an earlier one, and what follows it there.
+    pub(crate) offered: Option<Following>,
     /// The provider's own way to go on with a text.
     pub(crate) continuation: Option<Continuation>,
     /// What it was judged to be, once that was asked.
@@ -43,6 +48,33 @@ impl Suspect {
             Judgement::Cut(_) => false,
         }
     }
+}
+
+impl Suspect {
+    /// Takes this call from the calls that followed `after` in an answer, where they are those that came after it: then nothing
+    /// needs to be asked for.
+    pub(crate) fn take_from(&mut self, answered: &CallsAfter) {
+        let Part::ToolCall(call) = &self.slot.part else { return };
+        let Some(at) = self.before.received().iter().position(|own| own.index == answered.call) else {
+            return;
+        };
+        let between = self.before.calls().get(at + 1..).unwrap_or_default();
+        let Some((same, rest)) = answered.following.calls.split_at_checked(between.len()) else { return };
+        let is_it = |own: &&ToolCall| {
+            own.name == call.name && goes_on(&self.reply.text, &own.arguments) && is_json(&own.arguments)
+        };
+        if are_same(between, same) && !call.free_text && rest.first().filter(is_it).is_some() {
+            self.offered = Some(Following { calls: rest.to_vec(), ..answered.following });
+        }
+    }
+}
+
+/// The calls of an answer after the one that it was asked for.
+#[derive(Debug)]
+pub(crate) struct CallsAfter {
+    /// The number of that one.
+    pub(crate) call: u32,
+    pub(crate) following: Following,
 }
 
 /// What stands in a message before one of its calls. All parts of the message share it.
@@ -87,7 +119,7 @@ impl Before {
 }
 
 /// Tool calls that came where the rest of a text was asked for, or behind the call whose rest was.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Following {
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) ending: Ending,

@@ -40,6 +40,7 @@ mod hidden_counts;
 mod history;
 mod http2_streams;
 mod incomplete_as_error;
+mod interleaved_calls;
 mod item_references;
 mod last_words;
 mod ledger;

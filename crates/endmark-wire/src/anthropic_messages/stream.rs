@@ -5,7 +5,7 @@ use super::error;
 use super::stop;
 use super::usage::{self, Counts};
 use crate::json::{Decoded, Fields, Kind, Value};
-use crate::reply::{Delta, Event, EventError, Fidelity, Piece, Received};
+use crate::reply::{CallProgress, Delta, Event, EventError, Fidelity, Piece, Received};
 use crate::sse::Frame;
 use crate::stream::{Data, Reader, data_of};
 
@@ -77,6 +77,9 @@ impl MessageReader {
                 let number = root.field("index").and_then(Value::as_u64);
                 let closed = self.open.iter().find(|(open, _)| Some(*open) == number);
                 event.closed_call = closed.and_then(|(_, block)| block.call());
+                if let Some(call) = event.closed_call {
+                    self.received.has_come(0, call, CallProgress::Closed);
+                }
                 self.open.retain(|(open, _)| Some(*open) != number);
                 event.closes = true;
             }

@@ -13,7 +13,7 @@ use super::usage::{of_choices, usage_among, usage_by_choice};
 use super::whose_piece::whose;
 use super::{ChatRequest, Template};
 use crate::json::{Fields, Value};
-use crate::reply::{CallProgress, Choice, Delta, Event, EventError, Fidelity, Piece, Received, Usage};
+use crate::reply::{Choice, Delta, Event, EventError, Fidelity, Piece, Received, Usage};
 use crate::sse::Frame;
 use crate::stream::{Data, data_in, data_of};
 
@@ -266,7 +266,7 @@ impl ChatStream {
             self.received.explained(choice);
         }
         if call.free_text {
-            self.received.takes_free_text(choice, index, CallProgress::Untold);
+            self.received.takes_free_text(choice, index);
         }
         if let Some(place) = owner.begins_at {
             self.received.sent_by(choice, index, place);

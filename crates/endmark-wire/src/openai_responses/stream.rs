@@ -124,7 +124,7 @@ impl ResponseReader {
             self.received.pieces(0, &event.pieces, false);
         }
         self.received.end(0, event.finishes.first().cloned(), fidelity);
-        self.note_free_text(root, &kind, &event);
+        self.note_call(root, &kind, &event);
         if kind == "response.output_item.added"
             && self
                 .open
@@ -145,12 +145,12 @@ impl ResponseReader {
         event
     }
 
-    /// Notes of a call of a custom tool that it is one, and whether its item is complete.
-    fn note_free_text(&mut self, root: Value<'_>, kind: &str, event: &Event) {
+    /// Notes of a call whether its item is complete, and whether it is one of a custom tool.
+    fn note_call(&mut self, root: Value<'_>, kind: &str, event: &Event) {
         let Some(item) = root.field("item").filter(|_| kind.starts_with("response.output_item.")) else {
             return;
         };
-        if Item::of(item) != Item::Call || !CallForm::of(item).is_free_text() {
+        if Item::of(item) != Item::Call {
             return;
         }
         let begun = event.pieces.iter().find_map(|delta| match &delta.piece {
@@ -160,7 +160,10 @@ impl ResponseReader {
         let ends = kind == "response.output_item.done" && !item.says("status", "incomplete");
         let progress = if ends { CallProgress::Closed } else { CallProgress::Open };
         if let Some(call) = begun.or(event.closed_call) {
-            self.received.takes_free_text(0, call, progress);
+            self.received.has_come(0, call, progress);
+            if CallForm::of(item).is_free_text() {
+                self.received.takes_free_text(0, call);
+            }
         }
     }
 

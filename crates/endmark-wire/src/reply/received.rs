@@ -361,13 +361,23 @@ impl Received {
         }
     }
 
-    /// Notes that the call of this number takes free text, and what its server says of its end.
-    pub(crate) fn takes_free_text(&mut self, index: u32, call: u32, progress: CallProgress) {
-        let Some(position) = self.places.own(index, call) else { return };
-        let choice = self.choices.iter_mut().find(|choice| choice.index == index);
-        if let Some(call) = choice.and_then(|choice| choice.tool_calls.get_mut(position)) {
-            (call.free_text, call.progress) = (true, progress);
+    /// Notes that the call of this number takes free text.
+    pub(crate) fn takes_free_text(&mut self, index: u32, call: u32) {
+        if let Some(call) = self.call_mut(index, call) {
+            call.free_text = true;
         }
+    }
+
+    /// Notes whether the server says that the call of this number is complete.
+    pub(crate) fn has_come(&mut self, index: u32, call: u32, progress: CallProgress) {
+        if let Some(call) = self.call_mut(index, call) {
+            call.progress = progress;
+        }
+    }
+
+    fn call_mut(&mut self, index: u32, call: u32) -> Option<&mut ToolCall> {
+        let position = self.places.own(index, call)?;
+        self.choices.iter_mut().find(|choice| choice.index == index)?.tool_calls.get_mut(position)
     }
 
     /// Notes what the provider signed a choice's text with, or the call of this number.

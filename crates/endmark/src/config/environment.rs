@@ -63,6 +63,8 @@ pub(crate) const CORRECT_MAY_CHANGE: &str = "ENDMARK_CORRECT_MAY_CHANGE";
 pub(crate) const TOOLS_HOLD: &str = "ENDMARK_TOOLS_HOLD";
 /// Which tool call that is generated again may replace a cut one.
 pub(crate) const TOOLS_RESTART: &str = "ENDMARK_TOOLS_RESTART";
+/// How a reply ends whose tool calls are whole, and that may lack further ones.
+pub(crate) const TOOLS_ON_MISSING: &str = "ENDMARK_TOOLS_ON_MISSING";
 /// Further tries of a request that got no reply.
 pub(crate) const RETRY_MAX_RETRIES: &str = "ENDMARK_RETRY_MAX_RETRIES";
 /// Longest wait that an upstream may ask for before a further try.

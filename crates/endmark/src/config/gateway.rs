@@ -57,6 +57,7 @@ pub(crate) fn for_gateway(
         },
         hold_tool_calls: settings.tools.hold,
         restart_tool_calls: settings.tools.restart,
+        on_missing_calls: settings.tools.on_missing,
         disclose_always: settings.disclose.always,
         incomplete: settings.disclose.incomplete,
         keep_text: settings.store_policy.keep_text,

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use endmark_context::budget::Zone;
-use endmark_gateway::{Incomplete, MetricsAccess, Mode, Secret};
+use endmark_gateway::{Incomplete, MetricsAccess, Mode, OnMissing, Secret};
 use endmark_recovery::{OnAmbiguous, Restart, Strategies, Strategy};
 use endmark_store::StoreLocation;
 use serde_json::{Value, json};
@@ -50,6 +50,7 @@ enum Place {
     OnAmbiguous(Access<OnAmbiguous>),
     Restart(Access<Restart>),
     Incomplete(Access<Incomplete>),
+    OnMissing(Access<OnMissing>),
     MetricsAccess(Access<Option<MetricsAccess>>),
     Strategies(Access<Strategies>),
     /// Nano-dollars, written in dollars.
@@ -89,6 +90,7 @@ impl Key {
             Place::OnAmbiguous(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::Restart(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::Incomplete(access) => *(access.get_mut)(settings) = given.choice()?,
+            Place::OnMissing(access) => *(access.get_mut)(settings) = given.choice()?,
             Place::MetricsAccess(access) => *(access.get_mut)(settings) = Some(given.choice()?),
             Place::Strategies(access) => *(access.get_mut)(settings) = strategies(given)?,
             Place::Dollars(access) => *(access.get_mut)(settings) = given.dollars()?,
@@ -121,6 +123,7 @@ impl Key {
             Place::OnAmbiguous(access) => json!((access.get)(settings).word()),
             Place::Restart(access) => json!((access.get)(settings).word()),
             Place::Incomplete(access) => json!((access.get)(settings).word()),
+            Place::OnMissing(access) => json!((access.get)(settings).word()),
             Place::MetricsAccess(access) => json!((access.get)(settings).map(Choice::word)),
             Place::Strategies(access) => {
                 json!((access.get)(settings).ways().iter().map(|way| way.name()).collect::<Vec<_>>())

@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use endmark_gateway::{BaseUrl, Conditions, Incomplete, MetricsAccess, Mode, Prefill, Proxy, Secret};
+use endmark_gateway::{
+    BaseUrl, Conditions, Incomplete, MetricsAccess, Mode, OnMissing, Prefill, Proxy, Secret,
+};
 use endmark_recovery::{OnAmbiguous, Restart, Strategies};
 use endmark_store::StoreLocation;
 use endmark_wire::openai_chat::OPENAI;
@@ -163,6 +165,7 @@ pub(crate) struct Correct {
 pub(crate) struct Tools {
     pub(crate) hold: bool,
     pub(crate) restart: Restart,
+    pub(crate) on_missing: OnMissing,
 }
 
 /// How often and how long a request is tried again that got no reply.
@@ -330,7 +333,11 @@ impl Default for Settings {
                 max_attempts: gateway.correct.max_attempts.into(),
                 may_change: gateway.correct.may_change,
             },
-            tools: Tools { hold: gateway.hold_tool_calls, restart: gateway.restart_tool_calls },
+            tools: Tools {
+                hold: gateway.hold_tool_calls,
+                restart: gateway.restart_tool_calls,
+                on_missing: gateway.on_missing_calls,
+            },
             retry: Retry {
                 max_retries: gateway.retry.max_retries.into(),
                 max_wait_seconds: seconds(gateway.retry.max_wait),
@@ -422,6 +429,12 @@ impl Choice for Restart {
 impl Choice for Incomplete {
     fn words() -> Vec<(&'static str, Self)> {
         vec![("finish_reason", Self::FinishReason), ("error", Self::Error)]
+    }
+}
+
+impl Choice for OnMissing {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![("deliver", Self::Deliver), ("cut", Self::Cut)]
     }
 }
 

@@ -11,7 +11,7 @@ use endmark_wire::writer::End;
 use super::call_ids::CallIds;
 use crate::disclosure::Disclosure;
 use crate::exchange::Exchange;
-use crate::recovery::{Account, Before, Finish, Following, Mended, Suspect, mend};
+use crate::recovery::{Account, Before, CallsAfter, Finish, Following, Mended, Suspect, mend};
 use crate::reply::{ClientGone, Flow, Part};
 use crate::settings::Mode;
 use crate::stage::observe::suspects::call_suspect;
@@ -39,6 +39,8 @@ pub(crate) struct Settled {
     pub(crate) went_on: bool,
     /// Calls that were received, and stayed cut.
     pub(crate) cut_calls: BTreeSet<u32>,
+    /// The calls after one that was asked for, which may be the next that are cut.
+    pub(crate) answered: Option<CallsAfter>,
     /// How the choice is to say that it ended; none where the provider's own word stays.
     pub(crate) end: Option<End>,
     /// The whole reply that was given when the request was asked again.
@@ -63,6 +65,14 @@ impl Settled {
     }
 }
 
+/// Gives a part what became of those before it.
+pub(crate) fn prepare(part: &mut Suspect, settled: &Settled) {
+    part.before.join(&settled.calls);
+    if let Some(answered) = &settled.answered {
+        part.take_from(answered);
+    }
+}
+
 /// Adds what came of one part.
 pub(crate) async fn add(
     exchange: &Exchange,
@@ -76,13 +86,16 @@ pub(crate) async fn add(
     disclosure.add(&mended, account);
     let (finish, is_whole, is_left_cut) =
         (mended.finish(), mended.is_delivered_whole(), mended.is_left_cut());
+    let may_lack_calls = mended.may_lack_calls();
     let given = mended.given();
     if is_whole {
         settled.anew = given.whole.anew;
     }
     match finish {
         // A call that was made whole before does not make the reply whole.
-        Finish::AsItWas if is_left_cut && settled.end != Some(End::Cut) => settled.end = None,
+        Finish::AsItWas if (is_left_cut || may_lack_calls) && settled.end != Some(End::Cut) => {
+            settled.end = None;
+        }
         Finish::AsItWas => {}
         // Whole behind a call that stays cut, it does not make the reply whole.
         Finish::Normal if !settled.cut_calls.is_empty() => {}
@@ -106,16 +119,17 @@ pub(crate) async fn add(
             settled.calls.push(with_arguments(call.clone(), arguments, given.signature));
         }
     }
-    // Behind a call that others follow already, what came is those, once more.
-    let is_last = match &suspect.slot.part {
-        Part::Text => true,
-        Part::ToolCall(call) => {
-            is_whole && choice.tool_calls.last().is_some_and(|last| last.index == call.index)
+    let Some(following) = given.following else { return Ok(()) };
+    match &suspect.slot.part {
+        Part::ToolCall(_) if !is_whole => {}
+        // After a call that others follow already, what came is those, once more.
+        Part::ToolCall(call) if choice.tool_calls.last().is_none_or(|last| last.index != call.index) => {
+            settled.answered = Some(CallsAfter { call: call.index, following });
         }
-    };
-    if let Some(following) = given.following.filter(|_| is_last) {
         // On the heap: hardly any reply needs it.
-        Box::pin(followed(exchange, choice, following, account, disclosure, settled)).await?;
+        Part::Text | Part::ToolCall(_) => {
+            Box::pin(followed(exchange, choice, following, account, disclosure, settled)).await?;
+        }
     }
     Ok(())
 }
@@ -173,6 +187,7 @@ async fn followed(
             reasoned: false,
         };
         let mut suspect = call_suspect(exchange, choice.index, &call, reply);
+        suspect.is_last_call = position == last;
         if account.left() != (0, 0) && !suspect.needs_nothing() {
             // It may be asked for, and is shown behind those.
             let message = (content_before.clone(), before.clone());
@@ -181,9 +196,11 @@ async fn followed(
         // The parts of a part cannot follow one another without end: what follows a call is not looked at.
         let mended = Box::pin(mend(&exchange.case(), &suspect, account, &mut Flow::Waiting)).await?;
         disclosure.add(&mended, account);
-        if mended.outcome().is_some_and(|outcome| !outcome.is_delivered_whole()) {
+        if mended.is_left_cut() {
             settled.end = Some(End::Cut);
             settled.last_new_call_is_cut = position == last;
+        } else if mended.may_lack_calls() && mended.finish() != Finish::Normal {
+            settled.end = Some(End::Cut);
         }
         let given = mended.given();
         if let Some(arguments) = given.text {

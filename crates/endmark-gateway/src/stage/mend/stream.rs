@@ -9,7 +9,7 @@ use endmark_wire::writer::{CutCall, End as ReplyEnd, Writer};
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 
-use super::choice::{Settled, add};
+use super::choice::{Settled, add, prepare};
 use crate::disclosure::Disclosure;
 use crate::exchange::Exchange;
 use crate::recovery::{Account, Allowance, Mended as MendedPart, Suspect, mend};
@@ -127,13 +127,15 @@ impl Mending<'_> {
             let Some(choice) = whose.choice(self.received) else { continue };
             let mut disclosure = Disclosure::new(self.exchange);
             let mut settled = Settled::default();
+            let mut is_as_it_came = true;
             for part in &mut parts.left {
-                part.before.join(&settled.calls);
+                prepare(part, &settled);
                 let mended = self.part(choice, part, &mut settled).await?;
+                is_as_it_came &= matches!(mended, MendedPart::Untouched | MendedPart::Whole { .. });
                 add(self.exchange, choice, part, mended, &mut self.account, &mut disclosure, &mut settled)
                     .await?;
             }
-            if self.fails_behind(choice) && disclosure.outcome() == Outcome::Whole {
+            if self.fails_behind(choice) && is_as_it_came {
                 // Whole calls came, and the upstream says that more of the reply failed: its word stands.
                 disclosure.broke_off();
                 self.result.worst = self.result.worst.max(disclosure.outcome());

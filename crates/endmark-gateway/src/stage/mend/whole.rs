@@ -2,7 +2,7 @@
 
 use endmark_recovery::{Ending, Stop};
 
-use super::choice::{Settled, add};
+use super::choice::{Settled, add, prepare};
 use crate::disclosure::Disclosure;
 use crate::recovery::{Account, Allowance, mend};
 use crate::reply::Flow;
@@ -35,7 +35,7 @@ pub(crate) async fn whole(mut observed: Box<Observed>) -> Result<Mended, Refusal
     for (choice, parts) in reply.choices.iter().zip(parts) {
         let mut settled = Settled::default();
         for suspect in &mut parts.left {
-            suspect.before.join(&settled.calls);
+            prepare(suspect, &settled);
             let mended =
                 mend(&exchange.case(), suspect, &mut account, &mut Flow::Waiting).await.map_err(gone)?;
             add(exchange, choice, suspect, mended, &mut account, &mut disclosure, &mut settled)

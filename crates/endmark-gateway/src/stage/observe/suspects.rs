@@ -49,6 +49,8 @@ pub(crate) fn suspects(
         before: Before::default(),
         hindrance: None,
         fills_window,
+        is_last_call: false,
+        offered: None,
         continuation: None,
         is_proved: false,
         judged: OnceLock::new(),
@@ -100,13 +102,17 @@ pub(crate) fn suspects(
     let of_call = |(position, call): (usize, &ToolCall)| {
         let mut reply = reply(&call.arguments);
         let is_last = position == last && !went_on;
-        // Of free text nothing else tells that it is cut.
-        let stays_open = call.free_text && call.progress == CallProgress::Open;
+        // Pieces of calls may alternate: what follows a call proves nothing of one whose own text does not show its end.
+        let stays_open = match call.progress {
+            CallProgress::Open => call.free_text || call.arguments.trim().is_empty(),
+            CallProgress::Untold => call.arguments.trim().is_empty(),
+            CallProgress::Closed => false,
+        };
         if !is_last && !stays_open {
             (reply.ending, reply.stop, reply.output_tokens) = (Ending::Clean, Some(Stop::Normal), None);
         }
         let suspect = call_suspect(exchange, choice.index, call, reply);
-        Suspect { hindrance, fills_window: fills_window && is_last, ..suspect }
+        Suspect { hindrance, fills_window: fills_window && is_last, is_last_call: is_last, ..suspect }
     };
     let mut suspects =
         Suspects::of(choice.tool_calls.iter().enumerate().skip(from).map(of_call).chain(behind));
@@ -198,6 +204,8 @@ pub(crate) fn call_suspect(exchange: &Exchange, choice: u32, call: &ToolCall, re
         before: Before::default(),
         hindrance: None,
         fills_window: false,
+        is_last_call: false,
+        offered: None,
         continuation: None,
         judged: OnceLock::new(),
     }

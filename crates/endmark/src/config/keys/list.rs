@@ -180,6 +180,12 @@ pub(crate) static KEYS: &[Key] = &[
         Place::Restart(access!(tools.restart)),
     ),
     key(
+        "tools.on_missing",
+        environment::TOOLS_ON_MISSING,
+        "how a reply ends whose tool calls are whole, and that may lack further ones: with its calls, or as a cut one",
+        Place::OnMissing(access!(tools.on_missing)),
+    ),
+    key(
         "retry.max_retries",
         environment::RETRY_MAX_RETRIES,
         "further tries of a request that got no reply, at one upstream",

@@ -48,6 +48,7 @@ fn accepted(place: &Place) -> String {
         Place::Restart(_) => words::<endmark_recovery::Restart>(),
         Place::OnAmbiguous(_) => words::<endmark_recovery::OnAmbiguous>(),
         Place::Incomplete(_) => words::<endmark_gateway::Incomplete>(),
+        Place::OnMissing(_) => words::<endmark_gateway::OnMissing>(),
         Place::MetricsAccess(_) => words::<endmark_gateway::MetricsAccess>(),
         Place::Strategies(_) => "a list of ways".to_owned(),
         Place::Dollars(_) => "dollars".to_owned(),
