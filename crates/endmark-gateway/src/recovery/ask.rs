@@ -539,8 +539,8 @@ impl<'a> Asker<'a> {
             limit,
             reasoned: continuation.reasoned,
         };
-        // Asked in words for the arguments, as text, a model makes no other call.
-        self.ended_itself = ended_itself(&reply) && (self.answered.is_some() || self.asked_by_prefill());
+        // Arguments that come as text show no other call that the model may have wanted.
+        self.ended_itself = ended_itself(&reply) && self.answered.is_some();
         self.followed_by(continuation.calls, reply, instead_of_text)
     }
 

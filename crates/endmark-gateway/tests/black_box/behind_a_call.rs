@@ -1,5 +1,6 @@
 //! What is told of a reply that ended right behind a whole call: of further calls nothing is known.
 
+use endmark_gateway::OnMissing;
 use serde_json::json;
 use testkit::{Answer, Dialect, Fault, Request, Script};
 
@@ -15,7 +16,7 @@ async fn before(answer: Answer) -> Endmark {
 }
 
 #[tokio::test]
-async fn a_stream_that_breaks_off_behind_a_whole_call_is_whole_and_says_so() {
+async fn a_stream_that_breaks_off_after_a_whole_call_may_lack_calls() {
     for wire in Wire::ALL {
         for fault in [None, Some(Fault::Reset)] {
             let frames = wire.frames(&[PARIS], None);
@@ -31,11 +32,12 @@ async fn a_stream_that_breaks_off_behind_a_whole_call_is_whole_and_says_so() {
             assert_eq!(heard.calls.len(), 1, "{what}");
             assert_eq!((heard.stop.as_deref(), heard.error), (Some(wire.word(End::Calls)), None), "{what}");
             let told = heard.endmark.unwrap_or_default();
-            assert_eq!((&told["outcome"], &told["cut"]), (&"whole".into(), &"dropped".into()), "{what}");
-            let reason = told["reason"].as_str().unwrap_or_default();
-            assert!(
-                reason.contains("broke off") && reason.contains("further calls may be missing"),
-                "{what}"
+            assert_eq!((&told["outcome"], &told["cut"]), (&"cut".into(), &"dropped".into()), "{what}");
+            assert_eq!(told["reason"], "calls_may_be_missing", "{what}");
+            let row = endmark.log(1).await.remove(0);
+            assert_eq!(
+                (row.final_status, row.reason.as_str()),
+                (endmark_store::FinalStatus::Exhausted, "calls_may_be_missing")
             );
         }
     }
@@ -58,10 +60,61 @@ async fn a_limit_right_behind_a_whole_call_is_told() {
                 let header = reply.header(&format!("x-endmark-{name}")).map(str::to_owned);
                 told[name].as_str().map(str::to_owned).or(header).unwrap_or_default()
             };
-            assert_eq!((said("outcome").as_str(), said("cut").as_str()), ("whole", "limit"), "{what}");
-            assert!(said("reason").contains("further calls may be missing"), "{what}");
+            assert_eq!((said("outcome").as_str(), said("cut").as_str()), ("cut", "limit"), "{what}");
+            assert_eq!(said("reason"), "calls_may_be_missing", "{what}");
         }
     }
+}
+
+/// What the client wants in place of calls of which some may be missing.
+#[tokio::test]
+async fn a_reply_that_may_lack_calls_ends_as_cut_if_that_is_wanted() {
+    let text = Wire::Chat.answer(&[Said::Text(r#"{"city":"Paris"}"#)], End::Turn, false);
+    let cut = Said::Call("get_weather", r#"{"city":"Par"#);
+    for stream in [false, true] {
+        for (said, answered, outcome) in [(PARIS, None, "cut"), (cut, Some(text.clone()), "resumed")] {
+            let refused = Answer::error(400, "invalid_request_error", None, "no");
+            let script = Script::new()
+                .then(Wire::Chat.answer(&[said], End::Limit, stream))
+                .otherwise(answered.unwrap_or(refused));
+            let endmark =
+                Endmark::start_with(script, |settings| settings.on_missing_calls = OnMissing::Cut).await;
+            let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(stream), stream).await;
+            let what = format!("{stream} {said:?}: {}", reply.text());
+            assert_eq!(heard.calls, [("get_weather".to_owned(), r#"{"city":"Paris"}"#.to_owned())], "{what}");
+            assert_eq!((heard.stop.as_deref(), heard.error), (Some("length"), None), "{what}");
+            let told = heard.endmark.unwrap_or_default();
+            let told = |name: &str| {
+                let header = reply.header(&format!("x-endmark-{name}")).map(str::to_owned);
+                told[name].as_str().map(str::to_owned).or(header).unwrap_or_default()
+            };
+            assert_eq!(
+                [told("outcome").as_str(), &told("reason")],
+                [outcome, "calls_may_be_missing"],
+                "{what}"
+            );
+        }
+    }
+    for wire in Wire::ALL {
+        let refused = Answer::error(400, "invalid_request_error", None, "no");
+        let script = Script::new().then(Answer::sse(wire.frames(&[PARIS], None))).otherwise(refused);
+        let endmark =
+            Endmark::start_with(script, |settings| settings.on_missing_calls = OnMissing::Cut).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+        assert!(heard.stop.is_none() && heard.error.is_some(), "{wire:?}: {}", reply.text());
+    }
+}
+
+/// A request that forbids parallel calls gets one, and none can be missing after it.
+#[tokio::test]
+async fn one_call_is_all_where_parallel_calls_are_forbidden() {
+    let answer = Wire::Chat.answer(&[PARIS], End::Limit, false);
+    let endmark = before(answer).await;
+    let mut body = Wire::Chat.request(false);
+    body["parallel_tool_calls"] = json!(false);
+    let (reply, heard) = Wire::Chat.ask(&endmark, &body, false).await;
+    assert_eq!(heard.stop.as_deref(), Some("tool_calls"), "{}", reply.text());
+    assert_eq!((reply.header("x-endmark-outcome"), reply.header("x-endmark-reason")), (Some("whole"), None));
 }
 
 /// What stands last is what is cut: that the call before it is whole says nothing of it.

@@ -230,14 +230,30 @@ async fn a_call_that_stays_cut_behind_one_that_was_joined_is_not_finished() {
         piece(0, goes_on(r#"{"city":"Par"#)),
         piece(1, goes_on(r#"{"tz":"CE"#)),
     ];
-    let rest = Wire::Chat.answer(&[WHOLE, BEHIND], End::Calls, true);
-    let refused = Answer::error(400, "invalid_request_error", None, "no more of it");
-    let script = Script::new().then(Answer::sse(frames)).then(rest).otherwise(refused);
-    let endmark = Endmark::start(script).await;
-    let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
-    assert_eq!(heard.calls[0].1, r#"{"city":"Paris"}"#, "{}", reply.text());
-    assert!(heard.stop.is_none() && heard.error.is_some(), "{}", reply.text());
-    // The request for the second shows the first call as it was joined.
-    let sent = endmark.upstream.requests()[2].json().to_string();
-    assert!(sent.contains("Paris"), "{sent}");
+    for is_both in [false, true] {
+        let said = if is_both { vec![WHOLE, BEHIND] } else { vec![WHOLE] };
+        let refused = Answer::error(400, "invalid_request_error", None, "no more of it");
+        let script = Script::new()
+            .then(Answer::sse(frames.clone()))
+            .then(Wire::Chat.answer(&said, End::Calls, true))
+            .otherwise(refused);
+        let endmark = Endmark::start(script).await;
+        let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
+        assert_eq!(heard.calls[0].1, r#"{"city":"Paris"}"#, "{}", reply.text());
+        if is_both {
+            // The answer is used for both: nothing more is asked for.
+            assert_eq!(
+                (heard.calls[1].1.as_str(), endmark.calls()),
+                (r#"{"tz":"CET"}"#, 2),
+                "{}",
+                reply.text()
+            );
+            assert_eq!((heard.stop.as_deref(), heard.error), (Some("tool_calls"), None), "{}", reply.text());
+            continue;
+        }
+        assert!(heard.stop.is_none() && heard.error.is_some(), "{}", reply.text());
+        // The request for the second shows the first call as it was joined.
+        let sent = endmark.upstream.requests()[2].json().to_string();
+        assert!(sent.contains("Paris"), "{sent}");
+    }
 }

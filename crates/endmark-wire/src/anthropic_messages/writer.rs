@@ -24,8 +24,8 @@ pub(super) struct MessageWriter {
     held: Held,
     /// What the client knows.
     begun: bool,
-    /// The block that the client has open.
-    open: Option<Open>,
+    /// The blocks that the client has open. Servers that make calls in parallel may begin one before the end of another.
+    open: Vec<Open>,
     /// What the client has last is a thought without its signature.
     unsigned: bool,
     /// The number of the next block.
@@ -64,7 +64,7 @@ impl MessageWriter {
             model: model.to_owned(),
             held: Held::default(),
             begun: false,
-            open: None,
+            open: Vec::new(),
             unsigned: false,
             next: 0,
             calls: 0,
@@ -82,7 +82,7 @@ impl MessageWriter {
             // A quote inside of a text is escaped.
             let says = |kind: &str| frame.data.as_deref().is_some_and(|data| data.contains(kind));
             self.unsigned &= !says("\"signature_delta\"");
-            if let Some(open) = self.open.as_mut().filter(|_| says("\"citations_delta\"")) {
+            if let Some(open) = self.open.last_mut().filter(|_| says("\"citations_delta\"")) {
                 open.cited = true;
             }
             return;
@@ -103,11 +103,11 @@ impl MessageWriter {
                 let thought = root.field("content_block").filter(|block| block.says("type", "thinking"));
                 self.unsigned = thought.is_some_and(|block| block.filled("signature").is_none());
                 let cited = root.field("content_block").is_some_and(is_cited);
-                self.open = Some(Open { number, kind, cited });
+                self.open.push(Open { number, kind, cited });
                 self.next = self.next.max(number.saturating_add(1));
             }
             (Some("content_block_stop"), Some(number)) => {
-                self.open = self.open.filter(|open| open.number != number);
+                self.open.retain(|open| open.number != number);
             }
             _ => {}
         }
@@ -124,14 +124,14 @@ impl MessageWriter {
     /// Makes this kind of block the open one, if it is not; with a beginning for a client that has nothing.
     fn begin(&mut self, kind: Kinds, block: &str) -> Vec<u8> {
         let mut bytes = self.begin_message();
-        if self.open.is_some_and(|open| open.kind == kind && !open.cited) {
+        if self.open.last().is_some_and(|open| open.kind == kind && !open.cited) {
             return bytes;
         }
-        bytes.extend(self.end_block());
+        bytes.extend(self.end_blocks());
         let number = self.next;
         self.next = self.next.saturating_add(1);
         self.numbers.get_or_insert_default();
-        self.open = Some(Open { number, kind, cited: false });
+        self.open.push(Open { number, kind, cited: false });
         let json =
             format!("{{\"type\":\"content_block_start\",\"index\":{number},\"content_block\":{block}}}");
         bytes.extend(event_frame("content_block_start", json.as_bytes()));
@@ -152,10 +152,17 @@ impl MessageWriter {
         event_frame("message_start", json.as_bytes())
     }
 
-    fn end_block(&mut self) -> Vec<u8> {
-        let Some(open) = self.open.take() else { return Vec::new() };
-        let json = format!("{{\"type\":\"content_block_stop\",\"index\":{}}}", open.number);
-        event_frame("content_block_stop", json.as_bytes())
+    fn end_blocks(&mut self) -> Vec<u8> {
+        let end = |open: Open| {
+            let json = format!("{{\"type\":\"content_block_stop\",\"index\":{}}}", open.number);
+            event_frame("content_block_stop", json.as_bytes())
+        };
+        std::mem::take(&mut self.open).into_iter().flat_map(end).collect()
+    }
+
+    /// The open block of a call.
+    fn open_block(&self, call: u32) -> Option<u64> {
+        self.open.iter().find(|open| open.kind == Kinds::Call(call)).map(|open| open.number)
     }
 
     /// The beginning of a call's block, with all of its arguments.
@@ -164,16 +171,21 @@ impl MessageWriter {
         let kind = Kinds::Call(self.calls);
         self.calls = self.calls.saturating_add(1);
         let mut bytes = self.begin(kind, &block);
-        bytes.extend(self.delta(&format!(
-            "{{\"type\":\"input_json_delta\",\"partial_json\":{}}}",
-            quoted(&call.arguments)
-        )));
+        bytes.extend(self.input(self.last_open(), &call.arguments));
         bytes
     }
 
-    fn delta(&mut self, delta: &str) -> Vec<u8> {
+    fn last_open(&self) -> u64 {
+        self.open.last().map_or(0, |open| open.number)
+    }
+
+    fn input(&mut self, number: u64, arguments: &str) -> Vec<u8> {
+        let delta = format!("{{\"type\":\"input_json_delta\",\"partial_json\":{}}}", quoted(arguments));
+        self.delta(number, &delta)
+    }
+
+    fn delta(&mut self, number: u64, delta: &str) -> Vec<u8> {
         self.wrote = true;
-        let number = self.open.map_or(0, |open| open.number);
         let json = format!("{{\"type\":\"content_block_delta\",\"index\":{number},\"delta\":{delta}}}");
         event_frame("content_block_delta", json.as_bytes())
     }
@@ -257,7 +269,7 @@ impl Writer for MessageWriter {
         let ends = |event: &Event| event.closes || !event.finishes.is_empty();
         // A thought that was cut has no signature, and nothing may stand behind it.
         !self.unsigned
-            && (self.open.is_none_or(|open| open.kind != Kinds::Other) || self.held.events().any(ends))
+            && (self.open.last().is_none_or(|open| open.kind != Kinds::Other) || self.held.events().any(ends))
     }
 
     fn release(&mut self) -> Vec<u8> {
@@ -266,20 +278,19 @@ impl Writer for MessageWriter {
 
     fn text(&mut self, _choice: u32, text: &str) -> Vec<u8> {
         let mut bytes = self.begin(Kinds::Text, "{\"type\":\"text\",\"text\":\"\"}");
-        bytes.extend(self.delta(&format!("{{\"type\":\"text_delta\",\"text\":{}}}", quoted(text))));
+        let delta = format!("{{\"type\":\"text_delta\",\"text\":{}}}", quoted(text));
+        bytes.extend(self.delta(self.last_open(), &delta));
         bytes
     }
 
-    fn arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
-        if !self.goes_on(choice, call) {
-            return None;
-        }
-        Some(self.delta(&format!("{{\"type\":\"input_json_delta\",\"partial_json\":{}}}", quoted(arguments))))
+    fn arguments(&mut self, _choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>> {
+        let number = self.open_block(call.index)?;
+        Some(self.input(number, arguments))
     }
 
     fn goes_on(&self, _choice: u32, call: &ToolCall) -> bool {
-        // A block cannot be opened again: only the call that is open can go on.
-        self.open.is_some_and(|open| open.kind == Kinds::Call(call.index))
+        // A block cannot be opened again: only a call that is open can go on.
+        self.open_block(call.index).is_some()
     }
 
     fn tool_call(&mut self, _choice: u32, call: &ToolCall) -> Vec<u8> {
@@ -289,7 +300,7 @@ impl Writer for MessageWriter {
         let held = self.held.take();
         let mut bytes = Vec::new();
         if held.iter().any(|(frame, _)| held::begins_block(frame)) {
-            bytes.extend(self.end_block());
+            bytes.extend(self.end_blocks());
             bytes.extend(self.pass_blocks(&held));
         }
         self.held.put_back(held.into_iter().filter(|(frame, _)| held::block_of(frame).is_none()).collect());
@@ -309,14 +320,11 @@ impl Writer for MessageWriter {
     /// Whatever the stop reason, libraries put an input together from what came of it, and of nothing make `{}`.
     /// One that neither is open nor held back was followed by more of the reply, and is as the model wrote it.
     fn leave_cut(&mut self, _choice: u32, calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
-        let open = self.open.and_then(|open| match open.kind {
-            Kinds::Call(call) if calls.contains(&call) => Some((call, open.number)),
-            _ => None,
-        });
+        let open: HashMap<u32, u64> =
+            calls.iter().filter_map(|call| Some((*call, self.open_block(*call)?))).collect();
+        let left_out = self.take_calls_out(calls, &open).into_iter().map(|call| (call, CutCall::LeftOut));
         // Some run a call as soon as its block is closed.
-        let begun = open.map(|(call, _)| (call, CutCall::Begun));
-        let left_out = self.take_calls_out(calls, open).into_iter().map(|call| (call, CutCall::LeftOut));
-        begun.into_iter().chain(left_out).collect()
+        open.into_keys().map(|call| (call, CutCall::Begun)).chain(left_out).collect()
     }
 
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8> {
@@ -334,7 +342,7 @@ impl Writer for MessageWriter {
         let own = find(|event| !event.finishes.is_empty());
         let mut bytes = Vec::new();
         if self.wrote {
-            bytes.extend(self.end_block());
+            bytes.extend(self.end_blocks());
             bytes.extend(self.pass_blocks(&held));
         } else {
             // Nothing was added: all that came before the end passes as it is.
@@ -343,7 +351,7 @@ impl Writer for MessageWriter {
                     bytes.extend(self.pass_held(frame));
                 }
             }
-            bytes.extend(self.end_block());
+            bytes.extend(self.end_blocks());
         }
         let sequence = self.sequence.take();
         let end = closing.choices.first().and_then(|end| end.end);

@@ -54,7 +54,7 @@ impl MessageWriter {
         let held = self.held.take_first(position);
         let block = self.held.frames().next().and_then(block_of);
         let own = self.held.take_while(|frame, _| block.is_some() && block_of(frame) == block);
-        let mut bytes = self.end_block();
+        let mut bytes = self.end_blocks();
         bytes.extend(self.pass_blocks(&held));
         let came = own.iter().flat_map(|(_, event)| &event.pieces).filter_map(|delta| match &delta.piece {
             Piece::ToolCall { arguments, .. } => Some(arguments.as_str()),
@@ -68,17 +68,18 @@ impl MessageWriter {
         Some(bytes)
     }
 
-    /// Takes the blocks of these calls that are held back out, and what is held back of the one that is open; answers which of
+    /// Takes the blocks of these calls that are held back out, and what is held back of those that are open; answers which of
     /// them were held back from their beginning.
-    pub(super) fn take_calls_out(&mut self, calls: &BTreeSet<u32>, open: Option<(u32, u64)>) -> Vec<u32> {
+    pub(super) fn take_calls_out(&mut self, calls: &BTreeSet<u32>, open: &HashMap<u32, u64>) -> Vec<u32> {
         let held = self.held.take();
         let begun = held.iter().filter(|(frame, _)| begins_block(frame)).filter_map(|(frame, event)| {
             let call = event.pieces.iter().find_map(|delta| call_of(&delta.piece))?;
-            let is_it = calls.contains(&call) && open.is_none_or(|(open, _)| open != call);
+            let is_it = calls.contains(&call) && !open.contains_key(&call);
             is_it.then_some((block_of(frame)?, call))
         });
         let begun: HashMap<u64, u32> = begun.collect();
-        let is_out = |block: u64| begun.contains_key(&block) || open.is_some_and(|(_, open)| open == block);
+        let open: HashSet<u64> = open.values().copied().collect();
+        let is_out = |block: u64| begun.contains_key(&block) || open.contains(&block);
         let left = held.into_iter().filter(|(frame, _)| !block_of(frame).is_some_and(is_out)).collect();
         self.held.put_back(left);
         if !begun.is_empty() {
@@ -90,7 +91,7 @@ impl MessageWriter {
     /// A block of its own for a call.
     pub(super) fn written_call(&mut self, call: &ToolCall) -> Vec<u8> {
         let mut bytes = self.begin_call(call);
-        bytes.extend(self.end_block());
+        bytes.extend(self.end_blocks());
         bytes
     }
 }
