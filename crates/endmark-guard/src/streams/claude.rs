@@ -1,6 +1,6 @@
 //! Claude Code: `claude -p --output-format stream-json --verbose`.
 //!
-//! What it says and is not so: `success` with a stop reason of `tool_use`, `max_tokens` or none and no text; `success` with `is_error`; a result
+//! What it says and is not so: `success` with a stop reason of `tool_use` or `max_tokens`, or without text; `success` with `is_error`; a result
 //! that is missing in the count of results; usage that stands in every line of a message.
 
 use std::collections::HashMap;
@@ -44,9 +44,8 @@ pub(super) struct Claude {
 struct Outcome {
     subtype: String,
     is_error: bool,
+    /// Older versions do not state it, or state null: the last message has it.
     stop_reason: Option<String>,
-    /// Older versions say no stop reason in the result: the last message has it.
-    is_stop_unsaid: bool,
     terminal_reason: Option<String>,
     text: String,
     errors: String,
@@ -152,7 +151,6 @@ impl Claude {
             subtype: owned("subtype").unwrap_or_default(),
             is_error: event.get("is_error").and_then(Value::as_bool).unwrap_or(false),
             stop_reason: owned("stop_reason"),
-            is_stop_unsaid: event.get("stop_reason").is_none(),
             terminal_reason: owned("terminal_reason"),
             text: said.to_owned(),
             errors: errors.join("; "),
@@ -164,8 +162,7 @@ impl Outcome {
     fn judge(&self, account: &Account, stream: &Claude) -> AttemptJudgement {
         use AttemptVerdict::{Budget, ContextExhausted, Crashed, Truncated, WrappedUp};
         let (is_result_missing, cut) = (stream.results_missing, stream.cut.as_deref());
-        let of_message = stream.stop_reason.as_deref().filter(|_| self.is_stop_unsaid);
-        let stop = self.stop_reason.as_deref().or(of_message);
+        let stop = self.stop_reason.as_deref().or(stream.stop_reason.as_deref());
         let terminal = self.terminal_reason.as_deref();
         let as_said = |verdict, what: &str, word: Option<&str>| {
             AttemptJudgement::new(verdict, format!("{what} is `{}`", word.unwrap_or("none")))
@@ -217,7 +214,7 @@ impl Outcome {
         let is_end = matches!(stop, Some("end_turn" | "stop_sequence"))
             || (stop.is_none() && terminal == Some("completed"))
             // The lines of a message are printed before its stop reason is known.
-            || (stop.is_none() && self.is_stop_unsaid && terminal.is_none() && !stream.ends_in_call);
+            || (stop.is_none() && terminal.is_none() && !stream.ends_in_call);
         if !is_end {
             return as_said(Truncated, "the result says `success`, but its stop reason", stop);
         }

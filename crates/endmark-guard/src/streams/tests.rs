@@ -37,7 +37,6 @@ fn claude_reports_success_for_what_was_cut() {
             Truncated,
         ),
         (r#""subtype":"success","is_error":false,"result":"","stop_reason":"end_turn""#, Truncated),
-        (r#""subtype":"success","is_error":false,"result":"Done.","stop_reason":null"#, Truncated),
         (
             r#""subtype":"success","is_error":false,"result":"Done.","stop_reason":"end_turn","terminal_reason":"stop_hook_prevented""#,
             WrappedUp,
@@ -77,7 +76,7 @@ fn claude_reports_success_for_what_was_cut() {
     assert_eq!(verdict(Agent::Claude, &[&result(about)]), Whole);
 }
 
-/// Older versions have no `stop_reason` in the result.
+/// Older versions have no `stop_reason` in the result, or a null.
 #[test]
 fn the_last_message_of_claude_has_the_stop_reason_that_its_result_lacks() {
     use AttemptVerdict::{ContextExhausted, Truncated, Whole};
@@ -99,8 +98,13 @@ fn the_last_message_of_claude_has_the_stop_reason_that_its_result_lacks() {
         (main("\"max_tokens\"", "text"), result("Done.", ""), Truncated),
         (main("\"model_context_window_exceeded\"", "text"), result("Done.", ""), ContextExhausted),
         (main("null", "text"), result("", ""), Truncated),
+        (main("\"end_turn\"", "text"), result("Done.", r#","stop_reason":null"#), Whole),
+        (main("null", "text"), result("Done.", r#","stop_reason":null"#), Whole),
+        (String::new(), result("Done.", r#","stop_reason":null"#), Whole),
+        (main("\"tool_use\"", "text"), result("Done.", r#","stop_reason":null"#), Truncated),
+        (main("null", "tool_use"), result("Done.", r#","stop_reason":null"#), Truncated),
+        (main("\"max_tokens\"", "text"), result("Done.", r#","stop_reason":null"#), Truncated),
         // The result's own stop reason takes precedence.
-        (main("\"end_turn\"", "text"), result("Done.", r#","stop_reason":null"#), Truncated),
         (main("\"end_turn\"", "text"), result("Done.", r#","stop_reason":"tool_use""#), Truncated),
     ] {
         assert_eq!(verdict(Agent::Claude, &[&message, &result]), expected, "{message} {result}");
