@@ -140,6 +140,8 @@ pub struct ToolResult<'a> {
     pub is_error: bool,
     /// Images and files in it.
     pub media: Vec<Media<'a>>,
+    /// Its text cannot be replaced, since its format has no place for another one.
+    pub is_fixed: bool,
 }
 
 /// An image, sound or file.

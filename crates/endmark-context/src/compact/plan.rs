@@ -186,12 +186,12 @@ impl Planner<'_> {
         (self.fixed.head..self.fixed.from).chain(self.fixed.pinned.iter().copied())
     }
 
-    /// The results among the newest turns.
+    /// The results among the newest turns that can be shortened.
     pub(super) fn results(&self, tail: usize) -> impl Iterator<Item = Place> {
         let turns = self.conversation.turns.iter().enumerate().skip(tail);
         turns.flat_map(|(turn, standing)| {
             let parts = standing.parts.iter().enumerate();
-            parts.filter(|(_, part)| part.result().is_some()).map(move |(part, _)| Place { turn, part })
+            parts.filter(|(_, part)| part.result().is_some_and(|result| !result.is_fixed)).map(move |(part, _)| Place { turn, part })
         })
     }
 }

@@ -22,6 +22,16 @@ impl Progress {
         self.why.filter(|_| self.in_vain >= MOST_IN_VAIN)
     }
 
+    /// Notes that a compaction which was decided could not be carried out: another attempt would fail the same way.
+    pub fn fail(&mut self, receipt: &Receipt) {
+        *self = Self {
+            in_vain: MOST_IN_VAIN,
+            tokens: receipt.tokens_before,
+            was_over_budget: true,
+            why: Some(NotMade::NotWritten),
+        };
+    }
+
     /// The same for a history of so many tokens. It is tried again once it has grown so far that what is new is enough for
     /// a compaction to be worth it, and once it has left the budget: then more gives way.
     pub(super) fn stops(&self, tokens: u64, budget: u64) -> Option<NotMade> {
@@ -89,6 +99,16 @@ mod tests {
         }
         assert!(attempt(60, 900, &mut progress));
         assert_eq!(progress, Progress::default());
+    }
+
+    #[test]
+    fn a_compaction_that_cannot_be_carried_out_is_not_tried_again_at_once() {
+        let mut progress = Progress::default();
+        progress.fail(&Receipt { tokens_before: 1_070, ..Receipt::default() });
+        assert_eq!(progress.stopped(), Some(NotMade::NotWritten));
+        assert!(!attempt(3, 900, &mut progress));
+        assert_eq!(progress.stopped(), Some(NotMade::NotWritten));
+        assert!(attempt(60, 900, &mut progress));
     }
 
     #[test]

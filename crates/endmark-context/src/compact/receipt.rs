@@ -34,6 +34,8 @@ pub enum NotMade {
     NothingToCondense,
     /// It would hardly become smaller.
     TooLittleGain,
+    /// What was decided cannot be written into the request: an error of ours.
+    NotWritten,
 }
 
 impl NotMade {
@@ -43,6 +45,7 @@ impl NotMade {
             Self::BelowTrigger => "the history is below the trigger",
             Self::NothingToCondense => "all of the history has to stay, or was condensed before",
             Self::TooLittleGain => "the history would hardly become smaller",
+            Self::NotWritten => "the request cannot be edited as the compaction needs it",
         }
     }
 
@@ -52,6 +55,7 @@ impl NotMade {
             Self::BelowTrigger => "below_trigger",
             Self::NothingToCondense => "nothing_to_condense",
             Self::TooLittleGain => "too_little_gain",
+            Self::NotWritten => "not_written",
         }
     }
 }

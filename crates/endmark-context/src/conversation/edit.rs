@@ -117,8 +117,9 @@ impl Changes {
                 self.dropped_parts.insert(*place);
             }
             Edit::SetText { place, text } => {
-                match part_at(conversation, *place)?.content {
-                    Content::Text(_) | Content::Result(_) => {}
+                match &part_at(conversation, *place)?.content {
+                    Content::Text(_) => {}
+                    Content::Result(result) if !result.is_fixed => {}
                     _ => return Err(EditError::WrongKind { place: *place }),
                 }
                 self.texts.insert(*place, text.clone());

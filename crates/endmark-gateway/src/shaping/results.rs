@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use endmark_context::cap::{Asked, Capped, Limits, Unit, Way, cap};
-use endmark_context::conversation::{Edit, Place};
+use endmark_context::conversation::{Edit, Place, ToolResult};
 use endmark_store::{Handle, StoreError, sha256_hex};
 use endmark_wire::conversation::Dialogue;
 use endmark_wire::request::Request;
@@ -87,7 +87,7 @@ pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Opt
         return None;
     }
     let results = edits.len();
-    let request = edited(request, &edits)?;
+    let request = edited(subject, request, &edits)?;
     let offering = (way == Way::Tool && is_any_kept).then(|| request.offering(&READ_TOOL)).flatten();
     Some(CappedRequest { offers_reading: offering.is_some(), request: offering.unwrap_or(request), results })
 }
@@ -99,7 +99,8 @@ fn large_results(request: &Request, settings: CapSettings) -> Vec<Large> {
     for (turn, standing) in dialogue.conversation().turns.iter().enumerate() {
         for (part, content) in standing.parts.iter().enumerate() {
             // What has images in it can only be changed together with them.
-            let Some(result) = content.result().filter(|result| result.media.is_empty()) else { continue };
+            let can_change = |result: &&ToolResult<'_>| result.media.is_empty() && !result.is_fixed;
+            let Some(result) = content.result().filter(can_change) else { continue };
             if is_large(&result.text, settings) {
                 large.push(Large { place: Place { turn, part }, text: result.text.to_string() });
             }
@@ -114,9 +115,14 @@ fn is_large(text: &str, settings: CapSettings) -> bool {
     text.len() > settings.max_chars || (text.len() > settings.max_items && separators() >= settings.max_items)
 }
 
-fn edited(request: &Request, edits: &[Edit]) -> Option<Request> {
+fn edited(subject: &Subject<'_>, request: &Request, edits: &[Edit]) -> Option<Request> {
     let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
-    let body = dialogue.edited(edits).ok()?;
+    let body = dialogue
+        .edited(edits)
+        .inspect_err(
+            |error| tracing::error!(request = subject.id, %error, "results cannot be capped"),
+        )
+        .ok()?;
     Request::parse(request.format(), &body, request.address()).ok()
 }
 

@@ -228,7 +228,7 @@ async fn condensed(
     };
     let narrator = Narrator::Own(subject.summariser_of(request));
     let counted = &subject.shaping.summaries.counted;
-    let made = anew(request, before.as_ref(), &policies, counted, &narrator, progress);
+    let made = anew(subject.id, request, before.as_ref(), &policies, counted, &narrator, progress);
     let Some(mut made) = made else {
         let before = before?;
         let (request, summary) = (with(request, &before)?, Summary::of(&before));
@@ -295,7 +295,8 @@ async fn told(
     match summariser.told(request, question, count).await {
         Ok(told) => {
             let counted = &subject.shaping.summaries.counted;
-            anew(request, before, policies, counted, &Narrator::Told(told), &mut HashMap::new())
+            let narrator = Narrator::Told(told);
+            anew(subject.id, request, before, policies, counted, &narrator, &mut HashMap::new())
         }
         Err(error) => {
             let model = summariser.model().unwrap_or_default();
@@ -371,6 +372,7 @@ struct Made {
 
 /// Condenses what is there beyond an earlier summary, by the first policy that asks for it.
 fn anew(
+    id: &str,
     request: &Request,
     before: Option<&KeptSummary>,
     policies: &[Policy],
@@ -403,7 +405,13 @@ fn anew(
         if compacted.edits.is_empty() {
             return None;
         }
-        let edited = dialogue.edited(&compacted.edits).ok()?;
+        let edited = dialogue
+            .edited(&compacted.edits)
+            .inspect_err(|error| {
+                tracing::error!(request = id, %error, "a conversation cannot be condensed");
+                progress.fail(&compacted.receipt);
+            })
+            .ok()?;
         let after = Dialogue::read(base.format(), &edited).ok()?;
         let (old, new): (Vec<&str>, Vec<&str>) = (dialogue.items().collect(), after.items().collect());
         // What stands unchanged behind all edits is none of what the summary stands for.

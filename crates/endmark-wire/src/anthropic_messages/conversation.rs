@@ -68,6 +68,7 @@ fn block(block: Value<'_>) -> (Content<'_>, Slot<'_>) {
                 text: content.map(text_of_parts).unwrap_or_default(),
                 is_error: fields.get("is_error").and_then(Value::as_bool) == Some(true),
                 media: content.map(media_in).unwrap_or_default(),
+                is_fixed: false,
             };
             return (Content::Result(result), Slot::Field(block, "content"));
         }

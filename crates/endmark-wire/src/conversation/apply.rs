@@ -69,6 +69,9 @@ fn set_text<'a>(
         Slot::Output(object, field) => {
             edits.set_field(object, field, &output(object.field(field), text));
         }
+        Slot::Commands(object, field) => {
+            edits.set_field(object, field, &commands(object.field(field), text));
+        }
         Slot::Arguments { .. } | Slot::None => return Err(EditError::WrongKind { place }),
     }
     Ok(())
@@ -87,6 +90,13 @@ fn output(before: Option<Value<'_>>, text: &str) -> String {
         (_, _, Some(new)) if new.kind() == Kind::Object => new.raw().to_owned(),
         _ => format!("{{\"output\":{}}}", quoted(text)),
     }
+}
+
+/// The output of shell commands as that of one command, with the outcome of the last.
+fn commands(before: Option<Value<'_>>, text: &str) -> String {
+    let last = before.into_iter().flat_map(Value::items).filter_map(|chunk| chunk.field("outcome")).last();
+    let outcome = last.map_or(String::new(), |outcome| format!(",\"outcome\":{}", outcome.raw()));
+    format!("[{{\"stdout\":{},\"stderr\":\"\"{outcome}}}]", quoted(text))
 }
 
 /// The items that a message is in the format.

@@ -50,6 +50,8 @@ pub enum Slot<'a> {
     Field(Value<'a>, &'static str),
     /// A field of this object that is an object itself: its member `output` becomes the text.
     Output(Value<'a>, &'static str),
+    /// A list of this object that holds the output of shell commands, which becomes one that holds the text.
+    Commands(Value<'a>, &'static str),
     /// A string where a call's arguments stand, which only its repair may change.
     Arguments {
         /// The string.
@@ -67,7 +69,10 @@ pub(super) fn turn<'a>(
 ) -> (Turn<'a>, Vec<(Spot<'a>, Slot<'a>)>) {
     let mut parts = Vec::with_capacity(placed.len());
     let mut spots = Vec::with_capacity(placed.len());
-    for part in placed {
+    for mut part in placed {
+        if let Content::Result(result) = &mut part.content {
+            result.is_fixed = matches!(part.slot, Slot::None);
+        }
         parts.push(Part { span: part.value.span(), content: part.content });
         spots.push((part.spot, part.slot));
     }

@@ -99,6 +99,7 @@ fn function_response(response: Value<'_>) -> ToolResult<'_> {
         text: response.field("response").map(response_text).unwrap_or_default(),
         is_error: response.at("response.error").is_some_and(|error| !error.is_blank()),
         media: media.map(|(_, data)| self::media(data)).collect(),
+        is_fixed: false,
     }
 }
 

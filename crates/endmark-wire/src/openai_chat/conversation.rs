@@ -79,6 +79,7 @@ fn result<'a>(message: Value<'a>, fields: &Fields<'a>) -> Placed<'a> {
         text: content.map(text_of_parts).unwrap_or_default(),
         is_error: false,
         media: content.map(media_in).unwrap_or_default(),
+        is_fixed: false,
     };
     Placed::turn(message, Content::Result(result), Slot::Field(message, "content"))
 }

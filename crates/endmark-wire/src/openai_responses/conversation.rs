@@ -36,26 +36,27 @@ pub(super) fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static 
     }
     let kind = kind.unwrap_or_default();
     let one = |content, slot| Ok((role, vec![Placed::turn(item, content, slot)]));
-    let call_id = || fields.get("call_id").and_then(Value::text);
-    if kind.ends_with("_call_output") {
+    let call_id = fields.get("call_id").filter(|id| id.kind() == Kind::String);
+    if is_result(&kind, call_id.is_some()) {
+        let names_call = call_id.or_else(|| fields.get("approval_request_id")).or_else(|| fields.get("id"));
         let output = fields.get("output");
         let result = ToolResult {
-            call_id: call_id(),
+            call_id: names_call.and_then(Value::text),
             name: None,
             text: output.map(output_text).unwrap_or_default(),
             is_error: false,
             media: output.map(media_in).unwrap_or_default(),
+            is_fixed: false,
         };
-        let base = kind.strip_suffix("_output").unwrap_or_default();
-        let is_text = ANSWERED_BY_TEXT.contains(&base);
-        let slot = if is_text { Slot::Field(item, "output") } else { Slot::None };
-        return one(Content::Result(result), slot);
+        return one(Content::Result(result), output_slot(item, &kind, output));
     }
-    if kind.ends_with("_call") && call_id().is_some() {
+    let is_approval = kind == "mcp_approval_request";
+    let call_id = call_id.or_else(|| fields.get("id").filter(|_| is_approval));
+    if is_approval || (kind.ends_with("_call") && call_id.is_some()) {
         let arguments = ["arguments", "input", "action"].into_iter().find_map(|name| fields.get(name));
         let named = fields.get("name").and_then(Value::text);
         let call = Call {
-            id: call_id(),
+            id: call_id.and_then(Value::text),
             name: named.unwrap_or_else(|| kind.clone()),
             arguments: arguments.map(text_or_json).unwrap_or_default(),
             can_be_answered: ANSWERED_BY_TEXT.contains(&kind.as_ref()),
@@ -91,9 +92,29 @@ fn role_of(kind: Option<&str>, role: Option<&str>) -> Option<Role> {
     match (kind, role) {
         (None, None) => None,
         (None | Some("message"), Some(role)) => Some(role_named(role)),
-        (Some(kind), _) if kind.ends_with("_call_output") => Some(Role::Tool),
+        (Some(kind), _) if is_result(kind, false) => Some(Role::Tool),
         (Some(kind), _) if kind == "reasoning" || is_of_server(kind) => Some(Role::Assistant),
         (_, role) => Some(role.map_or(Role::Other, role_named)),
+    }
+}
+
+/// Whether an item answers another one, which it names by its id. The output of a tool search names its call only where the
+/// client searched.
+fn is_result(kind: &str, names_call: bool) -> bool {
+    kind.ends_with("_call_output")
+        || kind == "mcp_approval_response"
+        || (kind.ends_with("_output") && names_call)
+}
+
+/// Where the text of a result can be changed: where it is a string or may be one, or the output of shell commands.
+fn output_slot<'a>(item: Value<'a>, kind: &str, output: Option<Value<'a>>) -> Slot<'a> {
+    let is_answered_by_text =
+        kind.strip_suffix("_output").is_some_and(|call| ANSWERED_BY_TEXT.contains(&call));
+    match output.map(Value::kind) {
+        Some(Kind::String) => Slot::Field(item, "output"),
+        _ if is_answered_by_text => Slot::Field(item, "output"),
+        Some(Kind::Array) if kind == "shell_call_output" => Slot::Commands(item, "output"),
+        _ => Slot::None,
     }
 }
 
@@ -151,8 +172,15 @@ fn content(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
 /// The text of a call's output, or its JSON where it has no text.
 fn output_text(output: Value<'_>) -> Cow<'_, str> {
     let has_text = || output.items().any(|part| part.field("text").is_some());
+    let of_commands = || {
+        let parts = output.items().flat_map(|part| [part.field("stdout"), part.field("stderr")]);
+        let texts: Vec<Cow<'_, str>> = parts.flatten().filter_map(Value::text).collect();
+        let filled: Vec<&str> = texts.iter().map(AsRef::as_ref).filter(|text| !text.is_empty()).collect();
+        (!texts.is_empty()).then(|| Cow::Owned(filled.join("\n")))
+    };
     match output.kind() {
         Kind::Array if has_text() => text_of_parts(output),
+        Kind::Array => of_commands().unwrap_or_else(|| text_or_json(output)),
         Kind::Object if output.field("image_url").is_some() => Cow::default(),
         _ => text_or_json(output),
     }

@@ -6,6 +6,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failure of the test")]
 
 mod history;
+mod items;
 mod rules;
 
 use endmark_context::compact::{Compacted, Mode, Policy, compact, violations};

@@ -1,8 +1,10 @@
 //! References to items that the provider stored. Such an item may be a call, so a result without a visible call belongs to
 //! the references before it, and the reasoning among them belongs to the call after it.
 
+use std::collections::HashMap;
+
 use super::Place;
-use crate::conversation::{Content, Conversation, Role, Turn};
+use crate::conversation::{Content, Conversation, Part, Role, Turn};
 
 /// How OpenAI's ids of items begin that are not calls.
 const NOT_CALLS: [&str; 2] = ["msg_", "rs_"];
@@ -23,6 +25,7 @@ pub(super) fn steps(conversation: &Conversation<'_>, orphans: &mut Vec<Place>) -
     let mut goes_on = false;
     // The last steps that have a reference, and one that may be a call.
     let (mut last_reference, mut last_call) = (None, None);
+    let mut by_id: HashMap<&str, usize> = HashMap::new();
     for (position, turn) in conversation.turns.iter().enumerate() {
         if turn.role == Role::Assistant && turn.parts.iter().all(|part| part.result().is_none()) {
             if !goes_on {
@@ -33,6 +36,7 @@ pub(super) fn steps(conversation: &Conversation<'_>, orphans: &mut Vec<Place>) -
             let step = &mut steps[current];
             step.turns.push(position);
             step.has_reference |= references(turn).next().is_some();
+            by_id.extend(references(turn).map(|id| (id, current)));
             step.may_call |=
                 references(turn).any(|id| !NOT_CALLS.iter().any(|begins| id.starts_with(begins)));
             last_reference = if step.has_reference { Some(current) } else { last_reference };
@@ -41,7 +45,10 @@ pub(super) fn steps(conversation: &Conversation<'_>, orphans: &mut Vec<Place>) -
         }
         goes_on = false;
         while let Some(place) = waiting.next_if(|place| place.turn <= position) {
-            match last_call.or(last_reference) {
+            let result = turn.parts.get(place.part).and_then(Part::result);
+            // An approval names the item itself; a call's result names the call inside it.
+            let named = result.and_then(|result| by_id.get(result.call_id.as_deref()?)).copied();
+            match named.or(last_call).or(last_reference) {
                 Some(step) if steps[step].turns.last() != Some(&position) => steps[step].turns.push(position),
                 Some(_) => {}
                 None => left.push(place),
