@@ -1,20 +1,19 @@
 # Named, timed steps for the scripts next to this folder.
 
 started=$SECONDS
+# The steps that failed so far, with their exit codes.
+failed_steps=()
 # Packages by others are installed once for all copies of this repository; the folder can be deleted at any time.
 export ENDMARK_TEST_CACHE="${ENDMARK_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/endmark-tests}"
 
-# step NAME COMMAND…: runs it, and says how long it took or that it failed.
+# step NAME COMMAND…: runs it and prints how long it took. A failure is remembered for `finish`; the next step runs all the same.
 step() {
-  local name=$1 begun=$SECONDS status=0
-  shift
-  printf '\n==> %s: %s\n' "$name" "$*"
-  "$@" || status=$?
-  if ((status != 0)); then
-    printf '\n==> %s FAILED (exit %d) after %d s: %s\n' "$name" "$status" $((SECONDS - begun)) "$*" >&2
-    exit 1
-  fi
-  printf '==> %s: ok, %d s\n' "$name" $((SECONDS - begun))
+  try_step "$@" || true
+}
+
+# required_step NAME COMMAND…: the same for a step that all later ones need. If it fails, nothing else runs.
+required_step() {
+  try_step "$@" || finish ""
 }
 
 # need PROGRAM WHAT [PACKAGE…]: makes sure that a program is there, from Debian's packages if it can be.
@@ -28,7 +27,36 @@ need() {
     command -v "$program" >/dev/null && return
   fi
   printf '`%s` is missing: install %s, then run this again\n' "$program" "$what" >&2
+  report_failed_steps
   exit 2
+}
+
+# finish WORDS: the end of the script. Prints these words, or exits with 1 after naming every failed step.
+finish() {
+  if ((${#failed_steps[@]} > 0)); then
+    report_failed_steps
+    exit 1
+  fi
+  printf '\n%s, in %d s.\n' "$1" $((SECONDS - started))
+}
+
+try_step() {
+  local name=$1 begun=$SECONDS status=0
+  shift
+  printf '\n==> %s: %s\n' "$name" "$*"
+  "$@" || status=$?
+  if ((status != 0)); then
+    printf '==> %s: FAILED (exit %d), %d s\n' "$name" "$status" $((SECONDS - begun))
+    failed_steps+=("$name (exit $status): $*")
+    return 1
+  fi
+  printf '==> %s: ok, %d s\n' "$name" $((SECONDS - begun))
+}
+
+report_failed_steps() {
+  ((${#failed_steps[@]} > 0)) || return 0
+  printf '\n%d failed after %d s:\n' ${#failed_steps[@]} $((SECONDS - started)) >&2
+  printf '  %s\n' "${failed_steps[@]}" >&2
 }
 
 install_packages() {
@@ -38,9 +66,4 @@ install_packages() {
 
 as_root() {
   if ((EUID == 0)); then "$@"; else sudo "$@"; fi
-}
-
-# finish WORDS: the last line of a run that went well.
-finish() {
-  printf '\n%s, in %d s.\n' "$1" $((SECONDS - started))
 }
