@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 
-SEAM, CUT = "⟦∎⟧", "⟦cut⟧"
+SEAM, CUT = "∎", "[cut]"
 COLOURS = {SEAM: "\033[1;32m", CUT: "\033[1;31m"}
 NARROW = 96
 GAP = "  │  "

@@ -11,8 +11,10 @@ import threading
 import time
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Callable
 
+import gateway as gateway_module
 from columns import CUT, SEAM, side_by_side
 from conversation import Question, Reply, Speaker, call_questions, document_questions, text_questions
 from gateway import Gateway
@@ -112,10 +114,10 @@ def perform(stage: Stage) -> list[Pair]:
 
 
 def show_ledger(gateway: Gateway, pairs: list[Pair]) -> None:
-    print("\n■ What Endmark wrote down\n\n$ endmark log")
+    print("\n■ What Endmark recorded\n\n$ endmark log")
     print(gateway.command("log").stdout.rstrip())
     rows = {row["request_id"]: row for row in json.loads(gateway.command("log", "--json").stdout)["data"]["rows"]}
-    print("\n■ What the rest cost: the tokens of the calls that Endmark made more (endmark log --json)\n")
+    print("\n■ Tokens of the further calls that Endmark made (endmark log --json)\n")
     print(f"{'generated':>9} {'read':>6}")
     for pair in pairs:
         row = rows.get(pair.through.request, {})
@@ -134,31 +136,34 @@ def show_bill(gateway: Gateway, pairs: list[Pair]) -> None:
     whole = f"{sum(pair.problem is None for pair in pairs)} whole replies, in {usage['calls']} calls"
     if usage["estimated_calls"]:
         whole += f", {usage['estimated_calls']} of them estimated"
-    print(f"\n■ All of it, at ${PRICES['input']:.2f} and ${PRICES['output']:.2f} per million tokens (endmark usage --json)\n")
+    print(f"\n■ What it cost, at ${PRICES['input']:.2f} and ${PRICES['output']:.2f} per million tokens (endmark usage --json)")
+    print("  Every reply here was cut on purpose, by a limit that is too small: in ordinary use most replies need no further call.\n")
     print(f"{'':<17} {'read':>6} {'generated':>9} {'US dollars':>11}")
-    print(f"{'without Endmark':<17} {prompt:>6} {completion:>9} {dollars:>11.9f}  {cut}")
+    print(f"{'without Endmark':<17} {prompt:>6} {completion:>9} {dollars:>11.6f}  {cut}")
     print(
-        f"{'with Endmark':<17} {usage['prompt_tokens']:>6} {usage['completion_tokens']:>9} {usage['usd_at_least']:>11}  {whole}",
+        f"{'with Endmark':<17} {usage['prompt_tokens']:>6} {usage['completion_tokens']:>9} {Decimal(usage['usd_at_least']):>11.6f}  {whole}",
         flush=True,
     )
 
 
-def show_how_to_go_on(server: ModelServer, gateway: Gateway) -> None:
+def show_how_to_go_on(server: ModelServer, gateway: Gateway, is_kept: bool) -> None:
+    stop = f"kill {gateway.process.pid} {server.process.pid}" if is_kept else "Ctrl-C"
     print(f"""
-Both are still running. Point any client at Endmark:
+The model and Endmark are running. Point any client at Endmark:
 
   export OPENAI_BASE_URL={gateway.base_url()} OPENAI_API_KEY=not-needed
   curl {gateway.base_url()}/chat/completions -H 'content-type: application/json' -H 'x-endmark-resume: on' \\
     -d '{{"model":"{MODEL_NAME}","max_tokens":40,"messages":[{{"role":"user","content":"What is photosynthesis?"}}]}}'
 
-Its rows:    {gateway.program} log --config {gateway.configuration}
-To stop:     kill {gateway.process.pid} {server.process.pid}
-Its pages:   {gateway.base_url().removesuffix("/v1")}/endmark/""")
+To stop:   {stop}
+The log:   {gateway.program} log --config {gateway.configuration}
+The page:  {gateway.origin}/endmark/""", flush=True)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keep", action="store_true", help="leave the model and Endmark running")
+    parser.add_argument("--program", type=Path, help="the built endmark; default: the release build")
+    parser.add_argument("--keep", action="store_true", help="leave the model and Endmark running in the background")
     parser.add_argument("--begun", type=float, default=time.monotonic(), help="when the quick start began")
     arguments = parser.parse_args()
     # A plain kill, too, stops what was started.
@@ -172,6 +177,8 @@ def main() -> int:
         upstream = {"format": "openai", "base_url": server.base_url}
         folder = DEFAULT_FOLDER / "quickstart"
         prices = {MODEL_NAME: PRICES}
+        if arguments.program:
+            gateway_module.program = lambda: arguments.program
         gateway = running.enter_context(Gateway(folder, {"local": upstream}, {"mode": "auto"}, prices))
         say(f"the model answers at {server.base_url}, Endmark at {gateway.base_url()}")
         pairs = perform(Stage(server, gateway))
@@ -181,8 +188,15 @@ def main() -> int:
         print()
         say(f"{whole} of {len(pairs)} cut replies are whole through Endmark")
         if arguments.keep:
-            show_how_to_go_on(server, gateway)
+            show_how_to_go_on(server, gateway, is_kept=True)
             running.pop_all()
+        elif sys.stdin.isatty() and sys.stdout.isatty():
+            show_how_to_go_on(server, gateway, is_kept=False)
+            with contextlib.suppress(KeyboardInterrupt):
+                gateway.process.wait()
+            print()
+        else:
+            say("the model and Endmark are stopped; `scripts/quickstart --keep` leaves them, and the page, running")
     return 0 if whole == len(pairs) else 1
 
 

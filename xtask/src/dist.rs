@@ -1,9 +1,11 @@
 //! Builds the programs that are published, and has them packed.
 //!
 //! The programs are static: one runs with every C library, in a container of nothing else too. `cargo-zigbuild` links
-//! them for both kinds of machine; Python packs them (xtask/dist/pack.py).
+//! them for both kinds of machine; Python packs them (xtask/dist/pack.py). What is missing of these is installed first.
 
-use std::ffi::OsString;
+mod tools;
+
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -35,8 +37,10 @@ pub(crate) fn make(arguments: &[String]) -> Result<(), String> {
         ));
     }
     if wanted.built.is_empty() {
+        let path = tools::make_available(&root, &wanted.targets)?;
         for target in &wanted.targets {
-            wanted.built.push(format!("{target}={}", build(&root, target, &wanted.profile)?.display()));
+            let program = build(&root, target, &wanted.profile, &path)?;
+            wanted.built.push(format!("{target}={}", program.display()));
         }
     }
     let mut pack = Command::new("python3");
@@ -75,7 +79,7 @@ fn read(arguments: &[String]) -> Result<Wanted, String> {
 }
 
 /// Where the program is, once it is built. No path of this machine goes into it, so that every machine builds the same.
-fn build(root: &Path, target: &str, profile: &str) -> Result<PathBuf, String> {
+fn build(root: &Path, target: &str, profile: &str, path: &OsStr) -> Result<PathBuf, String> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")));
     let home = home.ok_or("neither CARGO_HOME nor HOME says where cargo keeps its sources")?;
@@ -91,10 +95,8 @@ fn build(root: &Path, target: &str, profile: &str) -> Result<PathBuf, String> {
     build.args(["zigbuild", "--locked", "--package", "endmark", "--bin", "endmark"]);
     build.args(["--profile", profile, "--target", target, "--target-dir"]).arg(&folder);
     build.args(["--config", &format!("profile.{profile}.strip=\"symbols\"")]);
-    build.env("RUSTFLAGS", flags);
-    run(build).map_err(|problem| {
-        format!("{problem}; it needs `pip install cargo-zigbuild ziglang` and `rustup target add {target}`")
-    })?;
+    build.env("RUSTFLAGS", flags).env("PATH", path);
+    run(build)?;
     Ok(folder.join(target).join(profile).join("endmark"))
 }
 

@@ -16,7 +16,7 @@ use crate::terminal::{Paint, Painter};
 const COLUMN_CHARS: usize = 37;
 
 /// What marks a seam.
-const SEAM: &str = "│";
+const SEAM: &str = "∎";
 
 /// Tells the story; the answer is no if a reply is not whole.
 pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
@@ -92,9 +92,7 @@ impl<'a> ReplyReport<'a> {
 fn text(told: &Told, layout: Layout) -> String {
     let painter = layout.painter;
     let mut text =
-        "A server cuts every reply at its token limit. The same request, directly and through Endmark\n\
-         (`│` marks the seam):\n"
-            .to_owned();
+        format!("A server cuts every reply on purpose, at a small token limit. {SEAM} marks the seam.\n");
     for (number, scene) in (1..).zip(&told.scenes) {
         text.push_str(&scene_text(number, scene, painter));
     }
@@ -181,6 +179,6 @@ mod tests {
 
     #[test]
     fn a_seam_is_marked_where_the_continuation_begins() {
-        assert_eq!(marked("äbc", &[2]), "ä│bc");
+        assert_eq!(marked("äbc", &[2]), "ä∎bc");
     }
 }

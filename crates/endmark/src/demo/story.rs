@@ -73,10 +73,13 @@ fn requests() -> [(&'static str, String, Value, &'static str); 4] {
             MOON,
         ),
         (
-            "A streamed text",
-            "18 tokens, streamed".to_owned(),
-            json!({"model": "stream", "max_tokens": 18, "stream": true, "messages": message("What is a tide?")}),
-            TIDE,
+            "A tool call",
+            "12 tokens; the arguments are what is cut".to_owned(),
+            json!({"model": "coder", "max_tokens": 12, "messages": message("Rename it."), "tools": [{"type": "function",
+                "function": {"name": "edit_file", "parameters": {"type": "object", "properties": {
+                    "path": {"type": "string"}, "find": {"type": "string"}, "replace": {"type": "string"}},
+                    "required": ["path", "find", "replace"]}}}]}),
+            EDIT,
         ),
         (
             "JSON",
@@ -86,13 +89,10 @@ fn requests() -> [(&'static str, String, Value, &'static str); 4] {
             TRIP,
         ),
         (
-            "A tool call",
-            "12 tokens; the arguments are what is cut".to_owned(),
-            json!({"model": "coder", "max_tokens": 12, "messages": message("Rename it."), "tools": [{"type": "function",
-                "function": {"name": "edit_file", "parameters": {"type": "object", "properties": {
-                    "path": {"type": "string"}, "find": {"type": "string"}, "replace": {"type": "string"}},
-                    "required": ["path", "find", "replace"]}}}]}),
-            EDIT,
+            "A streamed text",
+            "18 tokens, streamed".to_owned(),
+            json!({"model": "stream", "max_tokens": 18, "stream": true, "messages": message("What is a tide?")}),
+            TIDE,
         ),
     ]
 }

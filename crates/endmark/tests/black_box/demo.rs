@@ -28,7 +28,7 @@ fn people_see_both_replies_and_the_log() {
     for words in [
         "cut, finish_reason length",
         "whole, finish_reason stop",
-        "│",
+        "∎",
         "OUTCOME",
         "resumed",
         "endmark serve --upstream",

@@ -49,7 +49,7 @@ impl Place {
     /// The command with these arguments, ready to be started.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_endmark"));
-        command.args(arguments).current_dir(self.folder.path()).env_clear();
+        command.args(arguments).args(on_a_free_port(arguments)).current_dir(self.folder.path()).env_clear();
         command.env("HOME", self.folder.path()).envs(self.variables.iter().cloned());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -106,6 +106,16 @@ impl Run {
             assert!(errors.is_empty(), "{} does not fit: {errors:?} in {}", file.display(), self.output);
         }
         envelope
+    }
+}
+
+/// Options that keep a command off the usual port, where the user's own gateway may listen.
+fn on_a_free_port(arguments: &[&str]) -> &'static [&'static str] {
+    let is_placed = arguments.iter().any(|argument| *argument == "--listen" || argument.starts_with("listen="));
+    match arguments.first() {
+        Some(&"serve") if !is_placed => &["--listen", "127.0.0.1:0"],
+        Some(&"doctor") if !is_placed => &["--set", "listen=127.0.0.1:0"],
+        _ => &[],
     }
 }
 

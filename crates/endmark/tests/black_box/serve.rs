@@ -20,9 +20,7 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
-        let listen: &[&str] =
-            if arguments.contains(&"--listen") { &[] } else { &["--listen", "127.0.0.1:0"] };
-        let arguments = [&["serve"], listen, arguments].concat();
+        let arguments = [&["serve"], arguments].concat();
         let mut child = place.command(&arguments).spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();

@@ -1,0 +1,60 @@
+//! What links for another machine: found, or installed.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::run;
+
+/// Makes `cargo zigbuild` and the standard libraries of these targets available. Returns the `PATH` to build with.
+pub(super) fn make_available(root: &Path, targets: &[String]) -> Result<OsString, String> {
+    let own = root.join("target/zig");
+    let inherited = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([own.join("bin")].into_iter().chain(env::split_paths(&inherited)));
+    let path = path.map_err(|error| format!("{} cannot be in PATH: {error}", own.display()))?;
+    if !answers(Command::new("cargo-zigbuild").arg("--version").env("PATH", &path)) {
+        install_zigbuild(&own)?;
+    }
+    for target in targets.iter().filter(|target| !has_standard_library(target)) {
+        report(&format!("installing Rust's standard library for {target}"));
+        let mut add = Command::new("rustup");
+        add.args(["target", "add", target]);
+        run(add).map_err(|problem| {
+            format!("{problem}: install Rust's standard library for {target}, with rustup from https://rustup.rs")
+        })?;
+    }
+    Ok(path)
+}
+
+/// Installs the linker and its driver into an environment of Python of their own.
+fn install_zigbuild(folder: &Path) -> Result<(), String> {
+    report(&format!("installing cargo-zigbuild and zig into {} (about 100 MB, the first time only)", folder.display()));
+    let mut make = Command::new("python3");
+    make.args(["-m", "venv"]).arg(folder);
+    run(make).map_err(|problem| {
+        format!("{problem}: install Python and its venv (Debian, Ubuntu: `apt install python3-venv`)")
+    })?;
+    let mut install = Command::new(folder.join("bin/python3"));
+    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "cargo-zigbuild", "ziglang"]);
+    run(install)
+}
+
+fn has_standard_library(target: &str) -> bool {
+    let printed = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
+    printed.is_ok_and(|printed| {
+        printed.status.success()
+            && PathBuf::from(String::from_utf8_lossy(&printed.stdout).trim()).is_dir()
+    })
+}
+
+fn answers(command: &mut Command) -> bool {
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn report(message: &str) {
+    // Nothing can be done about a standard error that is closed.
+    let _ = writeln!(io::stderr(), "{message}");
+}
