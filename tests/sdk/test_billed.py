@@ -270,8 +270,7 @@ def ask(port: int, number: int, vendor: Vendor) -> str:
     costs = [told.get("cost_usd") for told in found_in(values, ("endmark",))] or [answer.getheader("x-endmark-cost-usd")]
     if reported != billed:
         return f"{way.name}: the reply reports {reported}, billed {billed}: {counts}"
-    # A reply sums the rounded costs of its calls; the ledger rounds the sum.
-    cost = dollars(sum((made.millionths + 500_000) // 1_000_000 * 1_000_000 for made in bills))
+    cost = dollars(sum(made.millionths for made in bills))
     return "" if costs[-1] == cost else f"{way.name}: the reply reports {costs} dollars of {bills}"
 
 

@@ -13,9 +13,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) use endmark_context::budget::CLOSING_OUTPUT_TOKENS;
 use endmark_context::budget::{Rule, Scope, Unit};
-use endmark_context::{Models, Moment, Tokens};
+use endmark_context::{Model, Models, Moment, Tokens, rounded};
 use endmark_store::{Charge, Claim, Held, Hold, Recorder};
+use endmark_wire::deciding::most_output;
 use endmark_wire::format::WireFormat;
+use endmark_wire::json::Value;
 use endmark_wire::paths::Service;
 use serde_json::json;
 
@@ -59,6 +61,8 @@ pub(crate) struct Planned<'a> {
     /// The service that it is made to, if it is not for a reply.
     pub(crate) service: Option<Service>,
     pub(crate) body: &'a [u8],
+    /// The body as JSON, if it has been parsed.
+    pub(crate) root: Option<Value<'a>>,
     /// Whether it may be the closing call of its session.
     pub(crate) may_close: bool,
 }
@@ -92,26 +96,30 @@ impl Budgets {
 
     /// Returns the context window of the first of these models that is known.
     pub(crate) fn window_tokens<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<u64> {
-        let mut named = names.into_iter().filter(|name| !name.is_empty());
-        let model = named.find_map(|name| self.models.find(name))?;
+        let model = self.named_model(names)?;
         model.context_tokens.max(model.max_input_tokens)
     }
 
-    /// What tokens cost at the price of now, in nano-dollars; `None` where a price of theirs is not known. A tier that the
-    /// table does not have counts at the standard price.
-    pub(crate) fn price<'a>(
+    /// The first of these models that the table knows.
+    fn named_model<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<&Model> {
+        let mut named = names.into_iter().filter(|name| !name.is_empty());
+        named.find_map(|name| self.models.find(name))
+    }
+
+    /// What tokens cost at the price of now, in millionths of nano-dollars; `None` where a price of theirs is not known. A tier
+    /// that the table does not have counts at the standard price.
+    pub(crate) fn exact_price<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
         tokens: &Tokens,
         tier: Option<&str>,
-    ) -> Option<u64> {
-        let mut told = names.into_iter().filter(|name| !name.is_empty());
-        let model = told.find_map(|name| self.models.find(name))?;
-        let cost = model.prices.cost(tokens, now(), tier)?;
-        if cost.is_unknown_tier {
+    ) -> Option<u128> {
+        let model = self.named_model(names)?;
+        let (cost, is_unknown_tier) = model.prices.exact_cost(tokens, now(), tier)?;
+        if is_unknown_tier {
             tracing::info!(model = model.id, tier, "a tier without a price: the standard price is used");
         }
-        Some(cost.nano_usd)
+        Some(cost)
     }
 
     /// Learns from what a provider reports how many bytes of a session are a token; of use where there is any budget.
@@ -134,8 +142,9 @@ impl Budgets {
         let bytes = planned.body.len();
         let slow = if self.calibrations.counts(planned.session, bytes) { SLOW_FACTOR } else { 1 };
         let large = work::large(bytes.saturating_mul(slow)).await;
-        let prompt = self.calibrations.prompt(planned.session, planned.model, planned.body);
-        let claims = self.claims(&planned, prompt, at)?;
+        let root = planned.root.or_else(|| Value::parse(planned.body).ok());
+        let prompt = self.calibrations.prompt(planned.session, planned.model, planned.body, root);
+        let claims = self.claims(&planned, root, prompt, at)?;
         reserved.prompt_tokens = Some(prompt);
         reserved.charges = claims.iter().map(charge).collect();
         drop(large);
@@ -210,12 +219,16 @@ impl Budgets {
     }
 
     /// What a call can cost in each of its budgets.
-    fn claims(&self, planned: &Planned<'_>, prompt: u64, at: Moment) -> Result<Vec<Claim>, NotAdmitted> {
+    fn claims(
+        &self,
+        planned: &Planned<'_>,
+        root: Option<Value<'_>>,
+        prompt: u64,
+        at: Moment,
+    ) -> Result<Vec<Claim>, NotAdmitted> {
         let assumed = self.settings.assume_output_tokens;
-        let output = match planned.service {
-            Some(service) => estimate::output_of_service(service, planned.body, assumed),
-            None => estimate::output(planned.format, planned.body, assumed),
-        };
+        let fields = planned.service.map_or_else(|| planned.format.deciding(), |service| service.fields);
+        let output = root.map_or(assumed, |root| most_output(root, fields, assumed));
         let full = Tokens { prompt, completion: output, ..Tokens::default() };
         let closing = Tokens {
             prompt: prompt.saturating_add(CLOSING_PROMPT_TOKENS),
@@ -231,7 +244,7 @@ impl Budgets {
             let (amount, closing_amount) = match rule.unit {
                 Unit::Tokens => (both(&full), both(&closing)),
                 Unit::NanoUsd => {
-                    let price = |tokens| self.price([planned.model], tokens, None);
+                    let price = |tokens| self.exact_price([planned.model], tokens, None).map(rounded);
                     match price(&full).zip(price(&closing)) {
                         Some(amounts) => amounts,
                         None if self.settings.admits_unpriced => continue,

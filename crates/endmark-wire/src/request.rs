@@ -467,7 +467,8 @@ impl Request {
         self.tools().into_iter().filter_map(wanting).collect()
     }
 
-    pub(crate) fn root(&self) -> Value<'_> {
+    /// Returns the body as JSON, without parsing it again.
+    pub fn root(&self) -> Value<'_> {
         Value::checked_before(&self.body, self.root.clone())
     }
 }

@@ -199,11 +199,16 @@ impl<'a> Sums<'a> {
     /// Corrects the price of a call that was added: by its tier, its audio, and the searches that the provider made.
     pub fn correct(&mut self, call: &UsageRow) {
         let (class, counts) = counted(call);
+        self.correct_counted(call, &class, &counts);
+    }
+
+    /// The same for a call that was counted before.
+    fn correct_counted(&mut self, call: &UsageRow, class: &CallClass, counts: &CallSums) {
         if class.kinds == 0 {
             return;
         }
         let day = call.started_at.get(..10).unwrap_or_default();
-        let added = self.cost(day, &class, &counts);
+        let added = self.cost(day, class, counts);
         let billing = &call.billing;
         let tokens = Tokens {
             cached: counts.cached.saturating_sub(billing.cached_audio),
@@ -211,9 +216,9 @@ impl<'a> Sums<'a> {
             cached_audio: billing.cached_audio,
             completion_audio: billing.completion_audio,
             web_searches: billing.web_searches,
-            ..tokens(&counts)
+            ..tokens(counts)
         };
-        let priced = self.priced_at(day, &class).and_then(|(model, at)| {
+        let priced = self.priced_at(day, class).and_then(|(model, at)| {
             let (cost, _) = model.prices.exact_cost(&tokens, at, billing.tier.as_deref())?;
             Some(cost)
         });
@@ -221,7 +226,7 @@ impl<'a> Sums<'a> {
             UsageKey::Session => &call.session,
             _ => call.credential.as_deref().unwrap_or_default(),
         };
-        let row = self.row(key, day, &class);
+        let row = self.row(key, day, class);
         row.millionths =
             row.millionths.saturating_sub(added.unwrap_or(0)).saturating_add(priced.unwrap_or(0));
         let is_newly_unpriced = added.is_some() && priced.is_none();
@@ -377,7 +382,7 @@ impl Spent {
                 sums: &counts,
             });
             if call.billing != Billing::default() {
-                sums.correct(call);
+                sums.correct_counted(call, &class, &counts);
             }
         }
         let (_, total) = sums.finish();

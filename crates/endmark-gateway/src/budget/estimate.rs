@@ -4,11 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use endmark_context::count;
-use endmark_wire::deciding::most_output;
-use endmark_wire::format::WireFormat;
 use endmark_wire::json::Value;
-use endmark_wire::paths::Service;
-use endmark_wire::request::{Address, Request};
 
 use super::parts::{KINDS, Parts, USUAL_MEDIA_TOKENS};
 use crate::work;
@@ -79,8 +75,8 @@ impl Calibrations {
     }
 
     /// Tokens of a request's prompt: by what its session came to before, else by its size or a count of its family.
-    pub(super) fn prompt(&self, session: &str, model: &str, body: &[u8]) -> u64 {
-        let parts = Parts::of(body);
+    pub(super) fn prompt(&self, session: &str, model: &str, body: &[u8], root: Option<Value<'_>>) -> u64 {
+        let parts = Parts::of(body.len(), root);
         let known = self.with(session, |known| {
             known.last = parts;
             *known
@@ -122,36 +118,32 @@ impl Calibrations {
     }
 }
 
-/// Tokens of output that a call can have: the limit that it names, for each of its choices.
-pub(super) fn output(format: &'static dyn WireFormat, body: &[u8], assumed: u64) -> u64 {
-    let Ok(request) = Request::parse(format, body, &Address::default()) else { return assumed };
-    request.most_output(assumed)
-}
-
-/// The same of a call of a service beside replies.
-pub(super) fn output_of_service(service: Service, body: &[u8], assumed: u64) -> u64 {
-    Value::parse(body).map_or(assumed, |root| most_output(root, service.fields, assumed))
-}
-
 #[cfg(test)]
 mod tests {
+    use endmark_wire::deciding::most_output;
     use endmark_wire::format::named;
 
     use super::*;
+
+    impl Calibrations {
+        fn prompt_of(&self, session: &str, model: &str, body: &[u8]) -> u64 {
+            self.prompt(session, model, body, Value::parse(body).ok())
+        }
+    }
 
     #[test]
     fn a_session_is_estimated_by_what_it_came_to() {
         let calibrations = Calibrations::default();
         let body = vec![b' '; 3_072];
-        assert_eq!(calibrations.prompt("s", "m", &body), 1_023);
+        assert_eq!(calibrations.prompt_of("s", "m", &body), 1_023);
         calibrations.learn("s", 1_000, 250);
-        assert_eq!(calibrations.prompt("s", "m", &body), 845);
-        assert_eq!(calibrations.prompt("t", "m", &body), 1_023);
+        assert_eq!(calibrations.prompt_of("s", "m", &body), 845);
+        assert_eq!(calibrations.prompt_of("t", "m", &body), 1_023);
         // A report that cannot be is not believed.
         calibrations.learn("s", 10, 1_000_000);
-        assert_eq!(calibrations.prompt("s", "m", &body), 3_380);
+        assert_eq!(calibrations.prompt_of("s", "m", &body), 3_380);
         calibrations.learn("s", 1_000_000, 1);
-        assert_eq!(calibrations.prompt("s", "m", &body), 106);
+        assert_eq!(calibrations.prompt_of("s", "m", &body), 106);
         for number in 0..2 * MAX_SESSIONS {
             calibrations.learn(&number.to_string(), 10, 5);
         }
@@ -164,10 +156,10 @@ mod tests {
         let video = r#"{"fileData":{"mimeType":"video/mp4","fileUri":"gs://a/b"}}"#;
         let body = |text: &str| format!(r#"{{"contents":[{{"parts":[{video},{{"text":"{text}"}}]}}]}}"#);
         let first = body("What is in it?");
-        assert!(calibrations.prompt("s", "m", first.as_bytes()) > 10_000);
+        assert!(calibrations.prompt_of("s", "m", first.as_bytes()) > 10_000);
         calibrations.learn("s", first.len() as u64, 20_000);
         // 20,000 for the video, and a token for three bytes of text, with a margin.
-        let next = calibrations.prompt("s", "m", body(&"x".repeat(200_000)).as_bytes());
+        let next = calibrations.prompt_of("s", "m", body(&"x".repeat(200_000)).as_bytes());
         assert!((90_000..100_000).contains(&next), "{next}");
     }
 
@@ -177,15 +169,16 @@ mod tests {
         let body = format!(
             r#"{{"messages":[{{"role":"user","content":[{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{image}"}}}}]}}]}}"#
         );
-        assert!(Calibrations::default().prompt("s", "gpt-5", body.as_bytes()) < 3_000);
+        assert!(Calibrations::default().prompt_of("s", "gpt-5", body.as_bytes()) < 3_000);
     }
 
     #[test]
     fn a_limit_counts_for_each_choice() {
-        let chat = named("openai_chat").unwrap();
-        assert_eq!(output(chat, br#"{"messages":[],"max_tokens":10,"n":3}"#, 4_096), 30);
-        assert_eq!(output(chat, br#"{"messages":[]}"#, 4_096), 4_096);
-        let gemini = named("gemini").unwrap();
-        assert_eq!(output(gemini, br#"{"contents":[],"generationConfig":{"maxOutputTokens":7}}"#, 4_096), 7);
+        let output = |format: &str, body: &str| {
+            most_output(Value::parse_str(body).unwrap(), named(format).unwrap().deciding(), 4_096)
+        };
+        assert_eq!(output("openai_chat", r#"{"messages":[],"max_tokens":10,"n":3}"#), 30);
+        assert_eq!(output("openai_chat", r#"{"messages":[]}"#), 4_096);
+        assert_eq!(output("gemini", r#"{"contents":[],"generationConfig":{"maxOutputTokens":7}}"#), 7);
     }
 }

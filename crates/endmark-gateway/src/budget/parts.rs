@@ -31,11 +31,11 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Reads a body; one that is not JSON is text.
-    pub(super) fn of(body: &[u8]) -> Self {
-        let bytes = body.len() as u64;
+    /// Reads a body of this length; one that is not JSON is text.
+    pub(super) fn of(length: usize, root: Option<Value<'_>>) -> Self {
+        let bytes = length as u64;
         let mut parts = Self { bytes, text_bytes: bytes, media: [0; KINDS] };
-        if let Ok(root) = Value::parse(body) {
+        if let Some(root) = root {
             parts.add(root, MAX_DEPTH);
         }
         parts
@@ -110,6 +110,10 @@ fn medium(object: Value<'_>) -> Option<usize> {
 mod tests {
     use super::*;
 
+    fn of(body: &str) -> Parts {
+        Parts::of(body.len(), Value::parse_str(body).ok())
+    }
+
     #[test]
     fn media_is_no_text_in_any_format() {
         let data = "A".repeat(1_000);
@@ -127,11 +131,11 @@ mod tests {
             (r#"{"fileData":{"mimeType":"video/mp4","fileUri":"gs://a/b"}}"#.to_owned(), [0, 0, 1, 0]),
         ] {
             let body = format!(r#"{{"contents":[{{"parts":[{part}]}}]}}"#);
-            let parts = Parts::of(body.as_bytes());
+            let parts = of(&body);
             assert_eq!((parts.media, parts.text_bytes), (media, (body.len() - part.len()) as u64), "{part}");
         }
         let text = r#"{"type":"document","source":{"type":"text","data":"All of it is text."}}"#;
-        assert_eq!(Parts::of(text.as_bytes()).text_bytes, text.len() as u64);
-        assert!(!Parts::of(b"{ no JSON").has_media());
+        assert_eq!(of(text).text_bytes, text.len() as u64);
+        assert!(!of("{ no JSON").has_media());
     }
 }

@@ -7,10 +7,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use endmark_context::budget::{BYTES_PER_TOKEN, Rule, Scope, Unit};
+use endmark_context::rounded;
 use endmark_recovery::{Ending, Judgement, Stop};
 use endmark_store::{Billing, CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens, may_be_billed};
 use endmark_wire::format::WireFormat;
+use endmark_wire::json::Value;
 use endmark_wire::reply::Choice;
+use endmark_wire::request::Request;
 use http::StatusCode;
 use http_body_util::BodyExt as _;
 use tracing::Span;
@@ -127,8 +130,12 @@ impl Calls {
     }
 
     /// Holds the first call in its budgets, before anything of it is made; answers how it is held.
-    pub(crate) async fn reserve_first(&self, model: &str, body: &[u8]) -> Result<FirstCall, NotAdmitted> {
-        let reserved = self.reserve(model, body, true).await?;
+    pub(crate) async fn reserve_first(
+        &self,
+        model: &str,
+        request: &Request,
+    ) -> Result<FirstCall, NotAdmitted> {
+        let reserved = self.reserve(model, request.body(), Some(request.root()), true).await?;
         let first = FirstCall {
             is_closing: reserved.is_closing,
             least_left: reserved.least_left,
@@ -138,7 +145,13 @@ impl Calls {
         Ok(first)
     }
 
-    async fn reserve(&self, model: &str, body: &[u8], may_close: bool) -> Result<Reserved, NotAdmitted> {
+    async fn reserve(
+        &self,
+        model: &str,
+        body: &[u8],
+        root: Option<Value<'_>>,
+        may_close: bool,
+    ) -> Result<Reserved, NotAdmitted> {
         let planned = Planned {
             request_id: &self.request_id,
             call: self.numbered.fetch_add(1, Ordering::Relaxed) + 1,
@@ -149,6 +162,7 @@ impl Calls {
             format: self.format,
             service: self.api.service,
             body,
+            root,
             may_close,
         };
         let reserved = self.budgets.reserve(&self.recorder, planned).await?;
@@ -173,7 +187,7 @@ impl Calls {
         let held = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut reserved = match held {
             Some(reserved) => reserved,
-            None => self.reserve(model, body, false).await?,
+            None => self.reserve(model, body, None, false).await?,
         };
         let (call, sent_bytes) = (reserved.call, body.len());
         // A summary is made for the request, and is no attempt to answer it.
@@ -337,14 +351,14 @@ impl Call {
             self.watch.called(started, self.status, first_byte, total, model, &end);
         }
         let priced = spent.as_ref().map(|spent| cost::tokens(&spent.usage, end.web_searches));
-        let nano_usd = spent.as_ref().zip(open.started()).and_then(|(spent, started)| {
+        let exact = spent.as_ref().zip(open.started()).and_then(|(spent, started)| {
             if self.is_held && spent.reports_prompt {
                 self.budgets.learn(&started.session, started.sent_bytes, spent.usage.prompt);
             }
             let names = end.model.iter().chain([&started.model]).map(String::as_str);
-            self.budgets.price(names, &priced?, end.tier.as_deref())
+            self.budgets.exact_price(names, &priced?, end.tier.as_deref())
         });
-        self.cost.add(nano_usd, spent.is_some());
+        self.cost.add(exact, spent.is_some());
         let (verdict, cut_kind) = match end.judged {
             None if end.unread => (Some("unread"), None),
             None => (None, None),
@@ -372,7 +386,7 @@ impl Call {
                 }
             }),
             billing: priced.map_or_else(Billing::default, |tokens| cost::billing(&tokens, end.tier)),
-            nano_usd,
+            nano_usd: exact.map(rounded),
             received_bytes: self.gauge.bytes(),
             text_bytes: estimated_bytes.or(text_bytes),
             first_byte_us: first_byte,

@@ -1,36 +1,36 @@
 //! What the calls of a request did cost.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use endmark_context::budget::BYTES_PER_TOKEN;
-use endmark_context::{Tokens, is_standard_tier};
+use endmark_context::{Tokens, is_standard_tier, rounded};
 use endmark_store::Billing;
 use endmark_wire::reply::Usage;
 
-/// A sum that is only told where nothing is missing in it.
+/// What the calls of a request cost together, known only if nothing is missing in it.
 #[derive(Debug, Default)]
-pub(super) struct Cost {
-    nano_usd: AtomicU64,
-    has_any: AtomicBool,
-    lacks_some: AtomicBool,
+pub(super) struct Cost(Mutex<CostSum>);
+
+#[derive(Debug, Default)]
+struct CostSum {
+    /// In millionths of nano-dollars: the sum is rounded once, as the sums of the ledger are.
+    millionths: u128,
+    has_any: bool,
+    lacks_some: bool,
 }
 
 impl Cost {
-    /// Adds a call that is over; `is_billed` says whether it may cost anything.
-    pub(super) fn add(&self, nano_usd: Option<u64>, is_billed: bool) {
-        match nano_usd {
-            Some(cost) => {
-                self.nano_usd.fetch_add(cost, Ordering::Relaxed);
-                self.has_any.store(true, Ordering::Relaxed);
-            }
-            None if is_billed => self.lacks_some.store(true, Ordering::Relaxed),
-            None => {}
-        }
+    /// Adds a call that is over, in millionths of nano-dollars; `is_billed` says whether it may cost anything.
+    pub(super) fn add(&self, millionths: Option<u128>, is_billed: bool) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.has_any |= millionths.is_some();
+        sum.lacks_some |= millionths.is_none() && is_billed;
+        sum.millionths = sum.millionths.saturating_add(millionths.unwrap_or(0));
     }
 
     pub(super) fn nano_usd(&self) -> Option<u64> {
-        let is_known = self.has_any.load(Ordering::Relaxed) && !self.lacks_some.load(Ordering::Relaxed);
-        is_known.then(|| self.nano_usd.load(Ordering::Relaxed))
+        let sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (sum.has_any && !sum.lacks_some).then(|| rounded(sum.millionths))
     }
 }
 
@@ -124,6 +124,20 @@ impl Spent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sum_of_costs_is_rounded_once_and_known_if_nothing_is_missing() {
+        let cost = Cost::default();
+        assert_eq!(cost.nano_usd(), None);
+        for expected in [0, 1, 1] {
+            cost.add(Some(400_000), true);
+            assert_eq!(cost.nano_usd(), Some(expected));
+        }
+        cost.add(None, false);
+        assert_eq!(cost.nano_usd(), Some(1), "a refusal costs nothing");
+        cost.add(None, true);
+        assert_eq!(cost.nano_usd(), None);
+    }
 
     #[test]
     fn what_a_reply_did_not_end_with_is_estimated() {

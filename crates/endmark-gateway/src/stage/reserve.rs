@@ -32,7 +32,7 @@ pub(crate) async fn reserve(shaped: Shaped) -> Result<Box<Exchange>, Refusal> {
 /// Has the first call held, and makes the request a closing one where it is the last of its session.
 async fn admitted(exchange: &mut Exchange) -> Result<(), Refusal> {
     let request = &exchange.request;
-    let first = exchange.calls.reserve_first(&request.view().model, request.body()).await;
+    let first = exchange.calls.reserve_first(&request.view().model, request).await;
     let first = first.map_err(Refusal::Budget)?;
     exchange.budget = BudgetTold::new(&first);
     if first.is_closing {
