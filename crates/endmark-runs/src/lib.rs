@@ -19,6 +19,6 @@ pub use between::Between;
 pub use call::{Call, Session, missing_stream};
 pub use identity::{run_id, session_id};
 pub use report::{AgentRun, RunEventReport};
-pub use supervise::{RunOutcome, supervise};
+pub use supervise::{AGENT_VARIABLES, RunOutcome, supervise};
 pub use taken_up::TakenUp;
 pub use task::{Task, Watch};

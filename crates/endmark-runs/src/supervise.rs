@@ -163,6 +163,16 @@ impl Over {
     }
 }
 
+/// The run's id, in an agent's environment.
+pub(crate) const RUN_VARIABLE: &str = "ENDMARK_RUN";
+/// The number of the attempt, from 1.
+const ATTEMPT_VARIABLE: &str = "ENDMARK_ATTEMPT";
+/// On a retry, the prompt that asks for what is missing.
+const RETRY_PROMPT_VARIABLE: &str = "ENDMARK_RETRY_PROMPT";
+
+/// The environment variables that a supervised agent gets, and that commands within it find.
+pub const AGENT_VARIABLES: [&str; 3] = [RUN_VARIABLE, ATTEMPT_VARIABLE, RETRY_PROMPT_VARIABLE];
+
 /// Runs the agent once, and judges what it leaves.
 async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signals) -> io::Result<Over> {
     let task = scene.task;
@@ -172,11 +182,11 @@ async fn attempt(scene: &mut Scene<'_>, memory: &mut Memory, signals: &mut Signa
     let (program, arguments) =
         call.words.split_first().ok_or_else(|| io::Error::other("there is no command"))?;
     let mut variables = vec![
-        ("ENDMARK_RUN".to_owned(), task.id.clone().into()),
-        ("ENDMARK_ATTEMPT".to_owned(), number.to_string().into()),
+        (RUN_VARIABLE.to_owned(), task.id.clone().into()),
+        (ATTEMPT_VARIABLE.to_owned(), number.to_string().into()),
     ];
     if let Some(prompt) = memory.prompt.as_ref().filter(|_| memory.is_retry) {
-        variables.push(("ENDMARK_RETRY_PROMPT".to_owned(), prompt.into()));
+        variables.push((RETRY_PROMPT_VARIABLE.to_owned(), prompt.into()));
     }
     variables.extend(task.between.iter().flat_map(|between| between.variables().to_vec()));
     let left = Duration::from_secs(task.limits.seconds.get()).saturating_sub(scene.took());

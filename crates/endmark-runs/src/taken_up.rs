@@ -5,6 +5,8 @@ use std::fs;
 use endmark_guard::{Before, Reason, State, TokenUsage};
 use endmark_store::{StoredRun, StoredRunEvent};
 
+use crate::supervise::RUN_VARIABLE;
+
 /// What was done of a run before its supervisor was killed.
 #[derive(Debug, Clone)]
 pub struct TakenUp {
@@ -49,7 +51,7 @@ impl TakenUp {
     /// Whether a process of the run's agent is still there: it is ended within seconds of its supervisor, and two agents must not write
     /// one artifact.
     pub fn is_agent_left(run_id: &str) -> bool {
-        let mark = format!("ENDMARK_RUN={run_id}");
+        let mark = format!("{RUN_VARIABLE}={run_id}");
         let is_marked =
             |environment: Vec<u8>| environment.split(|byte| *byte == 0).any(|word| word == mark.as_bytes());
         let Ok(processes) = fs::read_dir("/proc") else { return false };

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use endmark_gateway::{BaseUrl, Secret, Unfit, UnusablePattern};
+use endmark_runs::AGENT_VARIABLES;
 use endmark_store::StoreLocation;
 
 use super::environment::{self, Environment};
@@ -113,7 +114,8 @@ impl Layers {
         for (variable, value) in environment.beginning_with(environment::PREFIX) {
             let origin = Origin::Environment(variable.to_owned());
             let given = Given::Written(value.to_owned());
-            if environment::OTHER_NAMES.iter().any(|(other, _)| *other == variable) {
+            let is_other_name = environment::OTHER_NAMES.iter().any(|(other, _)| *other == variable);
+            if is_other_name || AGENT_VARIABLES.contains(&variable) {
                 continue;
             }
             if let Some(name) = self.key_of_variable(variable) {

@@ -185,7 +185,9 @@ fn a_value_of_the_wrong_kind_says_what_is_wanted() {
 
 #[test]
 fn an_unknown_variable_is_a_warning_that_names_the_nearest() {
-    let effective = load_text("", &[("HOME", "/home/a"), ("ENDMARK_RESUME_MOD", "on")], &[]).unwrap();
+    let variables =
+        [("HOME", "/home/a"), ("ENDMARK_RESUME_MOD", "on"), ("ENDMARK_RUN", "r"), ("ENDMARK_ATTEMPT", "2")];
+    let effective = load_text("", &variables, &[]).unwrap();
     assert_eq!(
         effective.warnings,
         [
