@@ -220,3 +220,48 @@ fn a_message_that_is_too_long_is_answered_and_the_session_goes_on() {
     let answer = client.ask(8, "ping", &json!({}));
     assert_eq!(answer["result"]["asked"]["id"], 8);
 }
+
+#[test]
+fn a_long_answer_is_bounded_whatever_its_parts_are() {
+    let mut client = Client::start(&Place::new(), &[]);
+    let deep = |levels| format!("{}\"LONG\"{}", r#"{"a":["#.repeat(levels), "]}".repeat(levels));
+    let structured = |value: &str| format!(r#""result":{{"content":[],"structuredContent":{value}}}"#);
+    for (part, shows_error_row) in [
+        (structured(&deep(60)), false),
+        (structured(&deep(50_000)), false),
+        (structured(r#""LONG""#), true),
+        (r#""result":{"content":[{"type":"chart","rows":"LONG"}]}"#.to_owned(), true),
+        (r#""result":{"content":["LONG"]}"#.to_owned(), true),
+        (
+            r#""result":{"content":[{"type":"resource_link","uri":"x:y","description":"LONG"}]}"#.to_owned(),
+            true,
+        ),
+        (r#""error":{"code":-32000,"message":"no","data":{"rows":"LONG"}}"#.to_owned(), true),
+        (r#""error":{"code":-32000,"message":"LONG"}"#.to_owned(), true),
+        (
+            r#""result":{"content":[{"type":"text","text":"ok"}],"_meta":{"a":"LONG"},"x":"LONG"}"#
+                .to_owned(),
+            false,
+        ),
+        (r#""x":"LONG","result":{"content":[{"type":"text","text":"ok"}]}"#.to_owned(), false),
+        (r#""result":{"content":[{"type":"text","text":"LONG"}],"content":[]}"#.to_owned(), false),
+        (r#""result":{"content":[{"type":"text","text":"ok","annotations":"LONG"}]}"#.to_owned(), false),
+    ] {
+        let line = format!(r#"{{"jsonrpc":"2.0","id":3,{part}}}"#);
+        let asked = json!({"name": "raw", "arguments": {"line": line}});
+        client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": asked}));
+        let heard = client.hear();
+        let answer: Value = serde_json::from_str(&heard).unwrap();
+        assert!(heard.len() < 200_000 && answer["id"] == 3, "{part}: {} bytes", heard.len());
+        assert_eq!(heard.contains("ERROR: disk is full"), shows_error_row, "{part}: {heard}");
+    }
+    // Binary data is not limited, and what answers no call of a tool passes.
+    let image = format!(r#"{{"type":"image","data":"{}","mimeType":"image/png"}}"#, "A".repeat(400_000));
+    let line = format!(r#"{{"jsonrpc":"2.0","id":3,"result":{{"content":[{image}]}}}}"#);
+    let asked = json!({"name": "raw", "arguments": {"line": line}});
+    client.say(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": asked}));
+    assert_eq!(client.hear(), format!("{line}\n"));
+    let long = "x".repeat(400_000);
+    let read = client.ask(4, "resources/read", &json!({"uri": long}));
+    assert_eq!(read["result"]["asked"]["params"]["uri"], long);
+}

@@ -18,6 +18,8 @@ pub(super) enum ResultError {
     Edit(#[from] EditError),
     #[error(transparent)]
     Cap(#[from] CommandError),
+    #[error("it has too much beside its texts")]
+    TooLong,
 }
 
 /// A message that is another one now, and what is worth knowing about that.
@@ -54,41 +56,34 @@ fn finished(edits: Edits<'_>) -> String {
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// The message with a result that is no longer than asked; none where it is short enough.
+/// What has a limit for itself: the texts of a result, its structured content, and an error.
+const LIMITED_PARTS: usize = 3;
+
+/// The message with a result or an error whose parts are no longer than asked; `None` where they are short enough.
+///
+/// Texts, structured content and an error have the limit each. All of the message but images, audio and binary data is at most
+/// four times the limit if `is_whole_bounded`: what the protocol does not know is removed for it.
 pub(super) fn capped(
     line: &[u8],
+    is_whole_bounded: bool,
     asked: &Asked,
     keeper: &mut Keeper,
 ) -> Result<Option<Changed>, ResultError> {
-    let mut edits = Edits::new(line)?;
-    let original = edits.original();
-    let Some(result) = original.field("result") else { return Ok(None) };
     let mut capping = Capping { asked, keeper, warnings: Vec::new() };
-    let texts = texts(result);
-    let sizes: Vec<usize> = texts.iter().map(|(_, text)| size(text, asked.limits.unit)).collect();
-    let share = share(&sizes, asked.limits.most);
-    let structured = result.field("structuredContent").filter(|value| value.kind() == Kind::Object);
-    let structured = structured.filter(|value| size(value.raw(), asked.limits.unit) > asked.limits.most);
-    if share.is_none() && structured.is_none() {
-        return Ok(None);
+    let shortened = capping.shortened(line)?;
+    let changed = |line: String, capping: Capping<'_>| Ok(Some(Changed { line, warnings: capping.warnings }));
+    let text = shortened.as_deref().map_or(line, str::as_bytes);
+    let bound = asked.limits.most.saturating_mul(LIMITED_PARTS + 1);
+    let is_bounded = |text: &[u8]| {
+        let rest = || Value::parse(text).map(without_media);
+        // In no unit a text has more than its bytes.
+        text.len() <= bound || rest().is_ok_and(|rest| size(&rest, asked.limits.unit) <= bound)
+    };
+    if !is_whole_bounded || is_bounded(text) {
+        return shortened.map_or(Ok(None), |line| changed(line, capping));
     }
-    if let Some(share) = share {
-        if share < LEAST_SHARE {
-            let joined: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
-            let text = capping.capped(&joined.join("\n"), asked.format, asked.limits.most)?;
-            edits.set("result.content", &with_one_text(result, &text))?;
-        } else {
-            for ((path, text), _) in texts.iter().zip(&sizes).filter(|(_, size)| **size > share) {
-                edits.set(path, &quoted(&capping.capped(text, asked.format, share)?))?;
-            }
-        }
-    }
-    if let Some(value) = structured {
-        let shortened = capping.capped(value.raw(), Format::Json, asked.limits.most)?;
-        edits.set("result.structuredContent", &shortened)?;
-    }
-    let warnings = capping.warnings;
-    Ok(Some(Changed { line: finished(edits), warnings }))
+    let stripped = stripped(Value::parse(text).map_err(EditError::Value)?);
+    if is_bounded(stripped.as_bytes()) { changed(stripped, capping) } else { Err(ResultError::TooLong) }
 }
 
 struct Capping<'a> {
@@ -98,6 +93,66 @@ struct Capping<'a> {
 }
 
 impl Capping<'_> {
+    /// The message with its known parts within their limits; `None` where they are.
+    fn shortened(&mut self, line: &[u8]) -> Result<Option<String>, ResultError> {
+        let mut edits = Edits::new(line)?;
+        let original = edits.original();
+        let mut is_changed = false;
+        if let Some(result) = original.field("result") {
+            is_changed |= self.shorten(&mut edits, &texts(result), Some(result))?;
+            is_changed |= self.shorten_structured(&mut edits, result)?;
+        }
+        if let Some(error) = original.field("error") {
+            is_changed |= self.shorten(&mut edits, &texts_of_error(error), None)?;
+        }
+        Ok(is_changed.then(|| finished(edits)))
+    }
+
+    /// Shortens texts that have more than the limit together. Where a result has so many that each would be a line, they become
+    /// one text.
+    fn shorten(
+        &mut self,
+        edits: &mut Edits<'_>,
+        texts: &[TextPart],
+        result: Option<Value<'_>>,
+    ) -> Result<bool, ResultError> {
+        let Asked { limits, format, .. } = self.asked;
+        let (most, unit) = (limits.most, limits.unit);
+        let sizes: Vec<usize> = texts.iter().map(|part| size(&part.text, unit)).collect();
+        let Some(share) = share(&sizes, most) else { return Ok(false) };
+        if let Some(result) = result.filter(|_| share < LEAST_SHARE) {
+            let joined: Vec<&str> = texts.iter().map(|part| part.text.as_str()).collect();
+            let text = self.capped(&joined.join("\n"), *format, most)?;
+            edits.set("result.content", &with_one_text(result, &text))?;
+            return Ok(true);
+        }
+        let share = share.max(LEAST_SHARE.min(most));
+        for (part, _) in texts.iter().zip(&sizes).filter(|(_, size)| **size > share) {
+            let text = quoted(&self.capped(&part.text, *format, share)?);
+            let is_item = part.is_item;
+            edits.set(
+                &part.path,
+                &if is_item { format!(r#"{{"type":"text","text":{text}}}"#) } else { text },
+            )?;
+        }
+        Ok(true)
+    }
+
+    /// Shortens structured content on its structure; as a text where that is too deep.
+    fn shorten_structured(&mut self, edits: &mut Edits<'_>, result: Value<'_>) -> Result<bool, ResultError> {
+        let (most, unit) = (self.asked.limits.most, self.asked.limits.unit);
+        let value = result.field("structuredContent").filter(|value| size(value.raw(), unit) > most);
+        let Some(value) = value else { return Ok(false) };
+        let mut shortened = self.capped(value.raw(), Format::Json, most)?;
+        let is_object = Value::parse_str(&shortened).is_ok_and(|value| value.kind() == Kind::Object);
+        if !is_object || size(&shortened, unit) > most {
+            shortened =
+                format!(r#"{{"shortened":{}}}"#, quoted(&self.capped(value.raw(), self.asked.format, most)?));
+        }
+        edits.set("result.structuredContent", &shortened)?;
+        Ok(true)
+    }
+
     fn capped(&mut self, text: &str, format: Format, most: usize) -> Result<String, CommandError> {
         let mut asked = self.asked.clone();
         (asked.format, asked.limits.most) = (format, most);
@@ -107,18 +162,41 @@ impl Capping<'_> {
     }
 }
 
-/// Every text that a model may be shown, with the path to it.
-fn texts(result: Value<'_>) -> Vec<(String, String)> {
+/// A text that a model may be shown.
+struct TextPart {
+    path: String,
+    text: String,
+    /// Whether it is a whole item of a result's content: one of a type that is not known counts as its JSON.
+    is_item: bool,
+}
+
+/// Every text of a result.
+fn texts(result: Value<'_>) -> Vec<TextPart> {
     let parts = result.field("content").into_iter().flat_map(Value::items).enumerate();
     let text = |(position, part): (usize, Value<'_>)| {
-        let path = path_to_text(part)?;
-        let text = part.at(path).and_then(Value::text)?.into_owned();
-        Some((format!("result.content[{position}].{path}"), text))
+        let path = format!("result.content[{position}]");
+        match path_to_text(part).and_then(|field| Some((field, part.at(field)?.text()?))) {
+            Some((field, text)) => {
+                Some(TextPart { path: format!("{path}.{field}"), text: text.into_owned(), is_item: false })
+            }
+            None if media_of(part).is_some() => None,
+            None => Some(TextPart { path, text: part.raw().to_owned(), is_item: true }),
+        }
     };
     parts.filter_map(text).collect()
 }
 
-/// Where a part of a result has its text; none where it is an image or the like.
+/// The message and the data of an error.
+fn texts_of_error(error: Value<'_>) -> Vec<TextPart> {
+    let text = |name: &str| {
+        let value = error.field(name)?;
+        let text = value.text().map_or_else(|| value.raw().to_owned(), std::borrow::Cow::into_owned);
+        Some(TextPart { path: format!("error.{name}"), text, is_item: false })
+    };
+    ["message", "data"].into_iter().filter_map(text).collect()
+}
+
+/// Where a part of a result has its text; `None` where it is an image or the like.
 fn path_to_text(part: Value<'_>) -> Option<&'static str> {
     match part.field("type").and_then(Value::text).as_deref() {
         Some("text") => Some("text"),
@@ -127,10 +205,69 @@ fn path_to_text(part: Value<'_>) -> Option<&'static str> {
     }
 }
 
-/// The parts that are no text, and one text.
+/// The binary data of a part, which is not limited: clients show it as an image, or not at all.
+fn media_of(part: Value<'_>) -> Option<Value<'_>> {
+    match part.field("type").and_then(Value::text).as_deref() {
+        Some("image" | "audio") => part.field("data"),
+        Some("resource") => part.at("resource.blob"),
+        _ => None,
+    }
+    .filter(|data| data.kind() == Kind::String)
+}
+
+/// A message as it is written, without binary data, and with one sign for each escape of JSON.
+fn without_media(message: Value<'_>) -> String {
+    let content = message.at("result.content").into_iter().flat_map(Value::items);
+    let mut rest = message.raw();
+    let mut kept = String::new();
+    for data in content.filter_map(media_of) {
+        // It is a part of the message, so that it begins where its bytes do.
+        let Some(start) = (data.raw().as_ptr() as usize).checked_sub(rest.as_ptr() as usize) else {
+            continue;
+        };
+        let (Some(before), Some(after)) = (rest.get(..start), rest.get(start + data.raw().len()..)) else {
+            continue;
+        };
+        kept.push_str(before);
+        rest = after;
+    }
+    kept.push_str(rest);
+    let mut signs = kept.chars();
+    let mut unescaped = String::with_capacity(kept.len());
+    while let Some(sign) = signs.next() {
+        unescaped.push(sign);
+        if sign == '\\' && signs.next() == Some('u') {
+            signs.nth(3);
+        }
+    }
+    unescaped
+}
+
+/// A message with the fields alone that its protocol has, and that a client may show.
+fn stripped(message: Value<'_>) -> String {
+    let object = |value: Value<'_>, names: &[&str]| {
+        if value.kind() != Kind::Object {
+            return value.raw().to_owned();
+        }
+        let fields =
+            names.iter().filter_map(|name| Some(format!("{}:{}", quoted(name), value.field(name)?.raw())));
+        format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
+    };
+    let head =
+        ["jsonrpc", "id"].into_iter().filter_map(|name| Some((name, message.field(name)?.raw().to_owned())));
+    let result = message.field("result").map(|it| object(it, &["content", "structuredContent", "isError"]));
+    let error = message.field("error").map(|it| object(it, &["code", "message", "data"]));
+    let parts =
+        [("result", result), ("error", error)].into_iter().filter_map(|(name, json)| Some((name, json?)));
+    let fields: Vec<String> =
+        head.chain(parts).map(|(name, json)| format!("{}:{json}", quoted(name))).collect();
+    format!("{{{}}}", fields.join(","))
+}
+
+/// The binary parts, and one text.
 fn with_one_text(result: Value<'_>, text: &str) -> String {
     let others = result.field("content").into_iter().flat_map(Value::items);
-    let others = others.filter(|part| path_to_text(*part).is_none()).map(|part| part.raw().to_owned());
+    let others = others.filter(|part| media_of(*part).is_some()).map(|part| part.raw().to_owned());
     let text = format!(r#"{{"type":"text","text":{}}}"#, quoted(text));
     format!("[{}]", std::iter::once(text).chain(others).collect::<Vec<_>>().join(","))
 }

@@ -65,6 +65,8 @@ pub(super) struct Awaited {
     pub(super) id: String,
     /// Whether a page of the list of tools answers it.
     pub(super) is_for_tools: bool,
+    /// Whether it calls a tool.
+    pub(super) is_call: bool,
 }
 
 /// What a message of the client is.
@@ -112,8 +114,8 @@ impl Session {
         } else if let Some(id) = message.field("id")
             && let Some(key) = Id::of(id)
         {
-            self.awaited
-                .insert(key, Awaited { id: id.raw().to_owned(), is_for_tools: method == "tools/list" });
+            let (is_for_tools, is_call) = (method == "tools/list", method == "tools/call");
+            self.awaited.insert(key, Awaited { id: id.raw().to_owned(), is_for_tools, is_call });
         }
     }
 

@@ -257,7 +257,7 @@ impl Passing<'_> {
     /// What takes the place of a message; none where it passes as it is.
     fn changed(&mut self, message: Value<'_>) -> Option<String> {
         let awaited = self.shared.session().answered(message);
-        message.field("result")?;
+        message.field("result").or_else(|| message.field("error"))?;
         let line = message.raw();
         if awaited.as_ref().is_some_and(|awaited| awaited.is_for_tools)
             && message.at("result.tools").is_some()
@@ -265,7 +265,8 @@ impl Passing<'_> {
             return self.with_read_tool(line);
         }
         // Whatever it answers: a client may take it for the result of a tool where the ids look different here.
-        match results::capped(line.as_bytes(), self.asked, self.keeper) {
+        let is_of_call = awaited.as_ref().is_none_or(|awaited| awaited.is_call);
+        match results::capped(line.as_bytes(), is_of_call, self.asked, self.keeper) {
             Ok(changed) => changed.map(|changed| {
                 for warning in &changed.warnings {
                     self.terminal.warn(&warning.message);
@@ -277,7 +278,7 @@ impl Passing<'_> {
                     format!("a result of the MCP server cannot be shortened, and was left out: {why}");
                 self.terminal.warn(&message);
                 let id = awaited.map_or_else(|| "null".to_owned(), |awaited| awaited.id);
-                Some(error(&id, SERVER_ERROR, &message))
+                Some(error(&id, SERVER_ERROR, &message).trim_end().to_owned())
             }
         }
     }
