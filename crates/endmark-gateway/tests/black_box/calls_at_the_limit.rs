@@ -192,14 +192,19 @@ async fn a_large_limit_of_the_client_does_not_use_up_the_room_for_a_call() {
     let body = serde_json::json!({"model": "m", "max_tokens": 64_000, "messages": [{"role": "user", "content": "Write."}],
         "tools": [{"name": "write", "input_schema": {"type": "object", "required": ["path"],
             "properties": {"path": {"type": "string"}}}}]});
-    for (took, calls) in [(700, 2), (64_000, 1)] {
+    for (took, extra, calls) in [(700, 16_384, 2), (64_000, 16_384, 1), (64_000, 64_001, 2)] {
         let cut = message("max_tokens", serde_json::json!({}), took);
         let whole = message("tool_use", serde_json::json!({"path": "a.rs"}), 20);
-        let endmark = crate::support::Endmark::start(testkit::Script::new().then(cut).otherwise(whole)).await;
+        let script = testkit::Script::new().then(cut).otherwise(whole);
+        let endmark = Endmark::start_with(script, |settings| settings.resume.max_extra_tokens = extra).await;
         let request = testkit::Request::post(endmark.address, "/v1/messages").header("x-api-key", "key");
-        let reply = request.json(&body).send().await.read().await.json();
+        let answer = request.json(&body).send().await.read().await;
+        let reply = answer.json();
         assert_eq!(endmark.calls(), calls, "{took}: {reply}");
-        if calls == 2 {
+        if calls == 1 {
+            // All of it would have to come again: what prevents that is disclosed.
+            assert_eq!(answer.header("x-endmark-reason"), Some("[resume] max_extra_tokens"), "{answer:?}");
+        } else {
             assert_eq!(reply["content"][0]["input"]["path"], "a.rs");
             assert_eq!(reply["stop_reason"], "tool_use");
         }

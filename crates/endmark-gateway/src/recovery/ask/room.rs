@@ -48,7 +48,9 @@ impl Asker<'_> {
         if limit < taken {
             let bound = self.account.token_bound(self.kind);
             self.ended_by(bound);
-            let why = format!("the reply took {taken} tokens, and {bound} leaves {limit} for it");
+            let why = format!(
+                "the reply took {taken} tokens and has to come again as a whole, but {bound} leaves {limit}: allow more than {taken}"
+            );
             return Err(Unanswered::Failed(AskFailure::Budget(why)));
         }
         Ok(limit)
