@@ -1,11 +1,11 @@
-//! What of calls is summed: which ones count together, since no price tells them apart, and what of each.
+//! The sums over calls: which calls count together, since all prices are the same for them, and what is summed of each.
 
 use endmark_context::budget::BYTES_PER_TOKEN;
 
 use crate::calls::{UsageRow, may_be_billed};
 
-/// Prompts of more than so many tokens have another price with some model. A test compares them with the table of prices; one more
-/// here takes a migration that has all calls summed anew.
+/// Prompts of more tokens than these have another price with some model. A test compares them with the table of prices; one more
+/// here needs a migration that sums all calls again.
 pub const PROMPT_EDGES: [u64; 6] = [100_000, 128_000, 199_999, 200_000, 272_000, 512_000];
 
 /// Models whose price depends on the hour, by a word that their names have in them, and the minutes of the day (UTC) at which it
@@ -110,7 +110,7 @@ impl CallSums {
     }
 }
 
-/// What of a call is summed, and with which others it counts.
+/// Returns the counts of a call, and the class of calls that it counts with.
 pub fn counted(call: &UsageRow) -> (CallClass, CallSums) {
     let sums = sums_of(call);
     let kinds = [

@@ -50,7 +50,7 @@ impl Parts {
         self.media != [0; KINDS]
     }
 
-    /// The sum over all kinds of so much for each part.
+    /// Returns the tokens of all media, with `each` tokens for a part of each kind.
     pub(super) fn media_tokens(&self, each: &[u64; KINDS]) -> u64 {
         self.media
             .iter()

@@ -302,7 +302,7 @@ impl Call {
         self.over(end)
     }
 
-    /// Whether nobody waited any longer for an upstream that had all of the request and did not begin to answer. One that
+    /// Whether no client waited any more for an upstream that had all of the request and did not begin to answer. One that
     /// broke off by itself failed, and bills as little for that as for an error.
     fn was_left_at_work(&self, ending: Ending) -> bool {
         let was_left = matches!(ending, Ending::Cancelled | Ending::Interrupted | Ending::Stalled);

@@ -36,7 +36,7 @@ const TOKENS: [f64; 14] = [
     67_108_864.0,
 ];
 
-/// The label of models that are in no table: a client can name any, and every name would be a series for good.
+/// The label of models that are in no table: a client can name any, and every name would be a permanent series.
 const OTHER_MODEL: &str = "_other";
 
 /// An upstream call that is over, as these metrics know it.

@@ -16,7 +16,7 @@ pub(crate) struct Account {
     first: Option<Usage>,
     /// Of all further calls.
     pub(crate) extra: Option<Usage>,
-    /// A call cost what nobody counted, or what is only estimated.
+    /// The cost of a call is unknown or only estimated.
     lacks_some: bool,
     /// A provider reported anything: estimates alone are no usage.
     is_reported: bool,

@@ -28,7 +28,7 @@ pub(crate) struct Case<'a> {
     pub(crate) sets_limit: bool,
     /// Whether it is the last request of a session whose budget is used up: its limit is the gateway's.
     pub(crate) is_closing: bool,
-    /// A tool that the client does not know, and that the model may not call any more: what calls it is none of the reply.
+    /// A tool that the client does not know, and that the model may not call any more: calls of it are not part of the reply.
     pub(crate) withdrawn: Option<&'static str>,
     /// The request as the upstream got it that answers.
     pub(crate) request: &'a Request,

@@ -118,8 +118,8 @@ fn was_killed(call: &UsageRow) -> bool {
     call.ended_at.is_none()
 }
 
-/// Whether a call that held so much can have been charged this. Of one without a report an earlier version charged no more
-/// than it held.
+/// Whether a call with this hold can have been charged this amount. Without a report an earlier version charged at most the
+/// hold.
 fn is_charge_of(call: &UsageRow, held: u64, spent: u64) -> bool {
     if was_killed(call) {
         return spent == held;
