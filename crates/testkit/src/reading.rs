@@ -26,7 +26,12 @@ pub enum Again {
     Whole,
     /// The document up to this byte, where it is cut again.
     Cut(usize),
+    /// These words, which are not of the document.
+    Says(&'static str),
 }
+
+/// How often a looping model repeats itself before its limit ends it.
+const LOOPS: usize = 300;
 
 /// How a request asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -192,12 +197,14 @@ impl ReadingModel {
         match self.again {
             Again::Whole => self.up_to(self.document.text.len()),
             Again::Cut(cut) => self.up_to(cut),
+            Again::Says(words) => Saying { text: words.to_owned(), cut: false },
         }
     }
 
     fn go_on(&self, shown: usize, anchor: usize, memory: &mut Memory) -> Saying {
         let style = match &self.manner {
             Manner::Says(words) => return Saying { text: (*words).to_owned(), cut: false },
+            Manner::Loops(words) => return Saying { text: words.repeat(LOOPS), cut: true },
             Manner::Continues(style) => style,
         };
         memory.continuations += 1;

@@ -33,13 +33,17 @@ const FEW: usize = 200;
 const CUT_AGAIN_PERCENT: usize = 3;
 
 fn exchanges(count: usize, seed: u64, hard: bool) -> Vec<(Behaviour, Exchange)> {
+    exchanges_of(&Behaviour::ALL, count, seed, hard)
+}
+
+fn exchanges_of(all: &[Behaviour], count: usize, seed: u64, hard: bool) -> Vec<(Behaviour, Exchange)> {
     let mut dice = Dice::new(seed);
     let mut exchange = |number: usize| {
         let kinds: &[Kind] =
             if hard { &[Kind::Json, Kind::JsonLines, Kind::Json, Kind::Prose] } else { &Kind::ALL };
         let kind = dice.one_of(kinds);
         let behaviours: Vec<Behaviour> =
-            Behaviour::ALL.into_iter().filter(|behaviour| behaviour.suits(kind)).collect();
+            all.iter().copied().filter(|behaviour| behaviour.suits(kind)).collect();
         let behaviour = dice.one_of(&behaviours);
         let document = kind.document(&mut dice);
         let cut = if hard { cuts::hard_cut(&document, &mut dice) } else { cuts::cut(&document, &mut dice) };
@@ -48,6 +52,7 @@ fn exchanges(count: usize, seed: u64, hard: bool) -> Vec<(Behaviour, Exchange)> 
         } else {
             Again::Whole
         };
+        let again = behaviour.again(&mut dice).unwrap_or(again);
         let wire = Wire::ALL[number % Wire::ALL.len()];
         // Messages has no word for JSON as such.
         let can_demand = kind == Kind::Json && wire != Wire::Other(Dialect::Messages);
@@ -104,6 +109,25 @@ async fn are_joined_or_refused(exchanges: Vec<(Behaviour, Exchange)>, title: &st
 async fn what_a_model_makes_of_the_question_is_joined_or_refused() {
     let bars = Bars { whole: 98.5, streamed: 97.0, wrong: 0.0 };
     are_joined_or_refused(exchanges(how_many(FEW), 27, false), "asked in words", bars).await;
+}
+
+/// Models that loop, that think aloud, or that answer with something short or with other values when all is asked for again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_silently_replaced_where_a_model_goes_astray() {
+    let exchanges = exchanges_of(&Behaviour::ASTRAY, how_many(FEW) / 2, 4_646, false);
+    let thinking: Vec<bool> =
+        exchanges.iter().map(|(behaviour, _)| *behaviour == Behaviour::Reasons).collect();
+    let played = play(exchanges.into_iter().map(|(_, exchange)| exchange).collect()).await;
+    let tally = Tally::new(played);
+    tally.print("models that go astray");
+    let all = tally.count(|_| true);
+    let whole = tally.count(|exchange| thinking[exchange.number]).percent_whole();
+    println!(
+        "\nmodels that go astray: {} silently wrong; {whole:.1} % whole where the model thinks aloud\n",
+        all.wrong
+    );
+    assert_eq!(all.wrong, 0);
+    assert!(whole >= 95.0, "{whole:.1} % are whole where the model thinks aloud");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

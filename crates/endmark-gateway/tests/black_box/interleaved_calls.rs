@@ -245,8 +245,10 @@ async fn break_everywhere(wire: Wire, layout: Layout, manner: Manner) -> Tally {
     let mut ends = Vec::new();
     let mut at = 0;
     for (number, frame) in frames.iter().enumerate() {
-        // Before it, within it, or before its last byte.
-        ends.push(at + [0, frame.len() / 2, frame.len() - 1][number % 3]);
+        // Before it, within it, or before its last byte; in every second one, other ones for other manners.
+        if number % 2 == manner as usize % 2 {
+            ends.push(at + [0, frame.len() / 2, frame.len() - 1][number % 3]);
+        }
         at += frame.len();
     }
     ends.push(at);

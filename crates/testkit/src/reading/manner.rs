@@ -7,6 +7,8 @@ pub enum Manner {
     Continues(Style),
     /// These words, which are no part of the document: about the cut, about the reply, or that there is no more.
     Says(&'static str),
+    /// It repeats this until its limit ends it.
+    Loops(&'static str),
 }
 
 /// How the rest is written.

@@ -1,6 +1,6 @@
 //! What the model does when it is asked to go on.
 
-use testkit::{Begins, Manner, Seam, Style};
+use testkit::{Again, Begins, Manner, Seam, Style};
 
 use super::dice::Dice;
 use super::documents::Kind;
@@ -21,6 +21,10 @@ pub(super) enum Behaviour {
     Anew,
     AboutTheCut,
     Nothing,
+    Reasons,
+    Loops,
+    AgainShort,
+    AgainOther,
 }
 
 const ANNOUNCEMENTS: [&str; 7] = [
@@ -48,6 +52,24 @@ const ABOUT_THE_CUT: [&str; 7] = [
     "My last reply ended in the middle of a sentence. Would you like me to start over?",
     "Sorry, I cannot help with that.",
 ];
+const REASONS: [&str; 6] = [
+    "<think>Go on from there.</think>",
+    "<think>\nThe user wants the rest of it.\n</think>\n\n",
+    "<thinking>Where was I?</thinking>\n",
+    "<reasoning>I was cut off and go on.</reasoning>",
+    "<seed:think>The rest follows.</seed:think>",
+    "◁think▷I go on.◁/think▷",
+];
+const LOOPS: [&str; 4] =
+    ["and so on ", "The harbour was quiet.\n", "{\"id\": 1, \"name\": \"gull\"}, ", "- one more\n"];
+const SHORT: [&str; 4] = ["Sure!", "Here you are.", "{}", "Done."];
+/// Another document than was begun, of the same kind.
+const OTHER: [&str; 4] = [
+    "The committee met on Tuesday and discussed the budget at length. Nobody was content with it, and the meeting was closed.",
+    "# Minutes\n\n- The budget was discussed.\n- Nobody was content.\n",
+    "{\"title\": \"Minutes\", \"items\": [{\"id\": 900, \"name\": \"budget\", \"open\": true}], \"total\": 1}",
+    "{\"id\": 900, \"name\": \"budget\"}\n{\"id\": 901, \"name\": \"roof\"}\n",
+];
 const NOTHING: [&str; 4] = [
     "(nothing further)",
     "There is nothing left to add; the reply was already complete.",
@@ -72,6 +94,9 @@ impl Behaviour {
         Self::Nothing,
     ];
 
+    /// Those of models that go astray, or think aloud.
+    pub(super) const ASTRAY: [Self; 4] = [Self::Reasons, Self::Loops, Self::AgainShort, Self::AgainOther];
+
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Anchor => "begins with the anchor",
@@ -87,6 +112,10 @@ impl Behaviour {
             Self::Anew => "begins anew",
             Self::AboutTheCut => "talks about the cut",
             Self::Nothing => "says that there is no more",
+            Self::Reasons => "thinks before the rest",
+            Self::Loops => "repeats itself without end",
+            Self::AgainShort => "begins anew with something short",
+            Self::AgainOther => "begins anew with other values",
         }
     }
 
@@ -101,8 +130,15 @@ impl Behaviour {
             | Self::SpaceLost
             | Self::SpaceAdded
             | Self::CutAgain
-            | Self::Anew => true,
-            Self::Cut | Self::Rewritten | Self::AboutTheCut | Self::Nothing => false,
+            | Self::Anew
+            | Self::Reasons => true,
+            Self::Cut
+            | Self::Rewritten
+            | Self::AboutTheCut
+            | Self::Nothing
+            | Self::Loops
+            | Self::AgainShort
+            | Self::AgainOther => false,
         }
     }
 
@@ -131,6 +167,18 @@ impl Behaviour {
             Self::Anew => Style { begins: Begins::Document, ..told },
             Self::AboutTheCut => return Manner::Says(dice.one_of(&ABOUT_THE_CUT)),
             Self::Nothing => return Manner::Says(dice.one_of(&NOTHING)),
+            Self::Reasons => Style { before: dice.one_of(&REASONS), ..told },
+            Self::Loops => return Manner::Loops(dice.one_of(&LOOPS)),
+            Self::AgainShort | Self::AgainOther => return Manner::Says(dice.one_of(&ABOUT_THE_CUT)),
         })
+    }
+
+    /// What such a model says when the same is asked again, where that is another thing than the document.
+    pub(super) fn again(self, dice: &mut Dice) -> Option<Again> {
+        match self {
+            Self::AgainShort => Some(Again::Says(dice.one_of(&SHORT))),
+            Self::AgainOther => Some(Again::Says(dice.one_of(&OTHER))),
+            _ => None,
+        }
     }
 }

@@ -125,7 +125,7 @@ impl Exchange {
     fn remark(&self) -> &'static str {
         match &self.manner {
             Manner::Continues(style) => style.behind,
-            Manner::Says(_) => "",
+            Manner::Says(_) | Manner::Loops(_) => "",
         }
     }
 
@@ -140,7 +140,13 @@ impl Exchange {
         let model = library.model(&self.first_message());
         let says_whole = heard.error.is_none() && heard.stop.as_deref() == Some(self.wire.word(End::Turn));
         let meant = model.meant();
-        let fate = self.fate(&heard.text, says_whole, &meant);
+        let told = heard.endmark.as_ref().and_then(|told| told["outcome"].as_str());
+        let is_restarted = told.or(reply.header("x-endmark-outcome")) == Some("restarted");
+        let fate = match self.fate(&heard.text, says_whole, &meant) {
+            // Another text than had been received, and said to be one.
+            Fate::Wrong(_, why) if is_restarted => Fate::Refused(format!("{why}, generated again")),
+            fate => fate,
+        };
         // Of two losses the smaller: words of a text left out are worse than a remark left in (PC-4).
         let without_remark = heard.text.trim_end().strip_suffix(self.remark().trim());
         let remark_left_in = fate != Fate::Whole
