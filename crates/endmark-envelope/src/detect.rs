@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::marker::ends_in_marker;
+use crate::marker::{before_ellipsis, ends_in_marker};
 
 /// What is known about one value: how large it can be, how large it should be, what marks a cut.
 ///
@@ -31,7 +31,7 @@ pub struct FieldRule {
     pub has_page_token: bool,
     /// The member beside the list that holds such a token.
     pub page_token_in: Option<String>,
-    /// Endings that mark a cut, besides an ellipsis and the usual markers.
+    /// Endings that mark a cut, besides the usual markers.
     pub markers: Vec<String>,
     /// The value is what it is: nothing is detected in it.
     pub is_exact: bool,
@@ -103,7 +103,7 @@ pub enum Evidence {
     IncompleteUtf8,
     /// There is a token for another page, and no way to that page.
     PageTokenWithoutPage,
-    /// It ends in an ellipsis or a marker.
+    /// It ends in a marker, or in an ellipsis close to a known limit or next to a longer original.
     Marker,
     /// It is exactly as large as the backend can keep, or larger, and nobody declares that this is all.
     SizeReached,
@@ -123,7 +123,8 @@ impl Evidence {
 }
 
 /// Tells whether a backend cut a value: by a declared length that it does not have, incomplete UTF-8, a page token
-/// with no page, an ellipsis or marker at its end, or a declared size that it reaches (EN-3).
+/// with no page, a marker at its end, or a declared size that it reaches (EN-3). An ellipsis is a marker only close to such a
+/// size: `Loading...` is whole.
 ///
 /// What is exactly as long as it is declared is whole, however it ends and whatever size it reaches; only half a
 /// character at its end, or a token for another page, outweighs that.
@@ -173,13 +174,17 @@ pub fn detect_cut<'a>(value: impl Into<Received<'a>>, rule: &FieldRule) -> Optio
             bytes = received;
             let has_lengths = rule.max_chars.is_some() || rule.declared_chars.is_some();
             chars = if has_lengths { text.chars().count() as u64 } else { 0 };
+            let is_near = || {
+                is_over(bytes + LONGEST_WORD, rule.max_bytes.or(rule.declared_bytes))
+                    || is_over(chars + LONGEST_WORD, rule.max_chars.or(rule.declared_chars))
+            };
             if is_short(bytes, rule.declared_bytes) || is_short(chars, rule.declared_chars) {
                 Some(Evidence::LengthDiffers)
             } else if is_incomplete || text.ends_with(char::REPLACEMENT_CHARACTER) {
                 Some(Evidence::IncompleteUtf8)
             } else if is_met(bytes, rule.declared_bytes) || is_met(chars, rule.declared_chars) {
                 None
-            } else if ends_in_marker(text, &rule.markers) {
+            } else if ends_in_marker(text, &rule.markers) || (before_ellipsis(text).is_some() && is_near()) {
                 Some(Evidence::Marker)
             } else {
                 let is_reached = is_over(bytes, rule.max_bytes) || is_over(chars, rule.max_chars);
@@ -196,6 +201,9 @@ pub fn detect_cut<'a>(value: impl Into<Received<'a>>, rule: &FieldRule) -> Optio
         original_items: original(rule.declared_items, items),
     })
 }
+
+/// A backend that cuts between words, and sets an ellipsis, stays below its limit by less than this.
+const LONGEST_WORD: u64 = 24;
 
 /// The text that a value begins with, its length in bytes, and whether it ends inside a character.
 fn valid_part(value: Received<'_>) -> (&str, u64, bool) {

@@ -24,7 +24,7 @@ use crate::warning::Warning;
 /// ```
 /// use endmark_envelope::{Envelope, ErrorBody};
 ///
-/// let answer = Envelope::success(vec!["whole", "cu..."]);
+/// let answer = Envelope::success(vec!["whole", "cu [...]"]);
 /// let answer: serde_json::Value = serde_json::from_str(&answer.to_json()?)?;
 /// assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&true.into(), &true.into()));
 /// assert_eq!(answer["warnings"][0]["field"], "data[1]");
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn serialising_in_any_way_detects_and_caps() {
-        let envelope = Envelope::success(json!({"long": "x".repeat(9000), "cut": "abc..."}))
+        let envelope = Envelope::success(json!({"long": "x".repeat(9000), "cut": "abc [...]"}))
             .with_max_response_bytes(4000);
         for document in [
             serde_json::to_value(&envelope).unwrap(),
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn a_notice_about_a_field_hides_no_cut_of_it() {
         let notice = Warning { field: "data".parse().ok(), ..Warning::notice("ODD", "this is odd") };
-        let document = Envelope::success("abc...").with_warnings([notice]).document().unwrap();
+        let document = Envelope::success("abc [...]").with_warnings([notice]).document().unwrap();
         assert_eq!(document.warnings.len(), 2);
         assert!(document.meta().truncated);
     }

@@ -9,22 +9,25 @@ const LONGEST_MARKER: usize = 120;
 /// Words that say in brackets that something is missing.
 const WORDS: [&str; 4] = ["truncated", "omitted", "shortened", "cut off"];
 
-/// Whether a text ends in an ellipsis or in a marker: one of these, or one that is widely used, as in
-/// `… (truncated)`, `[...]`, `<output truncated>`, `... 12 more characters`.
-///
-/// A text that is an ellipsis and nothing else stands for itself.
+/// Whether a text ends in a marker: one of these, or one that is widely used, as in `… (truncated)`, `[...]`,
+/// `<output truncated>`, `... 12 more characters`.
 pub(crate) fn ends_in_marker(text: &str, markers: &[String]) -> bool {
     let is_there = |marker: &String| !marker.is_empty() && text.ends_with(marker.as_str());
     if markers.iter().any(is_there) {
         return true;
     }
     let text = text.trim_end();
-    let before = text.strip_suffix("...").or_else(|| text.strip_suffix('…'));
-    if let Some(before) = before {
-        return before.contains(|character: char| character != '.' && character != '…');
-    }
     let tail = &text[text.floor_char_boundary(text.len().saturating_sub(LONGEST_MARKER))..];
     ends_in_brackets(tail) || ends_in_a_count(tail)
+}
+
+/// The text before the ellipsis that it ends in. A text that is an ellipsis and nothing else has none.
+///
+/// An ellipsis alone proves nothing: `Loading...` is whole.
+pub(crate) fn before_ellipsis(text: &str) -> Option<&str> {
+    let text = text.trim_end();
+    let before = text.strip_suffix("...").or_else(|| text.strip_suffix('…'))?.trim_end_matches(['.', '…']);
+    Some(before).filter(|before| !before.is_empty())
 }
 
 /// `[truncated]`, `(… 12 more lines omitted)`, `[...]`.
@@ -62,8 +65,8 @@ mod tests {
     fn markers_are_told_from_ordinary_endings() {
         for (text, is_marked) in [
             (TRUNCATION_MARKER, true),
-            ("The harbour was…", true),
-            ("The harbour was...  \n", true),
+            ("The harbour was…", false),
+            ("The harbour was...  \n", false),
             ("The harbour [...]", true),
             ("The harbour was [truncated]", true),
             ("The harbour was (output truncated, 12 lines)", true),
@@ -82,6 +85,8 @@ mod tests {
         ] {
             assert_eq!(ends_in_marker(text, &[]), is_marked, "{text}");
         }
+        assert_eq!(before_ellipsis("The harbour was...  \n"), Some("The harbour was"));
+        assert_eq!(["", "...", "…", "The end."].map(before_ellipsis), [None; 4]);
         let own = ["~~".to_owned(), String::new()];
         assert!(ends_in_marker("The harb~~", &own));
         assert!(!ends_in_marker("The harbour", &own));

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::detect::{Cut, FieldRule, detect_cut};
 use crate::document::counted;
-use crate::marker::{TRUNCATION_MARKER, ends_in_marker};
+use crate::marker::{TRUNCATION_MARKER, before_ellipsis, ends_in_marker};
 use crate::path::{FieldPath, FieldPattern};
 use crate::walk::{Members, walk};
 use crate::warning::{Size, Warning};
@@ -105,6 +105,9 @@ fn resolved(rule: &FieldRule, value: &Value, members: &Members) -> FieldRule {
     rule.declared_bytes = rule.declared_bytes.or_else(|| number(&rule.bytes_in));
     rule.declared_chars = rule.declared_chars.or_else(|| number(&rule.chars_in));
     rule.declared_items = rule.declared_items.or_else(|| number(&rule.items_in));
+    if value.as_str().is_some_and(|text| has_longer_original(text, members)) {
+        rule.markers.extend(["…", "..."].map(str::to_owned));
+    }
     if value.is_array() {
         let is_token = |name: &str| match members.get(name) {
             Some(Value::String(token)) => !token.is_empty(),
@@ -117,13 +120,27 @@ fn resolved(rule: &FieldRule, value: &Value, members: &Members) -> FieldRule {
     rule
 }
 
+/// Whether a member beside a text is longer and begins like it: `summary: "The harb…"` and `body: "The harbour …"`.
+fn has_longer_original(text: &str, members: &Members) -> bool {
+    /// So many members are compared: the time stays linear in the document.
+    const MOST_MEMBERS: usize = 64;
+    let texts = members.values().take(MOST_MEMBERS).filter_map(Value::as_str);
+    before_ellipsis(text).is_some_and(|before| {
+        before.len() >= LEAST_COMMON_BYTES
+            && texts.filter(|other| other.len() > text.len()).any(|other| other.starts_with(before))
+    })
+}
+
+/// A shorter common beginning may be a coincidence.
+const LEAST_COMMON_BYTES: usize = 8;
+
 /// Sets the marker behind a text that has none, and answers the text's own size.
 fn marked(text: &mut String, rule: &FieldRule) -> Size {
     if let Some(own) = text.strip_suffix(TRUNCATION_MARKER) {
         return Size::of(own);
     }
     let size = Size::of(text);
-    if !ends_in_marker(text, &rule.markers) {
+    if !ends_in_marker(text, &rule.markers) && before_ellipsis(text).is_none() {
         text.push_str(TRUNCATION_MARKER);
     }
     size

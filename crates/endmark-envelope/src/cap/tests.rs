@@ -32,7 +32,7 @@ fn the_longest_are_shortened_first_and_to_one_length() {
 
 #[test]
 fn a_text_that_a_backend_cut_and_is_shortened_again_has_one_warning_that_claims_no_more_than_is_known() {
-    let envelope = Envelope::success(json!({"body": format!("{}...", "x".repeat(3000))}));
+    let envelope = Envelope::success(json!({"body": format!("{} [...]", "x".repeat(3000))}));
     let document = envelope.with_max_response_bytes(2000).document().unwrap();
     let [warning] = document.warnings.as_slice() else { panic!("{:?}", document.warnings) };
     assert_eq!((warning.original_bytes, warning.original_length), (None, None));
@@ -82,7 +82,7 @@ fn a_limit_that_nothing_fits_is_taken_for_the_lowest() {
 
 /// What a backend cut: so many short texts, each with its own ellipsis, and with these beside them.
 fn cut_by_a_backend(short: usize, others: &[String]) -> Envelope<Vec<String>> {
-    let short = (0..short).map(|number| format!("note {number}…"));
+    let short = (0..short).map(|number| format!("note {number} […]"));
     Envelope::success(short.chain(others.iter().cloned()).collect())
 }
 
@@ -99,7 +99,7 @@ fn warnings_that_do_not_fit_are_folded_into_one_and_the_data_stays() {
     let envelope = cut_by_a_backend(7000, &[]);
     let capped = envelope.document().unwrap();
     assert_eq!(capped.error, None);
-    assert_eq!(capped.data[6999], "note 6999…");
+    assert_eq!(capped.data[6999], "note 6999 […]");
     assert!(capped.meta().truncated);
     let limit = crate::DEFAULT_MAX_RESPONSE_BYTES;
     assert!((limit - 500..=limit).contains(&capped.bytes()), "{} bytes", capped.bytes());

@@ -57,13 +57,13 @@ fn a_title_that_fills_its_column_exactly_is_left_alone_where_its_length_is_told(
 
 #[test]
 fn a_marker_that_is_there_is_left_as_it_is() {
-    let mut data = json!({"a": "cut...", "b": "cut…[truncated]", "c": "cut~", "d": "whole"});
+    let mut data = json!({"a": "cut[...]", "b": "cut…[truncated]", "c": "cut~", "d": "whole"});
     let own = FieldRule { markers: vec!["~".into()], ..FieldRule::default() };
     let before = data.clone();
     let warnings = rules(&[("data.c", own)]).disclose(&mut data);
     assert_eq!(data, before);
     let bytes: Vec<_> = warnings.iter().map(|warning| warning.returned_bytes).collect();
-    assert_eq!(bytes, [Some(6), Some(3), Some(4)]);
+    assert_eq!(bytes, [Some(8), Some(3), Some(4)]);
 }
 
 #[test]
@@ -94,9 +94,26 @@ fn a_list_that_is_shorter_than_it_is_said_to_be_says_how_many_are_there() {
 
 #[test]
 fn the_last_rule_for_a_place_counts_and_exact_is_left_alone() {
-    let mut data = json!({"a": "cut...", "b": {"a": "cut..."}});
+    let mut data = json!({"a": "cut[...]", "b": {"a": "cut[...]"}});
     let rules = rules(&[("data.a", FieldRule::default()), ("data.a", FieldRule::exact())]);
     let warnings = rules.disclose(&mut data);
     assert_eq!(warnings.len(), 1);
     assert_eq!(warnings[0].field, Some(FieldPath::data().key("b").key("a")));
+}
+
+#[test]
+fn an_ellipsis_alone_is_a_cut_only_near_a_limit_or_beside_a_longer_text() {
+    let near = FieldRule { max_chars: Some(30), ..FieldRule::default() };
+    let far = FieldRule { max_chars: Some(300), ..FieldRule::default() };
+    for (rule, mut data, is_cut) in [
+        (FieldRule::default(), json!({"a": "Loading..."}), false),
+        (FieldRule::default(), json!({"a": "Loading…", "b": "Loading"}), false),
+        (FieldRule::default(), json!({"a": "The harbour…", "b": "The harbour was quiet."}), true),
+        (near, json!({"a": "The harbour was..."}), true),
+        (far, json!({"a": "The harbour was..."}), false),
+    ] {
+        let before = data.clone();
+        let warnings = rules(&[("data.a", rule)]).disclose(&mut data);
+        assert_eq!((warnings.len(), &data), (usize::from(is_cut), &before), "{data}");
+    }
 }
