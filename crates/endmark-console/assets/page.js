@@ -1,64 +1,44 @@
 "use strict";
-// Everything is readable without this: it shows times in the viewer's zone, draws what the tables say, and keeps pages fresh.
+// Everything is readable without this: it adds the viewer's own time to a moment, copies a line, and keeps pages fresh.
 (() => {
-  const localise = (root) => {
+  const enliven = (root) => {
     for (const time of root.querySelectorAll("time[datetime]")) {
       const moment = new Date(time.dateTime);
-      if (Number.isNaN(moment.getTime())) continue;
-      time.title = time.dateTime;
-      time.textContent = moment.toLocaleString();
+      if (!Number.isNaN(moment.getTime())) time.title = `${moment.toLocaleString()} here, ${time.title}`;
+    }
+    for (const button of root.querySelectorAll("[data-copy]")) {
+      button.hidden = !navigator.clipboard;
+      button.addEventListener("click", async () => {
+        await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+        button.textContent = "Copied";
+        setTimeout(() => { button.textContent = "Copy"; }, 1500);
+      });
+    }
+    for (const select of root.querySelectorAll("form.filters select")) {
+      select.addEventListener("change", () => select.form.requestSubmit());
     }
   };
 
-  // A table with data-plot is drawn above itself: its first column are days, the columns with data-series are lines.
-  const draw = (table) => {
-    if (!window.uPlot || table.dataset.drawn) return;
-    table.dataset.drawn = "yes";
-    const heads = [...table.tHead.rows[0].cells];
-    const series = heads.map((head, index) => ({ index, name: head.textContent, of: head.dataset.series })).filter((one) => one.of !== undefined);
-    const rows = [...table.tBodies[0].rows];
-    if (rows.length === 0 || series.length === 0) return;
-    const number = (cell) => Number(cell.dataset.value ?? cell.textContent);
-    const data = [rows.map((row) => Date.parse(row.cells[0].dataset.value) / 1000)];
-    for (const one of series) data.push(rows.map((row) => number(row.cells[one.index])));
-    const style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue(name).trim();
-    const axis = { stroke: colour("--text"), grid: { stroke: colour("--line") }, ticks: { stroke: colour("--line") } };
-    const place = document.createElement("div");
-    place.className = "plot";
-    place.setAttribute("aria-hidden", "true");
-    const frame = table.closest(".wide") ?? table;
-    frame.before(place);
-    const strokes = ["--link", "--bad", "--good", "--doubt"];
-    const width = Math.min(760, Math.max(260, frame.clientWidth || 700));
-    new uPlot({
-      width, height: 200, axes: [axis, { ...axis, size: 70 }], scales: { x: { time: true, range: (_, from, to) => (from === to ? [from - 86400, to + 86400] : [from, to]) } },
-      series: [{}, ...series.map((one, place) => ({
-        label: one.name, stroke: colour(strokes[place % strokes.length]), width: 2, points: { show: true, size: 6 },
-      }))],
-    }, data, place);
-  };
-
-  const enliven = (root) => {
-    localise(root);
-    root.querySelectorAll("table[data-plot]").forEach(draw);
-  };
-
-  // The part that changes is taken out of the same page, asked for again. Whoever is at work in it is not disturbed.
+  // The part that changes is taken from the same page, requested again. It is left alone while a reader is at work in it, and
+  // what was opened stays open.
   const refresh = async (part) => {
-    if (part.contains(document.activeElement) && document.activeElement !== document.body) return;
+    const isBusy = () => part.contains(document.activeElement) && document.activeElement !== document.body;
+    if (isBusy()) return;
     const reply = await fetch(location.href, { headers: { accept: "text/html" } });
     if (!reply.ok) return;
     const page = new DOMParser().parseFromString(await reply.text(), "text/html");
     const fresh = page.getElementById(part.id);
-    if (!fresh || !part.isConnected) return;
+    if (!fresh || !part.isConnected || isBusy() || fresh.innerHTML === part.dataset.shown) return;
+    part.dataset.shown = fresh.innerHTML;
+    const open = [...part.querySelectorAll("details")].map((one) => one.open);
     part.replaceChildren(...document.importNode(fresh, true).childNodes);
+    part.querySelectorAll("details").forEach((one, at) => { one.open = open[at] ?? one.open; });
     enliven(part);
   };
 
   enliven(document);
   for (const part of document.querySelectorAll("[data-seconds]")) {
-    // A page that took long is asked for less often: looking at a gateway must not become its work.
+    // A page that took long is requested less often: looking at a gateway must not become its work.
     const again = async (wait) => {
       await new Promise((go) => setTimeout(go, wait));
       const began = performance.now();

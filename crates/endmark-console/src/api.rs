@@ -25,6 +25,7 @@ pub(crate) async fn respond(console: &Console, visit: &Visit) -> Result<Response
     match route.split_once('/').unwrap_or((route, "")) {
         ("usage", "") => usage::usage(console, store, query).await,
         ("report", "") => usage::report(console, store, query).await,
+        ("requests", "") => lists::requests(console, store, query).await,
         ("recoveries", "") => lists::recoveries(store, query).await,
         ("recoveries", id) => lists::recovery(store, query, id).await,
         ("compactions", "") => lists::compactions(store, query).await,
@@ -34,7 +35,7 @@ pub(crate) async fn respond(console: &Console, visit: &Visit) -> Result<Response
         ("runs", "events") => events::follow(console, visit).await,
         ("runs", id) => lists::run(store, query, id).await,
         _ => Err(Failure::NotFound(format!(
-            "{path} is not a page of Endmark: below {BELOW} there are usage, report, recoveries, recoveries/ID, \
+            "{path} is not a page of Endmark: below {BELOW} there are usage, report, requests, recoveries, recoveries/ID, \
              sessions/ID, compactions, budgets, runs, runs/ID, runs/events and outputs/HANDLE"
         ))),
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use endmark_context::Models;
-use endmark_context::budget::Rule;
+use endmark_context::budget::{Rule, Zone};
 use endmark_store::Store;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response};
@@ -29,6 +29,12 @@ pub struct ConsoleSettings {
     pub models: Arc<Models>,
     /// The configured budgets.
     pub rules: Vec<Rule>,
+    /// The zone in which budgets begin anew.
+    pub zone: Zone,
+    /// The days that records are kept; 0 for ever.
+    pub keep_days: u64,
+    /// Whether the texts of cut replies are kept.
+    pub keep_text: bool,
     /// The most tokens of one continuation, for estimates.
     pub continuation_tokens: u64,
 }
@@ -43,6 +49,8 @@ pub struct Visit {
     pub store: Store,
     /// Whether the gateway is asked to stop: answers that go on end then.
     pub is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// The median and the 95th percentile of the latency that the gateway adds, in milliseconds, once that is known.
+    pub added_ms: Option<(f64, f64)>,
 }
 
 /// Answers requests for what is remembered.
@@ -50,6 +58,9 @@ pub struct Console {
     pub(crate) access: Access,
     pub(crate) models: Arc<Models>,
     pub(crate) rules: Vec<Rule>,
+    pub(crate) zone: Zone,
+    pub(crate) keep_days: u64,
+    pub(crate) keep_text: bool,
     pub(crate) continuation_tokens: u64,
     pub(crate) followers: Arc<Semaphore>,
 }
@@ -61,6 +72,9 @@ impl Console {
             access: Access::new(settings.admin_key.as_deref(), settings.is_local, &settings.nonce),
             models: settings.models,
             rules: settings.rules,
+            zone: settings.zone,
+            keep_days: settings.keep_days,
+            keep_text: settings.keep_text,
             continuation_tokens: settings.continuation_tokens,
             followers: Arc::new(Semaphore::new(events::MAX_FOLLOWERS)),
         }

@@ -8,10 +8,13 @@ mod layout;
 mod login;
 mod output;
 mod overview;
-mod recoveries;
+mod plot;
+mod request;
+mod requests;
 mod runs;
-mod session;
+mod sessions;
 mod usage;
+mod words;
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use maud::Markup;
@@ -54,10 +57,12 @@ async fn shown(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>
         (&Method::POST, ("keys", "revoke")) => return keys::revoke(console, visit).await,
         (&Method::GET | &Method::HEAD, parts) => match parts {
             ("", "") => overview::page(console, visit).await?,
-            ("recoveries", "") => recoveries::list(console, store, query).await?,
-            ("recoveries", id) => recoveries::one(console, store, query, id).await?,
+            ("requests", "") => requests::list(console, store, query).await?,
+            ("recoveries", "") => return Ok(see_other("/endmark/requests?outcome=any-cut")),
+            ("requests" | "recoveries", id) => request::page(console, store, query, id).await?,
             ("usage", "") => usage::page(console, store, query).await?,
-            ("sessions", id) if !id.is_empty() => session::page(console, store, query, id).await?,
+            ("sessions", "") => sessions::list(console, store, query).await?,
+            ("sessions", id) => sessions::one(console, store, query, id).await?,
             ("budgets", "") => budgets::page(console, store, query).await?,
             ("keys", "") => keys::page(console, store, query).await?,
             ("compactions", "") => output::compactions(console, store, query).await?,

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use endmark_runs::{AgentRun, RunEventReport};
-use endmark_store::{BudgetPlace, FinalStatus, LogFilter, LogRow, Recovery, Store, UsageRow};
+use endmark_store::{
+    BudgetPlace, FinalStatus, LogFilter, LogRow, Recovery, RequestFilter, RequestPage, Store, UsageRow,
+};
 use endmark_wire::percent_decoded;
 
 use crate::answer::Failure;
@@ -19,6 +21,8 @@ pub(crate) const USAGE: [&str; 3] = ["by", "since", "until"];
 /// See above.
 pub(crate) const RECOVERIES: [&str; 8] =
     ["status", "model", "provider", "cut_kind", "task", "request", "before", "limit"];
+/// See above.
+pub(crate) const REQUESTS: [&str; 7] = ["outcome", "model", "upstream", "key", "session", "before", "limit"];
 /// See above.
 pub(crate) const COMPACTIONS: [&str; 2] = ["before", "limit"];
 /// See above.
@@ -115,6 +119,42 @@ fn filter(query: &Query) -> Result<LogFilter, Failure> {
         request_id: query.owned("request"),
         before: query.number("before")?,
     })
+}
+
+/// The outcomes that requests can be filtered by; `look` are those that are worth a look, `other` those without a reply.
+pub(crate) const OUTCOMES: [&str; 9] =
+    ["look", "whole", "resumed", "restarted", "corrected", "cut", "exhausted", "any-cut", "other"];
+
+/// Requests, the newest first.
+pub(crate) async fn requests(store: &Store, query: &Query, limit: u32) -> Result<RequestPage, Failure> {
+    let filter = request_filter(query)?;
+    Ok(store.read(move |reader| reader.requests(&filter, limit)).await?)
+}
+
+fn request_filter(query: &Query) -> Result<RequestFilter, Failure> {
+    let outcome = query.owned("outcome");
+    if let Some(unknown) = outcome.as_deref().filter(|outcome| !OUTCOMES.contains(outcome)) {
+        let known = OUTCOMES.join(", ");
+        return Err(Failure::BadRequest(format!("`outcome` is `{unknown}`: it can be one of {known}")));
+    }
+    let before = query.text("before").map(|typed| {
+        let parts = typed.split_once(BETWEEN_PARTS);
+        let parts = parts.map(|(at, id)| (at.to_owned(), id.to_owned()));
+        parts.ok_or_else(|| Failure::BadRequest("`before` is not the `next` of another page".to_owned()))
+    });
+    Ok(RequestFilter {
+        outcome,
+        model: query.owned("model"),
+        upstream: query.owned("upstream"),
+        credential: query.owned("key"),
+        session: query.owned("session"),
+        before: before.transpose()?,
+    })
+}
+
+/// Returns what `before` has to be for the next page of requests.
+pub(crate) fn next_requests(page: &RequestPage) -> Option<String> {
+    page.next.as_ref().map(|(at, id)| format!("{at}{BETWEEN_PARTS}{id}"))
 }
 
 /// All that is known of a recovery by its number, or of a request by its id.

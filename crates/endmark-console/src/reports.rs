@@ -6,6 +6,7 @@ pub mod compactions;
 pub mod cuts;
 mod not_asked;
 pub mod recoveries;
+pub mod requests;
 pub mod session;
 pub mod span;
 pub mod usage;

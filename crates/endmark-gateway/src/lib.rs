@@ -45,9 +45,9 @@ pub use endmark_wire::http1::{HostName, OriginName};
 pub use gateway::{BuildError, Gateway};
 pub use scrub::Scrubber;
 pub use settings::{
-    AdminAccess, Answering, Authorities, AuthoritiesError, BaseUrl, BaseUrlError, BudgetSettings,
-    CapSettings, CompactSettings, Conditions, CorrectSettings, EmergencySettings, FaultError, FaultPlan,
-    FaultSettings, FaultSide, FieldPattern, Incomplete, Limits, MetricsAccess, Mode, OnMissing, PageBody,
+    AddedLatency, AdminAccess, Answering, Authorities, AuthoritiesError, BaseUrl, BaseUrlError,
+    BudgetSettings, CapSettings, CompactSettings, Conditions, CorrectSettings, EmergencySettings, FaultError,
+    FaultPlan, FaultSettings, FaultSide, FieldPattern, Incomplete, Limits, MetricsAccess, Mode, OnMissing, PageBody,
     Pages, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret,
     Settings, SoleKey, TlsFiles, Unfit, UnknownFaultSide, UnknownMode, UnknownPrefill, UnusablePattern,
     Upstream, Visit, WindowSettings,

@@ -3,6 +3,7 @@
 //! Labels have few values: upstreams come from the configuration, all other words are Endmark's own. Models are outside
 //! data, and a label only by the names that the table of models has.
 
+mod added;
 mod generative;
 mod labels;
 mod path_shapes;
@@ -19,6 +20,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use added::AddedCounts;
+pub use added::AddedLatency;
 use generative::Generative;
 pub(crate) use generative::GenerativeCall;
 use labels::{
@@ -52,6 +55,7 @@ pub(crate) struct Metrics {
     first_byte: Family<UpstreamLabels, Histogram>,
     duration: Family<UpstreamLabels, Histogram>,
     added: Histogram,
+    added_counts: AddedCounts,
     open: Gauge,
     circuits: Family<UpstreamLabels, Gauge>,
     store: StoreMetrics,
@@ -97,6 +101,7 @@ impl Metrics {
             first_byte: Family::new_with_constructor(latencies),
             duration: Family::new_with_constructor(latencies),
             added: Histogram::new(ADDED),
+            added_counts: AddedCounts::default(),
             open: Gauge::default(),
             circuits: Family::default(),
             store: StoreMetrics::default(),
@@ -237,7 +242,13 @@ impl Metrics {
         self.duration.get_or_create(&UpstreamLabels::of(upstream)).observe(took.as_secs_f64());
         if let Some(added) = added {
             self.added.observe(added.as_secs_f64());
+            self.added_counts.observe(added.as_secs_f64());
         }
+    }
+
+    /// Returns the latency that was added to requests, or `None` before the first one.
+    pub(crate) fn added_latency(&self) -> Option<AddedLatency> {
+        self.added_counts.latency()
     }
 
     /// A request was answered with an error of Endmark's own.

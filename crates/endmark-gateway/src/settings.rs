@@ -41,7 +41,7 @@ pub use incomplete::Incomplete;
 pub use limits::Limits;
 pub use listener::TlsFiles;
 pub use on_missing::OnMissing;
-pub use pages::{AdminAccess, Answering, MetricsAccess, PageBody, Pages, Visit};
+pub use pages::{AddedLatency, AdminAccess, Answering, MetricsAccess, PageBody, Pages, Visit};
 pub use proxy::{Proxy, ProxyError, ProxyVariableError};
 pub use resume::{Mode, ResumeSettings, UnknownMode};
 pub use retry::RetrySettings;

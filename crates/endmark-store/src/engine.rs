@@ -33,8 +33,8 @@ pub(crate) use migrate::known as known_schema;
 pub use moment::utc;
 pub use parts::OutputPage;
 pub use reader::{
-    BudgetDifference, BudgetPlace, CompactionRow, CutSummary, LogFilter, Reader, SessionOutput, Summed,
-    UsageReport, UsageSummary,
+    BudgetDifference, BudgetPlace, CompactionRow, CutHour, CutSummary, LogFilter, Reader, RequestChoices,
+    RequestFilter, RequestPage, RequestRow, SessionOutput, Summed, UsageReport, UsageSummary,
 };
 pub(crate) use session::{Recorded, Session};
 pub use sums::Dimension;

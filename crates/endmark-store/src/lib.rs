@@ -50,8 +50,9 @@ pub use calls::{Billing, CallSettled, CallStarted, Charge, Purpose, Tokens, Usag
 pub use compactions::{CLIENT, CondensedIn, KeptSummary, LOCAL_USER};
 pub use counted::{CallClass, CallSums, MINUTE_EDGES, PROMPT_EDGES, counted};
 pub use engine::{
-    BudgetDifference, BudgetPlace, CompactionRow, CutSummary, Dimension, KeptOutput, LogFilter, OutputPage,
-    OutputPiece, ReadError, Reader, SessionOutput, Summed, UsageReport, UsageSummary, utc,
+    BudgetDifference, BudgetPlace, CompactionRow, CutHour, CutSummary, Dimension, KeptOutput, LogFilter,
+    OutputPage, OutputPiece, ReadError, Reader, RequestChoices, RequestFilter, RequestPage, RequestRow,
+    SessionOutput, Summed, UsageReport, UsageSummary, utc,
 };
 pub use error::StoreError;
 pub use fingerprint::sha256_hex;

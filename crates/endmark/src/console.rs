@@ -25,7 +25,8 @@ impl Pages for ConsolePages {
     }
 
     fn respond(&self, visit: Visit) -> Answering<'_> {
-        let Visit { head, body, store, is_stopping } = visit;
-        Box::pin(self.0.respond(endmark_console::Visit { head, body, store, is_stopping }))
+        let Visit { head, body, store, is_stopping, added_latency } = visit;
+        let added_ms = added_latency.map(|added| (added.p50_ms, added.p95_ms));
+        Box::pin(self.0.respond(endmark_console::Visit { head, body, store, is_stopping, added_ms }))
     }
 }

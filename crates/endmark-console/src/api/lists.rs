@@ -10,7 +10,7 @@ use crate::answer::{ConsoleBody, Failure, json_of};
 use crate::console::Console;
 use crate::query::Query;
 use crate::reading;
-use crate::reports::{budgets, compactions, recoveries};
+use crate::reports::{budgets, compactions, recoveries, requests};
 
 /// A page of a list: what its command answers, and where it goes on.
 #[derive(Serialize)]
@@ -49,6 +49,18 @@ pub(super) async fn session(
 ) -> Result<Response<ConsoleBody>, Failure> {
     Query::parse(query, &[])?;
     json_of(&reading::session(console, store, id).await?)
+}
+
+/// `requests?outcome=&model=&upstream=&key=&session=&before=&limit=`.
+pub(super) async fn requests(
+    console: &Console,
+    store: &Store,
+    query: Option<&str>,
+) -> Result<Response<ConsoleBody>, Failure> {
+    let query = Query::parse(query, &reading::REQUESTS)?;
+    let page = reading::requests(store, &query, query.limit(MAX_ROWS)?).await?;
+    let rows = page.rows.iter().map(|row| requests::Row::of(row, &console.models)).collect();
+    json_of(&Page { report: requests::Report { rows }, next: reading::next_requests(&page) })
 }
 
 /// `compactions?before=&limit=`.

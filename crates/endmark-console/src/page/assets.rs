@@ -1,5 +1,4 @@
-//! The style, the scripts and the mark, in the binary. A script and its style are vendored: uPlot 1.6.32 (MIT), whose licence
-//! stands beside it.
+//! The style, the script and the mark, in the binary.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -31,13 +30,10 @@ macro_rules! asset {
     };
 }
 
-static ASSETS: [Asset; 6] = [
+static ASSETS: [Asset; 3] = [
     asset!("page.css", "text/css; charset=utf-8"),
     asset!("page.js", "text/javascript; charset=utf-8"),
     asset!("mark.svg", "image/svg+xml"),
-    asset!("uPlot.iife.min.js", "text/javascript; charset=utf-8"),
-    asset!("uPlot.min.css", "text/css; charset=utf-8"),
-    asset!("uPlot.LICENSE", "text/plain; charset=utf-8"),
 ];
 
 /// Answers with one of them.
@@ -82,6 +78,6 @@ mod tests {
     fn all_of_them_stay_small() {
         let plain: usize = ASSETS.iter().map(|asset| asset.bytes.len()).sum();
         let compressed: usize = ASSETS.iter().map(|asset| asset.compressed().unwrap().len()).sum();
-        assert!(plain < 150_000 && compressed < 60_000, "{plain} bytes, {compressed} compressed");
+        assert!(plain < 60_000 && compressed < 20_000, "{plain} bytes, {compressed} compressed");
     }
 }

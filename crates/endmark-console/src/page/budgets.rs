@@ -1,13 +1,15 @@
-//! Budgets: how they stand, and more of one for a session.
+//! Budgets as bars, with the forecast of their end, and more of one for a session.
 
-use endmark_context::budget::Unit;
+use endmark_context::Moment;
+use endmark_context::budget::{Period, Scope, Unit, Zone};
 use endmark_context::{dollars, rate_from_dollars};
-use endmark_store::Store;
+use endmark_store::{BudgetRow, KeyBudget, Reader, Store, StoreError};
 use http::Response;
 use maud::{Markup, html};
 
-use super::layout::{self, further, hash, number};
-use super::{ROWS, login};
+use super::layout::{self, Frame, card, further};
+use super::plot::Bar;
+use super::{ROWS, login, words};
 use crate::answer::{ConsoleBody, Failure};
 use crate::console::{Console, Visit};
 use crate::query::Query;
@@ -17,61 +19,254 @@ use crate::reports::budgets::Row;
 /// The address of the page.
 const PLACE: &str = "/endmark/budgets";
 
+/// From how many percent on a budget is near its end, and very near.
+const NEAR: f64 = 80.0;
+const NEAR_PERCENT: u32 = 80;
+const VERY_NEAR: f64 = 95.0;
+
+/// A share of a window that is enough for a forecast, in percent.
+const ENOUGH_OF_WINDOW: f64 = 4.0;
+
+/// Budgets near their end that are searched for.
+const MAX_NEAR: u32 = 20;
+
+/// How a budget stands at a moment.
+pub(super) struct Standing {
+    spent: f64,
+    held: f64,
+    /// Percent at the end of the window at this pace, where the window ends.
+    forecast: Option<f64>,
+    words: String,
+    is_used_up: bool,
+}
+
+impl Standing {
+    /// Returns how a budget stands now, in seconds since 1970. A forecast holds the pace of the window so far.
+    pub(super) fn of(row: &Row, zone: &Zone, now: u64) -> Self {
+        let limit = limit(row).unwrap_or(0);
+        let share = |amount: u64| if limit > 0 { ratio(amount, limit) * 100.0 } else { 0.0 };
+        let (spent, held) = (share(row.spent), share(row.held));
+        let is_used_up = row.closed || (limit > 0 && row.spent >= limit);
+        let mut standing = Self { spent, held, forecast: None, words: String::new(), is_used_up };
+        standing.words = match window(&row.window, zone, now) {
+            _ if limit == 0 => "Not limited any more.".to_owned(),
+            Some((_, end)) if is_used_up => format!("Used up. Begins again in {}.", words::span(end - now)),
+            Some((begin, end)) => standing.pace(row, (begin, end), now),
+            None if is_used_up && row.scope == Scope::Session.name() => {
+                "Used up: further calls are refused.".to_owned()
+            }
+            None if is_used_up => "Used up.".to_owned(),
+            None if Period::of_window(&row.window) == Period::Ever => String::new(),
+            None => "This window is over.".to_owned(),
+        };
+        standing
+    }
+
+    fn pace(&mut self, row: &Row, (begin, end): (u64, u64), now: u64) -> String {
+        let passed = ratio(now.saturating_sub(begin), end - begin);
+        if passed * 100.0 < ENOUGH_OF_WINDOW || row.spent == 0 {
+            return "Too early for a forecast.".to_owned();
+        }
+        let forecast = self.spent / passed;
+        self.forecast = Some(forecast);
+        if forecast <= 100.0 {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                clippy::cast_precision_loss,
+                reason = "a forecast is rough"
+            )]
+            let at_end = (row.spent as f64 / passed) as u64;
+            return format!("About {} by its end: it fits.", roughly(row, at_end));
+        }
+        // Linear: all of it is spent after this share of the window.
+        let left = (100.0 - self.spent).max(0.0) / self.spent * passed;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a forecast is rough"
+        )]
+        let seconds = (left * (end - begin) as f64) as u64;
+        format!("At this pace it ends in about {}.", words::span(seconds / 60 * 60))
+    }
+
+    /// The class of its state.
+    pub(super) fn class(&self) -> &'static str {
+        if self.is_used_up || self.spent + self.held >= VERY_NEAR {
+            "bad"
+        } else if self.spent + self.held >= NEAR || self.forecast.is_some_and(|forecast| forecast > 100.0) {
+            "warn"
+        } else {
+            "history"
+        }
+    }
+
+    /// What is to be expected, in words.
+    pub(super) fn forecast(&self) -> &str {
+        &self.words
+    }
+
+    /// Returns how much is spent or held, in percent.
+    fn percent(&self) -> f64 {
+        self.spent + self.held
+    }
+
+    /// It as a bar.
+    pub(super) fn bar(&self, height: u32, ticks: &[f64]) -> Markup {
+        let bar = Bar {
+            class: self.class(),
+            spent: self.spent,
+            held: self.held,
+            forecast: self.forecast,
+            ticks,
+            has_faint_ticks: true,
+            height,
+        };
+        bar.draw(&format!("{:.0} percent spent or held", self.percent()))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a share of a budget is rounded to a tenth of a percent")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    part as f64 / whole.max(1) as f64
+}
+
+/// Returns when a window begins and ends, in seconds since 1970, if it is the one of this moment and has an end.
+fn window(name: &str, zone: &Zone, now: u64) -> Option<(u64, u64)> {
+    let period = Period::of_window(name);
+    let at = Moment::from_unix_seconds(now);
+    if period.window(at, zone) != name {
+        return None;
+    }
+    let end = period.resets_at(at, zone)?;
+    // The end of the window before: from a moment that is certainly in that one.
+    let days = if period == Period::Month { 31 } else { 1 };
+    let mut before = now.saturating_sub(days * 86_400);
+    while period.window(Moment::from_unix_seconds(before), zone) == name {
+        before = before.saturating_sub(3_600);
+    }
+    let mut begin = period.resets_at(Moment::from_unix_seconds(before), zone)?;
+    while period.window(Moment::from_unix_seconds(begin), zone) != name && begin < now {
+        begin = period.resets_at(Moment::from_unix_seconds(begin), zone).filter(|next| *next > begin)?;
+    }
+    Some((begin, end)).filter(|(begin, end)| begin < end)
+}
+
 /// The list.
 pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     let query = Query::parse(query, &reading::BUDGETS)?;
     let (rows, next) = reading::budgets(console, store, &query, ROWS).await?;
+    let now = words::now();
+    let is_current = |row: &Row| {
+        let period = Period::of_window(&row.window);
+        period.window(Moment::from_unix_seconds(now), &console.zone) == row.window
+    };
+    let (current, past): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| is_current(row));
+    let (sessions, windows): (Vec<&Row>, Vec<&Row>) =
+        current.into_iter().partition(|row| row.scope == Scope::Session.name());
+    let standings: Vec<Standing> =
+        windows.iter().chain(&sessions).map(|row| Standing::of(row, &console.zone, now)).collect();
+    let legend = html! { ul.legend {
+        li.history { "spent" } li.history.light { "held by calls under way" } li.line { "forecast for the end of the window" }
+        li.warnings { "warnings at 80 and 95%" }
+    } };
+    let section = |id: &str, name: &str, beside: &Markup, rows: &[&Row]| {
+        html! {
+            @if !rows.is_empty() { (card(id, &html! { (name) }, beside, &html! { ul.budgets { @for row in rows { (item(console, row, now)) } } })) }
+        }
+    };
     let content = html! {
-        @if rows.is_empty() {
-            p { "No call was counted in a budget. Set one under " code { "[budget]" } ", as in " code { "session_tokens = 850_000" } "." }
-        } @else { (table(console, &rows, true)) }
+        div.lead { div {
+            (state(&standings))
+            p.muted { "Windows begin at midnight, " (console.zone) "." }
+        } }
+        @if rows.is_empty() { section.card { p.muted {
+            "No call was counted in a budget. Set one under " code { "[budget]" } ", as in " code { "session_tokens = 850_000" }
+            ", or give a key one with " code { "endmark keys add NAME --budget-usd 20 --per day" } "."
+        } } }
+        (section("windows", "Days, months and keys", &legend, &windows))
+        (section("sessions", "Sessions", &html! { span.muted.small { "You can add more to a session" } }, &sessions))
+        (section("past", "Windows that are over", &html! {}, &past))
         (further(PLACE, &[], "after", next.as_deref()))
     };
-    Ok(layout::page(console, PLACE, "Budgets", &content))
+    let json = Some("/endmark/api/budgets".to_owned());
+    Ok(Frame { place: PLACE, title: "Budgets", json, ..Frame::default() }.page(console, &content))
 }
 
-/// Budgets as a table, with or without what raises them.
-pub(super) fn table(console: &Console, rows: &[Row], with_forms: bool) -> Markup {
-    html! {
-        div.wide tabindex="0" { table {
-            thead { tr {
-                th scope="col" { "Whose" } th scope="col" { "Subject" } th scope="col" { "Window" }
-                th.number scope="col" { "Spent" } th.number scope="col" { "Held" } th.number scope="col" { "Limit" }
-                th scope="col" { "Used" }
-                @if with_forms { th scope="col" { "Raise" } }
-            } }
-            tbody { @for row in rows { tr {
-                td { (row.scope) }
-                td { @if row.scope == "model" { bdi { (row.subject) } } @else { (hash(&row.subject)) } }
-                td { (row.window) }
-                (number(amount(row, row.spent)))
-                (number(amount(row, row.held)))
-                (number(limit(row).map_or_else(|| "none any more".to_owned(), |limit| amount(row, limit))))
-                td {
-                    @if let Some(percent) = percent(row) {
-                        meter min="0" max="100" low="80" high="95" optimum="0" value=(percent.min(100))
-                            aria-label={ "used of the budget of " (row.scope) " in " (row.window) } { (percent) "%" }
-                        " " (percent) " %"
-                    }
-                    @if row.closed { " " span.bad { "used up" } }
-                }
-                @if with_forms { td { @if row.scope == "session" { (raise_form(console, row)) } } }
-            } } }
-        } }
+fn state(standings: &[Standing]) -> Markup {
+    let used_up = standings.iter().filter(|standing| standing.is_used_up).count() as u64;
+    let near =
+        standings.iter().filter(|standing| !standing.is_used_up && standing.class() != "history").count()
+            as u64;
+    html! { h1.state {
+        @if standings.is_empty() { "No budget is in use." }
+        @else if used_up == 0 && near == 0 { b { (words::of(standings.len() as u64, "budget", "budgets")) } " in use; " b.good { "none is near its end" } "." }
+        @else {
+            @if used_up > 0 { b.bad { (words::of(used_up, "budget is", "budgets are")) } " used up" @if near > 0 { " and " } }
+            @if near > 0 { b { (near) } @if used_up == 0 { " " (if near == 1 { "budget" } else { "budgets" }) } @if near == 1 { " is near its end" } @else { " are near their end" } }
+            ", of " (standings.len()) " in use."
+        }
+    } }
+}
+
+fn item(console: &Console, row: &Row, now: u64) -> Markup {
+    let standing = Standing::of(row, &console.zone, now);
+    let (class, is_limited) = (standing.class(), limit(row).is_some());
+    let words_class = match class {
+        "bad" => "alarm",
+        "warn" => "caution",
+        _ => "",
+    };
+    html! { li {
+        div { h3 { (whose(row)) } p { (period(&row.window)) } }
+        div {
+            (standing.bar(12, if is_limited { &[NEAR, VERY_NEAR] } else { &[] }))
+            p.sums {
+                span { b { (amount(row, row.spent)) } " spent" @if row.held > 0 { " + " b { (amount(row, row.held)) } " held" } }
+                span { "of " b { (limit_in_words(row)) } }
+            }
+        }
+        div {
+            @if is_limited { p class={ "percent " (if class == "history" { "" } else { class }) } { (format!("{:.0}", standing.percent())) "%" } }
+            p { span class=(words_class) { (standing.forecast()) } @if row.extra > 0 { " " (amount(row, row.extra)) " were added." } }
+            @if row.scope == Scope::Session.name() { (raise_form(console, row, standing.is_used_up)) }
+        }
+    } }
+}
+
+/// Whose a budget is.
+pub(super) fn whose(row: &Row) -> Markup {
+    match row.scope.as_str() {
+        "session" => layout::session(&row.subject),
+        "key" => html! { "Key " (layout::client(&row.subject)) },
+        "model" => html! { "Model " (words::name(&row.subject)) },
+        _ => html! { "All requests" },
     }
 }
 
-fn raise_form(console: &Console, row: &Row) -> Markup {
+fn period(window: &str) -> String {
+    match Period::of_window(window) {
+        Period::Ever => "once and for all".to_owned(),
+        Period::Day => format!("each day, {window}"),
+        Period::Month => format!("each month, {window}"),
+    }
+}
+
+fn raise_form(console: &Console, row: &Row, is_open: bool) -> Markup {
     let unit = if row.unit == Unit::NanoUsd.name() { "dollars" } else { "tokens" };
-    html! {
-        form method="post" action="/endmark/budgets/raise" {
+    let id = format!("raise-{}-{}", row.subject, row.unit);
+    html! { details open[is_open] {
+        summary { "Add " (unit) }
+        form.raise method="post" action="/endmark/budgets/raise" {
             input type="hidden" name="token" value=(console.access.form_token());
             input type="hidden" name="session" value=(row.subject);
             input type="hidden" name="unit" value=(row.unit);
-            input name="by" size="8" required inputmode="decimal" aria-label={ "Raise by so many " (unit) };
-            button { "Add " (unit) }
+            label.unseen for=(id) { "More " (unit) " for this session" }
+            input id=(id) name="by" required inputmode="decimal" placeholder=(unit);
+            button { "Add" }
         }
-    }
+    } }
 }
 
 /// Adds to a session's budget, as `endmark budget raise`.
@@ -88,12 +283,56 @@ pub(super) async fn raise(console: &Console, visit: &Visit) -> Result<Response<C
         _ => return Err(Failure::BadRequest("a budget is in tokens or in nano_usd".to_owned())),
     };
     let amount = amount.filter(|amount| *amount > 0);
-    let amount = amount
-        .ok_or_else(|| Failure::BadRequest(format!("`{by}` is nothing that can be added to a budget")))?;
+    let amount = amount.ok_or_else(|| Failure::BadRequest(format!("`{by}` cannot be added to a budget")))?;
     if !visit.store.raise_budget(session, unit, amount).await? {
         return Err(Failure::NotFound(format!("no budget of the session `{session}` is known")));
     }
     Ok(login::go_to(PLACE))
+}
+
+/// Returns the budgets of the windows of now that are near their end, the fullest first.
+pub(super) async fn near_their_end(console: &Console, store: &Store) -> Result<Vec<Row>, Failure> {
+    let (rules, zone, now) = (console.rules.clone(), console.zone.clone(), words::now());
+    let found = store.read(move |reader| near(reader, &rules, &zone, now)).await?;
+    let (rows, keys) = found;
+    let mut rows: Vec<Row> = rows.iter().map(|row| Row::of(row, &console.rules, &keys)).collect();
+    rows.sort_by(|one, other| share(other).total_cmp(&share(one)));
+    Ok(rows)
+}
+
+fn near(
+    reader: &Reader,
+    rules: &[endmark_context::budget::Rule],
+    zone: &Zone,
+    now: u64,
+) -> Result<(Vec<BudgetRow>, Vec<endmark_store::Key>), StoreError> {
+    let keys = reader.keys()?;
+    let of_keys =
+        keys.iter().filter_map(|key| Some((key.budget.map(KeyBudget::rule)?, Some(key.identity()))));
+    let at = Moment::from_unix_seconds(now);
+    let mut found = Vec::new();
+    for (rule, subject) in rules.iter().map(|rule| (*rule, None)).chain(of_keys) {
+        let window = rule.period.window(at, zone);
+        let rows =
+            reader.budgets_near_their_end(rule, &window, subject.as_deref(), NEAR_PERCENT, MAX_NEAR)?;
+        for row in rows {
+            // A session that made no call for a day needs no attention.
+            let newest = if row.scope == Scope::Session.name() {
+                reader.calls_of_session(&row.subject, 1)?
+            } else {
+                Vec::new()
+            };
+            let is_old = |at: &str| words::seconds_of(at).is_some_and(|at| at + 86_400 < now);
+            if !newest.iter().any(|call| is_old(&call.started_at)) {
+                found.push(row);
+            }
+        }
+    }
+    Ok((found, keys))
+}
+
+fn share(row: &Row) -> f64 {
+    limit(row).map_or(0.0, |limit| ratio(row.spent.saturating_add(row.held), limit))
 }
 
 /// What there is to spend, where it is configured.
@@ -101,13 +340,78 @@ fn limit(row: &Row) -> Option<u64> {
     row.limit.map(|limit| limit.saturating_add(row.extra))
 }
 
-/// How much of it is spent or held, in percent.
-pub(super) fn percent(row: &Row) -> Option<u64> {
-    let limit = limit(row).filter(|limit| *limit > 0)?;
-    let used = u128::from(row.spent.saturating_add(row.held)) * 100 / u128::from(limit);
-    Some(u64::try_from(used).unwrap_or(u64::MAX))
+/// The limit of a budget.
+pub(super) fn limit_in_words(row: &Row) -> Markup {
+    let unit = if row.unit == Unit::NanoUsd.name() { "" } else { " tokens" };
+    match limit(row) {
+        Some(limit) => html! { (amount(row, limit)) (unit) },
+        None => html! { "no limit any more" },
+    }
 }
 
-fn amount(row: &Row, amount: u64) -> String {
-    if row.unit == Unit::NanoUsd.name() { format!("${}", dollars(amount)) } else { amount.to_string() }
+/// An amount of a budget, with all of its digits in `title`.
+pub(super) fn amount(row: &Row, amount: u64) -> Markup {
+    if row.unit == Unit::NanoUsd.name() {
+        return html! { span title={ "$" (dollars(amount)) } { (words::money(amount)) } };
+    }
+    html! { span title=(amount) { (words::tokens(amount)) } }
+}
+
+fn roughly(row: &Row, amount: u64) -> String {
+    if row.unit == Unit::NanoUsd.name() { words::money(amount) } else { words::tokens(amount) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(window: &str, spent: u64, held: u64) -> Row {
+        Row {
+            scope: "all".to_owned(),
+            subject: String::new(),
+            window: window.to_owned(),
+            unit: "tokens".to_owned(),
+            limit: Some(1_000_000),
+            extra: 0,
+            spent,
+            held,
+            closed: false,
+        }
+    }
+
+    #[test]
+    fn a_budget_is_forecast_by_the_pace_of_its_window() {
+        let noon = Moment::parse("2026-11-26 12:00").unwrap().unix_seconds();
+        let at = |row: &Row, zone: &str| Standing::of(row, &zone.parse().unwrap(), noon);
+        let fits = at(&row("2026-11-26", 400_000, 0), "UTC");
+        assert_eq!((fits.class(), fits.forecast()), ("history", "About 800k by its end: it fits."));
+        let short = at(&row("2026-11-26", 600_000, 10_000), "UTC");
+        assert_eq!((short.class(), short.forecast()), ("warn", "At this pace it ends in about 8 h."));
+        let used_up = at(&row("2026-11-26", 1_000_000, 0), "UTC");
+        assert_eq!((used_up.class(), used_up.forecast()), ("bad", "Used up. Begins again in 12 h."));
+        // Six hours of this day have passed there.
+        let east = at(&row("2026-11-26", 250_000, 0), "-06:00");
+        assert_eq!(east.forecast(), "About 1M by its end: it fits.");
+        assert_eq!(at(&row("2026-11-25", 250_000, 0), "UTC").forecast(), "This window is over.");
+        assert_eq!(
+            at(&row("2026-11", 10_000, 0), "UTC").forecast(),
+            "About 11.8k by its end: it fits.".replace("11.8k", "12k")
+        );
+        assert_eq!(at(&row("ever", 10_000, 0), "UTC").forecast(), "");
+    }
+
+    #[test]
+    fn a_window_begins_where_the_one_before_ended() {
+        let noon = Moment::parse("2026-11-26 12:00").unwrap().unix_seconds();
+        let midnight = Moment::parse("2026-11-26 00:00").unwrap().unix_seconds();
+        assert_eq!(window("2026-11-26", &Zone::default(), noon), Some((midnight, midnight + 86_400)));
+        let first = Moment::parse("2026-11-01 00:00").unwrap().unix_seconds();
+        assert_eq!(window("2026-11", &Zone::default(), noon), Some((first, first + 30 * 86_400)));
+        assert_eq!(window("ever", &Zone::default(), noon), None);
+        // A day of 25 hours.
+        let zone: Zone = "Europe/Berlin".parse().unwrap();
+        let autumn = Moment::parse("2026-10-25 12:00").unwrap().unix_seconds();
+        let (begin, end) = window("2026-10-25", &zone, autumn).unwrap();
+        assert_eq!(end - begin, 25 * 3_600);
+    }
 }

@@ -8,8 +8,8 @@ use endmark_store::{Key, KeyBudget, KeyError, KeyState, Reader, Store, utc};
 use http::Response;
 use maud::{Markup, html};
 
-use super::layout::{self, moment};
-use super::login;
+use super::layout::{Frame, chip, lead, scroll};
+use super::{login, words};
 use crate::answer::{ConsoleBody, Failure};
 use crate::console::{Console, Visit};
 use crate::query::Query;
@@ -22,32 +22,34 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
     Query::parse(query, &[])?;
     let keys = store.read(Reader::keys).await?;
     let content = html! {
-        @if keys.is_empty() { p { "The gateway has no keys of its own; " code { "endmark keys add" } " makes one." } }
-        @else { (table(console, &keys)) }
-        p { a href="/endmark/usage?by=key" { "What was spent with each" } }
+        (lead(&html! { "Keys" }, &html! { p.muted { "The gateway’s own keys. " a href="/endmark/usage?by=key" { "What was spent with each" } } }))
+        section.card aria-label="Keys" {
+            @if keys.is_empty() { p.muted { "The gateway has no keys of its own. " code { "endmark keys add NAME" } " makes one, and shows its secret once." } }
+            @else { (scroll("Keys", &table(console, &keys))) }
+        }
     };
-    Ok(layout::page(console, PLACE, "Keys", &content))
+    Ok(Frame { place: PLACE, title: "Keys", ..Frame::default() }.page(console, &content))
 }
 
 fn table(console: &Console, keys: &[Key]) -> Markup {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     html! {
-        div.wide tabindex="0" { table {
+        table {
             thead { tr {
                 th scope="col" { "Name" } th scope="col" { "State" } th scope="col" { "Models" } th scope="col" { "Budget" }
                 th scope="col" { "Ends" } th scope="col" { "Revoke" }
             } }
             tbody { @for key in keys { tr {
-                td { bdi { (key.name) } }
+                td { (words::name(&key.name)) }
                 td { @match key.state(now) {
-                    KeyState::Valid => span.good { "valid" },
-                    KeyState::Ended => span.bad { "ended" },
-                    KeyState::Revoked => span.bad { "revoked" },
+                    KeyState::Valid => (chip("valid")),
+                    KeyState::Ended => (chip("ended")),
+                    KeyState::Revoked => (chip("revoked")),
                 } }
                 td { @if key.models.is_empty() { "all" } @else { bdi { (key.models.join(", ")) } } }
-                td { @match key.budget { Some(budget) => (allowance(budget)), None => span.faint { "none" } } }
+                td { @match key.budget { Some(budget) => (allowance(budget)), None => span.muted { "none" } } }
                 td { @match key.ends_at {
-                    Some(ends_at) => (moment(&utc(ends_at.saturating_mul(1_000)))),
+                    Some(ends_at) => (words::time(now, &utc(ends_at.saturating_mul(1_000)))),
                     None => "never",
                 } }
                 td { @if key.state(now) == KeyState::Valid {
@@ -58,7 +60,7 @@ fn table(console: &Console, keys: &[Key]) -> Markup {
                     }
                 } }
             } } }
-        } }
+        }
     }
 }
 

@@ -4,53 +4,85 @@ use std::fmt::Write as _;
 
 use maud::{DOCTYPE, Markup, html};
 
+use super::words;
 use crate::answer::Failure;
 use crate::console::Console;
 
 /// The pages, by their addresses.
-const PAGES: [(&str, &str); 7] = [
+const PAGES: [(&str, &str); 8] = [
     ("/endmark/", "Overview"),
-    ("/endmark/recoveries", "Recoveries"),
-    ("/endmark/usage", "Usage"),
+    ("/endmark/requests", "Requests"),
+    ("/endmark/sessions", "Sessions"),
     ("/endmark/budgets", "Budgets"),
-    ("/endmark/keys", "Keys"),
-    ("/endmark/compactions", "Compactions"),
     ("/endmark/runs", "Fleet"),
+    ("/endmark/usage", "Usage"),
+    ("/endmark/compactions", "Compactions"),
+    ("/endmark/keys", "Keys"),
 ];
 
-/// A whole page; `place` is the address of the page that it belongs to.
-pub(super) fn page(console: &Console, place: &str, title: &str, content: &Markup) -> Markup {
-    html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) " · Endmark" }
-                link rel="icon" href="/endmark/assets/mark.svg" type="image/svg+xml";
-                link rel="stylesheet" href="/endmark/assets/uPlot.min.css";
-                link rel="stylesheet" href="/endmark/assets/page.css";
-                script src="/endmark/assets/uPlot.iife.min.js" defer {}
-                script src="/endmark/assets/page.js" defer {}
-            }
-            body {
-                a.skip href="#content" { "Skip to the content" }
-                header {
-                    a.name href="/endmark/" { "Endmark" }
-                    nav aria-label="Pages" {
-                        @for (address, name) in PAGES {
-                            @if address == place { a href=(address) aria-current="page" { (name) } }
-                            @else { a href=(address) { (name) } }
+/// A page around its content.
+#[derive(Default)]
+pub(super) struct Frame<'a> {
+    /// The address of the page that it belongs to.
+    pub place: &'a str,
+    /// Its title in a window's bar.
+    pub title: &'a str,
+    /// The route with the same as JSON.
+    pub json: Option<String>,
+    /// Seconds after which all of it is requested again, where it is.
+    pub seconds: Option<u32>,
+    /// The route whose events have all of it requested again.
+    pub events: Option<String>,
+}
+
+impl Frame<'_> {
+    /// A whole page.
+    pub(super) fn page(&self, console: &Console, content: &Markup) -> Markup {
+        html! {
+            (DOCTYPE)
+            html lang="en" {
+                head {
+                    meta charset="utf-8";
+                    meta name="viewport" content="width=device-width, initial-scale=1";
+                    title { (self.title) " · Endmark" }
+                    link rel="icon" href="/endmark/assets/mark.svg" type="image/svg+xml";
+                    link rel="stylesheet" href="/endmark/assets/page.css";
+                    script src="/endmark/assets/page.js" defer {}
+                }
+                body {
+                    a.skip href="#content" { "Skip to the content" }
+                    (self.top(console))
+                    main id="content" data-seconds=[self.seconds] data-events=[self.events.as_deref()] { (content) }
+                    footer.foot {
+                        span { "Endmark " (env!("CARGO_PKG_VERSION")) }
+                        span { "Prices as of " (console.models.as_of()) }
+                        @match console.keep_days {
+                            0 => span { "Records are kept for ever" },
+                            days => span { "Records are kept for " (words::of(days, "day", "days")) },
                         }
-                    }
-                    @if console.access.has_key() && !place.is_empty() {
-                        form method="post" action="/endmark/logout" {
-                            input type="hidden" name="token" value=(console.access.form_token());
-                            button { "Log out" }
-                        }
+                        @if let Some(json) = &self.json { a href=(json) { "This page as JSON" } }
                     }
                 }
-                main id="content" { h1 { bdi { (title) } } (content) }
+            }
+        }
+    }
+
+    fn top(&self, console: &Console) -> Markup {
+        html! {
+            header.top {
+                a.wordmark href="/endmark/" aria-label="Endmark, overview" { "Endmark" i {} }
+                nav.pages aria-label="Pages" { ul {
+                    @for (address, name) in PAGES {
+                        li { a href=(address) aria-current=[(address == self.place).then_some("page")] { (name) } }
+                    }
+                } }
+                @if self.seconds.is_some() || self.events.is_some() { p.live { "Live" } }
+                @if console.access.has_key() && !self.place.is_empty() {
+                    form method="post" action="/endmark/logout" {
+                        input type="hidden" name="token" value=(console.access.form_token());
+                        button { "Log out" }
+                    }
+                }
             }
         }
     }
@@ -59,30 +91,59 @@ pub(super) fn page(console: &Console, place: &str, title: &str, content: &Markup
 /// Why there is no page.
 pub(super) fn failure(console: &Console, failure: &Failure) -> Markup {
     let content = html! {
-        p { bdi { (failure) } }
-        p { a href="/endmark/" { "To the overview" } }
+        h1 { "This page cannot be shown" }
+        section.card {
+            p { bdi { (failure) } }
+            p { a href="/endmark/" { "To the overview" } }
+        }
     };
-    page(console, "", "This page cannot be shown", &content)
+    Frame { title: "This page cannot be shown", ..Frame::default() }.page(console, &content)
 }
 
-/// A moment as the store writes it (UTC), which a script shows in the viewer's zone.
-pub(super) fn moment(at: &str) -> Markup {
-    let machine = format!("{}Z", at.replacen(' ', "T", 1));
-    html! { time datetime=(machine) { (at) " UTC" } }
+/// A title with what belongs below it.
+pub(super) fn lead(title: &Markup, below: &Markup) -> Markup {
+    html! { div.lead { div { h1 { (title) } (below) } } }
 }
 
-/// A cell with a number, exactly as the JSON has it.
+/// A card with a heading.
+pub(super) fn card(id: &str, heading: &Markup, beside: &Markup, content: &Markup) -> Markup {
+    html! {
+        section.card aria-labelledby=(id) {
+            header { h2 id=(id) { (heading) } (beside) }
+            (content)
+        }
+    }
+}
+
+/// A table that scrolls if it is wider than its place.
+pub(super) fn scroll(label: &str, table: &Markup) -> Markup {
+    html! { div.scroll tabindex="0" role="region" aria-label=(label) { (table) } }
+}
+
+/// One of the large figures of a page.
+pub(super) fn figure(name: &str, value: &Markup, trend: &Markup, note: &Markup) -> Markup {
+    html! {
+        div {
+            dt { (name) }
+            dd.value { (value) }
+            @if !trend.0.is_empty() { dd.trend { (trend) } }
+            dd.note { (note) }
+        }
+    }
+}
+
+/// A cell with a number.
 pub(super) fn number(value: impl std::fmt::Display) -> Markup {
-    html! { td.number { (value) } }
+    html! { td.num { (value) } }
 }
 
-/// The beginning of a hash, with all of it for whoever asks.
+/// The first characters of a hash, with all of it in `title`.
 pub(super) fn hash(hash: &str) -> Markup {
     if hash.is_empty() {
-        return html! { span.faint { "none" } };
+        return html! { span.muted { "none" } };
     }
-    let short: String = hash.chars().take(16).collect();
-    html! { bdi.hash title=(hash) { (short) } }
+    let short: String = hash.chars().take(8).collect();
+    html! { bdi.id title=(hash) { (short) } }
 }
 
 /// A session's hash, with the way to its page.
@@ -93,14 +154,26 @@ pub(super) fn session(session: &str) -> Markup {
     html! { a href={ "/endmark/sessions/" (encoded(session)) } { (hash(session)) } }
 }
 
-/// A word with its meaning as a colour; the word says it alone.
-pub(super) fn word(word: &str) -> Markup {
+/// Who a client is: the name of its key, or the beginning of its credential's hash.
+pub(super) fn client(credential: &str) -> Markup {
+    match credential.strip_prefix("key:") {
+        Some(name) => words::name(name),
+        None if credential.is_empty() => html! { "no key" },
+        None => html! { "client " (hash(credential)) },
+    }
+}
+
+/// A word with the colour and the shape that it has everywhere.
+pub(super) fn chip(word: &str) -> Markup {
     let class = match word {
-        "resumed" | "restarted" | "corrected" | "whole" | "succeeded" | "RESOLVED" => "good",
-        "exhausted" | "failed" | "released" | "EXHAUSTED" | "interrupted" => "bad",
-        _ => "doubt",
+        "whole" | "resumed" | "restarted" | "corrected" | "cut" | "exhausted" => word,
+        "succeeded" | "valid" => "good",
+        "failed" | "interrupted" | "ended" | "revoked" | "used up" => "bad",
+        "released" | "retry-queued" => "warn",
+        "running" | "queued" => "active",
+        _ => "other",
     };
-    html! { span class=(class) { bdi { (word) } } }
+    html! { span class={ "chip " (class) } { bdi { (word) } } }
 }
 
 /// The link to the next page of a list, where there is one.
@@ -108,7 +181,7 @@ pub(super) fn further(place: &str, parameters: &[(&str, &str)], key: &str, next:
     let Some(next) = next else { return html! {} };
     let given = parameters.iter().copied().chain([(key, next)]).filter(|(_, value)| !value.is_empty());
     let query: Vec<String> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
-    html! { p { a rel="next" href={ (place) "?" (query.join("&")) } { "Older ones" } } }
+    html! { div.older { span {} a.button rel="next" href={ (place) "?" (query.join("&")) } { "Older" } } }
 }
 
 /// A value as it stands in an address.
@@ -132,14 +205,14 @@ const EXCERPT_CHARS: usize = 20_000;
 pub(super) fn excerpt(text: &str) -> Markup {
     let length = text.chars().count();
     if length <= 2 * EXCERPT_CHARS {
-        return html! { pre tabindex="0" { bdi { (text) } } };
+        return html! { pre.text tabindex="0" { bdi { (text) } } };
     }
     let head: String = text.chars().take(EXCERPT_CHARS).collect();
     let tail: String = text.chars().skip(length - EXCERPT_CHARS).collect();
     html! {
-        pre tabindex="0" { bdi { (head) } }
-        p.faint { "… " (length - 2 * EXCERPT_CHARS) " characters are left out here; the JSON route has them …" }
-        pre tabindex="0" { bdi { (tail) } }
+        pre.text tabindex="0" { bdi { (head) } }
+        p.muted { "… " (length - 2 * EXCERPT_CHARS) " characters are left out here; the JSON route has them …" }
+        pre.text tabindex="0" { bdi { (tail) } }
     }
 }
 
@@ -150,7 +223,14 @@ mod tests {
     #[test]
     fn what_others_wrote_is_text_and_nothing_else() {
         let hostile = "<script>alert(1)</script>\u{202e}\"'&";
-        for markup in [excerpt(hostile), word(hostile), hash(hostile), moment(hostile), number(hostile)] {
+        for markup in [
+            excerpt(hostile),
+            chip(hostile),
+            hash(hostile),
+            words::time(0, hostile),
+            number(hostile),
+            client(hostile),
+        ] {
             let shown = markup.into_string();
             assert!(!shown.contains("<script>") && !shown.contains("=\"<"), "{shown}");
         }

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use maud::{Markup, html};
 
-use super::{document, layout, see_other};
+use super::layout::Frame;
+use super::{document, see_other};
 use crate::access::Access;
 use crate::answer::{ConsoleBody, Failure};
 use crate::console::Console;
@@ -13,17 +14,20 @@ use crate::query::Query;
 /// The form; `was_wrong` where it was sent with another key.
 pub(super) fn form(console: &Console, was_wrong: bool) -> Markup {
     let content = html! {
+        h1 { "Log in" }
+        section.card {
         p { "This gateway asks for its admin key, the value of " code { "admin_key" } " in its configuration." }
-        @if was_wrong { p.bad role="alert" { "That is not the admin key." } }
+        @if was_wrong { p.alarm role="alert" { "That is not the admin key." } }
         form.filters method="post" action="/endmark/login" {
             div {
                 label for="key" { "Admin key" }
                 input id="key" name="key" type="password" autocomplete="current-password" required;
             }
-            button { "Log in" }
+            div.do { button.primary { "Log in" } }
+        }
         }
     };
-    layout::page(console, "", "Log in", &content)
+    Frame { title: "Log in", ..Frame::default() }.page(console, &content)
 }
 
 /// Takes the key, and gives a cookie for it.

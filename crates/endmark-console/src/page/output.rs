@@ -6,7 +6,8 @@ use endmark_store::{Handle, KeptOutput, LOCAL_USER, ReadError, Store, StoreError
 use maud::{Markup, html};
 
 use super::ROWS;
-use super::layout::{self, encoded, excerpt, further, hash, moment, number};
+use super::layout::{self, Frame, encoded, excerpt, further, lead, number, scroll};
+use super::words;
 use crate::answer::Failure;
 use crate::console::Console;
 use crate::query::Query;
@@ -28,50 +29,57 @@ pub(super) async fn compactions(
     let query = Query::parse(query, &reading::COMPACTIONS)?;
     let (rows, next) = reading::compactions(store, &query, ROWS).await?;
     let content = html! {
-        p { "What the beginnings of conversations were condensed to, so that they fit into their model's window." }
-        @if rows.is_empty() { p { "No conversation was condensed." } } @else { (table(&rows)) }
-        (further(PLACE, &[], "before", next.as_deref()))
-        h2 { "Read a kept output" }
-        p { "A marker in a shortened result names the handle of its full value." }
+        (lead(&html! { "Compactions" }, &html! { p.muted { "What the beginnings of conversations were condensed to, so that they fit into the window of their model." } }))
+        section.card aria-label="Compactions" {
+            @if rows.is_empty() { p.muted { "No conversation was condensed. Set " code { "mode = \"auto\"" } " under " code { "[compact]" } " to have long ones condensed." } }
+            @else { (table(&rows)) (further(PLACE, &[], "before", next.as_deref())) }
+        }
+        section.card aria-labelledby="reader" {
+        header { h2 id="reader" { "Read a kept output" } span.muted.small { "A marker in a shortened result names the handle of its full value" } }
         form.filters method="get" action="/endmark/outputs" {
             div { label for="handle" { "Handle" } input id="handle" name="handle" size="30" required; }
-            button { "Read" }
+            div.do { button.primary { "Read" } }
+        }
         }
     };
-    Ok(layout::page(console, PLACE, "Compactions", &content))
+    let json = Some("/endmark/api/compactions".to_owned());
+    Ok(Frame { place: PLACE, title: "Compactions", json, ..Frame::default() }.page(console, &content))
 }
 
 /// Compactions as a table.
 pub(super) fn table(rows: &[compactions::Row]) -> Markup {
-    html! {
-        div.wide tabindex="0" { table {
+    let now = words::now();
+    let table = html! {
+        table {
             thead { tr {
-                th scope="col" { "Time" } th scope="col" { "Mode" } th.number scope="col" { "Turns" }
-                th.number scope="col" { "Tokens before" } th.number scope="col" { "Tokens after" }
+                th scope="col" { "Time" } th scope="col" { "Mode" } th.num scope="col" { "Turns" }
+                th.num scope="col" { "Tokens" }
                 th scope="col" { "No longer in full" } th scope="col" { "Client" } th scope="col" { "Session" }
                 th scope="col" { "The whole request" }
             } }
             tbody { @for row in rows { tr {
-                td { (moment(&row.created_at)) } td { (row.mode) } (number(row.turns))
-                (number(row.tokens_before)) (number(row.tokens_after))
+                td.nowrap { (words::time(now, &row.created_at)) } td { (row.mode) } (number(row.turns))
+                td.num { (words::count(row.tokens_before)) " → " (words::count(row.tokens_after)) }
                 td { (dropped(row)) }
-                td { (hash(&row.client)) }
+                td { (layout::client(&row.client)) }
                 td { (layout::session(row.session.as_deref().unwrap_or_default())) }
                 td { @match &row.handle {
                     Some(handle) => (link(handle)),
-                    None => span.faint { "not kept" },
+                    None => span.muted { "not kept" },
                 } }
             } } }
-        } }
-    }
+        }
+    };
+    scroll("Compactions", &table)
 }
 
 /// The way to a kept output.
 pub(super) fn link(handle: &str) -> Markup {
-    html! { a href={ "/endmark/outputs/" (encoded(handle)) } { bdi.hash { (handle) } } }
+    html! { a href={ "/endmark/outputs/" (encoded(handle)) } { bdi.id { (handle) } } }
 }
 
-fn dropped(row: &compactions::Row) -> String {
+/// Writes how much is no longer in full, by kind.
+pub(super) fn dropped(row: &compactions::Row) -> String {
     let counts: Vec<String> = row.dropped.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
     if counts.is_empty() { "unknown".to_owned() } else { counts.join(", ") }
 }
@@ -122,32 +130,34 @@ pub(super) async fn page(
     })?;
     let place = format!("/endmark/outputs/{}", encoded(handle.as_str()));
     let content = html! {
-        dl {
-            dt { "Format" } dd { bdi { (shown.format) } }
-            dt { "Length" } dd { (shown.bytes) " bytes in " (shown.lines) " lines" }
-        }
+        div.lead { div {
+            p.crumb { a href=(PLACE) { "Compactions" } " / " bdi.id { (handle.as_str()) } }
+            h1 { "A kept output" }
+            p.muted { bdi { (shown.format) } ", " (words::count(shown.bytes)) " bytes in " (words::of(shown.lines, "line", "lines")) }
+        } }
         form.filters method="get" action=(place) {
             div { label for="search" { "Lines that match" } input id="search" name="search" value=[search.as_deref()]; }
-            button { "Search" }
-            a href=(place) { "Read all" }
+            div.do { button.primary { "Search" } a href=(place) { "Read all" } }
         }
-        @match shown.place {
+        section.card aria-label="Text" { @match shown.place {
             Place::Page { page, pages, .. } => {
-                p { "Page " (page) " of " (pages) }
                 (excerpt(&shown.text))
-                p {
-                    @if page > 1 { a rel="prev" href={ (place) "?page=" (page - 1) } { "Page before" } " " }
-                    @if page < pages { a rel="next" href={ (place) "?page=" (page + 1) } { "Next page" } }
+                div.older {
+                    span { "Page " (page) " of " (pages) }
+                    span {
+                        @if page > 1 { a.button rel="prev" href={ (place) "?page=" (page - 1) } { "Page before" } " " }
+                        @if page < pages { a.button rel="next" href={ (place) "?page=" (page + 1) } { "Next page" } }
+                    }
                 }
             }
             Place::Matches(lines) => {
-                p role="status" { (lines) " lines" }
+                p role="status" { (words::of(lines as u64, "line", "lines")) }
                 (excerpt(&shown.text))
             }
             Place::Bytes(_) | Place::Lines(_) | Place::Value => (excerpt(&shown.text)),
-        }
+        } }
     };
-    Ok(layout::page(console, PLACE, "Kept output", &content))
+    Ok(Frame { place: PLACE, title: "A kept output", ..Frame::default() }.page(console, &content))
 }
 
 fn shown(output: &KeptOutput<'_>, part: &Part) -> Result<Shown, ReadError> {

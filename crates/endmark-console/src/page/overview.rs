@@ -1,150 +1,509 @@
-//! The overview: is anything being cut off, was it recovered, what does it cost, which budget or run is in danger?
+//! The overview answers one question: is work being lost, and what does it cost?
 
-use http::header::HOST;
+mod attention;
+mod first;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use endmark_context::Models;
+use endmark_store::{Dimension, Reader, RequestFilter, RequestRow, StoreError, UsageRow};
 use maud::{Markup, html};
 
-use super::layout::{self, number, word};
-use super::{ROWS, budgets, recoveries, runs, usage};
+use super::layout::{Frame, card, figure, scroll};
+use super::plot::{Column, Columns, Segment, spark};
+use super::{requests, words};
 use crate::answer::Failure;
 use crate::console::{Console, Visit};
 use crate::query::Query;
-use crate::reading;
-use crate::reports::budgets::Row;
-use crate::reports::cuts::Report;
-use crate::reports::usage::Report as Sums;
+use crate::reports::cuts::{self, Found};
+use crate::reports::usage::{Report as Sums, UsageKey};
 
 /// The address of the page.
 const PLACE: &str = "/endmark/";
 
-/// The span that it looks back.
-const SINCE: &str = "7d";
+/// Recoveries that are shown.
+const NEWEST: u32 = 7;
 
-/// The newest recoveries that are shown.
-const NEWEST: u32 = 8;
+/// From how many replies on shares are percentages.
+const ENOUGH_REPLIES: u64 = 100;
 
-/// From how many percent on a budget is near its end.
-const NEAR_PERCENT: u64 = 80;
+const HOUR: u64 = 3_600;
+const DAY: u64 = 24 * HOUR;
+
+/// Outcomes of cut replies as a plot shows them, from the bottom up: the word, the class, and the word of the legend.
+const PARTS: [(&str, &str); 6] = [
+    ("resumed", "resumed"),
+    ("restarted", "restarted"),
+    ("corrected", "corrected"),
+    ("cut", "left cut"),
+    ("exhausted", "exhausted"),
+    ("other", "cancelled or interrupted"),
+];
+
+/// The spans that it can show: the parameter, its words, what came before it, and its length.
+const SPANS: [(&str, &str, &str, &str, u64); 3] = [
+    ("24h", "24 hours", "in the last 24 hours", "the 24 hours before", DAY),
+    ("7d", "7 days", "in the last 7 days", "the 7 days before", 7 * DAY),
+    ("30d", "30 days", "in the last 30 days", "the 30 days before", 30 * DAY),
+];
+
+/// All that the page shows.
+struct Seen {
+    now: u64,
+    found: Found,
+    before: Found,
+    sums: Sums,
+    sums_before: Sums,
+    /// Replies by hour, of the last day.
+    hours: BTreeMap<String, u64>,
+    newest: Vec<RequestRow>,
+    /// Requests in the order in which they came, while there are few.
+    first: Vec<RequestRow>,
+    /// When the first call began.
+    began: Option<String>,
+    calls: Vec<UsageRow>,
+}
+
+impl Seen {
+    fn read(reader: &Reader, seconds: u64, models: &Models) -> Result<Self, StoreError> {
+        let (since, long_since) = (reader.before(seconds)?, reader.before(seconds.saturating_mul(2))?);
+        let any_cut = RequestFilter { outcome: Some("any-cut".to_owned()), ..RequestFilter::default() };
+        let (mut hours, day) = (BTreeMap::new(), reader.before(DAY - HOUR)?);
+        let until = reader.before(0)?;
+        reader.sums((Dimension::Nothing, None), &day, &until, |summed| {
+            let hour = summed.at.get(..13).unwrap_or(summed.at).to_owned();
+            *hours.entry(hour).or_default() += summed.sums.judged;
+        })?;
+        let mut first = reader.requests(&RequestFilter::default(), 20)?.rows;
+        first.reverse();
+        Ok(Self {
+            now: words::now(),
+            found: Found::read(reader, seconds, models)?,
+            before: Found::read_before(reader, seconds, models)?,
+            sums: Sums::read(reader, UsageKey::Day, &since, crate::reports::usage::EVER.1, models)?,
+            sums_before: Sums::read(reader, UsageKey::Day, &long_since, &since, models)?,
+            hours,
+            newest: reader.requests(&any_cut, NEWEST)?.rows,
+            first,
+            began: reader.first_call()?,
+            calls: reader.recent_calls(attention::CALLS)?,
+        })
+    }
+
+    /// Returns whether all that is recorded is of the last day.
+    fn is_first_day(&self) -> bool {
+        self.began.as_deref().and_then(words::seconds_of).is_none_or(|began| began + DAY > self.now)
+    }
+}
+
+/// What became of replies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    replies: u64,
+    cut: u64,
+    made_whole: u64,
+    at_own_limit: u64,
+    worth_a_look: u64,
+}
+
+impl Counts {
+    fn of(report: &cuts::Report<'_>) -> Self {
+        let sum = |words: &[&str]| -> u64 {
+            report.cuts.iter().filter(|cut| words.contains(&cut.outcome)).map(|cut| cut.replies).sum()
+        };
+        let at_own_limit = report.cuts.iter().map(|cut| cut.at_own_limit).sum();
+        Self {
+            replies: report.replies,
+            cut: report.cut,
+            made_whole: sum(&["resumed", "restarted", "corrected"]),
+            at_own_limit,
+            worth_a_look: sum(&["cut", "exhausted", "interrupted"]).saturating_sub(at_own_limit),
+        }
+    }
+}
 
 /// The page.
 pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Failure> {
     let store = &visit.store;
-    Query::parse(visit.head.uri.query(), &[])?;
-    let read = reading::report(console, store, SINCE).await?;
-    let report = Report::of(&read, SINCE, console.continuation_tokens);
-    if report.requests == 0 {
-        return Ok(layout::page(console, PLACE, "Overview", &first_run(visit)));
-    }
-    let asked = |text: &str, known: &[&str]| Query::parse(Some(text), known);
-    let (sums, by) = reading::usage(console, store, &asked("by=day&since=7d", &reading::USAGE)?).await?;
-    let (newest, _) = reading::recoveries(store, &asked("", &reading::RECOVERIES)?, NEWEST).await?;
-    let (all_budgets, _) = reading::budgets(console, store, &asked("", &reading::BUDGETS)?, 1_000).await?;
-    let near: Vec<Row> = all_budgets
-        .into_iter()
-        .filter(|row| budgets::percent(row).is_some_and(|percent| percent >= NEAR_PERCENT))
-        .collect();
-    let (all_runs, _) = reading::runs(store, &asked("", &reading::RUNS)?, ROWS).await?;
-    let at_risk: Vec<_> = all_runs
-        .into_iter()
-        .filter(|run| !run.is_over() && (run.context_exhaustion_risk || !run.is_supervised))
-        .collect();
-    let recovered: u64 = report
-        .cuts
-        .iter()
-        .filter(|cut| ["resumed", "restarted", "corrected"].contains(&cut.outcome))
-        .map(|cut| cut.replies)
-        .sum();
-    let content = html! {
-        div id="now" data-seconds="5" {
-            p { "The last seven days." }
-            ul.figures {
-                li { b id="requests" { (report.requests) } "requests" }
-                li { b id="replies" { (report.replies) } "replies looked at" }
-                li { b id="cut" { (report.cut) } "replies cut" }
-                li { b id="recovered" { (recovered) } "of them recovered" }
-                li { b id="interrupted" { (report.interrupted) } "calls interrupted" }
-                li { b id="usd" { (sums.total.dollars_in_words(9)) } "US dollars" }
-                li { b id="spent" { (report.spent.prompt_tokens + report.spent.output_tokens) } "tokens for recovery" }
-                li { b id="spent-usd" { (report.spent.dollars) } "US dollars for recovery" }
-            }
-            h2 { "Cut replies by kind" }
-            @if report.cuts.is_empty() { p { "No reply was cut." } } @else { (cuts(&report)) }
-            h2 { "Newest recoveries" }
-            (recoveries::table(&newest))
-            h2 { "Budgets near their end" }
-            @if near.is_empty() { p { "None." } } @else { (budgets::table(console, &near, false)) }
-            h2 { "Runs at risk" }
-            @if at_risk.is_empty() { p { "None." } } @else { (runs::table(&at_risk)) }
-        }
-        h2 { "Dollars by day" }
-        (dollars(&sums))
-        h2 { "Tokens by day" }
-        (usage::table(&sums, by))
-        h2 { "Replies by day" }
-        (days(&report))
+    let query = Query::parse(visit.head.uri.query(), &["span"])?;
+    let typed = query.text("span").unwrap_or("7d");
+    let span = SPANS.into_iter().find(|(name, ..)| *name == typed);
+    let span =
+        span.ok_or_else(|| Failure::BadRequest(format!("`span` is `{typed}`: it can be 24h, 7d or 30d")))?;
+    let models = Arc::clone(&console.models);
+    let seen = store.read(move |reader| Seen::read(reader, span.4, &models)).await?;
+    let report = cuts::Report::of(&seen.found, span.0, console.continuation_tokens);
+    let frame = Frame {
+        place: PLACE,
+        title: "Overview",
+        json: Some(format!("/endmark/api/report?since={}", span.0)),
+        seconds: Some(5),
+        events: None,
     };
-    Ok(layout::page(console, PLACE, "Overview", &content))
-}
-
-fn cuts(report: &Report<'_>) -> Markup {
-    html! {
-        div.wide tabindex="0" { table {
-            thead { tr {
-                th scope="col" { "Kind" } th scope="col" { "Outcome" } th scope="col" { "Model" } th scope="col" { "Upstream" }
-                th.number scope="col" { "Replies" }
-            } }
-            tbody { @for cut in &report.cuts { tr {
-                td { bdi { (cut.kind) } } td { (word(cut.outcome)) } td { bdi { (cut.model) } } td { bdi { (cut.upstream) } }
-                (number(cut.replies))
-            } } }
-        } }
+    if seen.began.is_none() {
+        return Ok(frame.page(console, &first::nothing_yet(&visit.head.headers)));
     }
-}
-
-/// What each day came to. A day with calls that have no price is drawn by what the others cost, and says so.
-fn dollars(sums: &Sums) -> Markup {
-    html! {
-        div.wide tabindex="0" { table data-plot id="dollars" {
-            thead { tr {
-                th scope="col" { "Day" } th.number scope="col" data-series { "USD" } th.number scope="col" { "Calls without a price" }
-            } }
-            tbody { @for row in &sums.rows { tr {
-                td data-value=(row.key) { (row.key) }
-                td.number data-value=(row.total.usd_at_least) {
-                    @if row.total.usd.is_none() { "at least " } (row.total.usd_at_least)
+    let before = cuts::Report::of(&seen.before, span.0, console.continuation_tokens);
+    let items = attention::items(console, store, &seen).await?;
+    let (now, then) = (Counts::of(&report), Counts::of(&before));
+    let is_first_day = seen.is_first_day();
+    let content = html! {
+        div.lead {
+            (state(now, report.requests, span.2))
+            @if !is_first_day { nav.switch aria-label="Span of time" {
+                @for (name, words, ..) in SPANS {
+                    a href={ (PLACE) "?span=" (name) } aria-current=[(name == span.0).then_some("true")] { (words) }
                 }
-                (number(row.total.unpriced_calls))
-            } } }
-        } }
-    }
-}
-
-/// Replies by day, over all upstreams and models, the oldest first.
-fn days(report: &Report<'_>) -> Markup {
-    let mut days: std::collections::BTreeMap<&str, (u64, u64, u64)> = std::collections::BTreeMap::new();
-    for day in &report.days {
-        let sum = days.entry(day.day).or_default();
-        *sum = (sum.0 + day.calls, sum.1 + day.replies, sum.2 + day.cut);
-    }
-    html! {
-        div.wide tabindex="0" { table data-plot {
-            thead { tr {
-                th scope="col" { "Day" } th.number scope="col" { "Calls" } th.number scope="col" data-series { "Replies" }
-                th.number scope="col" data-series { "Cut" }
             } }
-            tbody { @for (day, (calls, replies, cut)) in &days { tr {
-                td data-value=(day) { (day) } (number(calls)) (number(replies)) (number(cut))
-            } } }
-        } }
+        }
+        (figures(visit, &seen, (now, &report), (then, &before), span.3))
+        @if now.replies < ENOUGH_REPLIES && is_first_day { (first::squares(&seen.first)) }
+        div.columns {
+            @if is_first_day { (by_hour(&seen)) } @else { (by_day(&seen, now, span.4)) }
+            @if !items.is_empty() { (attention::card(&items)) }
+            @else if now.replies < ENOUGH_REPLIES && is_first_day { (first::next_steps(console)) }
+        }
+        @if seen.newest.is_empty() { @if report.cut == 0 { (nothing_cut()) } }
+        @else { (card("newest", &html! { "Newest recoveries" }, &html! { a.more href="/endmark/requests" { "All requests" } },
+            &requests::table(console, &seen.newest, requests::List::Recoveries))) }
+    };
+    Ok(frame.page(console, &content))
+}
+
+fn nothing_cut() -> Markup {
+    card(
+        "newest",
+        &html! { "Newest recoveries" },
+        &html! { a.more href="/endmark/requests" { "All requests" } },
+        &html! {
+            p.muted { "No reply was cut so far. When one is, its story is here: what came, what was asked, and where it was joined." }
+        },
+    )
+}
+
+/// One sentence that says whether work is being lost.
+fn state(counts: Counts, requests: u64, when: &str) -> Markup {
+    let Counts { replies, cut, made_whole, worth_a_look, .. } = counts;
+    let look = html! { a href="/endmark/requests?outcome=look" { (words::of(worth_a_look, "is worth a look", "are worth a look")) } };
+    let enough = replies >= ENOUGH_REPLIES;
+    html! { h1.state {
+        @if replies == 0 && requests == 0 { "No request came " (when) "." }
+        @else if replies == 0 { b { (words::of(requests, "request", "requests")) } " " (when) ", and no reply to look at." }
+        @else if cut == 0 { b { (words::of(replies, "reply", "replies")) } " " (when) ", and " b.good { "none was cut" } "." }
+        @else {
+            @if enough { b { (words::percent(cut, replies)) "%" } " of replies were cut " (when) ". " }
+            @else { b { (words::count(cut)) } " of " b { (words::of(replies, "reply", "replies")) } @if cut == 1 { " was" } @else { " were" } " cut " (when) ". " }
+            @if made_whole == cut { b.good { @if cut == 1 { "It was made whole" } @else { "All of them were made whole" } } }
+            @else if enough { b.good { (words::percent(made_whole, cut)) "%" } " of them were made whole" }
+            @else { b.good { (words::count(made_whole)) } " of them " @if made_whole == 1 { "was" } @else { "were" } " made whole" }
+            @if worth_a_look > 0 { "; " (look) } "."
+        }
+    } }
+}
+
+type Half<'a, 'b> = (Counts, &'a cuts::Report<'b>);
+
+/// The four figures, each with its course and the change to the span before.
+fn figures(
+    visit: &Visit,
+    seen: &Seen,
+    (now, report): Half<'_, '_>,
+    (then, earlier): Half<'_, '_>,
+    before: &str,
+) -> Markup {
+    let share = |part: u64, whole: u64| {
+        html! {
+            @if now.replies >= ENOUGH_REPLIES { (words::percent(part, whole)) small { "%" } }
+            @else { (words::count(part)) small { " of " (words::count(whole)) } }
+        }
+    };
+    let comparable = then.replies >= ENOUGH_REPLIES && now.replies >= ENOUGH_REPLIES;
+    let course = |of: fn(&[u64; 3]) -> (u64, u64), label: &str| {
+        spark(&shares(&days(&seen.found, report), of), &shares(&days(&seen.before, earlier), of), label)
+    };
+    let cut_note = if comparable {
+        points((now.cut, now.replies), (then.cut, then.replies), false, before)
+    } else if now.replies < ENOUGH_REPLIES {
+        html! { "Percentages appear from " (ENOUGH_REPLIES) " replies on" }
+    } else {
+        html! { (words::count(now.cut)) " of " (words::count(now.replies)) " replies" }
+    };
+    let own = html! { @if now.at_own_limit > 0 { (words::count(now.at_own_limit)) " reached their client’s own limit" } };
+    let whole_note = if comparable && now.cut > 0 && then.cut > 0 {
+        points((now.made_whole, now.cut), (then.made_whole, then.cut), true, before)
+    } else if now.at_own_limit > 0 {
+        own
+    } else {
+        html! { (words::count(now.made_whole)) " of " (words::of(now.cut, "cut reply", "cut replies")) }
+    };
+    html! { dl.figures {
+        (figure("Replies cut", &html! { span id="cut" data-value=(now.cut) { (share(now.cut, now.replies)) } },
+            &course(|[replies, cut, _]| (*cut, *replies), "Share of replies cut by day, and in the span before"), &cut_note))
+        (figure("Made whole", &html! { span id="whole" data-value=(now.made_whole) { (share(now.made_whole, now.cut)) } },
+            &course(|[_, cut, whole]| (*whole, *cut), "Share of cut replies made whole by day, and in the span before"), &whole_note))
+        (cost(seen, report, before))
+        @match visit.added_ms {
+            Some((p50, p95)) => (figure("Added latency", &html! { (milliseconds(p50)) small { " / " (milliseconds(p95)) " ms" } },
+                &html! {}, &html! { "p50 / p95 since the gateway started" })),
+            None => (figure("Added latency", &html! { "–" }, &html! {}, &html! { "measured from the next request on" })),
+        }
+    } }
+}
+
+fn cost(seen: &Seen, report: &cuts::Report<'_>, before: &str) -> Markup {
+    let (total, earlier) = (&seen.sums.total, seen.sums_before.total.nano_usd);
+    let by_day = |sums: &Sums| -> Vec<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "a sparkline is coarse")]
+        sums.rows.iter().map(|row| row.total.nano_usd as f64).collect()
+    };
+    let change = total.nano_usd.abs_diff(earlier).saturating_mul(100).checked_div(earlier);
+    let note = html! {
+        @match change {
+            Some(0) => { "same as " (before) },
+            Some(change) => span.delta title={ "compared with " (before) } { (change) "% " @if total.nano_usd > earlier { "more" } @else { "less" } },
+            None => {},
+        }
+        @if change.is_some() { "; " }
+        @if report.spent.unpriced_calls > 0 && report.spent.nano_usd == 0 { "no price for recoveries" }
+        @else { span title={ "$" (report.spent.usd_at_least) } { (words::money(report.spent.nano_usd)) } " for recoveries" }
+    };
+    let value = html! { span id="usd" data-value=(total.usd_at_least) { (words::cost(total)) } };
+    figure(
+        "Cost",
+        &value,
+        &spark(&by_day(&seen.sums), &by_day(&seen.sums_before), "Cost by day, and in the span before"),
+        &note,
+    )
+}
+
+fn milliseconds(value: f64) -> String {
+    if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+/// How many percentage points a share changed, and whether that is better.
+#[expect(clippy::cast_precision_loss, reason = "it is rounded to a tenth of a point")]
+fn points(now: (u64, u64), then: (u64, u64), more_is_better: bool, before: &str) -> Markup {
+    let share = |(part, whole): (u64, u64)| part as f64 * 100.0 / whole.max(1) as f64;
+    let change = share(now) - share(then);
+    if change.abs() < 0.05 {
+        return html! { "same as " (before) };
+    }
+    let is_better = (change > 0.0) == more_is_better;
+    html! {
+        span class=(if is_better { "delta better" } else { "delta worse" }) {
+            (format!("{:.1}", change.abs())) " points " @if change > 0.0 { "higher" } @else { "lower" }
+        }
+        " than " (before)
     }
 }
 
-/// What there is to do before there is anything to see.
-fn first_run(visit: &Visit) -> Markup {
-    let host = visit.head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:4141");
-    html! {
-        p { "No request came through this gateway in the last seven days. Point a client at it:" }
-        pre tabindex="0" { "export OPENAI_BASE_URL=http://" (host) "/v1" }
-        p { "For Anthropic it is " code { "ANTHROPIC_BASE_URL=http://" (host) } ", for Gemini "
-            code { "GOOGLE_GEMINI_BASE_URL=http://" (host) } "." }
+/// Returns for each day its replies, the cut ones, and those that were made whole.
+fn days(found: &Found, report: &cuts::Report<'_>) -> BTreeMap<String, [u64; 3]> {
+    let mut days: BTreeMap<String, [u64; 3]> = BTreeMap::new();
+    for day in &report.days {
+        days.entry(day.day.to_owned()).or_default()[0] += day.replies;
+    }
+    for hour in found.cut_hours() {
+        let day = days.entry(hour.hour.get(..10).unwrap_or_default().to_owned()).or_default();
+        day[1] += hour.replies;
+        if ["resumed", "restarted", "corrected"].contains(&hour.outcome.as_str()) {
+            day[2] += hour.replies;
+        }
+    }
+    days
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a sparkline is coarse")]
+fn shares(days: &BTreeMap<String, [u64; 3]>, of: fn(&[u64; 3]) -> (u64, u64)) -> Vec<f64> {
+    let shares = days.values().map(of).filter(|(_, whole)| *whole > 0);
+    shares.map(|(part, whole)| part as f64 / whole as f64).collect()
+}
+
+/// The parts of a column of cut replies.
+fn segments(outcomes: &BTreeMap<&str, u64>) -> Vec<Segment> {
+    let known = |word: &str| PARTS.iter().any(|(part, _)| *part == word);
+    let of = |part: &str| match part {
+        "other" => outcomes.iter().filter(|(word, _)| !known(word)).map(|(_, replies)| *replies).sum(),
+        word => outcomes.get(word).copied().unwrap_or(0),
+    };
+    PARTS.into_iter().map(|(class, _)| Segment { class, amount: of(class) }).collect()
+}
+
+/// Writes the parts of a column: `61 resumed, 1 left cut`.
+fn in_words(segments: &[Segment]) -> String {
+    let parts = segments.iter().zip(PARTS).filter(|(segment, _)| segment.amount > 0);
+    parts.map(|(segment, (_, word))| format!("{} {word}", segment.amount)).collect::<Vec<_>>().join(", ")
+}
+
+/// Cut replies by day, from the first day of the span, or of the records, to today.
+fn by_day(seen: &Seen, counts: Counts, seconds: u64) -> Markup {
+    let mut days: BTreeMap<String, BTreeMap<&str, u64>> = BTreeMap::new();
+    for hour in seen.found.cut_hours() {
+        let day = days.entry(hour.hour.get(..10).unwrap_or_default().to_owned()).or_default();
+        *day.entry(&hour.outcome).or_default() += hour.replies;
+    }
+    let date = |second: u64| endmark_context::Moment::from_unix_seconds(second).day().to_string();
+    let began = seen.began.as_deref().and_then(words::seconds_of).unwrap_or(seen.now);
+    let first = began.max(seen.now.saturating_sub(seconds)) / DAY;
+    let today = seen.now / DAY;
+    let columns: Vec<Column> = (first..=today)
+        .map(|day| {
+            let segments = segments(&days.remove(&date(day * DAY)).unwrap_or_default());
+            let cut: u64 = segments.iter().map(|segment| segment.amount).sum();
+            let not_whole: u64 = segments.iter().skip(3).take(2).map(|segment| segment.amount).sum();
+            let (weekday, of_month) = words::weekday(&date(day * DAY));
+            let name = if day == today { "Today".to_owned() } else { format!("{weekday} {of_month}") };
+            let is_dense = today - first > 10;
+            Column {
+                title: format!("{name}: {cut} cut. {}", in_words(&segments)),
+                label: match (day == today, is_dense) {
+                    (true, _) => ["Today".to_owned(), String::new()],
+                    (false, true) if (today - day) % 5 != 0 => Default::default(),
+                    (false, true) => [of_month, String::new()],
+                    (false, false) => [weekday, of_month],
+                },
+                total: if cut > 0 && !is_dense { words::count(cut) } else { String::new() },
+                short: (not_whole > 0 && !is_dense).then_some((not_whole, "not whole")),
+                is_now: day == today,
+                segments,
+            }
+        })
+        .collect();
+    let label = format!(
+        "Cut replies by day: {} cut, {} made whole. The table below has every number.",
+        counts.cut, counts.made_whole
+    );
+    let plot = Columns { label: &label, columns: &columns, height: 192.0, tick: words::count, reaches: 0 };
+    card(
+        "by-day",
+        &html! { "Cut replies by day" },
+        &legend(&columns),
+        &html! { (plot.draw(&html! {})) (table("Day", &columns)) },
+    )
+}
+
+/// Replies by hour on the first day.
+fn by_hour(seen: &Seen) -> Markup {
+    let mut cut: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
+    for hour in seen.found.cut_hours() {
+        *cut.entry(&hour.hour).or_default().entry(&hour.outcome).or_default() += hour.replies;
+    }
+    let name = |hour: u64| {
+        let day = endmark_context::Moment::from_unix_seconds(hour * HOUR).day().to_string();
+        format!("{day} {:02}", hour % 24)
+    };
+    let this_hour = seen.now / HOUR;
+    let began = seen.began.as_deref().and_then(words::seconds_of).unwrap_or(seen.now) / HOUR;
+    // Some hours before the first request keep the columns from being as wide as the plot.
+    let first = began.min(this_hour.saturating_sub(6)).max(this_hour.saturating_sub(23));
+    let columns: Vec<Column> = (first..=this_hour)
+        .map(|hour| {
+            let key = name(hour);
+            let outcomes = cut.remove(key.as_str()).unwrap_or_default();
+            let cut: u64 = outcomes.values().sum();
+            let replies = seen.hours.get(&key).copied().unwrap_or(0).max(cut);
+            let mut parts = vec![Segment { class: "whole", amount: replies - cut }];
+            let of_cut = segments(&outcomes);
+            let mut title = format!(
+                "{:02}:00 to {:02}:00 UTC: {}",
+                hour % 24,
+                (hour + 1) % 24,
+                words::of(replies, "reply", "replies")
+            );
+            if cut > 0 {
+                title = format!("{title}, {cut} of them cut: {}", in_words(&of_cut));
+            }
+            parts.extend(of_cut);
+            Column {
+                label: [
+                    if hour == this_hour { "Now".to_owned() } else { (hour % 24).to_string() },
+                    String::new(),
+                ],
+                title,
+                segments: parts,
+                total: if replies > 0 { words::count(replies) } else { String::new() },
+                short: None,
+                is_now: hour == this_hour,
+            }
+        })
+        .collect();
+    let label = "Replies by hour in the last day, UTC. Each column names its numbers.";
+    let plot = Columns { label, columns: &columns, height: 164.0, tick: words::count, reaches: 0 };
+    let beside = html! { span.muted.small { "UTC; by day from tomorrow on" } };
+    card("by-hour", &html! { "Replies by hour" }, &beside, &plot.draw(&html! {}))
+}
+
+fn legend(columns: &[Column]) -> Markup {
+    let has =
+        |at: usize| columns.iter().any(|column| column.segments.get(at).is_some_and(|part| part.amount > 0));
+    html! { ul.legend {
+        // What is rare is in the legend only if it is in the plot.
+        @for (at, (class, word)) in PARTS.into_iter().enumerate() { @if at < 5 || has(at) { li class=(class) { (word) } } }
+    } }
+}
+
+fn table(first: &str, columns: &[Column]) -> Markup {
+    let rows = html! { table {
+        thead { tr { th scope="col" { (first) } @for (_, word) in PARTS { th.num scope="col" { (word) } } } }
+        tbody { @for column in columns { tr {
+            th scope="row" { (column.title.split(':').next().unwrap_or_default()) }
+            @for segment in &column.segments { td.num { (words::count(segment.amount)) } }
+        } } }
+    } };
+    html! { details.data { summary { "Show as a table" } (scroll("Cut replies by day", &rows)) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(counts: Counts) -> String {
+        let markup = state(counts, counts.replies, "this week").into_string();
+        let mut text = String::new();
+        let mut is_tag = false;
+        for c in markup.chars() {
+            match c {
+                '<' => is_tag = true,
+                '>' => is_tag = false,
+                c if !is_tag => text.push(c),
+                _ => {}
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn the_line_of_state_fits_what_happened() {
+        let counts = |replies, cut, made_whole, worth_a_look| Counts {
+            replies,
+            cut,
+            made_whole,
+            at_own_limit: 0,
+            worth_a_look,
+        };
+        for (counts, expected) in [
+            (counts(0, 0, 0, 0), "No request came this week."),
+            (counts(1, 0, 0, 0), "1 reply this week, and none was cut."),
+            (counts(10, 1, 1, 0), "1 of 10 replies was cut this week. It was made whole."),
+            (
+                counts(10, 2, 1, 1),
+                "2 of 10 replies were cut this week. 1 of them was made whole; 1 is worth a look.",
+            ),
+            (
+                counts(15_249, 471, 457, 14),
+                "3.1% of replies were cut this week. 97% of them were made whole; 14 are worth a look.",
+            ),
+        ] {
+            assert_eq!(told(counts), expected);
+        }
+    }
+
+    #[test]
+    fn every_outcome_is_in_a_column_once() {
+        let outcomes = BTreeMap::from([("resumed", 5), ("cut", 2), ("cancelled", 1), ("interrupted", 3)]);
+        let segments = segments(&outcomes);
+        assert_eq!(segments.iter().map(|segment| segment.amount).collect::<Vec<_>>(), [5, 0, 0, 2, 0, 4]);
+        assert_eq!(in_words(&segments), "5 resumed, 2 left cut, 4 cancelled or interrupted");
     }
 }

@@ -1,11 +1,12 @@
-//! The fleet: every supervised run as it stands, and one with its timeline. (CG-6)
+//! The fleet: every supervised run as a card, and one with its timeline. (CG-6)
 
-use endmark_runs::AgentRun;
+use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::Store;
 use maud::{Markup, html};
 
-use super::ROWS;
-use super::layout::{self, encoded, further, moment, number, word};
+use super::layout::{Frame, card, chip, encoded, further, scroll};
+use super::plot::Bar;
+use super::{ROWS, words};
 use crate::answer::Failure;
 use crate::console::Console;
 use crate::query::Query;
@@ -14,57 +15,138 @@ use crate::reading;
 /// The address of the list.
 const PLACE: &str = "/endmark/runs";
 
-/// All runs, the newest first, drawn anew with each event.
+/// From how many percent on a context is nearly full in a card whose own threshold is not known.
+const NEARLY_FULL: f64 = 80.0;
+
+/// Attempts that are drawn as squares.
+const MAX_SQUARES: u32 = 8;
+
+/// All runs, the newest first, drawn again with each event.
 pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     let query = Query::parse(query, &reading::RUNS)?;
-    let (runs, next) = reading::runs(store, &query, ROWS).await?;
+    let (all, next) = reading::runs(store, &query, ROWS).await?;
+    let (ended, active): (Vec<&AgentRun>, Vec<&AgentRun>) = all.iter().partition(|run| run.is_over());
     let content = html! {
-        div id="runs" data-events="/endmark/api/runs/events" {
-            @if runs.is_empty() { p { "No run is recorded yet; " code { "endmark run" } " starts one." } }
-            @else { (table(&runs)) }
-            (further(PLACE, &[], "before", next.as_deref()))
+        (state(&all))
+        @if all.is_empty() { section.card { p.muted {
+            "No run is recorded. " code { "endmark run --template T --artifact FILE -- AGENT" } " supervises an agent until its work is finished."
+        } } }
+        @if !active.is_empty() { h2 { "Active" } (cards(active)) }
+        @if !ended.is_empty() { h2 { "Ended" } (cards(ended)) }
+        (further(PLACE, &[], "before", next.as_deref()))
+    };
+    let frame = Frame {
+        place: PLACE,
+        title: "Fleet",
+        json: Some("/endmark/api/runs".to_owned()),
+        events: Some("/endmark/api/runs/events".to_owned()),
+        seconds: None,
+    };
+    Ok(frame.page(console, &content))
+}
+
+fn state(runs: &[AgentRun]) -> Markup {
+    let count = |of: fn(&AgentRun) -> bool| runs.iter().filter(|run| of(run)).count() as u64;
+    let (active, at_risk) = (count(|run| !run.is_over()), count(is_at_risk));
+    let (succeeded, ended) = (count(|run| run.state == "succeeded"), count(AgentRun::is_over));
+    html! { div.lead { h1.state {
+        @if runs.is_empty() { "No run yet." }
+        @else {
+            b { (active) } " of " (words::of(runs.len() as u64, "run", "runs")) @if active == 1 { " is active" } @else { " are active" }
+            @if at_risk > 0 { ", and " b.bad { (at_risk) @if at_risk == 1 { " is at risk" } @else { " are at risk" } } }
+            ". " @if ended > 0 { b.good { (succeeded) } " succeeded, " (ended - succeeded) " did not." }
         }
-    };
-    Ok(layout::page(console, PLACE, "Fleet", &content))
+    } } }
 }
 
-/// Runs as a table.
-pub(super) fn table(runs: &[AgentRun]) -> Markup {
-    html! {
-        div.wide tabindex="0" { table {
-            thead { tr {
-                th scope="col" { "Run" } th scope="col" { "State" } th scope="col" { "Attempt" } th scope="col" { "Context" }
-                th scope="col" { "Risk" } th.number scope="col" { "Tokens" } th scope="col" { "Reason" } th scope="col" { "Artifact" }
-            } }
-            tbody { @for run in runs { tr {
-                td { a href={ (PLACE) "/" (encoded(&run.id)) } { bdi.hash { (run.id) } } }
-                td { (word(&run.state)) @if !run.is_over() && !run.is_supervised { " " span.bad { "supervisor gone" } } }
-                td { (run.attempt) "/" (run.max_attempts) }
-                td { (context(run)) }
-                td { (risk(run)) }
-                (number(run.token_usage.total))
-                td { bdi { (run.reason.as_deref().unwrap_or("none")) } }
-                td { bdi { (run.artifact) } }
-            } } }
+/// Returns whether a run needs attention: its context is nearly full, or its supervisor is gone.
+pub(super) fn is_at_risk(run: &AgentRun) -> bool {
+    !run.is_over() && (run.context_exhaustion_risk || !run.is_supervised)
+}
+
+/// What people call a run: its name, else its artifact.
+pub(super) fn name(run: &AgentRun) -> Markup {
+    words::name(run.name.as_deref().unwrap_or(&run.artifact))
+}
+
+/// Returns how much of the context the largest call filled, in percent.
+#[expect(clippy::cast_precision_loss, reason = "percent of a context")]
+pub(super) fn context_percent(run: &AgentRun) -> Option<f64> {
+    let (largest, limit) = run.largest_call_tokens.zip(run.limit_tokens.filter(|limit| *limit > 0))?;
+    Some(largest as f64 * 100.0 / limit as f64)
+}
+
+/// Runs as cards.
+pub(super) fn cards<'a>(runs: impl IntoIterator<Item = &'a AgentRun>) -> Markup {
+    html! { ul.runs { @for run in runs { li class={ "card run" @if is_at_risk(run) { " at-risk" } } {
+        header {
+            div {
+                h3 { a href={ (PLACE) "/" (encoded(&run.id)) } { (name(run)) } }
+                p.sub { (words::name(&run.agent)) @if run.is_over() { " wrote " } @else { " writes " } (words::name(&run.artifact)) }
+            }
+            (run_chip(run))
+        }
+        (summary(run))
+        @if let Some(reason) = &run.reason { div.missing {
+            h4 { "Why" }
+            ul { li { bdi { (reason) } } @for evidence in run.evidence.iter().take(3) { li { bdi { (evidence) } } } }
         } }
-    }
+    } } } }
 }
 
-/// The largest call against the model's limit, as a bar and in words.
-fn context(run: &AgentRun) -> Markup {
-    let Some((largest, limit)) = run.largest_call_tokens.zip(run.limit_tokens.filter(|limit| *limit > 0))
-    else {
-        return html! { span.faint { "unknown" } };
+fn run_chip(run: &AgentRun) -> Markup {
+    if run.is_over() || run.is_supervised {
+        return html! { @if is_at_risk(run) { span.chip.bad { bdi { (run.state) } ", at risk" } } @else { (chip(&run.state)) } };
+    }
+    html! { span.chip.bad { "supervisor gone" } }
+}
+
+/// The context as a bar, and the numbers of a run.
+fn summary(run: &AgentRun) -> Markup {
+    let squares = |state: &str| match state {
+        _ if run.max_attempts > MAX_SQUARES => 0,
+        _ => run.max_attempts,
     };
-    let percent = u128::from(largest) * 100 / u128::from(limit);
     html! {
-        meter min="0" max=(limit) value=(largest) aria-label={ "context of " (run.id) } { (percent) "%" }
-        " " (percent) " %"
+        (context(run))
+        dl {
+            div { dt { "Attempt" } dd {
+                span.tries aria-hidden="true" { @for at in 1..=squares(&run.state) {
+                    i class=[if at < run.attempt || (at == run.attempt && run.is_over()) { Some("done") } else if at == run.attempt { Some("now") } else { None }] {}
+                } }
+                (run.attempt) " of " (run.max_attempts)
+            } }
+            div { dt { "Tokens" } dd { @if run.token_usage.total == 0 { "unknown" } @else { (words::tokens(run.token_usage.total)) } } }
+            div { dt { "Cost" } dd { @match dollars(run) { Some(cost) => (cost), None => "unknown" } } }
+            div { dt { "Time" } dd { @match took(run) { Some(took) => (words::span(took)), None => "unknown" } } }
+        }
     }
 }
 
-fn risk(run: &AgentRun) -> Markup {
-    html! { @if run.context_exhaustion_risk { span.bad { "! at risk" } } @else { "none seen" } }
+fn dollars(run: &AgentRun) -> Option<Markup> {
+    let exact = run.cost_usd.as_deref()?;
+    let nano = exact.parse().ok().and_then(|dollars| endmark_context::rate_from_dollars(dollars).ok())?;
+    Some(html! { span title={ "$" (exact) } { (words::money(nano)) } })
+}
+
+/// Returns the seconds from a run's beginning to its end, or to now.
+fn took(run: &AgentRun) -> Option<u64> {
+    let began = words::seconds_of(run.started_at.as_deref()?)?;
+    let ended = run.ended_at.as_deref().and_then(words::seconds_of).unwrap_or_else(words::now);
+    Some(ended.saturating_sub(began))
+}
+
+/// The largest call against the model's limit.
+fn context(run: &AgentRun) -> Markup {
+    let Some((percent, limit)) = context_percent(run).zip(run.limit_tokens) else {
+        return html! { div.context { p { span { "Context" } span { "not reported by this agent" } } } };
+    };
+    let is_full = run.context_exhaustion_risk || percent >= NEARLY_FULL;
+    let class = if is_full { "bad" } else { "history" };
+    html! { div.context {
+        p { span { "Context " b class=[is_full.then_some("bad")] { (format!("{percent:.0}")) "%" } " of " (words::tokens(limit)) } @if run.context_exhaustion_risk { span { "at risk" } } }
+        (Bar { class, spent: percent, height: 10, ..Bar::default() }.draw(&format!("largest call at {percent:.0} percent of the context")))
+    } }
 }
 
 /// One run.
@@ -76,45 +158,105 @@ pub(super) async fn one(
 ) -> Result<Markup, Failure> {
     Query::parse(query, &[])?;
     let (run, events) = reading::run(store, id).await?;
-    let none = "unknown";
     let content = html! {
-        div id="run" data-events={ "/endmark/api/runs/events?run=" (encoded(&run.id)) } {
-            (table(std::slice::from_ref(&run)))
-            dl {
-                dt { "Command" } dd { code { bdi { (run.command.join(" ")) } } }
-                dt { "Folder" } dd { bdi { (run.folder) } }
-                dt { "Template" } dd { bdi { (run.template.as_deref().unwrap_or("none")) } }
-                dt { "Agent" } dd { bdi { (run.agent) } }
-                dt { "Session" } dd { bdi { (run.session.as_deref().unwrap_or(none)) } }
-                dt { "Model" } dd { bdi { (run.model.as_deref().unwrap_or(none)) } }
-                dt { "Tokens" } dd { (run.token_usage.input) " in, " (run.token_usage.output) " out, " (run.token_usage.total) " in all" }
-                dt { "Largest call" } dd {
-                    @match (run.largest_call_tokens, run.limit_tokens) {
-                        (Some(largest), Some(limit)) => { (largest) " of " (limit) },
-                        (Some(largest), None) => { (largest) "; the model's limit is unknown" },
-                        (None, _) => { "calls are not reported" },
-                    }
-                }
-                dt { "Cost" } dd { (run.cost_usd.as_deref().unwrap_or("not reported")) @if run.cost_usd.is_some() { " USD" } }
-                dt { "Verdict" } dd { bdi { (run.verdict.as_deref().unwrap_or("none yet")) } }
-                dt { "Findings" } dd { @match run.findings { Some(findings) => { (findings) }, None => { "not judged yet" } } }
-                @for evidence in &run.evidence { dt { "Evidence" } dd { bdi { (evidence) } } }
-            }
-            h2 { "Timeline" }
-            div.wide tabindex="0" { table {
-                thead { tr {
-                    th scope="col" { "Time" } th scope="col" { "Event" } th scope="col" { "Attempt" } th scope="col" { "State" }
-                    th scope="col" { "Message" }
-                } }
-                tbody { @for event in &events { tr {
-                    td { @if let Some(at) = &event.at { (moment(at)) } }
-                    td { bdi { (event.event) } }
-                    td { (event.attempt) }
-                    td { (word(&event.state)) @if let Some(reason) = &event.reason { " " bdi { (reason) } } }
-                    td { bdi { (event.message) } }
-                } } }
-            } }
-        }
+        div.lead { div {
+            p.crumb { a href=(PLACE) { "Fleet" } " / " bdi.id { (run.id) } }
+            h1 { (name(&run)) " " (run_chip(&run)) }
+            p.muted { (words::name(&run.agent)) ", " (words::name(&run.artifact)) @if let Some(reason) = &run.reason { ": " bdi { (reason) } } }
+        } }
+        section.card.run aria-label="Progress" { (summary(&run)) }
+        (card("timeline", &html! { "Timeline" }, &html! {}, &scroll("Timeline", &timeline(&events))))
+        (card("facts", &html! { "Facts" }, &html! {}, &facts(&run)))
     };
-    Ok(layout::page(console, PLACE, &format!("Run {}", run.id), &content))
+    let frame = Frame {
+        place: PLACE,
+        title: "A run",
+        json: Some(format!("/endmark/api/runs/{}", encoded(&run.id))),
+        events: Some(format!("/endmark/api/runs/events?run={}", encoded(&run.id))),
+        seconds: None,
+    };
+    Ok(frame.page(console, &content))
+}
+
+fn timeline(events: &[RunEventReport]) -> Markup {
+    let now = words::now();
+    html! { table {
+        thead { tr { th scope="col" { "State" } th scope="col" { "What happened" } th scope="col" { "Attempt" } th.when scope="col" { "When" } } }
+        tbody { @for event in events { tr {
+            td { (chip(&event.state)) }
+            td.what { bdi { (event.message) } span.sub { bdi { (event.event) } @if let Some(reason) = &event.reason { ": " bdi { (reason) } } } }
+            td { (event.attempt) }
+            td.when { @if let Some(at) = &event.at { (words::time(now, at)) } }
+        } } }
+    } }
+}
+
+fn facts(run: &AgentRun) -> Markup {
+    let unknown = "unknown";
+    html! { dl.facts {
+        div { dt { "Command" } dd { code { bdi { (run.command.join(" ")) } } } }
+        div { dt { "Folder" } dd.id { bdi { (run.folder) } } }
+        div { dt { "Template" } dd { bdi { (run.template.as_deref().unwrap_or("none")) } } }
+        div { dt { "Session" } dd { bdi { (run.session.as_deref().unwrap_or(unknown)) } } }
+        div { dt { "Model" } dd { (words::name(run.model.as_deref().unwrap_or(unknown))) } }
+        div { dt { "Tokens" } dd { (words::count(run.token_usage.input)) " in, " (words::count(run.token_usage.output)) " out, " (words::count(run.token_usage.total)) " in all" } }
+        div { dt { "Largest call" } dd { @match (run.largest_call_tokens, run.limit_tokens) {
+            (Some(largest), Some(limit)) => { (words::count(largest)) " of " (words::count(limit)) " tokens" },
+            (Some(largest), None) => { (words::count(largest)) " tokens; the limit of the model is unknown" },
+            (None, _) => { "calls are not reported" },
+        } } }
+        div { dt { "Verdict" } dd { bdi { (run.verdict.as_deref().unwrap_or("none yet")) } } }
+        div { dt { "Findings" } dd { @match run.findings { Some(findings) => (findings), None => "not judged yet" } } }
+        @for evidence in &run.evidence { div { dt { "Evidence" } dd { bdi { (evidence) } } } }
+    } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(state: &str) -> AgentRun {
+        AgentRun {
+            id: "run_1".to_owned(),
+            name: Some("<script>".to_owned()),
+            state: state.to_owned(),
+            reason: Some("<b>\u{202e}".to_owned()),
+            agent: "claude".to_owned(),
+            command: Vec::new(),
+            folder: "/".to_owned(),
+            artifact: "a.md".to_owned(),
+            template: None,
+            attempt: 2,
+            max_attempts: 3,
+            process: None,
+            session: None,
+            model: None,
+            token_usage: Default::default(),
+            largest_call_tokens: Some(174_000),
+            limit_tokens: Some(200_000),
+            context_exhaustion_risk: true,
+            cost_usd: Some("2.41".to_owned()),
+            verdict: None,
+            evidence: vec!["<u>".to_owned()],
+            findings: None,
+            started_at: Some("2026-11-26 10:00:00".to_owned()),
+            updated_at: None,
+            ended_at: Some("2026-11-26 11:12:00".to_owned()),
+            is_supervised: true,
+        }
+    }
+
+    #[test]
+    fn a_card_says_how_a_run_does_and_escapes_what_others_wrote() {
+        let shown = cards([&run("running")]).into_string();
+        for part in ["at risk", "87%", "of 200k", "2 of 3", "$2.41", "1 h 12 min"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        assert!(
+            !shown.contains("<script>") && !shown.contains("<b>\u{202e}") && !shown.contains("<u>"),
+            "{shown}"
+        );
+        assert_eq!(shown.matches("class=\"done\"").count(), 1);
+        assert_eq!(cards([&run("succeeded")]).into_string().matches("class=\"done\"").count(), 2);
+    }
 }

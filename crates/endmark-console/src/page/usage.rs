@@ -3,7 +3,9 @@
 use endmark_store::Store;
 use maud::{Markup, html};
 
-use super::layout::{self, hash, number};
+use super::layout::{self, Frame, lead, number, scroll};
+use super::plot::{Column, Columns, Segment};
+use super::words;
 use crate::answer::Failure;
 use crate::console::Console;
 use crate::query::Query;
@@ -16,12 +18,16 @@ const PLACE: &str = "/endmark/usage";
 /// Rows that are shown; the JSON route has all.
 const MAX_ROWS: usize = 200;
 
+/// Days that are drawn.
+const MAX_DAYS: usize = 60;
+
 /// The sums.
 pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
     let query = Query::parse(query, &reading::USAGE)?;
     let (report, by) = reading::usage(console, store, &query).await?;
     let value = |name: &str| query.text(name).unwrap_or_default();
     let content = html! {
+        (lead(&html! { "Usage" }, &html! { p.muted { "Tokens and dollars. Calls of models without a price are in no sum of dollars." } }))
         form.filters method="get" action=(PLACE) {
             div { label for="by" { "By" } select id="by" name="by" {
                 @for key in UsageKey::ALL { option value=(key.name()) selected[key == by] { (key.name()) } }
@@ -29,34 +35,78 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
             @for (name, label) in [("since", "Since (a day, or 7d)"), ("until", "Until")] {
                 div { label for=(name) { (label) } input id=(name) name=(name) value=(value(name)) size="12"; }
             }
-            button { "Show" }
+            div.do { button.primary { "Show" } }
         }
-        (table(&report, by))
-        p.faint { "Prices as of " (report.prices_as_of) ". Calls of models without a price are in no sum of dollars." }
+        @if by == UsageKey::Day && !report.rows.is_empty() { (plot(&report)) }
+        section.card aria-label="Usage" { (table(&report)) }
     };
-    Ok(layout::page(console, PLACE, "Usage", &content))
+    let json = format!("/endmark/api/usage?by={}", by.name());
+    Ok(Frame { place: PLACE, title: "Usage", json: Some(json), ..Frame::default() }.page(console, &content))
+}
+
+/// The tokens of each day as columns.
+fn plot(report: &Report) -> Markup {
+    let newest = report.rows.iter().rev().take(MAX_DAYS).rev();
+    let columns: Vec<Column> = newest
+        .map(|row| {
+            let (prompt, completion) = (row.total.prompt_tokens, row.total.completion_tokens);
+            Column {
+                label: words::weekday(&row.key).into(),
+                title: format!(
+                    "{}: {} in, {} out, {}",
+                    row.key,
+                    words::count(prompt),
+                    words::count(completion),
+                    row.total.dollars_in_words(2)
+                ),
+                segments: vec![
+                    Segment { class: "history", amount: prompt },
+                    Segment { class: "output", amount: completion },
+                ],
+                total: words::money(row.total.nano_usd),
+                ..Column::default()
+            }
+        })
+        .collect();
+    let columns = if columns.len() > 14 { sparse(columns) } else { columns };
+    let label = "Tokens by day. The table below has every number.";
+    let plot = Columns { label, columns: &columns, height: 192.0, tick: words::tokens, reaches: 0 };
+    let legend = html! { ul.legend { li.output { "completion tokens" } li.history { "prompt tokens" } } };
+    layout::card("by-day", &html! { "Tokens by day, with their cost" }, &legend, &plot.draw(&html! {}))
+}
+
+/// Leaves out labels that would run into each other.
+fn sparse(mut columns: Vec<Column>) -> Vec<Column> {
+    for (at, column) in columns.iter_mut().rev().enumerate() {
+        column.total.clear();
+        if at % 5 != 0 {
+            column.label = Default::default();
+        }
+    }
+    columns
 }
 
 /// Sums as a table.
-pub(super) fn table(report: &Report, by: UsageKey) -> Markup {
-    let days = by == UsageKey::Day;
-    html! {
-        div.wide tabindex="0" { table data-plot[days] {
-            caption { "Calls by " (report.by) }
+pub(super) fn table(report: &Report) -> Markup {
+    let rows = html! {
+        table {
             thead { tr {
                 th scope="col" { (report.by) }
-                th.number scope="col" { "Calls" }
-                th.number scope="col" data-series[days] { "Prompt tokens" }
-                th.number scope="col" { "Cached" }
-                th.number scope="col" data-series[days] { "Completion tokens" }
-                th.number scope="col" { "Reasoning" }
-                th.number scope="col" { "Estimated calls" }
-                th.number scope="col" { "USD" }
+                th.num scope="col" { "Calls" }
+                th.num scope="col" { "Prompt tokens" }
+                th.num scope="col" { "Cached" }
+                th.num scope="col" { "Completion tokens" }
+                th.num scope="col" { "Reasoning" }
+                th.num scope="col" { "Estimated calls" }
+                th.num scope="col" { "USD" }
             } }
             tbody { @for row in report.rows.iter().take(MAX_ROWS) { (line(row)) } }
             tfoot { tr { th scope="row" { "Total" } (sums(&report.total)) } }
-        } }
-        @if report.rows.len() > MAX_ROWS { p.notice { "Of " (report.rows.len()) " rows " (MAX_ROWS) " are shown." } }
+        }
+    };
+    html! {
+        (scroll(&format!("Calls by {}", report.by), &rows))
+        @if report.rows.len() > MAX_ROWS { p.muted.small { "Of " (report.rows.len()) " rows " (MAX_ROWS) " are shown." } }
     }
 }
 
@@ -64,9 +114,9 @@ fn line(row: &Row) -> Markup {
     html! { tr {
         @match row.by {
             UsageKey::Session => td { (layout::session(&row.key)) },
-            UsageKey::Key => td { (hash(&row.key)) },
-            UsageKey::Day => td data-value=(row.key) { (row.key) },
-            _ => td { bdi { (row.key) } },
+            UsageKey::Key => td { (layout::client(&row.key)) },
+            UsageKey::Day => td.nowrap { (row.key) },
+            _ => td { (words::name(&row.key)) },
         }
         (sums(&row.total))
     } }
@@ -74,8 +124,9 @@ fn line(row: &Row) -> Markup {
 
 fn sums(total: &Total) -> Markup {
     html! {
-        (number(total.calls)) (number(total.prompt_tokens)) (number(total.cached_tokens)) (number(total.completion_tokens))
-        (number(total.reasoning_tokens)) (number(total.estimated_calls))
-        (number(total.dollars_in_words(9)))
+        @for amount in [total.calls, total.prompt_tokens, total.cached_tokens, total.completion_tokens, total.reasoning_tokens, total.estimated_calls] {
+            (number(words::count(amount)))
+        }
+        td.num { (words::cost(total)) }
     }
 }

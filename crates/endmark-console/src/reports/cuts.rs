@@ -1,7 +1,7 @@
 //! Cuts: how many replies were cut, of which kind, what became of them, and what resuming costs (PC-9).
 
 use endmark_context::Models;
-use endmark_store::{CutSummary, Reader, StoreError, UsageReport, UsageSummary};
+use endmark_store::{CutHour, CutSummary, Reader, StoreError, Summed, UsageReport, UsageSummary};
 use serde::Serialize;
 
 use super::usage::{Sums, Total, UsageKey};
@@ -48,6 +48,8 @@ pub struct Cut<'a> {
     /// `resumed`, `restarted`, `corrected`, `cut` (left so), `exhausted`, `cancelled` or `interrupted`.
     pub outcome: &'a str,
     pub replies: u64,
+    /// Of the replies left cut, the ones that reached the limit which their client set.
+    pub at_own_limit: u64,
 }
 
 /// Replies of a day.
@@ -85,6 +87,8 @@ pub struct Spent {
     /// The same for people.
     #[serde(skip)]
     pub dollars: String,
+    #[serde(skip)]
+    pub nano_usd: u64,
 }
 
 /// What the store has for a report.
@@ -100,8 +104,28 @@ impl Found {
     /// # Errors
     /// [`StoreError`] where the store cannot be read.
     pub fn read(reader: &Reader, seconds: u64, models: &Models) -> Result<Self, StoreError> {
+        Self::of(models, |of_recovery| reader.usage_since(seconds, of_recovery))
+    }
+
+    /// Reads the span of the same length before the last `seconds` seconds.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read.
+    pub fn read_before(reader: &Reader, seconds: u64, models: &Models) -> Result<Self, StoreError> {
+        Self::of(models, |of_recovery| reader.usage_before(seconds, of_recovery))
+    }
+
+    /// Returns the cut replies by hour and outcome.
+    pub fn cut_hours(&self) -> &[CutHour] {
+        &self.read.cut_hours
+    }
+
+    fn of(
+        models: &Models,
+        read: impl FnOnce(&mut dyn FnMut(&Summed<'_>)) -> Result<UsageReport, StoreError>,
+    ) -> Result<Self, StoreError> {
         let (mut sums, mut calls_unreported) = (Sums::new(UsageKey::Purpose, models), 0);
-        let read = reader.usage_since(seconds, |summed| {
+        let read = read(&mut |summed| {
             calls_unreported += summed.sums.unreported;
             sums.add(summed);
         })?;
@@ -117,6 +141,7 @@ impl Spent {
     fn of(total: Total, calls_unreported: u64) -> Self {
         Self {
             dollars: total.dollars_in_words(DOLLAR_PLACES),
+            nano_usd: total.nano_usd,
             calls: total.calls,
             prompt_tokens: total.prompt_tokens,
             output_tokens: total.completion_tokens,
@@ -165,6 +190,7 @@ impl<'a> Report<'a> {
                     kind: &cut.kind,
                     outcome: &cut.outcome,
                     replies: cut.replies,
+                    at_own_limit: cut.at_own_limit,
                 })
                 .collect(),
             days: read

@@ -196,6 +196,19 @@ impl<'a> Sums<'a> {
         self.row(summed.key, day, class).add(&total);
     }
 
+    /// Adds one call at its own price.
+    pub fn add_call(&mut self, call: &UsageRow) {
+        let (class, sums) = counted(call);
+        let key = match self.by {
+            UsageKey::Session => &call.session,
+            _ => call.credential.as_deref().unwrap_or_default(),
+        };
+        self.add(&Summed { at: &call.started_at, key, class: &class, sums: &sums });
+        if call.billing != Billing::default() {
+            self.correct_counted(call, &class, &sums);
+        }
+    }
+
     /// Corrects the price of a call that was added: by its tier, its audio, and the searches that the provider made.
     pub fn correct(&mut self, call: &UsageRow) {
         let (class, counts) = counted(call);
@@ -373,17 +386,9 @@ impl Spent {
         let mut sums = Sums::new(UsageKey::Key, models);
         let mut largest_call = 0;
         for call in calls {
-            let (class, counts) = counted(call);
+            let (_, counts) = counted(call);
             largest_call = counts.prompt.saturating_add(counts.completion).max(largest_call);
-            sums.add(&Summed {
-                at: &call.started_at,
-                key: call.credential.as_deref().unwrap_or_default(),
-                class: &class,
-                sums: &counts,
-            });
-            if call.billing != Billing::default() {
-                sums.correct_counted(call, &class, &counts);
-            }
+            sums.add_call(call);
         }
         let (_, total) = sums.finish();
         Some(Self {

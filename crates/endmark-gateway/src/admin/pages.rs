@@ -29,6 +29,7 @@ pub(super) async fn shown(
         body,
         store: gateway.store.clone(),
         is_stopping: Arc::new(move || asked.is_stopping()),
+        added_latency: gateway.metrics.added_latency(),
     };
     Ok(pages.respond(visit).await)
 }

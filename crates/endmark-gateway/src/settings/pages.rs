@@ -11,6 +11,8 @@ use http::request::Parts;
 use http::{HeaderMap, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 
+pub use crate::metrics::AddedLatency;
+
 /// The body of a page.
 pub type PageBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 
@@ -27,6 +29,8 @@ pub struct Visit {
     pub store: Store,
     /// Whether the gateway is asked to stop: what goes on ends then.
     pub is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// The latency that the gateway added to requests, once there was one.
+    pub added_latency: Option<AddedLatency>,
 }
 
 /// Whether a request has the admin key, in a header or as a session of a browser.

@@ -91,6 +91,11 @@ const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../../migrations/0019_usage_billing.sqlite.sql"),
     },
     Migration {
+        version: 20,
+        name: "requests",
+        sql: include_str!("../../migrations/0020_requests.sqlite.sql"),
+    },
+    Migration {
         version: 21,
         name: "leases_and_sums",
         sql: include_str!("../../migrations/0021_leases_and_sums.sqlite.sql"),

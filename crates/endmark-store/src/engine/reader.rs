@@ -3,6 +3,7 @@
 pub(in crate::engine) mod calls;
 mod charges;
 mod pages;
+mod requests;
 mod runs;
 mod summary;
 mod sums;
@@ -20,7 +21,8 @@ use crate::records::{FinalStatus, LogRow, LoggedPiece, Piece, Recovery};
 
 pub use charges::BudgetDifference;
 pub use pages::{BudgetPlace, CompactionRow, SessionOutput};
-pub use summary::{CutSummary, UsageReport, UsageSummary};
+pub use requests::{RequestChoices, RequestFilter, RequestPage, RequestRow};
+pub use summary::{CutHour, CutSummary, UsageReport, UsageSummary};
 pub use sums::Summed;
 
 /// Reads a store that a gateway may be writing. It blocks: not for an async task.
@@ -138,6 +140,14 @@ impl Reader {
                 .collect::<rusqlite::Result<Vec<_>>>()
         };
         read().map_err(|error| self.failed(&error))
+    }
+
+    /// The rows of one request, for a list.
+    fn cuts_of(&self, request_id: &str) -> rusqlite::Result<Vec<LogRow>> {
+        self.connection()
+            .prepare_cached(&format!("{COLUMNS} WHERE r.request_id = ? ORDER BY l.id"))?
+            .query_map([request_id], log_row)?
+            .collect()
     }
 
     fn pieces(&self, log_id: i64) -> rusqlite::Result<Vec<LoggedPiece>> {

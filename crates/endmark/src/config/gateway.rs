@@ -121,6 +121,9 @@ fn pages(settings: &Settings, environment: &Environment) -> Result<Arc<dyn gatew
         nonce: nonce()?,
         models: Arc::new(models(settings)),
         rules: settings.budget.for_gateway().rules,
+        zone: settings.budget.zone.clone(),
+        keep_days: settings.store_policy.keep_days,
+        keep_text: settings.store_policy.keep_text,
         continuation_tokens: settings.resume.continuation_tokens,
     })))
 }

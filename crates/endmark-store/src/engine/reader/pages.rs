@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Row, ToSql, named_params};
 
+use endmark_context::budget::Rule;
+
 use crate::budgets::BudgetRow;
 use crate::engine::Reader;
 use crate::engine::integers::natural;
@@ -160,6 +162,40 @@ impl Reader {
                         ":subject": place.map(|place| &place.subject), ":unit": place.map(|place| &place.unit),
                         ":limit": limit,
                     },
+                    budget,
+                )?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
+    /// Returns the budgets of a rule in one window of which `percent` percent or more are spent or held, the fullest first.
+    pub fn budgets_near_their_end(
+        &self,
+        rule: Rule,
+        window: &str,
+        subject: Option<&str>,
+        percent: u32,
+        limit: u32,
+    ) -> Result<Vec<BudgetRow>, StoreError> {
+        let read = || {
+            self.connection()
+                .prepare_cached(
+                    "SELECT scope, subject, window, unit, spent, held, extra, is_closed FROM budgets
+                     WHERE scope = ?1 AND (?2 IS NULL OR subject = ?2) AND window = ?3 AND unit = ?4
+                       AND (spent + held) * 100.0 >= (?5 + extra) * 1.0 * ?6
+                     ORDER BY (spent + held) * 1.0 / (?5 + extra) DESC LIMIT ?7",
+                )?
+                .query_map(
+                    (
+                        rule.scope.name(),
+                        subject,
+                        window,
+                        rule.unit.name(),
+                        crate::engine::integers::integer(rule.limit),
+                        percent,
+                        limit,
+                    ),
                     budget,
                 )?
                 .collect::<rusqlite::Result<Vec<_>>>()

@@ -10,6 +10,7 @@ use crate::engine::Reader;
 use crate::engine::integers::natural;
 use crate::engine::sums::{Dimension, Grain};
 use crate::error::StoreError;
+use crate::records::LEFT_BY_OWN_LIMIT;
 
 /// What is known of the requests of one day, upstream and model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +54,19 @@ pub struct CutSummary {
     pub resent_tokens: u64,
     /// Of these replies, the ones whose tokens were not reported: four bytes count as one token.
     pub estimated: u64,
+    /// Of the replies left cut, the ones that reached the limit which their client set.
+    pub at_own_limit: u64,
+}
+
+/// Cut replies of one hour and outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutHour {
+    /// The hour, as `YYYY-MM-DD HH` in UTC.
+    pub hour: String,
+    /// See [`CutSummary::outcome`].
+    pub outcome: String,
+    /// How many.
+    pub replies: u64,
 }
 
 /// Everything a report says.
@@ -62,6 +76,8 @@ pub struct UsageReport {
     pub days: Vec<UsageSummary>,
     /// By upstream, model, kind and outcome.
     pub cuts: Vec<CutSummary>,
+    /// The same replies by hour and outcome, in that order.
+    pub cut_hours: Vec<CutHour>,
     /// Requests in all.
     pub requests: u64,
     /// Calls of recoveries with a price that sums of tokens do not tell.
@@ -72,7 +88,7 @@ pub struct UsageReport {
 const AFTER_ALL: &str = "9999-12-31 23:59:59";
 
 /// The purposes of calls whose answers are replies.
-const FOR_REPLIES: [&str; 5] = ["reply", "retry", "fallback", "closing", "read"];
+pub(super) const FOR_REPLIES: [&str; 5] = ["reply", "retry", "fallback", "closing", "read"];
 /// The purposes of calls that recover a reply.
 const FOR_RECOVERY: [&str; 2] = ["resume", "correction"];
 
@@ -87,32 +103,55 @@ const CUTS: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), CASE (
       ELSE 'interrupted' END,
     coalesce(u.prompt_tokens, u.sent_bytes / 4) + coalesce(u.output_tokens,
       (SELECT text_bytes / 4 FROM usage_texts t WHERE t.request_id = u.request_id AND t.call = u.call), u.received_bytes / 4, 0),
-    u.prompt_tokens IS NULL OR u.output_tokens IS NULL
+    u.prompt_tokens IS NULL OR u.output_tokens IS NULL, substr(u.started_at, 1, 13),
+    EXISTS (SELECT 1 FROM recoveries r WHERE r.request_id = u.request_id AND r.outcome = 'cut')
+      AND NOT EXISTS (SELECT 1 FROM recoveries r WHERE r.request_id = u.request_id AND r.outcome = 'cut' AND r.reason <> ?3)
   FROM usage u
-  WHERE u.started_at >= ?1 AND u.verdict = 'cut' AND u.purpose IN ";
+  WHERE u.started_at >= ?1 AND u.started_at < ?2 AND u.verdict = 'cut' AND u.purpose IN ";
 
 impl Reader {
-    /// What the ledger says of the last `seconds` seconds; the sums of the calls that recovered replies go to `of_recovery`.
+    /// Returns what the ledger contains of the last `seconds` seconds; the sums of the calls that recovered replies go to
+    /// `of_recovery`.
     pub fn usage_since(
         &self,
         seconds: u64,
+        of_recovery: impl FnMut(&Summed<'_>),
+    ) -> Result<UsageReport, StoreError> {
+        let from = self.exactly_before(seconds)?;
+        self.usage_between(&from, AFTER_ALL, of_recovery)
+    }
+
+    /// Returns what the ledger contains of the span of the same length before the last `seconds` seconds.
+    pub fn usage_before(
+        &self,
+        seconds: u64,
+        of_recovery: impl FnMut(&Summed<'_>),
+    ) -> Result<UsageReport, StoreError> {
+        let (from, until) = (self.exactly_before(seconds.saturating_mul(2))?, self.exactly_before(seconds)?);
+        self.usage_between(&from, &until, of_recovery)
+    }
+
+    /// Returns the moment `seconds` seconds ago with its milliseconds.
+    fn exactly_before(&self, seconds: u64) -> Result<String, StoreError> {
+        // The furthest SQLite's calendar goes back is the year 0.
+        let seconds = i64::try_from(seconds).unwrap_or(i64::MAX).min(60_000_000_000);
+        let read = self.connection().query_row(
+            "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now', '-' || ?1 || ' seconds')",
+            [seconds],
+            |row| row.get(0),
+        );
+        read.map_err(|error| self.failed(&error))
+    }
+
+    fn usage_between(
+        &self,
+        from: &str,
+        until: &str,
         mut of_recovery: impl FnMut(&Summed<'_>),
     ) -> Result<UsageReport, StoreError> {
-        let read = || {
-            let connection = self.connection();
-            // The furthest SQLite's calendar goes back is the year 0.
-            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX).min(60_000_000_000);
-            let from: String = connection.query_row(
-                "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now', '-' || ?1 || ' seconds')",
-                [seconds],
-                |row| row.get(0),
-            )?;
-            let cuts = self.cuts(&from)?;
-            Ok((from, cuts))
-        };
-        let (from, cuts) = read().map_err(|error| self.failed(&error))?;
+        let (cuts, cut_hours) = self.cuts(from, until).map_err(|error| self.failed(&error))?;
         let (mut days, mut requests) = (BTreeMap::new(), 0);
-        self.sums((Dimension::Nothing, None), &from, AFTER_ALL, |summed| {
+        self.sums((Dimension::Nothing, None), from, until, |summed| {
             let Summed { at, class, sums, .. } = summed;
             requests += sums.requests;
             if FOR_REPLIES.contains(&class.purpose.as_str()) {
@@ -124,27 +163,34 @@ impl Reader {
                 of_recovery(summed);
             }
         })?;
-        let mut recoveries_billed_apart = self.calls_billed_apart(None, &from, AFTER_ALL)?;
+        let mut recoveries_billed_apart = self.calls_billed_apart(None, from, until)?;
         recoveries_billed_apart.retain(|call| FOR_RECOVERY.contains(&call.purpose.as_str()));
-        Ok(UsageReport { days: days.into_iter().map(day).collect(), cuts, requests, recoveries_billed_apart })
+        let days = days.into_iter().map(day).collect();
+        Ok(UsageReport { days, cuts, cut_hours, requests, recoveries_billed_apart })
     }
 
-    /// Cut replies that began from this moment on, the most frequent first.
-    fn cuts(&self, from: &str) -> rusqlite::Result<Vec<CutSummary>> {
-        let mut cuts: BTreeMap<[String; 4], (u64, u64, u64)> = BTreeMap::new();
+    /// Returns the cut replies that began in this span: the most frequent first, and by hour.
+    fn cuts(&self, from: &str, until: &str) -> rusqlite::Result<(Vec<CutSummary>, Vec<CutHour>)> {
+        let mut cuts: BTreeMap<[String; 4], (u64, u64, u64, u64)> = BTreeMap::new();
+        let mut hours: BTreeMap<(String, String), u64> = BTreeMap::new();
         let mut statement =
             self.connection().prepare_cached(&format!("{CUTS} ('{}')", FOR_REPLIES.join("', '")))?;
-        let mut rows = statement.query([from])?;
+        let mut rows = statement.query((from, until, LEFT_BY_OWN_LIMIT))?;
         while let Some(row) = rows.next()? {
-            let place = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?];
-            let (replies, tokens, estimated) = cuts.entry(place).or_default();
+            let outcome: String = row.get(3)?;
+            *hours.entry((row.get(6)?, outcome.clone())).or_default() += 1;
+            let at_own_limit = outcome == "cut" && row.get(7)?;
+            let place = [row.get(0)?, row.get(1)?, row.get(2)?, outcome];
+            let (replies, tokens, estimated, own) = cuts.entry(place).or_default();
             *replies += 1;
             *tokens += natural(row.get(4)?);
             *estimated += u64::from(row.get::<_, bool>(5)?);
+            *own += u64::from(at_own_limit);
         }
         let mut cuts: Vec<CutSummary> = cuts.into_iter().map(cut).collect();
         cuts.sort_by_key(|cut| Reverse(cut.replies));
-        Ok(cuts)
+        let hours = hours.into_iter().map(|((hour, outcome), replies)| CutHour { hour, outcome, replies });
+        Ok((cuts, hours.collect()))
     }
 }
 
@@ -166,7 +212,10 @@ fn day(((Reverse(day), upstream, model), sums): (Day, CallSums)) -> UsageSummary
 }
 
 fn cut(
-    ([upstream, model, kind, outcome], (replies, resent_tokens, estimated)): ([String; 4], (u64, u64, u64)),
+    ([upstream, model, kind, outcome], (replies, resent_tokens, estimated, at_own_limit)): (
+        [String; 4],
+        (u64, u64, u64, u64),
+    ),
 ) -> CutSummary {
-    CutSummary { upstream, model, kind, outcome, replies, resent_tokens, estimated }
+    CutSummary { upstream, model, kind, outcome, replies, resent_tokens, estimated, at_own_limit }
 }

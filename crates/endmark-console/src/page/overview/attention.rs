@@ -1,0 +1,118 @@
+//! What needs attention: budgets near their end, runs at risk, upstreams that fail. Nothing is shown if nothing does.
+
+use std::collections::BTreeMap;
+
+use endmark_runs::AgentRun;
+use endmark_store::{Store, UsageRow};
+use maud::{Markup, html};
+
+use super::Seen;
+use crate::answer::Failure;
+use crate::console::Console;
+use crate::page::plot::Bar;
+use crate::page::{budgets, layout, runs, words};
+use crate::query::Query;
+use crate::reading;
+
+/// The newest calls that upstreams are judged by, of all upstreams and of one.
+pub(super) const CALLS: u32 = 200;
+const CALLS_OF_ONE: usize = 40;
+
+/// Failed calls of these that make an upstream one that fails: this many, and this share of them in percent.
+const LEAST_FAILED: usize = 3;
+const LEAST_PERCENT: usize = 20;
+
+/// Seconds after which a failure is over.
+const LATELY: u64 = 3_600;
+
+/// Items that are shown.
+const MAX_ITEMS: usize = 6;
+
+/// Returns what needs attention, the worst first.
+pub(super) async fn items(console: &Console, store: &Store, seen: &Seen) -> Result<Vec<Markup>, Failure> {
+    let near = budgets::near_their_end(console, store).await?;
+    let (runs, _) = reading::runs(store, &Query::parse(None, &[])?, 50).await?;
+    let mut items: Vec<Markup> = near.iter().map(|row| budget(console, row, seen.now)).collect();
+    items.extend(runs.iter().filter(|run| runs::is_at_risk(run)).map(run));
+    items.extend(
+        failing(&seen.calls, seen.now)
+            .into_iter()
+            .map(|(name, failed, of, status)| upstream(name, failed, of, status)),
+    );
+    items.truncate(MAX_ITEMS);
+    Ok(items)
+}
+
+/// The card around them.
+pub(super) fn card(items: &[Markup]) -> Markup {
+    let heading = html! { "Needs attention " span.count { (items.len()) } };
+    layout::card("attention", &heading, &html! {}, &html! { ul.items { @for item in items { (item) } } })
+}
+
+fn budget(console: &Console, row: &crate::reports::budgets::Row, now: u64) -> Markup {
+    let standing = budgets::Standing::of(row, &console.zone, now);
+    html! { li {
+        span class={ "point " (standing.class()) } {}
+        div {
+            a href="/endmark/budgets" { "Budget of " (budgets::whose(row)) " is " @if row.closed { "used up" } @else { "near its end" } }
+            (standing.bar(8, &[]))
+            p { (budgets::amount(row, row.spent)) " of " (budgets::limit_in_words(row)) " spent. " (standing.forecast()) }
+        }
+    } }
+}
+
+fn run(run: &AgentRun) -> Markup {
+    let percent = runs::context_percent(run);
+    html! { li {
+        span.point.bad {}
+        div {
+            a href={ "/endmark/runs/" (layout::encoded(&run.id)) } { "Run " (runs::name(run)) @if run.is_supervised { " is at risk" } @else { " has lost its supervisor" } }
+            @if let Some(percent) = percent {
+                (Bar { class: "bad", spent: percent, height: 8, ..Bar::default() }.draw(&format!("{percent:.0} percent of the context")))
+                p { "Its largest call filled " (format!("{percent:.0}")) "% of the context." }
+            } @else { p { (words::tokens(run.token_usage.total)) " tokens used so far." } }
+        }
+    } }
+}
+
+fn upstream(name: &str, failed: usize, of: usize, status: Option<u16>) -> Markup {
+    html! { li {
+        span.point.warn {}
+        div {
+            a href={ "/endmark/requests?upstream=" (layout::encoded(name)) } { "Upstream " (words::name(name)) " is failing" }
+            p { (failed) " of its last " (of) " calls failed" @if let Some(status) = status { ", most with " (status) } "." }
+        }
+    } }
+}
+
+/// Returns upstreams of which many of the newest calls failed: the name, how many of how many, and the commonest status.
+fn failing(calls: &[UsageRow], now: u64) -> Vec<(&str, usize, usize, Option<u16>)> {
+    let mut upstreams: BTreeMap<&str, Vec<&UsageRow>> = BTreeMap::new();
+    for call in
+        calls.iter().filter(|call| words::seconds_of(&call.started_at).is_some_and(|at| at + LATELY > now))
+    {
+        let of_one = upstreams.entry(&call.upstream).or_default();
+        if of_one.len() < CALLS_OF_ONE {
+            of_one.push(call);
+        }
+    }
+    let judged = upstreams.into_iter().filter_map(|(name, calls)| {
+        let failed: Vec<&UsageRow> = calls.iter().copied().filter(|call| has_failed(call)).collect();
+        let mut statuses: BTreeMap<u16, usize> = BTreeMap::new();
+        for status in failed.iter().filter_map(|call| call.http_status) {
+            *statuses.entry(status).or_default() += 1;
+        }
+        let status = statuses.into_iter().max_by_key(|(_, calls)| *calls).map(|(status, _)| status);
+        let is_failing = failed.len() >= LEAST_FAILED && failed.len() * 100 >= calls.len() * LEAST_PERCENT;
+        is_failing.then_some((name, failed.len(), calls.len(), status))
+    });
+    judged.collect()
+}
+
+/// Returns whether it was the upstream that failed: a client that leaves or asks for what is not allowed says nothing of it.
+fn has_failed(call: &UsageRow) -> bool {
+    match call.http_status {
+        Some(status) => status == 429 || status >= 500,
+        None => !["cancelled", "interrupted"].contains(&call.ending.as_str()),
+    }
+}

@@ -1,0 +1,102 @@
+//! The overview before there is much to see: how to point a client here, the first replies, and what to do next.
+
+use endmark_store::RequestRow;
+use http::HeaderMap;
+use http::header::HOST;
+use maud::{Markup, html};
+
+use crate::console::Console;
+use crate::page::layout::{card, encoded};
+
+/// Replies that are shown as squares.
+const SQUARES: usize = 10;
+
+/// What there is to do before the first request.
+pub(super) fn nothing_yet(headers: &HeaderMap) -> Markup {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:4141");
+    let origin = format!("http://{host}");
+    html! {
+        div.lead {
+            div {
+                h1.state { b { "Nothing has come through yet." } " " span { "Point a client here with one line." } }
+                p.muted { "This page shows the first request as soon as it arrives. A click selects a whole line." }
+            }
+            div.waiting {
+                ol.squares aria-label="Places of the first ten replies" { @for _ in 0..SQUARES { li.vacant {} } }
+                p.live { "Waiting for the first request" }
+            }
+        }
+        (card("clients", &html! { "Your application" }, &html! { span.muted.small { "Your client keeps its own key" } }, &html! { ul.ways {
+            (way("OpenAI", "and compatible clients", &format!("export OPENAI_BASE_URL={origin}/v1")))
+            (way("Anthropic", "Messages API", &format!("export ANTHROPIC_BASE_URL={origin}")))
+            (way("Gemini", "generateContent API", &format!("export GOOGLE_GEMINI_BASE_URL={origin}")))
+        } }))
+        (card("agents", &html! { "A coding agent" }, &html! { span.muted.small { code { "--undo" } " reverts it" } }, &html! { ul.ways {
+            (way("Claude Code", "writes its settings", "endmark setup claude --write"))
+            (way("Codex, Gemini CLI, opencode", "codex, gemini or opencode", "endmark setup codex --write"))
+        } }))
+        (card("try", &html! { "Or see it first" }, &html! {}, &html! { ul.ways {
+            (way("A demo", "no account, no network", "endmark demo"))
+            (way("One request", "through this gateway", &format!(
+                "curl {origin}/v1/chat/completions -H \"Authorization: Bearer $OPENAI_API_KEY\" -H \"Content-Type: application/json\" \
+                 -d '{{\"model\":\"gpt-5-mini\", \"messages\":[{{\"role\":\"user\", \"content\":\"Count to ten.\"}}]}}'"
+            )))
+        } }))
+    }
+}
+
+fn way(name: &str, about: &str, line: &str) -> Markup {
+    html! { li {
+        div { h3 { (name) } p { (about) } }
+        div.copy { code tabindex="0" { (line) } button type="button" hidden data-copy { "Copy" } }
+    } }
+}
+
+/// The newest of the first replies, the oldest first, a square each.
+pub(super) fn squares(first: &[RequestRow]) -> Markup {
+    let newest = first.get(first.len().saturating_sub(SQUARES)..).unwrap_or_default();
+    let mut words: Vec<&str> = newest.iter().map(|row| row.outcome.as_str()).collect();
+    words.sort_unstable();
+    words.dedup();
+    let legend = html! { ul.legend { @for word in words { li class=(class(word)) { (word) } } } };
+    card(
+        "first",
+        &html! { "Your first requests" },
+        &legend,
+        &html! { ol.squares {
+            @for row in newest {
+                @let label = format!("A request: {}", row.outcome);
+                @let id = row.calls.first().map_or("", |call| &call.request_id);
+                li { a href={ "/endmark/requests/" (encoded(id)) } class=(class(&row.outcome)) aria-label=(label) title=(label) { i.square {} } }
+            }
+            @for _ in newest.len()..SQUARES { li.vacant {} }
+        } },
+    )
+}
+
+fn class(outcome: &str) -> &str {
+    match outcome {
+        "whole" | "resumed" | "restarted" | "corrected" | "cut" | "exhausted" => outcome,
+        _ => "other",
+    }
+}
+
+/// What a new user can do next.
+pub(super) fn next_steps(console: &Console) -> Markup {
+    card(
+        "next",
+        &html! { "Next steps" },
+        &html! {},
+        &html! { ul.items {
+            @if !console.keep_text { (step("/endmark/requests?outcome=any-cut", "Keep the texts of cut replies",
+                &html! { "Set " code { "keep_text = true" } " under " code { "[store_policy]" } ". A request then shows where its parts were joined." })) }
+            @if console.rules.is_empty() { (step("/endmark/budgets", "Set a budget for a day",
+                &html! { "Calls beyond it are refused before they are made." })) }
+            (step("/endmark/keys", "Give each client a key", &html! { "Costs and cuts are then shown by client." }))
+        } },
+    )
+}
+
+fn step(address: &str, name: &str, about: &Markup) -> Markup {
+    html! { li { span.point.other {} div { a href=(address) { (name) } p { (about) } } } }
+}

@@ -1,0 +1,270 @@
+//! Requests: the list with its filters, newest first, and rows of it for other pages.
+
+use std::collections::BTreeSet;
+
+use endmark_store::{
+    LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT, LEFT_BY_WARN, LogRow, RequestChoices, RequestRow, Store,
+};
+use maud::{Markup, html};
+
+use super::layout::{self, Frame, chip, encoded, further};
+use super::{ROWS, words};
+use crate::answer::Failure;
+use crate::console::Console;
+use crate::query::Query;
+use crate::reading;
+use crate::reports::requests::{is_recovery, total};
+
+/// The address of the list.
+pub(super) const PLACE: &str = "/endmark/requests";
+
+/// The outcomes to choose from: the parameter, its word, and its class.
+const OUTCOMES: [(&str, &str, &str); 10] = [
+    ("", "All", ""),
+    ("look", "worth a look", ""),
+    ("any-cut", "every cut", ""),
+    ("whole", "whole", "whole"),
+    ("resumed", "resumed", "resumed"),
+    ("restarted", "restarted", "restarted"),
+    ("corrected", "corrected", "corrected"),
+    ("cut", "cut", "cut"),
+    ("exhausted", "exhausted", "exhausted"),
+    ("other", "other", "other"),
+];
+
+/// Parameters of a filter, but for the outcome.
+const FILTERS: [&str; 4] = ["model", "upstream", "key", "session"];
+
+/// Which columns a list has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum List {
+    /// All of them.
+    Requests,
+    /// Those of the overview.
+    Recoveries,
+}
+
+/// The list, the newest first.
+pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
+    let query = Query::parse(query, &reading::REQUESTS)?;
+    let page = reading::requests(store, &query, ROWS).await?;
+    let choices = store.read(endmark_store::Reader::request_choices).await?;
+    let value = |name: &str| query.text(name).unwrap_or_default();
+    let given = |outcome: &str| -> String {
+        let pairs = [("outcome", outcome)].into_iter().chain(FILTERS.map(|name| (name, value(name))));
+        let pairs: Vec<String> = pairs
+            .filter(|(_, value)| !value.is_empty())
+            .map(|(name, value)| format!("{name}={}", encoded(value)))
+            .collect();
+        if pairs.is_empty() { PLACE.to_owned() } else { format!("{PLACE}?{}", pairs.join("&")) }
+    };
+    let next = reading::next_requests(&page);
+    let is_first = value("before").is_empty();
+    let parameters: Vec<(&str, &str)> =
+        [("outcome", value("outcome"))].into_iter().chain(FILTERS.map(|name| (name, value(name)))).collect();
+    let content = html! {
+        div.lead {
+            div { h1 { "Requests" } p.muted { "Every request, the newest first." } }
+            @if is_first { p.live { "Live: new requests appear at the top" } }
+            @else { p { a href=(given(value("outcome"))) { "To the newest" } } }
+        }
+        nav aria-label="Outcome" { ul.outcomes {
+            @for (parameter, word, class) in OUTCOMES {
+                li { a href=(given(parameter)) class=[Some(class).filter(|class| !class.is_empty())]
+                    aria-current=[(value("outcome") == parameter).then_some("true")] { (word) } }
+            }
+        } }
+        (filters(&query, &choices, &page.rows))
+        section.card id="rows" aria-label="Requests" data-seconds=[is_first.then_some("3")] {
+            @if page.rows.is_empty() {
+                p.muted {
+                    @if next.is_some() { "No request matches in this part of the records. Older ones may." }
+                    @else if FILTERS.iter().chain(&["outcome"]).any(|name| !value(name).is_empty()) { "No request matches. " a href=(PLACE) { "Show all" } }
+                    @else { "No request has come through yet. " a href="/endmark/" { "Point a client here" } }
+                }
+            } @else { (table(console, &page.rows, List::Requests)) }
+            (further(PLACE, &parameters, "before", next.as_deref()))
+        }
+    };
+    let json = given(value("outcome")).replace(PLACE, "/endmark/api/requests");
+    Ok(Frame { place: PLACE, title: "Requests", json: Some(json), ..Frame::default() }
+        .page(console, &content))
+}
+
+/// The choices that there are; a value that is given is among them, and so is what the rows have.
+fn filters(query: &Query, choices: &RequestChoices, rows: &[RequestRow]) -> Markup {
+    let first = || rows.iter().filter_map(|row| row.calls.first());
+    let with =
+        |known: &[String], of_rows: &mut dyn Iterator<Item = String>, name: &str| -> BTreeSet<String> {
+            known
+                .iter()
+                .cloned()
+                .chain(of_rows)
+                .chain(query.owned(name))
+                .filter(|value| !value.is_empty())
+                .collect()
+        };
+    let models = with(&choices.models, &mut first().map(|call| call.model.clone()), "model");
+    let upstreams = with(&choices.upstreams, &mut first().map(|call| call.upstream.clone()), "upstream");
+    let keys = with(&choices.credentials, &mut first().filter_map(|call| call.credential.clone()), "key");
+    let sessions = with(&[], &mut first().map(|call| call.session.clone()), "session");
+    let chosen = |name: &str, value: &str| query.text(name) == Some(value);
+    html! {
+        form.filters method="get" action=(PLACE) aria-label="Filter" {
+            @if let Some(outcome) = query.text("outcome") { input type="hidden" name="outcome" value=(outcome); }
+            @for (name, label, values) in [("model", "Model", &models), ("upstream", "Upstream", &upstreams), ("key", "Key", &keys), ("session", "Session", &sessions)] {
+                div {
+                    label for=(name) { (label) }
+                    select id=(name) name=(name) {
+                        option value="" { "Any" }
+                        @for value in values { option value=(value) selected[chosen(name, value)] { (choice(name, value)) } }
+                    }
+                }
+            }
+            div.do { button.primary { "Filter" } a href=(PLACE) { "Clear" } }
+        }
+    }
+}
+
+/// How a value is written in a list of choices.
+fn choice(name: &str, value: &str) -> String {
+    let short = |length: usize| value.chars().take(length).collect::<String>();
+    match (name, value.strip_prefix("key:")) {
+        ("key", Some(key)) => key.to_owned(),
+        ("key", None) => format!("client {}", short(8)),
+        ("session", _) => short(8),
+        _ => short(60),
+    }
+}
+
+/// Requests as a table.
+pub(super) fn table(console: &Console, rows: &[RequestRow], list: List) -> Markup {
+    let now = words::now();
+    let all = list == List::Requests;
+    html! {
+        table.rows {
+            thead { tr {
+                th scope="col" { "Outcome" } th scope="col" { "What happened" } th scope="col" { "Model" }
+                @if all { th scope="col" { "Session" } th.num scope="col" { "Tokens in → out" } th.num scope="col" { "Cost" } th.num scope="col" { "Took" } }
+                @else { th.num scope="col" { "Extra cost" } }
+                th.when scope="col" { "When" }
+            } }
+            tbody { @for row in rows { @if let Some(first) = row.calls.first() { tr {
+                @let (what, more) = happened(row);
+                @let (address, plain) = (format!("{PLACE}/{}", encoded(&first.request_id)), row.outcome == "whole");
+                td.first { (chip(&row.outcome)) }
+                td class=(if plain { "what plain" } else { "what" }) {
+                    a href=(address) { (what) }
+                    @if let Some(more) = more { span.sub { bdi { (more) } } }
+                }
+                td { (words::name(&first.model)) span.sub { (words::name(&first.upstream)) " · " (layout::client(first.credential.as_deref().unwrap_or_default())) } }
+                @if all { (sums(console, row)) } @else { (extra_cost(console, row)) }
+                td.when { (words::time(now, &first.started_at)) }
+            } } } }
+        }
+    }
+}
+
+fn sums(console: &Console, row: &RequestRow) -> Markup {
+    let all = total(&row.calls, &console.models);
+    let session = row.calls.first().map_or("", |call| &call.session);
+    html! {
+        td { (layout::session(session)) }
+        td.num data-name="tokens" {
+            @if all.prompt_tokens + all.completion_tokens == 0 { "none" }
+            @else { (words::count(all.prompt_tokens)) " → " (words::count(all.completion_tokens)) }
+        }
+        td.num data-name="cost" { @if all.prompt_tokens + all.completion_tokens == 0 { "none" } @else { (words::cost(&all)) } }
+        td.num data-name="took" { @match took(row) { Some(took) => (words::duration(took)), None => "unknown" } }
+    }
+}
+
+fn extra_cost(console: &Console, row: &RequestRow) -> Markup {
+    let extra = total(row.calls.iter().filter(|call| is_recovery(call)), &console.models);
+    html! { td.num data-name="extra" { @if extra.calls == 0 { "none" } @else { (words::cost(&extra)) } } }
+}
+
+/// Returns the milliseconds from the first call of a request to the end of the last one.
+pub(super) fn took(row: &RequestRow) -> Option<f64> {
+    let began = milliseconds(&row.calls.first()?.started_at)?;
+    let ends = row.calls.iter().filter_map(|call| Some(milliseconds(&call.started_at)? + call.total_ms?));
+    ends.reduce(f64::max).map(|end| (end - began).max(0.0))
+}
+
+/// Returns the milliseconds since 1970 of a moment as the store writes it.
+#[expect(clippy::cast_precision_loss, reason = "2^53 milliseconds are longer than the calendar")]
+pub(super) fn milliseconds(at: &str) -> Option<f64> {
+    let fraction = at.get(20..23).and_then(|digits| digits.parse::<u64>().ok()).unwrap_or(0);
+    Some((words::seconds_of(at)? * 1_000 + fraction) as f64)
+}
+
+/// What happened to a request, in a few words, and what followed.
+pub(super) fn happened(row: &RequestRow) -> (String, Option<String>) {
+    let failed =
+        row.calls.iter().filter(|call| call.http_status.is_none_or(|status| status >= 400)).count() as u64;
+    match (row.cuts.first(), row.outcome.as_str()) {
+        (Some(cut), _) => (how_cut(row, cut), Some(what_followed(cut, &row.outcome))),
+        (None, "whole") if row.calls.len() > 1 && failed > 0 => {
+            (format!("Passed after {}", words::of(failed, "failed call", "failed calls")), None)
+        }
+        (None, "whole") => ("Passed unchanged".to_owned(), None),
+        (None, "cut") => ("Cut, and passed as it came".to_owned(), None),
+        (None, "cancelled") => ("The client disconnected".to_owned(), None),
+        (None, "interrupted") => ("The gateway ended before the reply did".to_owned(), None),
+        (None, "failed") => match row.calls.last().and_then(|call| call.http_status) {
+            Some(status) => (format!("The upstream answered {status}"), None),
+            None => ("No upstream answered".to_owned(), row.calls.last().map(|call| call.ending.clone())),
+        },
+        (None, _) => ("Passed without being read".to_owned(), None),
+    }
+}
+
+fn how_cut(row: &RequestRow, cut: &LogRow) -> String {
+    let call =
+        row.calls.iter().find(|call| call.verdict.as_deref() == Some("cut")).or_else(|| row.calls.first());
+    let after = match (call.and_then(|call| call.tokens.output), cut.initial_chunk_length) {
+        (Some(tokens), _) => format!(" after {}", words::of(tokens, "token", "tokens")),
+        (None, Some(bytes)) => format!(" after {bytes} bytes"),
+        (None, None) => String::new(),
+    };
+    match cut.cut_kind.as_str() {
+        "limit" => format!("Cut by the limit{after}"),
+        "dropped" => format!("The stream broke off{after}"),
+        "format" => format!("The format was left open{after}"),
+        "marker" => format!("The end marker was missing{after}"),
+        "empty" => "The model returned no text".to_owned(),
+        "window" => format!("The context window was full{after}"),
+        _ => format!("The reply was cut{after}"),
+    }
+}
+
+fn what_followed(cut: &LogRow, outcome: &str) -> String {
+    match (outcome, cut.reason.as_str()) {
+        ("resumed", _) => seam_in_words(cut.seam_style.as_deref()).to_owned(),
+        ("restarted", _) => "generated again from the beginning".to_owned(),
+        ("corrected", _) => "the form was corrected".to_owned(),
+        ("cut", LEFT_BY_OWN_LIMIT) => "not resumed: the client set this limit".to_owned(),
+        ("cut", LEFT_BY_WARN) => "not resumed: the mode is warn".to_owned(),
+        ("cut", LEFT_BY_CLOSING_LIMIT) => "not resumed: the budget of the session is used up".to_owned(),
+        (_, reason) => reason.to_owned(),
+    }
+}
+
+/// Says where two parts were joined.
+pub(super) fn seam_in_words(style: Option<&str>) -> &'static str {
+    match style {
+        Some("exact") => "joined at the cut",
+        Some("token") => "joined after the last whole token",
+        Some("overlap") => "joined where the text was repeated",
+        Some("restart") => "joined inside a part that began again",
+        Some("whitespace") => "joined at white space",
+        Some("ellipsis") => "joined without dots of omission",
+        Some("fence") => "joined without a code fence",
+        Some("quotation") => "joined without quotation marks",
+        Some("preamble") => "joined without an announcement",
+        Some("remark") => "joined without a closing remark",
+        Some("reasoning") => "joined without reasoning",
+        Some("rewritten") => "joined in place of the last word",
+        Some(_) | None => "joined",
+    }
+}

@@ -1,0 +1,334 @@
+//! Sessions: the newest ones, and one as a picture of its context.
+
+use std::sync::Arc;
+
+use endmark_context::Models;
+use endmark_store::{Store, UsageRow};
+use endmark_wire::percent_decoded;
+use maud::{Markup, html};
+
+use super::layout::{self, Frame, card, encoded, figure, scroll};
+use super::plot::{Bar, Column, Columns, Segment, pc};
+use super::{output, runs, usage, words};
+use crate::answer::Failure;
+use crate::console::Console;
+use crate::query::Query;
+use crate::reading;
+use crate::reports::requests::{is_recovery, total};
+use crate::reports::session::Report;
+
+/// The address of the list.
+const PLACE: &str = "/endmark/sessions";
+
+/// The newest requests whose sessions are listed.
+const REQUESTS: u32 = 5_000;
+
+/// Calls of a session that are drawn: the newest ones.
+const CALLS: u32 = 400;
+
+/// The newest sessions.
+pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) -> Result<Markup, Failure> {
+    Query::parse(query, &[])?;
+    let calls = store.read(|reader| reader.newest_sessions(REQUESTS)).await?;
+    let now = words::now();
+    let content = html! {
+        (layout::lead(&html! { "Sessions" }, &html! { p.muted { "The newest conversations, and how full their context is. "
+            a href="/endmark/usage?by=session" { "What each one cost" } } }))
+        section.card aria-label="Sessions" {
+            @if calls.is_empty() { p.muted { "No session is recorded. Requests of one conversation share one, by " code { "x-endmark-session" } " or by their first message." } }
+            @else { table.rows {
+                thead { tr { th scope="col" { "Session" } th scope="col" { "Context" } th scope="col" { "Model" } th.when scope="col" { "Last request" } } }
+                tbody { @for call in &calls { tr {
+                    td.first { (layout::session(&call.session)) }
+                    td.what { (context(&console.models, call)) }
+                    td { (words::name(&call.model)) span.sub { (words::name(&call.upstream)) " · " (layout::client(call.credential.as_deref().unwrap_or_default())) } }
+                    td.when { (words::time(now, &call.started_at)) }
+                } } }
+            } }
+        }
+    };
+    Ok(Frame { place: PLACE, title: "Sessions", seconds: Some(10), ..Frame::default() }
+        .page(console, &content))
+}
+
+/// The tokens of a call's prompt and reply against the limit of its model.
+fn context(models: &Models, call: &UsageRow) -> Markup {
+    let tokens = tokens(call).iter().map(|segment| segment.amount).sum();
+    let limit = limit(models, call);
+    html! {
+        @if let Some(limit) = limit {
+            @let percent = share(tokens, limit);
+            (Bar { class: if percent >= 80.0 { "bad" } else { "history" }, spent: percent, height: 8, ..Bar::default() }
+                .draw(&format!("{percent:.0} percent of the context")))
+        }
+        span.sub { (words::tokens(tokens)) @if let Some(limit) = limit { " of " (words::tokens(limit)) } " tokens" }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "percent of a context")]
+fn share(part: u64, whole: u64) -> f64 {
+    part as f64 * 100.0 / whole.max(1) as f64
+}
+
+fn limit(models: &Models, call: &UsageRow) -> Option<u64> {
+    models.find(&call.model).and_then(|model| model.context_tokens.or(model.max_input_tokens))
+}
+
+/// The parts of a context that are known of a call: what was read from the cache, the rest of the prompt, and the output. What
+/// the provider did not report is estimated from bytes.
+fn tokens(call: &UsageRow) -> [Segment; 3] {
+    let (_, sums) = endmark_store::counted(call);
+    [
+        Segment { class: "history", amount: sums.cached },
+        Segment { class: "tools", amount: sums.prompt.saturating_sub(sums.cached) },
+        Segment { class: "output", amount: sums.completion },
+    ]
+}
+
+/// A turn of a session: the first call of a request, which has its whole context.
+struct Turn<'a> {
+    call: &'a UsageRow,
+    cut: bool,
+}
+
+/// One session.
+pub(super) async fn one(
+    console: &Console,
+    store: &Store,
+    query: Option<&str>,
+    id: &str,
+) -> Result<Markup, Failure> {
+    Query::parse(query, &[])?;
+    let report = reading::session(console, store, id).await?;
+    let session = percent_decoded(id);
+    let (mut calls, count) = store
+        .read(move |reader| {
+            Ok((reader.calls_of_session(&session, CALLS)?, reader.count_calls_of_session(&session)?))
+        })
+        .await?;
+    calls.reverse();
+    let turns: Vec<Turn<'_>> = turns(&calls);
+    let models = Arc::clone(&console.models);
+    let content = html! {
+        (head(&report, &turns, count, &models))
+        (figures(&report, &calls, &turns, &models))
+        @if !turns.is_empty() { (picture(&report, &turns, count, &models)) }
+        div.columns.loose {
+            (outputs(&report))
+            @if !report.compactions.is_empty() { (compactions(&report, &turns)) }
+        }
+        (card("usage", &html! { "What it used" }, &html! { a.more href={ "/endmark/requests?session=" (encoded(&report.session)) } { "Its requests" } },
+            &usage::table(&report.usage)))
+        @if !report.runs.is_empty() { h2 { "Runs" } (runs::cards(&report.runs)) }
+    };
+    let json = Some(format!("/endmark/api/sessions/{}", encoded(&report.session)));
+    Ok(Frame { place: PLACE, title: "A session", json, seconds: Some(10), events: None }
+        .page(console, &content))
+}
+
+fn turns(calls: &[UsageRow]) -> Vec<Turn<'_>> {
+    let replies = calls.iter().filter(|call| !is_recovery(call) && call.purpose != "summary");
+    let mut turns: Vec<Turn<'_>> = Vec::new();
+    for call in replies {
+        let cut = call.verdict.as_deref() == Some("cut");
+        match turns.last_mut() {
+            // A call that is tried again is the same turn.
+            Some(turn) if turn.call.request_id == call.request_id => {
+                *turn = Turn { call, cut: cut || turn.cut }
+            }
+            _ => turns.push(Turn { call, cut }),
+        }
+    }
+    turns
+}
+
+fn head(report: &Report, turns: &[Turn<'_>], count: u64, models: &Models) -> Markup {
+    let newest = turns.last().map(|turn| turn.call);
+    let compacted = report.compactions.len() as u64;
+    let cut = turns.iter().filter(|turn| turn.cut).count() as u64;
+    let state = html! {
+        @if let Some(call) = newest {
+            b { (words::tokens(context_of(call))) }
+            @if let Some(limit) = limit(models, call) { " of " (words::tokens(limit)) }
+            " tokens are in use after " b { (words::of(count, "call", "calls")) } ". "
+        }
+        @match compacted { 0 => {}, 1 => { "Compacted " b { "once" } "; " }, times => { "Compacted " b { (times) } " times; " } }
+        @match cut {
+            0 => (if compacted == 0 { "Nothing was cut." } else { "nothing was cut." }),
+            cut => { b { (words::of(cut, "reply was", "replies were")) } " cut." },
+        }
+    };
+    html! { div.lead { div {
+        p.crumb { a href=(PLACE) { "Sessions" } " / " (layout::hash(&report.session)) }
+        h1.state { (state) }
+        @if let Some(call) = newest { p.muted {
+            (words::name(&call.model)) " at " (words::name(&call.upstream)) ", " (layout::client(call.credential.as_deref().unwrap_or_default()))
+            @for run in &report.runs { ", run " a.nowrap href={ "/endmark/runs/" (encoded(&run.id)) } { (runs::name(run)) } }
+            ", last request " (words::time(words::now(), &call.started_at))
+        } }
+    } } }
+}
+
+fn context_of(call: &UsageRow) -> u64 {
+    tokens(call).iter().map(|segment| segment.amount).sum()
+}
+
+fn figures(report: &Report, calls: &[UsageRow], turns: &[Turn<'_>], models: &Models) -> Markup {
+    let newest = turns.last().map(|turn| turn.call);
+    let now = newest.map_or(0, context_of);
+    let recoveries = total(calls.iter().filter(|call| is_recovery(call)), models);
+    let all = &report.usage.total;
+    let kept: u64 = report.outputs.iter().map(|output| output.bytes).sum();
+    html! { dl.figures {
+        @match newest.and_then(|call| limit(models, call)) {
+            Some(limit) => (figure("Context now", &html! { (words::percent(now, limit)) small { "%" } }, &html! {},
+                &html! { (words::tokens(now)) " of the model’s " (words::tokens(limit)) })),
+            None => (figure("Context now", &html! { (words::tokens(now)) }, &html! {}, &html! { "tokens; the limit of the model is unknown" })),
+        }
+        (figure("Cost", &words::cost(all), &html! {}, &html! {
+            @if recoveries.calls == 0 { "nothing for recoveries" } @else { (words::cost(&recoveries)) " for recoveries" }
+        }))
+        (figure("Read from the cache", &html! { (words::percent(all.cached_tokens, all.prompt_tokens)) small { "%" } }, &html! {},
+            &html! { "of " (words::tokens(all.prompt_tokens)) " prompt tokens" }))
+        (figure("Kept out of the context", &html! { (words::bytes(kept)) }, &html! {},
+            &html! { "in " (words::of(report.outputs.len() as u64, "capped output", "capped outputs")) }))
+    } }
+}
+
+/// The tokens of each turn, where the session was compacted, what was capped, and the limit as a line.
+fn picture(report: &Report, turns: &[Turn<'_>], count: u64, models: &Models) -> Markup {
+    let first_turn = count.saturating_sub(turns.len() as u64);
+    let is_dense = turns.len() > 40;
+    let every = if is_dense { 10 } else { 5 };
+    let columns: Vec<Column> = turns
+        .iter()
+        .zip(1_u64..)
+        .map(|(turn, number)| {
+            let segments = tokens(turn.call);
+            let [cached, prompt, output] = segments.map(|segment| words::tokens(segment.amount));
+            let cut = if turn.cut { " The reply was cut." } else { "" };
+            Column {
+                title: format!("Turn {number}: {cached} from the cache, {prompt} of other prompt, {output} of output.{cut}"),
+                label: [if number == 1 || number % every == 0 { number.to_string() } else { String::new() }, String::new()],
+                segments: segments.to_vec(),
+                ..Column::default()
+            }
+        })
+        .collect();
+    let limit = turns.last().and_then(|turn| limit(models, turn.call));
+    let highest = turns.iter().map(|turn| context_of(turn.call)).max().unwrap_or(0);
+    // A limit far above would press the columns flat.
+    let shown_limit = limit.filter(|limit| *limit <= highest.saturating_mul(12));
+    let label = format!(
+        "Tokens of the context by turn: {} turns, {} now, {} at most.",
+        turns.len(),
+        words::tokens(turns.last().map_or(0, |turn| context_of(turn.call))),
+        words::tokens(highest)
+    );
+    let plot = Columns {
+        label: &label,
+        columns: &columns,
+        height: 222.0,
+        tick: words::tokens,
+        reaches: shown_limit.unwrap_or(0),
+    };
+    let scale = plot.scale();
+    let base = scale.y(0);
+    let over = html! {
+        @if let Some(limit) = shown_limit {
+            line.limit-line x1="0" x2="100%" y1=(scale.y(limit)) y2=(scale.y(limit)) {}
+        }
+        @for compaction in &report.compactions {
+            @let at = before_turn(&compaction.created_at, turns).saturating_sub(1);
+            @let (centre, width) = plot.place(at);
+            @let (x, y) = (pc(centre - width / 2.0), scale.y(compaction.tokens_before) - 10.0);
+            line.event-line x1=(x) x2=(x) y1=(y + 8.0) y2=(base) {}
+            svg x=(x) y=(y) overflow="visible" {
+                path.event-mark d="M-5 0h10l-5 8z" {}
+                text.event-text x=(if centre > 50.0 { "-10" } else { "10" }) y="8" text-anchor=(if centre > 50.0 { "end" } else { "start" }) {
+                    (words::tokens(compaction.tokens_before)) " → " (words::tokens(compaction.tokens_after))
+                }
+            }
+        }
+        @for output in &report.outputs {
+            @let (centre, _) = plot.place(before_turn(&output.created_at, turns).saturating_sub(1));
+            svg x=(pc(centre)) y=(base + 3.0) overflow="visible" { rect.capped x="-2.5" width="5" height="5" {} }
+        }
+    };
+    let legend = html! { ul.legend {
+        li.output { "output" } li.tools { "prompt" } li.history { "prompt, from the cache" }
+        @if !report.outputs.is_empty() { li.capped { "a capped output" } }
+        @if let Some(limit) = shown_limit { li.line.limit { "limit of the model, " (words::tokens(limit)) } }
+    } };
+    let more = html! { @if first_turn > 0 && count > u64::from(CALLS) { p.muted.small { "The newest " (turns.len()) " turns are drawn." } } };
+    card(
+        "context",
+        &html! { "The context, turn by turn" },
+        &legend,
+        &html! { (plot.draw(&over)) (more) (table(turns)) },
+    )
+}
+
+/// Returns the number of the first turn, from 1, that began after this moment, or of the last turn.
+fn before_turn(at: &str, turns: &[Turn<'_>]) -> usize {
+    // A moment without milliseconds may be of the same second as the turn that it belongs to.
+    let second = |at: &str| at.get(..19).unwrap_or(at).to_owned();
+    let found = turns.iter().position(|turn| second(&turn.call.started_at) >= second(at));
+    found.map_or(turns.len(), |at| at + 1)
+}
+
+fn table(turns: &[Turn<'_>]) -> Markup {
+    let rows = html! { table {
+        thead { tr { th scope="col" { "Turn" } th.num scope="col" { "From the cache" } th.num scope="col" { "Other prompt" } th.num scope="col" { "Output" } th.num scope="col" { "Sum" } } }
+        tbody { @for (turn, number) in turns.iter().zip(1_u64..) { tr {
+            th scope="row" { a href={ "/endmark/requests/" (encoded(&turn.call.request_id)) } { (number) } }
+            @for segment in tokens(turn.call) { td.num { (words::count(segment.amount)) } }
+            td.num { (words::count(context_of(turn.call))) }
+        } } }
+    } };
+    html! { details.data { summary { "Show as a table" } div.tall { (scroll("Tokens by turn", &rows)) } } }
+}
+
+fn outputs(report: &Report) -> Markup {
+    let now = words::now();
+    let heading = html! { "Capped outputs " span.count { (report.outputs.len()) } };
+    card(
+        "outputs",
+        &heading,
+        &html! { @if !report.outputs.is_empty() { span.muted.small { "The whole output opens in the reader" } } },
+        &html! {
+            @if report.outputs.is_empty() { p.muted { "No result of a tool was shortened in it first." } }
+            @else { table.rows {
+                thead { tr { th scope="col" { "Output" } th scope="col" { "Format" } th.num scope="col" { "Size" } th.when scope="col" { "When" } } }
+                tbody { @for kept in &report.outputs { tr {
+                    td.what { (output::link(&kept.handle)) }
+                    td { bdi { (kept.format) } }
+                    td.num { (words::bytes(kept.bytes)) span.sub { (words::of(kept.lines, "line", "lines")) } }
+                    td.when { (words::time(now, &kept.created_at)) }
+                } } }
+            } }
+        },
+    )
+}
+
+fn compactions(report: &Report, turns: &[Turn<'_>]) -> Markup {
+    let now = words::now();
+    let heading = html! { "Compactions " span.count { (report.compactions.len()) } };
+    card(
+        "compactions",
+        &heading,
+        &html! {},
+        &html! { ul.items { @for row in &report.compactions { li {
+            span.point.active {}
+            div {
+                @let name = html! { "Before turn " (before_turn(&row.created_at, turns)) ": " (words::tokens(row.tokens_before)) " → " (words::tokens(row.tokens_after)) };
+                @match &row.handle {
+                    Some(handle) => a href={ "/endmark/outputs/" (encoded(handle)) } { (name) },
+                    None => b { (name) },
+                }
+                p { (words::of(row.turns, "turn", "turns")) " condensed"
+                    @if !row.dropped.is_empty() { "; no longer in full: " (output::dropped(row)) } ". " (words::time(now, &row.created_at)) }
+            }
+        } } } },
+    )
+}

@@ -1,0 +1,61 @@
+//! Requests: what became of each, with its upstream calls.
+
+use endmark_store::{Purpose, RequestRow, UsageRow};
+use serde::Serialize;
+
+use super::calls::CallReport;
+use super::recoveries;
+use super::usage::{Sums, Total, UsageKey};
+use endmark_context::Models;
+
+/// Requests, the newest first.
+#[derive(Debug, Serialize)]
+pub struct Report<'a> {
+    /// One each.
+    pub rows: Vec<Row<'a>>,
+}
+
+/// One request.
+#[derive(Debug, Serialize)]
+pub struct Row<'a> {
+    /// Its id.
+    pub request_id: &'a str,
+    /// What became of it: an outcome of the header, or `cancelled`, `interrupted`, `failed` or `unread`.
+    pub outcome: &'a str,
+    /// Whether its client did not get the whole reply, although it did not ask for a part.
+    pub is_worth_a_look: bool,
+    /// What all of its calls used and cost.
+    pub total: Total,
+    /// The cut parts of its reply.
+    pub cuts: Vec<recoveries::Row<'a>>,
+    /// Its upstream calls.
+    pub calls: Vec<CallReport<'a>>,
+}
+
+impl<'a> Row<'a> {
+    /// Returns the report of a request, priced by this table.
+    pub fn of(row: &'a RequestRow, models: &Models) -> Self {
+        Self {
+            request_id: row.calls.first().map_or("", |call| &call.request_id),
+            outcome: &row.outcome,
+            is_worth_a_look: row.is_worth_a_look(),
+            total: total(&row.calls, models),
+            cuts: row.cuts.iter().map(recoveries::Row::of).collect(),
+            calls: row.calls.iter().map(CallReport::of).collect(),
+        }
+    }
+}
+
+/// Returns what calls used and cost together.
+pub fn total<'a>(calls: impl IntoIterator<Item = &'a UsageRow>, models: &Models) -> Total {
+    let mut sums = Sums::new(UsageKey::Purpose, models);
+    for call in calls {
+        sums.add_call(call);
+    }
+    sums.finish().1
+}
+
+/// Returns whether a call was made to recover a reply.
+pub fn is_recovery(call: &UsageRow) -> bool {
+    [Purpose::Resume, Purpose::Correction].iter().any(|purpose| purpose.name() == call.purpose)
+}

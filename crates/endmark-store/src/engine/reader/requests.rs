@@ -1,0 +1,302 @@
+//! Lists of requests and sessions, newest first.
+
+use rusqlite::{ToSql, params_from_iter};
+
+use super::summary::FOR_REPLIES;
+use crate::calls::UsageRow;
+use crate::engine::Reader;
+use crate::engine::reader::calls::{BESIDE, ROW};
+use crate::error::StoreError;
+use crate::records::{LEFT_BY_OWN_LIMIT, LogRow};
+
+/// Requests that one page looks through for a filter, so that a filter which nothing matches costs no more than one.
+const MAX_SCANNED: u32 = 250_000;
+
+/// Candidates whose calls one page reads.
+const MAX_READ: u32 = 1_000;
+
+/// Outcomes of cut replies, the worst last.
+const CUT_OUTCOMES: [&str; 7] =
+    ["resumed", "corrected", "restarted", "cancelled", "interrupted", "cut", "exhausted"];
+
+/// Which requests a list shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestFilter {
+    /// Only requests with this outcome; `look` for those that their clients did not get whole, and did not want so; `any-cut`
+    /// for those whose reply was cut; `other` for those without a reply.
+    pub outcome: Option<String>,
+    /// Only requests for this model.
+    pub model: Option<String>,
+    /// Only requests whose first call went to this upstream.
+    pub upstream: Option<String>,
+    /// Only requests of this client.
+    pub credential: Option<String>,
+    /// Only requests of this session.
+    pub session: Option<String>,
+    /// Only requests after this one in the list: when it began, and its id.
+    pub before: Option<(String, String)>,
+}
+
+/// A request with all of its calls.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RequestRow {
+    /// Its upstream calls in their order; at least one.
+    pub calls: Vec<UsageRow>,
+    /// What is known of the cut parts of its reply.
+    pub cuts: Vec<LogRow>,
+    /// What became of it: an outcome of the header, or `cancelled`, `interrupted`, `failed` or `unread`.
+    pub outcome: String,
+}
+
+/// A page of requests.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RequestPage {
+    /// The requests, the newest first.
+    pub rows: Vec<RequestRow>,
+    /// What [`RequestFilter::before`] has to be for the next page; `None` at the end. A page can be empty before the end: a
+    /// page looks through a limited number of requests.
+    pub next: Option<(String, String)>,
+}
+
+/// What requests can be filtered by.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestChoices {
+    /// Models.
+    pub models: Vec<String>,
+    /// Upstreams.
+    pub upstreams: Vec<String>,
+    /// Clients.
+    pub credentials: Vec<String>,
+}
+
+impl RequestRow {
+    fn of(calls: Vec<UsageRow>, cuts: Vec<LogRow>) -> Self {
+        let worst =
+            cuts.iter().filter_map(|cut| CUT_OUTCOMES.iter().position(|word| *word == cut.outcome)).max();
+        let reply = calls.iter().rev().find(|call| FOR_REPLIES.contains(&call.purpose.as_str()));
+        let outcome = match (worst.and_then(|worst| CUT_OUTCOMES.get(worst)), reply.or_else(|| calls.last()))
+        {
+            (Some(outcome), _) => outcome,
+            (None, Some(call)) => of_call(call),
+            (None, None) => "unread",
+        };
+        Self { outcome: outcome.to_owned(), calls, cuts }
+    }
+
+    /// Returns whether its client did not get the whole reply, although it did not ask for a part.
+    pub fn is_worth_a_look(&self) -> bool {
+        match self.outcome.as_str() {
+            "exhausted" | "interrupted" => true,
+            "cut" => self.cuts.iter().any(|cut| cut.outcome == "cut" && cut.reason != LEFT_BY_OWN_LIMIT),
+            _ => false,
+        }
+    }
+
+    fn has_outcome(&self, wanted: &str) -> bool {
+        match wanted {
+            "look" => self.is_worth_a_look(),
+            "any-cut" => !self.cuts.is_empty() || self.outcome == "cut",
+            "other" => self.outcome != "whole" && !CUT_OUTCOMES.contains(&self.outcome.as_str()),
+            wanted => self.outcome == wanted,
+        }
+    }
+}
+
+fn of_call(call: &UsageRow) -> &'static str {
+    match (call.verdict.as_deref(), call.ending.as_str(), call.http_status) {
+        (Some("cut"), ..) => "cut",
+        (Some(_), ..) => "whole",
+        (None, "cancelled", _) => "cancelled",
+        (None, "interrupted", _) => "interrupted",
+        (None, _, Some(200..=299)) => "unread",
+        (None, ..) => "failed",
+    }
+}
+
+impl Reader {
+    /// Returns at most `limit` requests that match a filter, the newest first.
+    pub fn requests(&self, filter: &RequestFilter, limit: u32) -> Result<RequestPage, StoreError> {
+        let read = || {
+            let candidates = self.candidates(filter)?;
+            let mut page = RequestPage::default();
+            for (at, id) in &candidates.0 {
+                if page.rows.len() >= limit as usize {
+                    return Ok((page, true));
+                }
+                page.next = Some((at.clone(), id.clone()));
+                if page.rows.iter().any(|row| row.calls[0].request_id == *id) {
+                    continue;
+                }
+                let Some(row) = self.request_of(id)? else { continue };
+                if filter.outcome.as_ref().is_none_or(|outcome| row.has_outcome(outcome)) {
+                    page.rows.push(row);
+                }
+            }
+            if let Some(end) = candidates.1 {
+                page.next = Some(end);
+                return Ok((page, true));
+            }
+            let goes_on = candidates.0.len() >= MAX_READ as usize;
+            Ok((page, goes_on))
+        };
+        let (mut page, goes_on) = read().map_err(|error: rusqlite::Error| self.failed(&error))?;
+        page.next = page.next.filter(|_| goes_on);
+        Ok(page)
+    }
+
+    /// Returns one request.
+    pub fn request(&self, id: &str) -> Result<Option<RequestRow>, StoreError> {
+        self.request_of(id).map_err(|error| self.failed(&error))
+    }
+
+    fn request_of(&self, id: &str) -> rusqlite::Result<Option<RequestRow>> {
+        let calls = self.calls_where("usage", "request_id = ?1 ORDER BY call", &[&id])?;
+        if calls.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(RequestRow::of(calls, self.cuts_of(id)?)))
+    }
+
+    /// Returns when requests that may match began, and their ids; then where the next page begins if the scan was limited.
+    #[expect(clippy::type_complexity, reason = "two places in a list")]
+    fn candidates(
+        &self,
+        filter: &RequestFilter,
+    ) -> rusqlite::Result<(Vec<(String, String)>, Option<(String, String)>)> {
+        let is_cut = filter
+            .outcome
+            .as_deref()
+            .is_some_and(|wanted| wanted == "look" || wanted == "any-cut" || CUT_OUTCOMES.contains(&wanted));
+        let (index, only) = match (&filter.session, is_cut) {
+            (Some(_), _) => ("usage_sessions", "call = 1"),
+            (None, true) => ("usage_cut", "verdict = 'cut'"),
+            (None, false) => ("usage_requests", "call = 1"),
+        };
+        let mut values: Vec<&dyn ToSql> = Vec::new();
+        let mut scanned = format!("FROM usage INDEXED BY {index} WHERE {only}");
+        if let Some(session) = &filter.session {
+            scanned.push_str(" AND session = ?");
+            values.push(session);
+        }
+        if let Some((at, id)) = &filter.before {
+            scanned.push_str(" AND (started_at, request_id) < (?, ?)");
+            values.extend([at as &dyn ToSql, id]);
+        }
+        scanned.push_str(" ORDER BY started_at DESC, request_id DESC LIMIT ");
+        let end = format!("SELECT started_at, request_id {scanned} 1 OFFSET {}", MAX_SCANNED - 1);
+        let end_values = values.clone();
+        let mut sql = format!(
+            "SELECT started_at, request_id FROM (SELECT started_at, request_id, model, upstream, credential, verdict {scanned} \
+               {MAX_SCANNED}) u WHERE 1"
+        );
+        let given =
+            [("model", &filter.model), ("upstream", &filter.upstream), ("credential", &filter.credential)];
+        for (column, value) in given.into_iter().filter_map(|(column, value)| Some((column, value.as_ref()?)))
+        {
+            sql.push_str(&format!(" AND coalesce(u.{column}, '') = ?"));
+            values.push(value);
+        }
+        match filter.outcome.as_deref() {
+            Some("look") => sql.push_str(
+                " AND EXISTS (SELECT 1 FROM recoveries r WHERE r.request_id = u.request_id
+                  AND r.outcome IN ('exhausted', 'interrupted', 'cut'))",
+            ),
+            Some("other") => sql.push_str(" AND u.verdict IS NULL"),
+            Some("any-cut") | None => {}
+            Some(_) if is_cut => {
+                sql.push_str(" AND EXISTS (SELECT 1 FROM recoveries r WHERE r.request_id = u.request_id AND r.outcome = ?)");
+                values.push(&filter.outcome);
+            }
+            Some(_) => {}
+        }
+        sql.push_str(&format!(" LIMIT {MAX_READ}"));
+        let place = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let found: Vec<(String, String)> = self
+            .connection()
+            .prepare(&sql)?
+            .query_map(params_from_iter(values), place)?
+            .collect::<rusqlite::Result<_>>()?;
+        if found.len() >= MAX_READ as usize || filter.session.is_some() {
+            return Ok((found, None));
+        }
+        let mut end = self.connection().prepare(&end)?;
+        let mut end = end.query_map(params_from_iter(end_values), place)?;
+        Ok((found, end.next().transpose()?))
+    }
+
+    /// Returns the newest calls of a session, the newest first, at most `limit` of them.
+    pub fn calls_of_session(&self, session: &str, limit: u32) -> Result<Vec<UsageRow>, StoreError> {
+        let read = self.calls_where(
+            "usage INDEXED BY usage_sessions",
+            "usage.session = ?1 ORDER BY started_at DESC, request_id DESC, call DESC LIMIT ?2",
+            &[&session, &limit],
+        );
+        read.map_err(|error| self.failed(&error))
+    }
+
+    /// Returns the newest call of each of the sessions that the newest `requests` requests belong to, the newest first.
+    pub fn newest_sessions(&self, requests: u32) -> Result<Vec<UsageRow>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<UsageRow>> {
+            let sessions: Vec<String> = self
+                .connection()
+                .prepare(
+                    "SELECT session FROM (SELECT session, started_at FROM usage INDEXED BY usage_requests WHERE call = 1
+                       ORDER BY started_at DESC LIMIT ?1) WHERE session <> '' GROUP BY session ORDER BY max(started_at) DESC LIMIT 50",
+                )?
+                .query_map([requests], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            let mut newest = Vec::new();
+            for session in sessions {
+                newest.extend(self.calls_where(
+                    "usage INDEXED BY usage_sessions",
+                    "usage.session = ?1 ORDER BY started_at DESC, request_id DESC, call DESC LIMIT 1",
+                    &[&session],
+                )?);
+            }
+            Ok(newest)
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
+    /// Returns when the oldest recorded call began; `None` if there is no call.
+    pub fn first_call(&self) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT min(started_at) FROM usage";
+        self.connection().query_row(sql, [], |row| row.get(0)).map_err(|error| self.failed(&error))
+    }
+
+    /// Returns how many calls a session made.
+    pub fn count_calls_of_session(&self, session: &str) -> Result<u64, StoreError> {
+        let sql = "SELECT count(*) FROM usage INDEXED BY usage_sessions WHERE session = ?1";
+        let read = self.connection().query_row(sql, [session], |row| row.get::<_, i64>(0));
+        read.map(crate::engine::integers::natural).map_err(|error| self.failed(&error))
+    }
+
+    /// Returns what requests can be filtered by. What a call was only just made with may be missing.
+    pub fn request_choices(&self) -> Result<RequestChoices, StoreError> {
+        let words = |sql: &str| -> rusqlite::Result<Vec<String>> {
+            self.connection().prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+        };
+        let read = || {
+            Ok(RequestChoices {
+                models: words("SELECT DISTINCT model FROM usage_classes ORDER BY 1")?,
+                upstreams: words("SELECT DISTINCT upstream FROM usage_classes ORDER BY 1")?,
+                credentials: words(
+                    "SELECT DISTINCT key FROM usage_sums WHERE grain = 10 AND dimension = 'key' AND key <> '' ORDER BY 1",
+                )?,
+            })
+        };
+        read().map_err(|error| self.failed(&error))
+    }
+
+    fn calls_where(
+        &self,
+        from: &str,
+        condition: &str,
+        values: &[&dyn ToSql],
+    ) -> rusqlite::Result<Vec<UsageRow>> {
+        self.connection()
+            .prepare_cached(&format!("{ROW} {from} {BESIDE} WHERE {condition}"))?
+            .query_map(values, super::calls::usage_row)?
+            .collect()
+    }
+}
