@@ -29,13 +29,14 @@ UPSTREAMS = ["first", "second", "third"]
 KEYS = 50
 
 PAGES = [
-    "", "recoveries", "recoveries?status=exhausted", "recoveries?model=gpt-5&cut_kind=dropped", "recoveries?model=no-such-model",
-    "recoveries?task=session-7", "recoveries/{recovery}", "usage", "usage?by=session", "usage?by=key", "usage?by=day",
-    "usage?since=7d", "sessions/session-7", "budgets", "keys", "compactions", "runs", "runs/{run}",
+    "", "?span=30d", "requests", "requests?outcome=look", "requests?outcome=exhausted&model=gpt-5", "requests?outcome=other",
+    "requests?model=no-such-model", "requests?outcome=resumed&key=no-such-key", "requests?model=gpt-5&key=key-7&upstream=second",
+    "requests?session=session-7", "requests?outcome=resumed&session=session-7", "requests/{recovery}", "sessions", "sessions/session-7", "usage",
+    "usage?by=session", "usage?by=key", "usage?by=day", "usage?since=7d", "budgets", "keys", "compactions", "runs", "runs/{run}",
 ]
 ROUTES = [
     "usage?by=model", "usage?by=session", "usage?by=session&since=7d", "usage?by=key", "usage?by=day&since=7d", "usage?by=upstream",
-    "usage?by=purpose&since=30d", "sessions/session-7", "report", "report?since=52w", "recoveries?limit=1000", "recoveries/{recovery}", "budgets?limit=1000",
+    "usage?by=purpose&since=30d", "sessions/session-7", "report", "report?since=52w", "requests?limit=1000", "recoveries?limit=1000", "recoveries/{recovery}", "budgets?limit=1000",
     "compactions?limit=1000", "runs?limit=1000", "runs/{run}",
 ]
 

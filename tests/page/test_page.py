@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""The pages at /endmark/ in a real browser, on what a cut reply, hostile words and a supervised run left behind.
+"""The pages at /endmark/ in a real browser: before the first request, on the first day, with a week of data, and with hostile texts.
 
-    cargo build --release --package endmark
+    cargo build --package endmark
     python3 tests/page/test_page.py [--program target/debug/endmark] [--pictures docs/page]
 
-Each page is opened in light and dark, wide and 400 pixels narrow: without an error on the console, without a request to
-another host, without a serious finding of axe-core. Numbers are those that the command answers with `--json`. A run that
-begins while the fleet is watched appears by itself, and so does a stream that is resumed while its list is watched. A kept
-output is paged and searched, a budget raised by its form, and a gateway that others reach asks for its key. Needs Chromium (Debian's package `chromium`) and npm.
+Each page is opened in light and dark, wide and 390 pixels narrow: without an error on the console, a request to another host, a
+finding of axe-core, or a page wider than its window. The numbers are those that the command prints with `--json`. A run that begins
+while the fleet is watched appears by itself, and so does a stream that is resumed while its list is watched. A kept output is paged and
+searched, a budget raised by its form, and a gateway that others reach asks for its key. Needs Chromium (Debian's package `chromium`)
+and npm.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import json
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -33,6 +35,8 @@ sys.path.insert(0, str(HERE.parent / "real_model"))
 
 from installed import installed  # noqa: E402
 from model_server import new_environment, run  # noqa: E402
+
+import week  # noqa: E402
 
 FOLDER = ROOT / ".page"
 PYTHON = FOLDER / "venv" / "bin" / "python"
@@ -166,8 +170,8 @@ class Watched:
     def check(self, path: str, axe: str) -> None:
         self.page.evaluate(axe)
         found = self.page.evaluate("axe.run().then(result => result.violations)")
-        serious = [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] in ("serious", "critical")]
-        assert not serious, f"{path}: {serious}"
+        findings = [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found]
+        assert not findings, f"{path}: {findings}"
         assert not self.trouble, f"{path}: {self.trouble}"
         assert self.page.title().endswith("· Endmark"), self.page.title()
         wide = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
@@ -175,36 +179,32 @@ class Watched:
 
 
 def numbers(watched: Watched, place: Place) -> None:
-    """What the overview and the list of usage say is what the commands say."""
+    """The figures of the overview and the list of usage are what the commands print."""
     watched.open("/endmark/")
     report = place.command("report", "--since", "7d")
-    for key in ("requests", "replies", "cut", "interrupted"):
-        assert watched.page.text_content(f"#{key}") == str(report[key]), key
-    recovered = sum(cut["replies"] for cut in report["cuts"] if cut["outcome"] in ("resumed", "corrected"))
-    assert watched.page.text_content("#recovered") == str(recovered) and recovered > 0
-    assert len(watched.page.query_selector_all(".plot canvas")) == 3, "each table of days is plotted"
-    days = place.command("usage", "--by", "day", "--since", "7d")["rows"]
-    for line, row in zip(watched.page.query_selector_all("#dollars tbody tr"), days, strict=True):
-        day, usd, unpriced = [cell.text_content() for cell in line.query_selector_all("td")]
-        said = row["usd"] or f"at least {row['usd_at_least']}"
-        assert (day, usd, unpriced) == (row["day"], said, str(row["unpriced_calls"])), (day, usd, unpriced)
+    recovered = sum(cut["replies"] for cut in report["cuts"] if cut["outcome"] in ("resumed", "restarted", "corrected"))
+    usage = place.command("usage", "--since", "7d")
+    for name, expected in (("cut", report["cut"]), ("whole", recovered), ("usd", usage["total"]["usd_at_least"])):
+        assert watched.page.get_attribute(f"#{name}", "data-value") == str(expected), (name, expected)
+    assert recovered > 0
     watched.open("/endmark/usage?by=model")
     usage = place.command("usage", "--by", "model")
     names = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "estimated_calls")
     for line, row in zip(watched.page.query_selector_all("tbody tr"), usage["rows"], strict=True):
         cells = [cell.text_content() for cell in line.query_selector_all("td")]
-        assert cells == [row["model"], *[str(row[name]) for name in names], row["usd"] or "no price"], cells
+        assert cells[1:-1] == [f"{row[name]:,}" for name in names], cells
 
 
 def session(watched: Watched, place: Place) -> None:
-    """A session is found in the list of usage, and what it used is what the command says."""
-    row = place.command("usage", "--by", "session")["rows"][0]
-    watched.open("/endmark/usage?by=session")
+    """The newest session is the first of the list, and what it used is what the command prints."""
+    watched.open("/endmark/sessions")
     watched.page.locator("tbody tr a").first.click()
-    watched.page.wait_for_url(f"**/endmark/sessions/{row['session']}")
+    watched.page.wait_for_url("**/endmark/sessions/*")
+    used = watched.page.url.rsplit("/", 1)[1]
+    row = next(row for row in place.command("usage", "--by", "session")["rows"] if row["session"] == used)
     total = [cell.text_content() for cell in watched.page.query_selector_all("tfoot td")]
     names = ("calls", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens", "estimated_calls")
-    assert total[:-1] == [str(row[name]) for name in names], (total, row)
+    assert total[:-1] == [f"{row[name]:,}" for name in names], (total, row)
 
 
 def reader(watched: Watched, place: Place, axe: str) -> None:
@@ -220,7 +220,7 @@ def reader(watched: Watched, place: Place, axe: str) -> None:
     assert "Page 2 of 3" in watched.page.text_content("main")
     watched.page.fill("#search", "<script>")
     watched.page.click("text=Search")
-    assert watched.page.text_content("[role=status]") == "1 lines"
+    assert watched.page.text_content("[role=status]") == "1 line"
     shown = watched.page.text_content("pre")
     assert shown == f"4000:line 4000 {HOSTILE}\n", shown
     watched.check("a kept output, searched", axe)
@@ -234,12 +234,13 @@ def raise_budget(watched: Watched, place: Place) -> None:
 
     before = extra()
     watched.open("/endmark/budgets")
+    watched.page.locator("text=Add tokens").first.click()
     watched.page.locator("input[name=by]").first.fill("1_500")
     watched.page.locator("form[action$=raise] button").first.click()
     watched.page.wait_for_url("**/endmark/budgets")
     assert extra() == before + 1_500, (before, extra())
-    shown = "".join(watched.page.locator("tbody").all_text_contents())
-    assert "401500" in shown, shown
+    shown = watched.page.locator(".sums [title='401500']").all_text_contents()
+    assert shown, watched.page.text_content("main")
 
 
 def revoke_key(watched: Watched, place: Place, axe: str) -> None:
@@ -261,27 +262,51 @@ def revoke_key(watched: Watched, place: Place, axe: str) -> None:
 
 
 def resumed_while_watched(watched: Watched, plain: Watched, place: Place) -> None:
-    """The row of a stream turns up in the open list once the stream is whole, and not before."""
-    watched.open("/endmark/recoveries?model=watched")
-    plain.open("/endmark/recoveries?model=watched")
+    """A stream is shown as resumed in the open list once it is whole, and not before."""
+    watched.open("/endmark/requests?model=watched")
+    plain.open("/endmark/requests?model=watched")
     said: list[str] = []
     asking = threading.Thread(target=lambda: said.append(place.ask_for_stream()))
     asking.start()
     watched.page.wait_for_timeout(4_000)
-    assert watched.page.locator("#rows tbody tr").count() == 0, "its outcome is not known yet"
+    assert watched.page.locator("#rows .chip.resumed").count() == 0, "its outcome is not known yet"
     GO_ON.set()
     asking.join(60)
     assert said == [" ".join(WORDS)], said
-    watched.page.locator("#rows tbody tr").wait_for(timeout=30_000)
-    assert "resumed" in watched.page.text_content("#rows tbody tr")
+    watched.page.locator("#rows .chip.resumed").wait_for(timeout=30_000)
     plain.page.reload()
     assert "resumed" in plain.page.text_content("#rows tbody tr")
+
+
+def filtered(watched: Watched) -> None:
+    """A list is filtered by choices that exist, and by a link."""
+    watched.open("/endmark/requests?outcome=resumed&model=gpt-5")
+    rows = watched.page.locator("#rows tbody tr")
+    assert rows.count() == 1, watched.page.text_content("#rows")
+    watched.page.select_option("#model", "gpt-5-mini")
+    watched.page.wait_for_url("**model=gpt-5-mini**")
+    assert "outcome=resumed" in watched.page.url and rows.count() == 1
+    watched.page.click("text=Clear")
+    watched.page.wait_for_url("**/endmark/requests")
+    assert rows.count() > 2
+    watched.page.locator("td.what a").first.click()
+    assert "/endmark/requests/em_" in watched.page.url, watched.page.url
+
+
+def seam(watched: Watched, place: Place) -> None:
+    """The page of a resumed request shows what came, and what the client received with the joint in it."""
+    watched.open("/endmark/requests?outcome=resumed&model=gpt-5")
+    watched.page.locator("td.what a").first.click()
+    watched.page.wait_for_url("**/endmark/requests/em_*")
+    texts = watched.page.locator(".seam pre").all_text_contents()
+    assert texts[0] == "one two three∎" and texts[-1] == "one two three∎" + " " + " ".join(WORDS[3:]), texts
+    assert watched.page.locator(".course tbody tr").count() >= 4
 
 
 def log_in(browser, place: Place, axe: str) -> None:
     """A gateway that other machines reach shows nothing before it was given its admin key."""
     watched = Watched(browser.new_context(), place.origin)
-    for path in ("/endmark/", "/endmark/recoveries", "/endmark/outputs/out_x"):
+    for path in ("/endmark/", "/endmark/requests", "/endmark/outputs/out_x"):
         watched.open(path)
         assert watched.page.url.endswith("/endmark/login"), watched.page.url
     watched.check("login", axe)
@@ -300,68 +325,77 @@ def log_in(browser, place: Place, axe: str) -> None:
     assert watched.page.url.endswith("/endmark/login") and not watched.trouble, watched.trouble
 
 
-def browse(place: Place, closed: Place, pictures: Path | None) -> None:
+# The pictures that docs/page/ keeps: a state, a page, a width and a scheme each.
+KEPT = {
+    "empty-overview-1280-light", "day-one-overview-1280-light", "hostile-requests-1280-light", "hostile-request-390-dark",
+    "week-overview-1280-light", "week-overview-1280-dark", "week-overview-390-light", "week-requests-390-dark", "week-request-1280-light",
+    "week-session-1280-dark", "week-budgets-1280-light", "week-fleet-1280-dark",
+}
+
+
+def screens(browser, state: str, origin: str, pages: dict[str, str], axe: str, pictures: Path | None) -> None:
+    """Opens each page in each shape, checks it, and takes the pictures that are kept."""
+    for scheme in ("light", "dark"):
+        for width in (1280, 390):
+            shaped = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce")
+            watched = Watched(shaped, origin)
+            for name, path in pages.items():
+                watched.open(path)
+                watched.check(f"{state}: {path}", axe)
+                picture = f"{state}-{name}-{width}-{scheme}"
+                if pictures and picture in KEPT:
+                    # A long list says no more than its beginning.
+                    height = min(2_400, watched.page.evaluate("document.documentElement.scrollHeight"))
+                    clip = {"x": 0, "y": 0, "width": width, "height": height}
+                    watched.page.screenshot(path=str(pictures / f"{picture}.png"), full_page=True, clip=clip)
+            shaped.close()
+
+
+EVERYWHERE = {
+    "overview": "/endmark/", "month": "/endmark/?span=30d", "requests": "/endmark/requests", "look": "/endmark/requests?outcome=look",
+    "sessions": "/endmark/sessions", "usage": "/endmark/usage?by=day", "by-session": "/endmark/usage?by=session", "budgets": "/endmark/budgets",
+    "keys": "/endmark/keys", "compactions": "/endmark/compactions", "fleet": "/endmark/runs", "login": "/endmark/login",
+}
+
+
+def browse(place: Place, closed: Place, full: Place, pictures: Path | None) -> None:
     from playwright.sync_api import sync_playwright
 
     axe = (FOLDER / "node_modules" / "axe-core" / "axe.min.js").read_text()
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        context = browser.new_context(viewport={"width": 1100, "height": 800})
+        context = browser.new_context(viewport={"width": 1280, "height": 800})
         first = Watched(context, place.origin)
         first.open("/endmark/")
-        assert f"export OPENAI_BASE_URL={place.origin}/v1" in first.page.text_content("pre")
-        first.check("first run", axe)
-        for model, limit in (("gpt-5", 3), ("gpt-5-mini", 6), ("gpt-5", 100)):
+        assert f"export OPENAI_BASE_URL={place.origin}/v1" in first.page.text_content("main")
+        screens(browser, "empty", place.origin, EVERYWHERE, axe, pictures)
+        for model, limit in (("gpt-5", 100), ("gpt-5", 3), ("gpt-5-mini", 6), ("gpt-5", 100), ("gpt-5-mini", 100)):
             place.ask(model, limit)
-        if pictures:
-            # As a newcomer sees it: what is hostile comes afterwards.
-            for scheme in ("light", "dark"):
-                shaped = browser.new_context(viewport={"width": 1100, "height": 1000}, color_scheme=scheme)
-                overview = Watched(shaped, place.origin)
-                overview.open("/endmark/")
-                overview.page.screenshot(path=str(pictures / f"overview-{scheme}.png"))
-                shaped.close()
+        first.page.locator(".figures").wait_for(timeout=30_000)
+        numbers(first, place)
+        session(first, place)
+        filtered(first)
+        seam(first, place)
+        screens(browser, "day-one", place.origin, EVERYWHERE, axe, pictures)
         for model, limit in ((HOSTILE, 4), ("long", 5)):
             place.ask(model, limit)
         place.supervise(f"exit 0 # {HOSTILE.replace(chr(39), '')}")
+        calls = "/endmark/requests?outcome=any-cut"
+        first.open(calls)
+        hostile = first.page.locator("td.what a").nth(1).get_attribute("href")
         run_id = place.command("runs")["runs"][0]["id"]
-        numbers(first, place)
-        session(first, place)
-        pages = {
-            "overview": "/endmark/",
-            "recoveries": "/endmark/recoveries",
-            "recovery": "/endmark/recoveries/1",
-            "recovery-hostile": "/endmark/recoveries/3",
-            "usage": "/endmark/usage?by=day",
-            "sessions": "/endmark/usage?by=session",
-            "session": f"/endmark/sessions/{place.command('usage', '--by', 'session')['rows'][0]['session']}",
-            "budgets": "/endmark/budgets",
-            "keys": "/endmark/keys",
-            "compactions": "/endmark/compactions",
-            "fleet": "/endmark/runs",
-            "run": f"/endmark/runs/{run_id}",
-            "login": "/endmark/login",
-        }
-        for scheme in ("light", "dark"):
-            for width in (1100, 400):
-                shaped = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
-                watched = Watched(shaped, place.origin)
-                for name, path in pages.items():
-                    watched.open(path)
-                    watched.check(path, axe)
-                    if pictures and width == 1100 and name in ("recovery", "usage", "budgets", "fleet"):
-                        watched.page.screenshot(path=str(pictures / f"{name}-{scheme}.png"))
-                shaped.close()
+        session_id = place.command("usage", "--by", "session")["rows"][0]["session"]
+        of_one = {"request": hostile, "session": f"/endmark/sessions/{session_id}", "run": f"/endmark/runs/{run_id}"}
+        screens(browser, "hostile", place.origin, EVERYWHERE | of_one, axe, pictures)
+        a_week(browser, full, axe, pictures)
         watched = Watched(context, place.origin)
-        watched.open("/endmark/recoveries?model=gpt-5&status=resolved")
-        assert len(watched.page.query_selector_all("tbody tr")) == 1
         watched.open("/endmark/runs")
-        assert len(watched.page.query_selector_all("tbody tr")) == 1
+        assert watched.page.locator("li.run").count() == 1
         place.supervise("exit 0")
-        watched.page.locator("tbody tr").nth(1).wait_for(timeout=30_000)
+        watched.page.locator("li.run").nth(1).wait_for(timeout=30_000)
         plain = Watched(browser.new_context(java_script_enabled=False), place.origin)
         plain.open("/endmark/")
-        assert plain.page.text_content("#cut") == str(place.command("report", "--since", "7d")["cut"])
+        assert plain.page.get_attribute("#cut", "data-value") == str(place.command("report", "--since", "7d")["cut"])
         reader(watched, place, axe)
         raise_budget(watched, place)
         revoke_key(watched, place, axe)
@@ -369,6 +403,25 @@ def browse(place: Place, closed: Place, pictures: Path | None) -> None:
         log_in(browser, closed, axe)
         assert not watched.trouble and not first.trouble, (watched.trouble, first.trouble)
         browser.close()
+
+
+def a_week(browser, full: Place, axe: str, pictures: Path | None) -> None:
+    """The pages of a team that has used the gateway for two weeks."""
+    for name, limit in (("ci-nightly", "20"), ("app-prod", "20"), ("research", "100"), ("notebook", None)):
+        period = "month" if name == "research" else "day"
+        full.command("keys", "add", name, *(["--budget-usd", limit, "--per", period] if limit else []))
+    store = next(full.folder.rglob("*.db"))
+    session_id = week.fill(store)
+    for _ in range(12):
+        full.ask("gpt-5-mini", 100)
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        sql = "SELECT request_id FROM recoveries WHERE outcome = 'resumed' AND request_id IN (SELECT request_id FROM usage WHERE call = 3) ORDER BY log_id DESC"
+        request = connection.execute(sql).fetchone()[0]
+        run_id = connection.execute("SELECT id FROM runs").fetchone()[0]
+    watched = Watched(browser.new_context(), full.origin)
+    numbers(watched, full)
+    of_one = {"request": f"/endmark/requests/{request}", "session": f"/endmark/sessions/{session_id}", "run": f"/endmark/runs/{run_id}"}
+    screens(browser, "week", full.origin, EVERYWHERE | of_one, axe, pictures)
 
 
 def main() -> None:
@@ -384,19 +437,20 @@ def main() -> None:
         arguments.pictures.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         program, port = arguments.program.resolve(), model.server_address[1]
-        folders = [Path(folder) / name for name in ("open", "closed")]
+        folders = [Path(folder) / name for name in ("open", "closed", "full")]
         for one in folders:
             one.mkdir()
         places = [Place(program, folders[0], port)]
         try:
             places.append(Place(program, folders[1], port, f'admin_key = "{ADMIN_KEY}"\n', "0.0.0.0:0"))
+            places.append(Place(program, folders[2], port))
             browse(*places, arguments.pictures)
             for place in places:
                 place.stop()
         finally:
             for place in places:
                 place.gateway.kill()
-    print("every page: no error, no request elsewhere, no serious finding, the numbers of the commands")
+    print("every page in four states: no error, no request elsewhere, no finding of axe, the numbers of the commands")
 
 
 if __name__ == "__main__":

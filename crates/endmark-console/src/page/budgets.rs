@@ -203,8 +203,11 @@ fn state(standings: &[Standing]) -> Markup {
         @if standings.is_empty() { "No budget is in use." }
         @else if used_up == 0 && near == 0 { b { (words::of(standings.len() as u64, "budget", "budgets")) } " in use; " b.good { "none is near its end" } "." }
         @else {
-            @if used_up > 0 { b.bad { (words::of(used_up, "budget is", "budgets are")) } " used up" @if near > 0 { " and " } }
-            @if near > 0 { b { (near) } @if used_up == 0 { " " (if near == 1 { "budget" } else { "budgets" }) } @if near == 1 { " is near its end" } @else { " are near their end" } }
+            @if used_up > 0 { b.bad { (used_up) } (if used_up == 1 { " budget is used up" } else { " budgets are used up" }) @if near > 0 { " and " } }
+            @if near > 0 {
+                b { (near) } @if used_up == 0 { (if near == 1 { " budget" } else { " budgets" }) }
+                (if near == 1 { " is near its end" } else { " are near their end" })
+            }
             ", of " (standings.len()) " in use."
         }
     } }
@@ -219,7 +222,7 @@ fn item(console: &Console, row: &Row, now: u64) -> Markup {
         _ => "",
     };
     html! { li {
-        div { h3 { (whose(row)) } p { (period(&row.window)) } }
+        div { h3.subject { @if row.scope == Scope::Session.name() { (layout::session(&row.subject)) } @else { (whose(row)) } } p { (period(&row.window)) } }
         div {
             (standing.bar(12, if is_limited { &[NEAR, VERY_NEAR] } else { &[] }))
             p.sums {
@@ -238,10 +241,10 @@ fn item(console: &Console, row: &Row, now: u64) -> Markup {
 /// Whose a budget is.
 pub(super) fn whose(row: &Row) -> Markup {
     match row.scope.as_str() {
-        "session" => layout::session(&row.subject),
-        "key" => html! { "Key " (layout::client(&row.subject)) },
-        "model" => html! { "Model " (words::name(&row.subject)) },
-        _ => html! { "All requests" },
+        "session" => html! { "session " (layout::hash(&row.subject)) },
+        "key" => html! { "key " (layout::client(&row.subject)) },
+        "model" => html! { "model " (words::name(&row.subject)) },
+        _ => html! { "all requests" },
     }
 }
 

@@ -3,7 +3,6 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use endmark_context::budget::{Period, Unit};
-use endmark_context::dollars;
 use endmark_store::{Key, KeyBudget, KeyError, KeyState, Reader, Store, utc};
 use http::Response;
 use maud::{Markup, html};
@@ -25,7 +24,7 @@ pub(super) async fn page(console: &Console, store: &Store, query: Option<&str>) 
         (lead(&html! { "Keys" }, &html! { p.muted { "The gateway’s own keys. " a href="/endmark/usage?by=key" { "What was spent with each" } } }))
         section.card aria-label="Keys" {
             @if keys.is_empty() { p.muted { "The gateway has no keys of its own. " code { "endmark keys add NAME" } " makes one, and shows its secret once." } }
-            @else { (scroll("Keys", &table(console, &keys))) }
+            @else { (scroll("List of keys", &table(console, &keys))) }
         }
     };
     Ok(Frame { place: PLACE, title: "Keys", ..Frame::default() }.page(console, &content))
@@ -66,8 +65,8 @@ fn table(console: &Console, keys: &[Key]) -> Markup {
 
 fn allowance(budget: KeyBudget) -> Markup {
     let limit = match budget.unit {
-        Unit::NanoUsd => format!("${}", dollars(budget.limit)),
-        Unit::Tokens => format!("{} tokens", budget.limit),
+        Unit::NanoUsd => words::money(budget.limit),
+        Unit::Tokens => format!("{} tokens", words::count(budget.limit)),
     };
     html! { (limit) @if budget.period == Period::Ever { " in all" } @else { " per " (budget.period.name()) } }
 }

@@ -170,7 +170,7 @@ pub(super) fn chip(word: &str) -> Markup {
         "succeeded" | "valid" => "good",
         "failed" | "interrupted" | "ended" | "revoked" | "used up" => "bad",
         "released" | "retry-queued" => "warn",
-        "running" | "queued" => "active",
+        "running" | "queued" | "recovering" => "active",
         _ => "other",
     };
     html! { span class={ "chip " (class) } { bdi { (word) } } }

@@ -70,7 +70,7 @@ pub(super) fn table(rows: &[compactions::Row]) -> Markup {
             } } }
         }
     };
-    scroll("Compactions", &table)
+    scroll("List of compactions", &table)
 }
 
 /// The way to a kept output.

@@ -43,9 +43,9 @@ const PARTS: [(&str, &str); 6] = [
 
 /// The spans that it can show: the parameter, its words, what came before it, and its length.
 const SPANS: [(&str, &str, &str, &str, u64); 3] = [
-    ("24h", "24 hours", "in the last 24 hours", "the 24 hours before", DAY),
-    ("7d", "7 days", "in the last 7 days", "the 7 days before", 7 * DAY),
-    ("30d", "30 days", "in the last 30 days", "the 30 days before", 30 * DAY),
+    ("24h", "24 hours", "in the last 24 hours", "the day before", DAY),
+    ("7d", "7 days", "this week", "the week before", 7 * DAY),
+    ("30d", "30 days", "in the last 30 days", "the month before", 30 * DAY),
 ];
 
 /// All that the page shows.
@@ -451,7 +451,7 @@ fn table(first: &str, columns: &[Column]) -> Markup {
             @for segment in &column.segments { td.num { (words::count(segment.amount)) } }
         } } }
     } };
-    html! { details.data { summary { "Show as a table" } (scroll("Cut replies by day", &rows)) } }
+    html! { details.data { summary { "Show as a table" } (scroll("Table of cut replies by day", &rows)) } }
 }
 
 #[cfg(test)]

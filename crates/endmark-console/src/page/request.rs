@@ -188,15 +188,12 @@ fn grid(whole: f64) -> Markup {
     reason = "pixels are coarser"
 )]
 fn axis_ticks(whole: f64) -> Vec<(f64, String)> {
-    let all = ticks(whole as u64);
-    let in_seconds = all.get(1).is_some_and(|step| step % 1_000 == 0);
-    all.into_iter()
-        .filter(|tick| *tick as f64 <= whole)
-        .map(|tick| {
-            let name = if in_seconds { (tick / 1_000).to_string() } else { tick.to_string() };
-            let unit = if in_seconds { " s" } else { " ms" };
-            (tick as f64 * 100.0 / whole, if tick == 0 { format!("0{unit}") } else { name })
-        })
+    // Whole seconds, where there are some of them.
+    let (unit, name) = if whole < 2_000.0 { (1.0, "0 ms") } else { (1_000.0, "0 s") };
+    let at = |tick: u64| tick as f64 * unit;
+    let ticks = ticks((whole / unit) as u64).into_iter().filter(|tick| at(*tick) <= whole);
+    ticks
+        .map(|tick| (at(tick) * 100.0 / whole, if tick == 0 { name.to_owned() } else { tick.to_string() }))
         .collect()
 }
 
@@ -314,6 +311,7 @@ mod tests {
     fn a_timeline_has_round_steps_in_the_unit_that_fits() {
         let names = |whole| axis_ticks(whole).into_iter().map(|(_, name)| name).collect::<Vec<_>>();
         assert_eq!(names(26_720.0), ["0 s", "10", "20"]);
+        assert_eq!(names(12_200.0), ["0 s", "5", "10"]);
         assert_eq!(names(430.0), ["0 ms", "100", "200", "300", "400"]);
         assert_eq!(names(1.0), ["0 ms", "1"]);
     }

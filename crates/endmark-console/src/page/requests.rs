@@ -209,6 +209,7 @@ pub(super) fn happened(row: &RequestRow) -> (String, Option<String>) {
         }
         (None, "whole") => ("Passed unchanged".to_owned(), None),
         (None, "cut") => ("Cut, and passed as it came".to_owned(), None),
+        (None, "recovering") => ("Cut; the rest is being asked for".to_owned(), None),
         (None, "cancelled") => ("The client disconnected".to_owned(), None),
         (None, "interrupted") => ("The gateway ended before the reply did".to_owned(), None),
         (None, "failed") => match row.calls.last().and_then(|call| call.http_status) {

@@ -144,7 +144,7 @@ fn context(run: &AgentRun) -> Markup {
     let is_full = run.context_exhaustion_risk || percent >= NEARLY_FULL;
     let class = if is_full { "bad" } else { "history" };
     html! { div.context {
-        p { span { "Context " b class=[is_full.then_some("bad")] { (format!("{percent:.0}")) "%" } " of " (words::tokens(limit)) } @if run.context_exhaustion_risk { span { "at risk" } } }
+        p { span { "Context " b class=[is_full.then_some("bad")] { (format!("{percent:.0}")) "%" } " of " (words::tokens(limit)) } @if run.context_exhaustion_risk { span { "nearly full" } } }
         (Bar { class, spent: percent, height: 10, ..Bar::default() }.draw(&format!("largest call at {percent:.0} percent of the context")))
     } }
 }
@@ -165,7 +165,7 @@ pub(super) async fn one(
             p.muted { (words::name(&run.agent)) ", " (words::name(&run.artifact)) @if let Some(reason) = &run.reason { ": " bdi { (reason) } } }
         } }
         section.card.run aria-label="Progress" { (summary(&run)) }
-        (card("timeline", &html! { "Timeline" }, &html! {}, &scroll("Timeline", &timeline(&events))))
+        (card("timeline", &html! { "Timeline" }, &html! {}, &scroll("Events", &timeline(&events))))
         (card("facts", &html! { "Facts" }, &html! {}, &facts(&run)))
     };
     let frame = Frame {

@@ -114,7 +114,7 @@ pub(super) async fn one(
         (figures(&report, &calls, &turns, &models))
         @if !turns.is_empty() { (picture(&report, &turns, count, &models)) }
         div.columns.loose {
-            (outputs(&report))
+            @if !report.outputs.is_empty() { (outputs(&report)) }
             @if !report.compactions.is_empty() { (compactions(&report, &turns)) }
         }
         (card("usage", &html! { "What it used" }, &html! { a.more href={ "/endmark/requests?session=" (encoded(&report.session)) } { "Its requests" } },
@@ -152,7 +152,7 @@ fn head(report: &Report, turns: &[Turn<'_>], count: u64, models: &Models) -> Mar
             @if let Some(limit) = limit(models, call) { " of " (words::tokens(limit)) }
             " tokens are in use after " b { (words::of(count, "call", "calls")) } ". "
         }
-        @match compacted { 0 => {}, 1 => { "Compacted " b { "once" } "; " }, times => { "Compacted " b { (times) } " times; " } }
+        @match compacted { 0 => {}, 1 => { "Compacted " b { "once" } "; " }, 2 => { "Compacted " b { "twice" } "; " }, times => { "Compacted " b { (times) } " times; " } }
         @match cut {
             0 => (if compacted == 0 { "Nothing was cut." } else { "nothing was cut." }),
             cut => { b { (words::of(cut, "reply was", "replies were")) } " cut." },
@@ -245,7 +245,7 @@ fn picture(report: &Report, turns: &[Turn<'_>], count: u64, models: &Models) -> 
             line.event-line x1=(x) x2=(x) y1=(y + 8.0) y2=(base) {}
             svg x=(x) y=(y) overflow="visible" {
                 path.event-mark d="M-5 0h10l-5 8z" {}
-                text.event-text x=(if centre > 50.0 { "-10" } else { "10" }) y="8" text-anchor=(if centre > 50.0 { "end" } else { "start" }) {
+                text.event-text.wide x=(if centre > 50.0 { "-10" } else { "10" }) y="8" text-anchor=(if centre > 50.0 { "end" } else { "start" }) {
                     (words::tokens(compaction.tokens_before)) " → " (words::tokens(compaction.tokens_after))
                 }
             }

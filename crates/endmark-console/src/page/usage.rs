@@ -68,7 +68,7 @@ fn plot(report: &Report) -> Markup {
             }
         })
         .collect();
-    let columns = if columns.len() > 14 { sparse(columns) } else { columns };
+    let columns = if columns.len() > 8 { sparse(columns) } else { columns };
     let label = "Tokens by day. The table below has every number.";
     let plot = Columns { label, columns: &columns, height: 192.0, tick: words::tokens, reaches: 0 };
     let legend = html! { ul.legend { li.output { "completion tokens" } li.history { "prompt tokens" } } };
@@ -77,9 +77,10 @@ fn plot(report: &Report) -> Markup {
 
 /// Leaves out labels that would run into each other.
 fn sparse(mut columns: Vec<Column>) -> Vec<Column> {
+    let every = columns.len().div_ceil(8);
     for (at, column) in columns.iter_mut().rev().enumerate() {
         column.total.clear();
-        if at % 5 != 0 {
+        if at % every != 0 {
             column.label = Default::default();
         }
     }

@@ -72,7 +72,9 @@ pub(super) fn money(nano_usd: u64) -> String {
         100_000..995_000_000 => {
             let text = format!("{:04}", places(NANO / 10_000));
             let short = text.trim_end_matches('0');
-            let shown = text.get(..short.len().max(2)).unwrap_or(&text);
+            // Two significant places at least: $0.0090, and not $0.009.
+            let least = text.len() - text.trim_start_matches('0').len() + 2;
+            let shown = text.get(..short.len().max(least).min(4)).unwrap_or(&text);
             format!("$0.{shown}")
         }
         _ => {
@@ -228,6 +230,7 @@ mod tests {
             (3_800_000, "$0.0038"),
             (21_400_000, "$0.0214"),
             (61_000_000, "$0.061"),
+            (9_000_000, "$0.0090"),
             (500_000_000, "$0.50"),
             (999_999_999, "$1.00"),
             (214_604_173_206, "$214.60"),

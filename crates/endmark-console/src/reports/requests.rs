@@ -20,7 +20,7 @@ pub struct Report<'a> {
 pub struct Row<'a> {
     /// Its id.
     pub request_id: &'a str,
-    /// What became of it: an outcome of the header, or `cancelled`, `interrupted`, `failed` or `unread`.
+    /// What became of it: an outcome of the header, or `recovering`, `cancelled`, `interrupted`, `failed` or `unread`.
     pub outcome: &'a str,
     /// Whether its client did not get the whole reply, although it did not ask for a part.
     pub is_worth_a_look: bool,

@@ -19,6 +19,9 @@ const MAX_READ: u32 = 1_000;
 const CUT_OUTCOMES: [&str; 7] =
     ["resumed", "corrected", "restarted", "cancelled", "interrupted", "cut", "exhausted"];
 
+/// The word for a request whose reply was cut, while the rest is asked for.
+const RECOVERING: &str = "recovering";
+
 /// Which requests a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestFilter {
@@ -44,7 +47,7 @@ pub struct RequestRow {
     pub calls: Vec<UsageRow>,
     /// What is known of the cut parts of its reply.
     pub cuts: Vec<LogRow>,
-    /// What became of it: an outcome of the header, or `cancelled`, `interrupted`, `failed` or `unread`.
+    /// What became of it: an outcome of the header, or `recovering`, `cancelled`, `interrupted`, `failed` or `unread`.
     pub outcome: String,
 }
 
@@ -154,7 +157,14 @@ impl Reader {
         if calls.is_empty() {
             return Ok(None);
         }
-        Ok(Some(RequestRow::of(calls, self.cuts_of(id)?)))
+        let mut row = RequestRow::of(calls, self.cuts_of(id)?);
+        if row.outcome == "cut" && row.cuts.is_empty() {
+            let sql = "SELECT EXISTS (SELECT 1 FROM open_recoveries WHERE request_id = ?1)";
+            if self.connection().prepare_cached(sql)?.query_row([id], |row| row.get(0))? {
+                RECOVERING.clone_into(&mut row.outcome);
+            }
+        }
+        Ok(Some(row))
     }
 
     /// Returns when requests that may match began, and their ids; then where the next page begins if the scan was limited.
