@@ -47,10 +47,10 @@ pub use scrub::Scrubber;
 pub use settings::{
     AddedLatency, AdminAccess, Answering, Authorities, AuthoritiesError, BaseUrl, BaseUrlError,
     BudgetSettings, CapSettings, CompactSettings, Conditions, CorrectSettings, EmergencySettings, FaultError,
-    FaultPlan, FaultSettings, FaultSide, FieldPattern, Incomplete, Limits, MetricsAccess, Mode, OnMissing, PageBody,
-    Pages, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret,
-    Settings, SoleKey, TlsFiles, Unfit, UnknownFaultSide, UnknownMode, UnknownPrefill, UnusablePattern,
-    Upstream, Visit, WindowSettings,
+    FaultPlan, FaultSettings, FaultSide, FieldPattern, Incomplete, Limits, MetricsAccess, Mode, OnMissing,
+    PageBody, Pages, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings,
+    Secret, Settings, SoleKey, TlsFiles, Unfit, UnknownFaultSide, UnknownMode, UnknownPrefill,
+    UnusablePattern, Upstream, Visit, WindowSettings,
 };
 pub use telemetry::SPANS;
 pub use tls::TlsError;

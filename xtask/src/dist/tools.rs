@@ -22,7 +22,9 @@ pub(super) fn make_available(root: &Path, targets: &[String]) -> Result<OsString
         let mut add = Command::new("rustup");
         add.args(["target", "add", target]);
         run(add).map_err(|problem| {
-            format!("{problem}: install Rust's standard library for {target}, with rustup from https://rustup.rs")
+            format!(
+                "{problem}: install Rust's standard library for {target}, with rustup from https://rustup.rs"
+            )
         })?;
     }
     Ok(path)
@@ -30,22 +32,32 @@ pub(super) fn make_available(root: &Path, targets: &[String]) -> Result<OsString
 
 /// Installs the linker and its driver into an environment of Python of their own.
 fn install_zigbuild(folder: &Path) -> Result<(), String> {
-    report(&format!("installing cargo-zigbuild and zig into {} (about 100 MB, the first time only)", folder.display()));
+    report(&format!(
+        "installing cargo-zigbuild and zig into {} (about 100 MB, the first time only)",
+        folder.display()
+    ));
     let mut make = Command::new("python3");
     make.args(["-m", "venv"]).arg(folder);
     run(make).map_err(|problem| {
         format!("{problem}: install Python and its venv (Debian, Ubuntu: `apt install python3-venv`)")
     })?;
     let mut install = Command::new(folder.join("bin/python3"));
-    install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "cargo-zigbuild", "ziglang"]);
+    install.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "cargo-zigbuild",
+        "ziglang",
+    ]);
     run(install)
 }
 
 fn has_standard_library(target: &str) -> bool {
     let printed = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
     printed.is_ok_and(|printed| {
-        printed.status.success()
-            && PathBuf::from(String::from_utf8_lossy(&printed.stdout).trim()).is_dir()
+        printed.status.success() && PathBuf::from(String::from_utf8_lossy(&printed.stdout).trim()).is_dir()
     })
 }
 

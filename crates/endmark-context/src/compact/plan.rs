@@ -191,7 +191,9 @@ impl Planner<'_> {
         let turns = self.conversation.turns.iter().enumerate().skip(tail);
         turns.flat_map(|(turn, standing)| {
             let parts = standing.parts.iter().enumerate();
-            parts.filter(|(_, part)| part.result().is_some_and(|result| !result.is_fixed)).map(move |(part, _)| Place { turn, part })
+            parts
+                .filter(|(_, part)| part.result().is_some_and(|result| !result.is_fixed))
+                .map(move |(part, _)| Place { turn, part })
         })
     }
 }

@@ -119,9 +119,7 @@ fn edited(subject: &Subject<'_>, request: &Request, edits: &[Edit]) -> Option<Re
     let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
     let body = dialogue
         .edited(edits)
-        .inspect_err(
-            |error| tracing::error!(request = subject.id, %error, "results cannot be capped"),
-        )
+        .inspect_err(|error| tracing::error!(request = subject.id, %error, "results cannot be capped"))
         .ok()?;
     Request::parse(request.format(), &body, request.address()).ok()
 }

@@ -74,8 +74,12 @@ fn pair(id: usize, approval: bool, by_reference: bool) -> [Value; 2] {
     let (item, call) = (format!("{}_{id}", if approval { "mcpr" } else { "ts" }), format!("call_{id}"));
     let request = match (approval, by_reference) {
         (_, true) => json!({"type": "item_reference", "id": item}),
-        (true, _) => json!({"type": "mcp_approval_request", "id": item, "name": "t", "server_label": "s", "arguments": "{}"}),
-        (false, _) => json!({"type": "tool_search_call", "id": item, "call_id": call, "execution": "client", "arguments": {}}),
+        (true, _) => {
+            json!({"type": "mcp_approval_request", "id": item, "name": "t", "server_label": "s", "arguments": "{}"})
+        }
+        (false, _) => {
+            json!({"type": "tool_search_call", "id": item, "call_id": call, "execution": "client", "arguments": {}})
+        }
     };
     let answer = if approval {
         json!({"type": "mcp_approval_response", "approval_request_id": item, "approve": true})
@@ -108,7 +112,9 @@ fn what_names_an_item_stays_or_goes_with_it() {
             let requests: HashSet<_> = edited.iter().filter_map(|item| number(&item["id"])).collect();
             let answers: HashSet<_> = edited
                 .iter()
-                .filter(|item| item["type"] == "mcp_approval_response" || item["type"] == "tool_search_output")
+                .filter(|item| {
+                    item["type"] == "mcp_approval_response" || item["type"] == "tool_search_output"
+                })
                 .filter_map(|item| number(&item["approval_request_id"]).or_else(|| number(&item["call_id"])))
                 .collect();
             assert_eq!(answers, requests, "{approval} {by_reference} {keep_share}");

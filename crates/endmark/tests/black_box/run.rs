@@ -111,7 +111,8 @@ impl Run {
 
 /// Options that keep a command off the usual port, where the user's own gateway may listen.
 fn on_a_free_port(arguments: &[&str]) -> &'static [&'static str] {
-    let is_placed = arguments.iter().any(|argument| *argument == "--listen" || argument.starts_with("listen="));
+    let is_placed =
+        arguments.iter().any(|argument| *argument == "--listen" || argument.starts_with("listen="));
     match arguments.first() {
         Some(&"serve") if !is_placed => &["--listen", "127.0.0.1:0"],
         Some(&"doctor") if !is_placed => &["--set", "listen=127.0.0.1:0"],

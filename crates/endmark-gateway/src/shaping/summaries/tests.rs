@@ -32,7 +32,10 @@ fn request(rounds: usize) -> Request {
 fn counts(counted: &Counted, request: &Request) -> usize {
     COUNTED.with(|counted| counted.set(0));
     let policies = [Policy::window(count), Policy::emergency(count)];
-    assert!(anew("request", request, None, &policies, counted, &Narrator::Own(None), &mut HashMap::new()).is_none());
+    assert!(
+        anew("request", request, None, &policies, counted, &Narrator::Own(None), &mut HashMap::new())
+            .is_none()
+    );
     COUNTED.with(Cell::get)
 }
 
