@@ -39,9 +39,10 @@ class Reply:
 
     is_command, options = False, []
 
-    def __init__(self, wire, streamed, kind, shape, rest, dropped=False):
+    def __init__(self, wire, streamed, kind, shape, rest, dropped=False, length=replies.PART):
         self.wire, self.streamed, self.kind, self.shape, self.rest, self.dropped = wire, streamed, kind, shape, rest, dropped
-        way = f"{'streamed ' if streamed else ''}{kind}{' dropped' if dropped else ''}"
+        self.length = length
+        way = f"{'streamed ' if streamed else ''}{kind}{' dropped' if dropped else ''}{' by tokens' if length < replies.PART else ''}"
         self.name = f"reply {wire} {way}, then {rest}: {shape}"
 
     def cost(self, size):
@@ -53,6 +54,7 @@ class Reply:
         upstream = state["upstream"]
         upstream.first, upstream.rest, upstream.asked = text, RESTS[self.rest](text), 0
         upstream.tool, upstream.whole, upstream.dropped = self.kind == "tool", False, self.dropped
+        upstream.length = self.length
         return ask(replies.path(self.wire, self.streamed), json.dumps(replies.request(self.wire, self.kind, self.streamed)))
 
 
@@ -69,7 +71,7 @@ class Request:
         start(self.options)
         upstream = state["upstream"]
         upstream.first, upstream.rest, upstream.asked, upstream.whole = "Yes.", ("Yes.", False), 0, True
-        upstream.tool = upstream.dropped = False
+        upstream.tool, upstream.dropped, upstream.length = False, False, replies.PART
         return NOTHING, ask(replies.path(self.wire, False), self.body(shapes.grown(self.shape, size).decode(), size))
 
     def body(self, text, size):
@@ -175,6 +177,8 @@ def every_case(full):
         if streamed:
             for shape in names[:2]:
                 yield Reply(wire, streamed, kind, shape, "short", dropped=True)
+    for kind, shape in (("text", "words"), ("text", "repeated '`'"), ("json", "wide rows"), ("tool", "string of words")):
+        yield Reply("openai_chat", True, kind, shape, "again", length=replies.TOKEN)
     if not full:
         for rest in ("short", "same", "talk"):
             for kind, names in (("text", ["words", "an answer about the cut", "sentences on lines"]), ("json", ["wide rows", "deep arrays"])):

@@ -9,8 +9,8 @@ PATHS = {
     "anthropic_messages": "/v1/messages",
     "gemini": "/v1beta/models/m:{}",
 }
-# A streamed reply comes in parts of this many characters.
-PART = 2000
+# A streamed reply comes in parts of this many characters, or of as few as tokens have.
+PART, TOKEN = 2000, 8
 SCHEMA = {"type": "object"}
 
 
@@ -79,9 +79,9 @@ def whole(wire, text, tool, cut):
     return {"candidates": [candidate], "modelVersion": "m"}
 
 
-def events(wire, text, tool, cut):
-    """The events of a streamed reply."""
-    parts = [text[at : at + PART] for at in range(0, len(text), PART)]
+def events(wire, text, tool, cut, length):
+    """The events of a streamed reply, in parts of this length."""
+    parts = [text[at : at + length] for at in range(0, len(text), length)]
     last = whole(wire, text, tool, cut)
     if wire == "openai_chat":
         head = {"id": "c", "object": "chat.completion.chunk", "model": "m"}
@@ -128,17 +128,17 @@ def events(wire, text, tool, cut):
         yield whole(wire, parts[-1] if parts else "", tool, cut)
 
 
-def stream(wire, text, tool, cut):
+def stream(wire, text, tool, cut, length=PART):
     """A streamed reply as bytes."""
     frames = []
-    for event in events(wire, text, tool, cut):
+    for event in events(wire, text, tool, cut, length):
         named = isinstance(event, dict) and event.get("type")
         frames.append((f"event: {named}\n" if named else "") + f"data: {event if event == '[DONE]' else json.dumps(event)}\n\n")
     return "".join(frames).encode()
 
 
-def body_of(wire, text, tool, cut, streamed):
-    return stream(wire, text, tool, cut) if streamed else json.dumps(whole(wire, text, tool, cut)).encode()
+def body_of(wire, text, tool, cut, streamed, length=PART):
+    return stream(wire, text, tool, cut, length) if streamed else json.dumps(whole(wire, text, tool, cut)).encode()
 
 
 class Upstream(http.server.BaseHTTPRequestHandler):
@@ -154,7 +154,7 @@ class Upstream(http.server.BaseHTTPRequestHandler):
         with server.lock:
             first, server.asked = server.asked == 0, server.asked + 1
         text, cut = (server.first, True) if first else server.rest
-        payload = body_of(wire, text, first and server.tool, cut and not server.whole, streamed)
+        payload = body_of(wire, text, first and server.tool, cut and not server.whole, streamed, server.length)
         if server.dropped and first:
             payload = payload[: len(payload) * 9 // 10]
         self.send_response(200)
