@@ -75,7 +75,7 @@ pub fn stitch(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
 /// The answer where all continuations together come to an end; none where it is for each of them to say what stands
 /// in the way.
 fn chained(chained: Chained) -> Option<Stitched> {
-    if !chained.verdict.is_whole() {
+    if !chained.is_whole {
         return None;
     }
     let (outcome, error) = if chained.settled {

@@ -3,6 +3,7 @@
 //! Each way to join the parts so far is a path, and costs what its seams cost. The next part is joined to all of
 //! them; a path that it does not fit dies, and one that it fits well is the likelier for it.
 
+use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
 
 use super::decision::{self, Ahead, Sign};
@@ -37,10 +38,21 @@ enum Doubt {
 }
 
 /// One way to join all parts so far.
-#[derive(Clone)]
 struct Path {
     text: String,
-    verdict: Verdict,
+    record: Record,
+}
+
+/// One more seam at the end of a path. Its text is joined only if it is among the likeliest: there are many more steps than paths.
+struct Step<'p> {
+    parts: [&'p str; 3],
+    record: Record,
+}
+
+/// What is known of a path besides its text.
+#[derive(Clone)]
+struct Record {
+    is_whole: bool,
     seams: Vec<Seam>,
     /// In bits.
     cost: f64,
@@ -52,7 +64,7 @@ struct Path {
     signs: Vec<Sign>,
 }
 
-impl Path {
+impl Record {
     /// The signs of all its seams and of one more.
     fn signs_with(&self, joint: &Joint<'_>, survivor: &Survivor) -> Vec<Sign> {
         let mut signs = decision::signs_of(joint, &survivor.candidate, survivor.left_out_remark);
@@ -64,7 +76,7 @@ impl Path {
 /// What all the parts come to.
 pub(super) struct Chained {
     pub(super) text: String,
-    pub(super) verdict: Verdict,
+    pub(super) is_whole: bool,
     pub(super) seams: Vec<Seam>,
     pub(super) settled: bool,
 }
@@ -76,27 +88,25 @@ pub(super) fn follow(
     format: &Format,
     from: AskedFrom,
 ) -> Option<Chained> {
-    let verdict = endmark_text::detect::detect(initial.as_bytes(), format).verdict;
-    let first = Path {
-        text: initial.to_owned(),
-        verdict,
+    let record = Record {
+        is_whole: is_whole(&[initial], format),
         seams: Vec::new(),
         cost: 0.0,
         as_asked: true,
         doubt: Doubt::None,
         signs: Vec::new(),
     };
-    let mut paths = vec![first];
+    let mut paths = vec![Path { text: initial.to_owned(), record }];
     for (index, continuation) in continuations.iter().enumerate() {
         let is_last = index + 1 == continuations.len();
         if continuation.trim().is_empty() {
-            paths =
-                paths.into_iter().flat_map(|path| behind_space(path, continuation, format, from)).collect();
-            paths = likeliest(paths, format);
+            let steps =
+                paths.iter().flat_map(|path| behind_space(path, continuation, format, from)).collect();
+            paths = likeliest(steps, format);
             continue;
         }
-        let mut next = Vec::new();
-        for path in paths {
+        let mut steps = Vec::new();
+        for path in &paths {
             let joint = Joint::new(&path.text, continuation, format, from);
             if joint.lost_character || matches!(joint.verdict, Verdict::Malformed { .. }) {
                 return None;
@@ -107,14 +117,14 @@ pub(super) fn follow(
             let Some((survivors, weighed)) = super::weighed(&joint) else { continue };
             // It may also be something else; what comes next then goes on from the same place. In a text nearly all that
             // comes may go on from there, so that what follows something else is taken for something else again.
-            let left_out = Path {
-                cost: path.cost + weighed.nothing,
+            let record = Record {
+                cost: path.record.cost + weighed.nothing,
                 as_asked: false,
                 doubt: Doubt::LeftOut,
-                ..path.clone()
+                ..path.record.clone()
             };
-            next.push(left_out);
-            if path.doubt == Doubt::LeftOut && !joint.has_grammar() {
+            steps.push(Step { parts: [&path.text, "", ""], record });
+            if path.record.doubt == Doubt::LeftOut && !joint.has_grammar() {
                 continue;
             }
             let cheapest = weighed.costs.iter().copied().fold(f64::INFINITY, f64::min);
@@ -123,24 +133,25 @@ pub(super) fn follow(
                 if *cost > cheapest + GIVEN_UP {
                     continue;
                 }
-                let merged = survivor::merged(&joint, survivor, 0.0, 0);
-                let is_at_an_end = merged.verdict.is_whole();
-                let mut seams = path.seams.clone();
-                seams.push(merged.seam);
-                let asked = survivor.candidate.is_asked(&joint) && !survivor.left_out_remark;
-                next.push(Path {
-                    text: merged.text,
-                    verdict: merged.verdict,
+                let candidate = &survivor.candidate;
+                let is_whole = survivor::is_whole(&joint, candidate);
+                let mut seams = path.record.seams.clone();
+                seams.push(survivor::seam(&joint, candidate, 0.0, 0));
+                let asked = candidate.is_asked(&joint) && !survivor.left_out_remark;
+                let doubt = doubt(&joint, survivor, is_settled(index), &weighed);
+                let record = Record {
+                    is_whole,
                     seams,
-                    cost: path.cost + cost - if is_last || is_at_an_end { 0.0 } else { NOT_AT_ITS_END },
-                    as_asked: path.as_asked && asked,
-                    doubt: path.doubt.max(doubt(&joint, survivor, is_settled(index), &weighed)),
-                    signs: path.signs_with(&joint, survivor),
-                });
+                    cost: path.record.cost + cost - if is_last || is_whole { 0.0 } else { NOT_AT_ITS_END },
+                    as_asked: path.record.as_asked && asked,
+                    doubt: path.record.doubt.max(doubt),
+                    signs: path.record.signs_with(&joint, survivor),
+                };
+                steps.push(Step { parts: survivor::parts(&joint, candidate), record });
             }
         }
-        paths = likeliest(next, format);
-        if paths.iter().all(|path| path.doubt == Doubt::LeftOut) {
+        paths = likeliest(steps, format);
+        if paths.iter().all(|path| path.record.doubt == Doubt::LeftOut) {
             return None;
         }
     }
@@ -174,45 +185,55 @@ fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &Wei
 
 /// The paths that are worth following, the likeliest first; of those with the same value the surest: where one of them
 /// leaves nothing out and guesses nothing, it does not matter what another one did.
-fn likeliest(mut paths: Vec<Path>, format: &Format) -> Vec<Path> {
+fn likeliest(mut steps: Vec<Step<'_>>, format: &Format) -> Vec<Path> {
     let reading =
         if matches!(format, Format::Json | Format::Jsonl) { Reading::Structure } else { Reading::Plain };
-    paths.sort_by(|left, right| left.cost.total_cmp(&right.cost));
-    let least = paths.first().map_or(0.0, |path| path.cost);
+    steps.sort_by(|left, right| left.record.cost.total_cmp(&right.record.cost));
+    let least = steps.first().map_or(0.0, |step| step.record.cost);
     let mut known = Vec::new();
     let mut found: Vec<Path> = Vec::new();
-    for path in paths.into_iter().take_while(|path| path.cost <= least + GIVEN_UP) {
-        let value = identity_of_text(&path.text, reading);
+    for Step { parts, record } in steps.into_iter().take_while(|step| step.record.cost <= least + GIVEN_UP) {
+        let text = parts.concat();
+        let value = identity_of_text(&text, reading);
         match known.iter().position(|other| *other == value) {
-            Some(same) if path.doubt < found[same].doubt => {
-                found[same] = Path { cost: found[same].cost, ..path };
+            Some(same) if record.doubt < found[same].record.doubt => {
+                let cost = found[same].record.cost;
+                found[same] = Path { text, record: Record { cost, ..record } };
             }
-            Some(_) => {}
-            None => {
+            None if found.len() < MOST => {
                 known.push(value);
-                found.push(path);
+                found.push(Path { text, record });
             }
+            Some(_) | None => {}
         }
     }
-    found.truncate(MOST);
     found
 }
 
+/// Whether these parts are one whole text.
+fn is_whole(parts: &[&str], format: &Format) -> bool {
+    let mut detector = Detector::new(format);
+    for part in parts {
+        detector.push(part.as_bytes());
+    }
+    detector.is_whole()
+}
+
 fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained> {
-    let weight_of = |paths: &[Path]| paths.iter().map(|path| weight(path.cost)).sum::<f64>();
+    let weight_of = |paths: &[Path]| paths.iter().map(|path| weight(path.record.cost)).sum::<f64>();
     let (left_out, mut paths): (Vec<_>, Vec<_>) =
-        paths.into_iter().partition(|path| path.doubt == Doubt::LeftOut);
+        paths.into_iter().partition(|path| path.record.doubt == Doubt::LeftOut);
     let nothing = weight_of(&left_out);
     let has_grammar = matches!(format, Format::Json | Format::Jsonl);
-    let asked_is_whole =
-        from == AskedFrom::Cut && paths.iter().skip(1).any(|path| path.as_asked && path.verdict.is_whole());
+    let asked_is_whole = from == AskedFrom::Cut
+        && paths.iter().skip(1).any(|path| path.record.as_asked && path.record.is_whole);
     let alternatives = paths.len().saturating_sub(1);
     if paths.is_empty() {
         return None;
     }
-    let mut best = paths.swap_remove(0);
+    let Path { text, record: mut best } = paths.swap_remove(0);
     let (own, others) = (weight(best.cost), weight_of(&paths));
-    let rival = paths.iter().map(|path| weight(path.cost)).fold(0.0, f64::max);
+    let rival = paths.iter().map(|path| weight(path.record.cost)).fold(0.0, f64::max);
     let ahead = Ahead::of(own, others, rival, nothing);
     // The weights are those of single seams: several are no surer than their share of the evidence.
     let probability = decision::probability(&best.signs, ahead).min(own / (own + others + nothing));
@@ -242,32 +263,33 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained>
             && !ahead.may_be_nothing()
             && !(asked_is_whole && (has_grammar || is_shortened))
             && best.doubt < Doubt::Guessed,
-        text: best.text,
-        verdict: best.verdict,
+        text,
+        is_whole: best.is_whole,
         seams: best.seams,
     })
 }
 
 /// The paths behind a part that is whitespace alone. Between tokens it says nothing; in a text it belongs there if it
 /// was asked for at the cut, and may belong there else.
-fn behind_space(path: Path, space: &str, format: &Format, from: AskedFrom) -> Vec<Path> {
+fn behind_space<'p>(path: &'p Path, space: &'p str, format: &Format, from: AskedFrom) -> Vec<Step<'p>> {
     let joint = Joint::new(&path.text, space, format, from);
     let is_content =
         !space.is_empty() && (!joint.has_grammar() || joint.in_text && !space.contains(['\n', '\r']));
+    let step = |added: &'p str, seam: Seam, cost: f64, is_whole: bool| {
+        let mut record = Record { is_whole, ..path.record.clone() };
+        record.seams.push(seam);
+        record.cost += cost;
+        Step { parts: [&path.text, "", added], record }
+    };
     let mut found = Vec::new();
     if is_content {
-        let text = [path.text.as_str(), space].concat();
-        let verdict = endmark_text::detect::detect(text.as_bytes(), format).verdict;
-        let mut seams = path.seams.clone();
         let style = SeamStyle::Exact;
-        seams.push(Seam { style, dropped_bytes: 0, dropped: String::new(), ..empty_seam(&path, space) });
-        found.push(Path { text, verdict, seams, ..path.clone() });
+        let seam = Seam { style, dropped_bytes: 0, dropped: String::new(), ..empty_seam(path, space) };
+        found.push(step(space, seam, 0.0, is_whole(&[&path.text, space], format)));
     }
     if !is_content || from != AskedFrom::Cut {
-        let mut seams = path.seams.clone();
-        seams.push(empty_seam(&path, space));
         let cost = if is_content { SPACE_DROPPED } else { 0.0 };
-        found.push(Path { cost: path.cost + cost, seams, ..path });
+        found.push(step("", empty_seam(path, space), cost, path.record.is_whole));
     }
     found
 }

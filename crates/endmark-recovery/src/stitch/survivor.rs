@@ -164,53 +164,57 @@ fn before_bracketed<'t>(joint: &'t Joint<'_>, body: &'t str, rejected: usize) ->
     if words.is_some_and(is_words) || is_rule { before } else { body }
 }
 
-/// The joined text of a candidate.
-pub(super) fn text_of(joint: &Joint<'_>, candidate: &Candidate) -> String {
-    let kept = &joint.initial[..candidate.keep];
-    let part = candidate.added(joint);
-    let mut text = String::with_capacity(kept.len() + candidate.glue.len() + part.len());
-    text.push_str(kept);
-    text.push_str(candidate.glue);
-    text.push_str(part);
-    text
+/// The parts of the joined text of a candidate.
+pub(super) fn parts<'a>(joint: &Joint<'a>, candidate: &Candidate) -> [&'a str; 3] {
+    [&joint.initial[..candidate.keep], candidate.glue, candidate.added(joint)]
 }
 
-/// What detection says of the joined text of a candidate.
-fn verdict(joint: &Joint<'_>, candidate: &Candidate) -> Verdict {
-    if joint.format == Format::Text {
-        // Both parts are sound text, and so is what is joined of them.
-        return Verdict::Whole;
-    }
+/// The detector behind the joined text of a candidate.
+fn detector(joint: &Joint<'_>, candidate: &Candidate) -> Detector {
     let mut detector = joint.state_at(candidate.keep);
     detector.push(candidate.glue.as_bytes());
     detector.push(candidate.added(joint).as_bytes());
-    detector.verdict()
+    detector
 }
 
-/// The merged text of a survivor with its seam.
-pub(super) fn merged(joint: &Joint<'_>, survivor: &Survivor, confidence: f64, alternatives: usize) -> Merged {
-    let candidate = &survivor.candidate;
+/// Whether the joined text of a candidate is whole.
+pub(super) fn is_whole(joint: &Joint<'_>, candidate: &Candidate) -> bool {
+    // Both parts are sound text, and so is what is joined of them.
+    joint.format == Format::Text || detector(joint, candidate).is_whole()
+}
+
+/// The seam of a candidate.
+pub(super) fn seam(joint: &Joint<'_>, candidate: &Candidate, confidence: f64, alternatives: usize) -> Seam {
     let used = candidate.keep + candidate.end - candidate.start;
     let received = joint.initial.len() + joint.continuation.len() + joint.dropped;
     let style = match candidate.style {
         SeamStyle::Exact if !joint.reasoning.is_empty() => SeamStyle::Reasoning,
         style => style,
     };
+    let seam = Seam {
+        at: candidate.keep + candidate.glue.len(),
+        style,
+        dropped_bytes: received - used,
+        dropped: beginning_of([
+            &joint.initial[candidate.keep..],
+            &joint.continuation[..candidate.start],
+            &joint.continuation[candidate.end..],
+        ]),
+        confidence,
+        alternatives,
+    };
+    seam.with_dropped(&[joint.reasoning])
+}
+
+/// The merged text of a survivor with its seam.
+pub(super) fn merged(joint: &Joint<'_>, survivor: &Survivor, confidence: f64, alternatives: usize) -> Merged {
+    let candidate = &survivor.candidate;
     Merged {
-        text: text_of(joint, candidate),
-        seam: Seam {
-            at: candidate.keep + candidate.glue.len(),
-            style,
-            dropped_bytes: received - used,
-            dropped: beginning_of([
-                &joint.initial[candidate.keep..],
-                &joint.continuation[..candidate.start],
-                &joint.continuation[candidate.end..],
-            ]),
-            confidence,
-            alternatives,
-        }
-        .with_dropped(&[joint.reasoning]),
-        verdict: verdict(joint, candidate),
+        text: parts(joint, candidate).concat(),
+        seam: seam(joint, candidate, confidence, alternatives),
+        verdict: match joint.format {
+            Format::Text => Verdict::Whole,
+            _ => detector(joint, candidate).verdict(),
+        },
     }
 }

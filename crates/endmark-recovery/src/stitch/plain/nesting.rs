@@ -15,6 +15,8 @@ const MOST_FAULTS: u32 = 4;
 /// Elements that are open, and what is wrong with the tags so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Nesting {
+    /// How many elements are open around those that are named.
+    outer: usize,
     open: Vec<Box<str>>,
     /// The tag that is not at its end, from its sign on.
     tag: String,
@@ -36,15 +38,26 @@ impl Nesting {
     pub(super) fn bits(&self, joint: &Joint<'_>, story: &Candidate) -> f64 {
         let part = story.added(joint);
         let near = &part[..part.floor_char_boundary(REACH)];
-        let mut nesting = self.clone();
+        let mut nesting = self.innermost();
         nesting.read(story.glue);
         nesting.read(near);
-        let is_open = !nesting.open.is_empty() || !nesting.tag.is_empty();
+        let is_open = nesting.is_open() || !nesting.tag.is_empty();
         let faults = nesting.faults
             + u32::from(near.len() == part.len() && is_open)
             + u32::from(breaks_entity(joint.initial, story.glue, part))
             + 3 * u32::from(self.breaks_tag(story.glue, part));
         FAULT * f64::from(faults.min(MOST_FAULTS))
+    }
+
+    /// The same, with the names of as many elements as what is read can close: each story has a copy.
+    fn innermost(&self) -> Self {
+        let outer = self.open.len().saturating_sub(REACH);
+        let open = self.open[outer..].to_vec();
+        Self { outer: self.outer + outer, open, tag: self.tag.clone(), ..*self }
+    }
+
+    fn is_open(&self) -> bool {
+        self.outer > 0 || !self.open.is_empty()
     }
 
     /// Whether white space, dots or a sentence stand where the name of a tag begins, or a tag begins in a value that is open.
@@ -64,7 +77,7 @@ impl Nesting {
         while !rest.is_empty() {
             if self.tag.is_empty() {
                 let length = memchr(b'<', rest.as_bytes()).unwrap_or(rest.len());
-                if self.open.is_empty() && self.behind_root && !rest[..length].trim().is_empty() {
+                if !self.is_open() && self.behind_root && !rest[..length].trim().is_empty() {
                     self.faults += 1;
                     self.behind_root = false;
                 }
@@ -118,7 +131,7 @@ impl Nesting {
         } else if is_named(body) && !body.ends_with('/') {
             self.open.push(name_of(body).into());
         }
-        self.behind_root = self.open.is_empty();
+        self.behind_root = !self.is_open();
     }
 }
 
@@ -176,7 +189,7 @@ fn breaks_entity(initial: &str, glue: &str, part: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Nesting, root};
+    use super::{Nesting, REACH, root};
 
     fn faults(text: &str) -> (u32, usize) {
         let mut nesting = Nesting::default();
@@ -192,6 +205,18 @@ mod tests {
         assert_eq!(faults("<a>\n <b at=\"x > y\"/>\n <!-- <c> --><c>d &lt; e</c></a>\n"), (0, 0));
         assert_eq!(faults("<a><b>c"), (0, 2));
         assert_eq!(faults("<a>b</a>\n<c>d</c>"), (0, 0));
+    }
+
+    #[test]
+    fn a_story_copies_as_many_elements_as_it_can_close() {
+        let mut nesting = Nesting::default();
+        nesting.read(&"<a>".repeat(100_000));
+        let mut near = nesting.innermost();
+        assert_eq!(near.open.len(), REACH);
+        near.read(&"</a>".repeat(REACH));
+        assert_eq!((near.faults, near.open.len(), near.is_open()), (0, 0, true));
+        near.read("text");
+        assert_eq!(near.faults, 0, "it stands in the outer elements");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How many elements can be open: each takes its name. Parsers of XML stop at 256, those of HTML at 512.
 pub(super) const MAX_OPEN_ELEMENTS: usize = 1 << 17;
@@ -10,12 +11,13 @@ pub(super) const MAX_OPEN_ELEMENTS: usize = 1 << 17;
 /// Why an element beyond that is refused.
 pub(super) const TOO_DEEP: &str = "more than 131,072 elements are open";
 
-/// The names of the open elements as written, outermost first, and how often each of them is open, case aside.
+/// The names of the open elements as written, outermost first, and how often each of them is open, case aside. A name in lower
+/// case is there once, so that a copy costs no more than its levels.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<Box<str>>", into = "Vec<Box<str>>")]
 pub(super) struct Elements {
-    names: Vec<Box<str>>,
-    counts: BTreeMap<Box<str>, usize>,
+    names: Vec<Arc<str>>,
+    counts: BTreeMap<Arc<str>, usize>,
 }
 
 impl From<Vec<Box<str>>> for Elements {
@@ -30,12 +32,12 @@ impl From<Vec<Box<str>>> for Elements {
 
 impl From<Elements> for Vec<Box<str>> {
     fn from(elements: Elements) -> Self {
-        elements.names
+        elements.names.iter().map(|name| Box::from(&**name)).collect()
     }
 }
 
 impl Elements {
-    pub(super) fn names(&self) -> &[Box<str>] {
+    pub(super) fn names(&self) -> &[Arc<str>] {
         &self.names
     }
 
@@ -64,8 +66,13 @@ impl Elements {
     }
 
     pub(super) fn push(&mut self, name: &str) {
-        *self.counts.entry(name.to_ascii_lowercase().into()).or_default() += 1;
-        self.names.push(name.into());
+        let lower = name.to_ascii_lowercase();
+        let key: Arc<str> = match self.counts.get_key_value(lower.as_str()) {
+            Some((key, _)) => Arc::clone(key),
+            None => lower.into(),
+        };
+        self.names.push(if *key == *name { Arc::clone(&key) } else { name.into() });
+        *self.counts.entry(key).or_default() += 1;
     }
 
     /// Closes the innermost element, and answers its name in lower case.
