@@ -102,8 +102,8 @@ impl Budgets {
 
     /// The first of these models that the table knows.
     fn named_model<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<&Model> {
-        let mut named = names.into_iter().filter(|name| !name.is_empty());
-        named.find_map(|name| self.models.find(name))
+        let mut given = names.into_iter().filter(|name| !name.is_empty());
+        given.find_map(|name| self.models.find(name))
     }
 
     /// What tokens cost at the price of now, in millionths of nano-dollars; `None` where a price of theirs is not known. A tier
