@@ -203,7 +203,8 @@ async fn a_large_limit_of_the_client_does_not_use_up_the_room_for_a_call() {
         assert_eq!(endmark.calls(), calls, "{took}: {reply}");
         if calls == 1 {
             // All of it would have to come again: what prevents that is disclosed.
-            assert_eq!(answer.header("x-endmark-reason"), Some("[resume] max_extra_tokens"), "{answer:?}");
+            let reason = answer.header("x-endmark-reason").unwrap_or_default();
+            assert!(reason.contains("max_extra_tokens leaves 16384: allow more than 64000"), "{reason}");
         } else {
             assert_eq!(reply["content"][0]["input"]["path"], "a.rs");
             assert_eq!(reply["stop_reason"], "tool_use");
