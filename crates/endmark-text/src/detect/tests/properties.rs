@@ -20,7 +20,8 @@ fn is_value(text: &[u8]) -> bool {
 fn is_beyond_repair(text: &[u8]) -> bool {
     let mut detector = Detector::new(&Format::Json);
     detector.push(text);
-    detector.is_malformed()
+    // The strict reading refuses a raw control character in a string, which the lenient machine accepts.
+    detector.is_malformed() || detector.control_character().is_some()
 }
 
 /// Whether `text` is a byte order mark and nothing else.
