@@ -407,7 +407,13 @@ fn fault_of(outcome: &PipelineOutcome) -> Option<FormFault> {
 
 /// How many bytes of the answers are not in the joined text.
 fn left_out(pieces: &[PieceRecord]) -> usize {
-    pieces.iter().filter_map(|piece| piece.seam.as_ref()).map(|seam| seam.dropped_bytes).sum()
+    let of_piece = |piece: &PieceRecord| match &piece.seam {
+        Some(seam) => seam.dropped_bytes,
+        // An answer that could not be joined at all.
+        None if piece.role == PieceRole::Continuation => piece.text.len(),
+        None => 0,
+    };
+    pieces.iter().map(of_piece).sum()
 }
 
 /// Whether text came, and could not be joined.

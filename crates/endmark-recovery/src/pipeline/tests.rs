@@ -392,7 +392,35 @@ proptest! {
         if let PipelineResult::Exhausted(exhausted) = &end.result {
             prop_assert!(end.text.starts_with(&exhausted.merged_raw[..exhausted.verified_len]));
         }
+        accounts_for_every_byte(&end)?;
     }
+}
+
+/// What is delivered has every byte that was received, in order, or the pieces report how many it lacks.
+fn accounts_for_every_byte(end: &PipelineOutcome) -> Result<(), TestCaseError> {
+    let first = &end.pieces[0];
+    let dropped: usize = end.pieces.iter().flat_map(|piece| &piece.seam).map(|seam| seam.dropped_bytes).sum();
+    let joined: usize =
+        end.pieces[1..].iter().filter(|piece| piece.seam.is_some()).map(|piece| piece.text.len()).sum();
+    match &end.result {
+        PipelineResult::Resumed | PipelineResult::Invalid => {
+            prop_assert!(end.text.starts_with(&first.text) || dropped > 0, "{end:?}");
+            // Half a character at the end of a piece is not a byte of the text.
+            let halves: usize =
+                end.pieces.iter().map(|piece| piece.text.matches('\u{fffd}').count() * 3).sum();
+            prop_assert!(end.text.len() + dropped + halves >= first.text.len() + joined, "{end:?}");
+        }
+        // A restart may begin as the first part did; that it is another text is what it says.
+        PipelineResult::Restarted { replaced_chars } => {
+            prop_assert_eq!(*replaced_chars, first.text.chars().count());
+        }
+        PipelineResult::Whole | PipelineResult::Passed => prop_assert_eq!(&end.text, &first.text),
+        PipelineResult::Exhausted(_) => {
+            prop_assert!(end.text.starts_with(first.text.trim_end_matches('\u{fffd}')), "{end:?}")
+        }
+        PipelineResult::Corrected => {}
+    }
+    Ok(())
 }
 
 /// The endings and stops of the pieces are in the outcome, for the log.

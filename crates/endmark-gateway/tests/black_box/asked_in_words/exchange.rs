@@ -141,11 +141,24 @@ impl Exchange {
         let says_whole = heard.error.is_none() && heard.stop.as_deref() == Some(self.wire.word(End::Turn));
         let meant = model.meant();
         let told = heard.endmark.as_ref().and_then(|told| told["outcome"].as_str());
-        let is_restarted = told.or(reply.header("x-endmark-outcome")) == Some("restarted");
+        let outcome = told.or(reply.header("x-endmark-outcome")).map(str::to_owned);
+        let is_restarted = outcome.as_deref() == Some("restarted");
         let fate = match self.fate(&heard.text, says_whole, &meant) {
             // Another text than had been received, and said to be one.
             Fate::Wrong(_, why) if is_restarted => Fate::Refused(format!("{why}, generated again")),
             fate => fate,
+        };
+        let left_out = heard
+            .endmark
+            .as_ref()
+            .and_then(|told| told["left_out"].as_u64())
+            .or_else(|| reply.header("x-endmark-left-out")?.parse().ok());
+        // Whatever became of it: what was received is delivered, or what is missing of it is reported.
+        let is_told = is_restarted || outcome.as_deref() == Some("corrected") || left_out.is_some();
+        let fate = if heard.text.starts_with(&self.document[..self.cut]) || is_told || heard.error.is_some() {
+            fate
+        } else {
+            Fate::Wrong(Harm::Changed, format!("received bytes are lost without a word: {:?}", heard.text))
         };
         // Of two losses the smaller: words of a text left out are worse than a remark left in (PC-4).
         let without_remark = heard.text.trim_end().strip_suffix(self.remark().trim());

@@ -1,0 +1,58 @@
+//! A tool call that was cut in the middle of a file, with raw line feeds in its string, from detection to the whole document.
+//!
+//!     cargo run -p endmark-recovery --example write_file
+
+use endmark_recovery::{
+    AskedFrom, Join, MergeError, Reply, ResumePolicy, Stop, build_resume_prompt, merge_chunks,
+    resume_if_truncated,
+};
+use endmark_text::{Format, Verdict, detect, escape_control_characters};
+
+const CUT: &str =
+    "{\"action\":\"write_file\",\"parameters\":{\"path\":\"/src/foo.ts\",\"content\":\"line1\nline";
+const REST: &str = "2\nline3\"}}";
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let (whole, prompt) = recovered()?;
+    println!("{prompt}\n\n{whole}");
+    Ok(())
+}
+
+/// The whole document, and the prompt that asks for its rest.
+fn recovered() -> Result<(String, String), Box<dyn std::error::Error>> {
+    let Verdict::Truncated(truncation) = detect(CUT.as_bytes(), &Format::Json).verdict else {
+        return Err("it is not seen to be cut".into());
+    };
+    let prompt = build_resume_prompt(&truncation.last_valid_token, &Format::Json, None);
+    let merged = merge_chunks(CUT, REST, &Format::Json, AskedFrom::Cut)?;
+    let resumed = resume_if_truncated(
+        ResumePolicy::default(),
+        Some(Format::Json),
+        Reply::stopped(CUT, Stop::Limit),
+        |_| Ok((Reply::stopped(REST, Stop::Normal), Join::Stitched(AskedFrom::Cut))),
+    )
+    .into_text()?;
+    if resumed != merged.text {
+        return Err("the two ways differ".into());
+    }
+    // A strict reader wants the line feeds escaped.
+    let whole = escape_control_characters(&resumed).0.into_owned();
+    match merge_chunks(&whole, "and more", &Format::Json, AskedFrom::Cut) {
+        Err(MergeError::NothingToJoin { .. }) => Ok((whole, prompt)),
+        other => Err(format!("something was joined to a whole document: {other:?}").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_call_is_whole_again() {
+        let (whole, prompt) = recovered().unwrap();
+        let value: serde_json::Value = serde_json::from_str(&whole).unwrap();
+        assert_eq!(value["parameters"]["content"], "line1\nline2\nline3");
+        assert!(prompt.contains("line1\nline"), "{prompt}");
+        assert!(prompt.ends_with("Do not repeat any content before the last valid token."));
+    }
+}
