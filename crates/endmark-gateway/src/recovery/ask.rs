@@ -47,6 +47,7 @@ const AGAIN: &str = "again";
 const RESTART: &str = "restart";
 
 /// Asks for the rest of one part.
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the calls")]
 pub(super) struct Asker<'a> {
     case: &'a Case<'a>,
     site: Site<'a>,
@@ -217,7 +218,7 @@ impl<'a> Asker<'a> {
         ask: &ResumeAsk,
         flow: &mut Flow<'_>,
     ) -> Result<(Reply, Join), Unanswered> {
-        if let Some(answered) = self.from_offered(ask) {
+        if let Some(answered) = self.take_offered(ask) {
             return Ok(answered);
         }
         if ask.wanted != Wanted::Rest || ask.so_far.is_empty() {
@@ -274,7 +275,7 @@ impl<'a> Asker<'a> {
     }
 
     /// The call as an earlier answer made it, which costs no request; `None` where no answer did.
-    fn from_offered(&mut self, ask: &ResumeAsk) -> Option<(Reply, Join)> {
+    fn take_offered(&mut self, ask: &ResumeAsk) -> Option<(Reply, Join)> {
         let Following { mut calls, ending, stop, .. } = self.offered.take()?;
         let behind = calls.split_off(1);
         let call = calls.pop()?;

@@ -131,12 +131,11 @@ impl Mended {
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self {
             Self::Untouched => None,
-            Self::Whole { cut_after: Some(_), .. } => Some(Outcome::Cut),
-            Self::Whole { .. } => Some(Outcome::Whole),
+            Self::Whole { cut_after: None, .. } => Some(Outcome::Whole),
             Self::Resumed { replaced_chars: Some(_), .. } => Some(Outcome::Restarted),
             Self::Resumed { .. } => Some(Outcome::Resumed),
             Self::Corrected { .. } => Some(Outcome::Corrected),
-            Self::Cut { .. } => Some(Outcome::Cut),
+            Self::Whole { cut_after: Some(_), .. } | Self::Cut { .. } => Some(Outcome::Cut),
             Self::Exhausted { .. } => Some(Outcome::Exhausted),
         }
     }

@@ -60,10 +60,10 @@ impl Suspect {
         };
         let between = self.before.calls().get(at + 1..).unwrap_or_default();
         let Some((same, rest)) = answered.following.calls.split_at_checked(between.len()) else { return };
-        let is_it = |own: &&ToolCall| {
+        let is_it = |own: &ToolCall| {
             own.name == call.name && goes_on(&self.reply.text, &own.arguments) && is_json(&own.arguments)
         };
-        if are_same(between, same) && !call.free_text && rest.first().filter(is_it).is_some() {
+        if are_same(between, same) && !call.free_text && rest.first().is_some_and(is_it) {
             self.offered = Some(Following { calls: rest.to_vec(), ..answered.following });
         }
     }

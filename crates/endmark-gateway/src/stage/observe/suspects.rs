@@ -97,27 +97,31 @@ pub(crate) fn suspects(
         let of_text = |said: &str| Suspect { hindrance: Some(BEHIND_CALLS), ..text(reply(said)) };
         choice.behind_calls().map(of_text)
     };
-    let went_on = choice.ends_unshown || behind.is_some();
-    let last = choice.tool_calls.len() - 1;
+    // If more followed the calls, none of them is last.
+    let last = choice.tool_calls.len() - usize::from(!choice.ends_unshown && behind.is_none());
     let of_call = |(position, call): (usize, &ToolCall)| {
         let mut reply = reply(&call.arguments);
-        let is_last = position == last && !went_on;
-        // Pieces of calls may alternate: what follows a call proves nothing of one whose own text does not show its end.
-        let stays_open = match call.progress {
-            CallProgress::Open => call.free_text || call.arguments.trim().is_empty(),
-            CallProgress::Untold => call.arguments.trim().is_empty(),
-            CallProgress::Closed => false,
-        };
-        if !is_last && !stays_open {
+        let is_last = position == last;
+        if !is_last && !may_go_on(call) {
             (reply.ending, reply.stop, reply.output_tokens) = (Ending::Clean, Some(Stop::Normal), None);
         }
-        let suspect = call_suspect(exchange, choice.index, call, reply);
-        Suspect { hindrance, fills_window: fills_window && is_last, is_last_call: is_last, ..suspect }
+        let own = call_suspect(exchange, choice.index, call, reply);
+        Suspect { hindrance, fills_window: fills_window && is_last, is_last_call: is_last, ..own }
     };
-    let mut suspects =
-        Suspects::of(choice.tool_calls.iter().enumerate().skip(from).map(of_call).chain(behind));
+    let calls = choice.tool_calls.iter().enumerate().skip(from);
+    let mut suspects = Suspects::of(calls.map(of_call).chain(behind));
     suspects.stand_in(choice);
     suspects
+}
+
+/// Whether a call that others follow may lack its end. Pieces of calls may alternate, so what follows a call proves nothing if its
+/// own text does not show its end.
+fn may_go_on(call: &ToolCall) -> bool {
+    match call.progress {
+        CallProgress::Open => call.free_text || call.arguments.trim().is_empty(),
+        CallProgress::Untold => call.arguments.trim().is_empty(),
+        CallProgress::Closed => false,
+    }
 }
 
 /// The parts of a choice that need something, and the judgement of all of its parts.
