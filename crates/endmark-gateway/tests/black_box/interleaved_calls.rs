@@ -3,6 +3,12 @@
 //!
 //! `EVERY_BYTE=1` breaks off at every byte; otherwise at some bytes of each event.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "figures are shown, and a failure is one of the test"
+)]
+
 mod frames;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +149,9 @@ impl Client {
             let at = self.place(at, places);
             let call = &mut self.calls[at];
             match kind {
-                "response.output_item.added" => call.0 = event["item"]["name"].as_str().unwrap().to_owned(),
+                "response.output_item.added" => {
+                    event["item"]["name"].as_str().unwrap().clone_into(&mut call.0);
+                }
                 "response.function_call_arguments.delta" => call.1 += event["delta"].as_str().unwrap(),
                 "response.output_item.done" => {
                     event["item"]["arguments"].as_str().unwrap().clone_into(&mut call.1);

@@ -165,11 +165,12 @@ impl Behaviour {
             Self::Rewritten => Style { seam: Seam::WordRewritten, ..told },
             Self::CutAgain => Style { stops_after: Some(dice.between(60, 160)), ..told },
             Self::Anew => Style { begins: Begins::Document, ..told },
-            Self::AboutTheCut => return Manner::Says(dice.one_of(&ABOUT_THE_CUT)),
+            Self::AboutTheCut | Self::AgainShort | Self::AgainOther => {
+                return Manner::Says(dice.one_of(&ABOUT_THE_CUT));
+            }
             Self::Nothing => return Manner::Says(dice.one_of(&NOTHING)),
             Self::Reasons => Style { before: dice.one_of(&REASONS), ..told },
             Self::Loops => return Manner::Loops(dice.one_of(&LOOPS)),
-            Self::AgainShort | Self::AgainOther => return Manner::Says(dice.one_of(&ABOUT_THE_CUT)),
         })
     }
 
