@@ -3,11 +3,7 @@
 //!
 //! `EVERY_BYTE=1` breaks off at every byte; otherwise at some bytes of each event.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
-    reason = "figures are shown, and a failure is one of the test"
-)]
+#![expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 
 mod frames;
 

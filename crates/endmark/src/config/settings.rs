@@ -277,6 +277,16 @@ impl Cap {
     }
 }
 
+impl Tools {
+    fn of(gateway: &endmark_gateway::Settings) -> Self {
+        Self {
+            hold: gateway.hold_tool_calls,
+            restart: gateway.restart_tool_calls,
+            on_missing: gateway.on_missing_calls,
+        }
+    }
+}
+
 impl Compact {
     fn of(gateway: endmark_gateway::CompactSettings) -> Self {
         Self {
@@ -302,6 +312,7 @@ fn length(count: usize) -> u64 {
 impl Default for Settings {
     fn default() -> Self {
         let gateway = endmark_gateway::Settings::default();
+        let tools = Tools::of(&gateway);
         let limits = &gateway.limits;
         let bytes = length;
         let seconds = |duration: Duration| duration.as_secs();
@@ -333,11 +344,7 @@ impl Default for Settings {
                 max_attempts: gateway.correct.max_attempts.into(),
                 may_change: gateway.correct.may_change,
             },
-            tools: Tools {
-                hold: gateway.hold_tool_calls,
-                restart: gateway.restart_tool_calls,
-                on_missing: gateway.on_missing_calls,
-            },
+            tools,
             retry: Retry {
                 max_retries: gateway.retry.max_retries.into(),
                 max_wait_seconds: seconds(gateway.retry.max_wait),
