@@ -28,7 +28,7 @@ use anchors::Anchor;
 pub use anchors::AnchorKind;
 pub use invariants::{Violation, violations};
 use ledger::Ledger;
-use plan::{Fixed, Plan, Planner};
+use plan::{Fixed, LEDGER_TENTHS, Plan, Planner, VALUE_TENTHS};
 pub use policy::{
     Count, EMERGENCY_TRIGGER_TOKENS, KEEP_TURNS, Mode, Policy, WINDOW_BUDGET_TOKENS, WINDOW_TRIGGER_TOKENS,
 };
@@ -40,16 +40,12 @@ pub use sizes::{Sizes, sizes_of};
 use summary::Draft;
 pub use told::{NotTold, Told, question};
 
-/// After a compaction by trigger the history has at most so much of it, in parts of ten, as far as the summary is
-/// concerned: the next one is to be some turns away.
+/// After a compaction of the window the history has at most so much of the trigger, in parts of ten.
 const AFTER_TENTHS: u64 = 6;
-/// A summary of the window has this much room in any case, if the budget leaves it, and at most this part of the budget.
-const LEAST_SUMMARY_TOKENS: u64 = 1_500;
-const LEAST_SUMMARY_ONE_IN: u64 = 4;
 /// A summary has this much room even where the budget leaves none: without it what was condensed would be lost.
 const LEAST_ROOM_TOKENS: u64 = 64;
-/// No summary is longer.
-const MOST_SUMMARY_TOKENS: u64 = 32_000;
+/// Values in a summary have no more room: what nothing refers to is not kept because there is room for it.
+const MOST_VALUE_TOKENS: u64 = 8_000;
 /// What stays begins at most so many turns earlier, or the number of those that stay, so that no call is parted from its result.
 const LEAST_BACK_TURNS: usize = 8;
 /// The least by which a compaction by trigger makes the history smaller, in tenths.
@@ -166,6 +162,7 @@ pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count
         lines: &[],
         ledger: &ledger,
         relevance: &Relevance::of(conversation),
+        most_value_tokens: None,
     };
     let written = draft.write(room_tokens, count);
     (!written.kept.is_empty()).then_some(written.text)
@@ -273,7 +270,8 @@ impl Machine<'_> {
             fixed: &self.fixed,
             sizes: self.sizes,
             anchors_before,
-            budget: self.budget,
+            budget: self.goal(),
+            ledger_tenths: if self.policy.keep_share.is_some() { LEDGER_TENTHS } else { VALUE_TENTHS },
         };
         let plan = planner.plan(keep, most_back);
         let stays = self.stays(&plan);
@@ -300,9 +298,10 @@ impl Machine<'_> {
             messages,
             tokens: before.saturating_sub(kept),
             // Where there is hardly room for the ledger, none is for a narrative.
-            lines: if self.budget > kept + LEAST_ROOM_TOKENS { &lines } else { &[] },
+            lines: if self.goal() > kept + LEAST_ROOM_TOKENS { &lines } else { &[] },
             ledger: &ledger,
             relevance,
+            most_value_tokens: self.policy.keep_share.is_none().then_some(MOST_VALUE_TOKENS),
         };
         let mut written = summary::Written::default();
         if !folded.is_empty() {
@@ -322,7 +321,8 @@ impl Machine<'_> {
         let mut receipt = Receipt::of(self.conversation, &folded, self.history, after);
         receipt.shortened_results = shortened;
         receipt.is_over_budget = after > self.budget;
-        receipt.anchors = receipt::anchors(&ledger, &written.kept);
+        let conclusions = lines.iter().filter(|line| narrative::is_conclusion(line)).count() as u64;
+        receipt.anchors = receipt::anchors(&ledger, conclusions, &written.kept);
         (plan, Compacted { edits, folded, receipt }.checked(self.conversation))
     }
 
@@ -362,7 +362,7 @@ impl Machine<'_> {
                 None => narrative::lines(self.conversation, &self.pairs, *turn, self.policy.mode),
             }
         };
-        folded.iter().flat_map(of).collect()
+        narrative::grouped(folded.iter().flat_map(of))
     }
 
     fn stays(&self, plan: &Plan) -> Vec<bool> {
@@ -411,15 +411,17 @@ impl Machine<'_> {
         shortened
     }
 
+    /// How much the history is to have afterwards. After a window's compaction the next one has to be some turns away.
+    fn goal(&self) -> u64 {
+        match (self.policy.keep_share, self.policy.mode) {
+            (None, Mode::Window) => self.policy.trigger_tokens.min(self.budget) * AFTER_TENTHS / 10,
+            _ => self.budget,
+        }
+    }
+
     /// How much the summary may have.
     fn room(&self, kept: u64) -> u64 {
-        let room = self.budget.saturating_sub(kept + TURN_TOKENS).max(LEAST_ROOM_TOKENS);
-        if self.policy.keep_share.is_some() {
-            return room;
-        }
-        let aim = (self.policy.trigger_tokens.min(self.budget) * AFTER_TENTHS / 10).saturating_sub(kept);
-        let least = LEAST_SUMMARY_TOKENS.min(self.budget / LEAST_SUMMARY_ONE_IN);
-        room.min(aim.max(least)).min(MOST_SUMMARY_TOKENS)
+        self.goal().saturating_sub(kept + TURN_TOKENS).max(LEAST_ROOM_TOKENS)
     }
 
     /// The tokens of the history without its summary after these edits.

@@ -36,6 +36,8 @@ pub enum AnchorKind {
     Identifier,
     /// A number.
     Number,
+    /// What the model said or thought: it is in the narrative.
+    Conclusion,
 }
 
 /// One thing to be kept.

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::anchors;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Room, ToldAnchors};
 use super::policy::Count;
 use super::relevance::Relevance;
 use super::summary::value_lines;
@@ -31,13 +31,15 @@ pub(super) fn shortened(
     let mut ledger = Ledger::default();
     ledger.absorb(&found, relevance.turns, count);
     ledger.forget(visible);
+    let told = ToldAnchors::new();
+    let within = |all| Room { all, values: all, is_told: &told };
     let is_tree = text.trim_start().starts_with(['{', '[']);
     let body = if is_tree {
-        value_lines(ledger.bounded(room, relevance, count).into_iter())
+        value_lines(ledger.bounded(within(room), relevance, count).into_iter())
     } else {
         // Half for its beginning and end, half for what is said exactly between them.
         let ends = first_and_last(text, room / 2, count);
-        let values = value_lines(ledger.bounded(room - room / 2, relevance, count).into_iter());
+        let values = value_lines(ledger.bounded(within(room - room / 2), relevance, count).into_iter());
         format!("{ends}\n{values}")
     };
     let short = format!("{head}\n{}", body.trim_end());

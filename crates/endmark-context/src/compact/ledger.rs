@@ -23,6 +23,9 @@ const ID_NAMES: [&str; 10] = ["id", "ids", "number", "code", "key", "ref", "uuid
 /// The largest share of a ledger's room for lines of the user's, in tenths.
 const SAID_TENTHS: u64 = 3;
 
+/// More values under one name that nothing has referred to are worth less each: timestamps and trace ids of a log.
+const BULK: u64 = 64;
+
 /// A day has at least so many bytes, a time of the day fewer.
 const DAY_BYTES: usize = 10;
 
@@ -150,15 +153,25 @@ impl<'l> Ledger<'l> {
     }
 
     /// The entries that are worth most for their tokens, within this room; in the order in which they came.
-    pub(super) fn bounded(&self, room: u64, relevance: &Relevance, count: Count) -> Vec<&Entry<'l>> {
+    pub(super) fn bounded(&self, room: Room<'_>, relevance: &Relevance, count: Count) -> Vec<&Entry<'l>> {
+        let mut of_key: HashMap<(&str, AnchorKind), u64> = HashMap::new();
+        for entry in self.entries().filter(|entry| entry.is_only_seen()) {
+            *of_key.entry((entry.key.as_ref(), entry.kind)).or_default() += 1;
+        }
+        let bulk = |entry: &Entry<'_>| {
+            let alike = of_key.get(&(entry.key.as_ref(), entry.kind)).filter(|_| entry.is_only_seen());
+            as_float(alike.copied().unwrap_or_default().max(BULK)) / as_float(BULK)
+        };
         let mut worth: Vec<(f64, usize)> = Vec::new();
         for (position, entry) in self.entries.iter().enumerate().filter(|(_, entry)| !entry.is_gone) {
-            worth.push((entry.worth(relevance) / as_float(entry.tokens + 1).sqrt(), position));
+            let cost = as_float(entry.tokens + 1).sqrt() * bulk(entry);
+            worth.push((entry.worth(relevance) / cost, position));
         }
         worth.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
         let mut keys: HashSet<&str> = HashSet::new();
         let mut sections: HashSet<AnchorKind> = HashSet::new();
-        let (mut left, mut left_for_said) = (room, room * SAID_TENTHS / 10);
+        let (mut left, mut left_for_said) = (room.all, room.all * SAID_TENTHS / 10);
+        let mut left_for_values = room.values;
         let mut chosen = Vec::new();
         for (_, position) in worth {
             let entry = &self.entries[position];
@@ -169,15 +182,15 @@ impl<'l> Ledger<'l> {
                 Group::Line(AnchorKind::Command) => 8 + count(&entry.value),
                 Group::Line(_) => 6,
             };
-            let cost = entry.tokens + label;
+            let cost = if entry.is_told(room.is_told) { 0 } else { entry.tokens + label };
             let is_said = entry.kind == AnchorKind::Said;
-            if cost > left || (is_said && cost > left_for_said) {
+            let is_value = group(entry.kind) == Group::Value || entry.kind == AnchorKind::Error;
+            if cost > left || (is_said && cost > left_for_said) || (is_value && cost > left_for_values) {
                 continue;
             }
             left -= cost;
-            if is_said {
-                left_for_said -= cost;
-            }
+            left_for_said -= if is_said { cost } else { 0 };
+            left_for_values -= if is_value { cost } else { 0 };
             match group(entry.kind) {
                 Group::Value => keys.insert(entry.key.as_ref()),
                 Group::Line(kind) => sections.insert(kind),
@@ -198,7 +211,32 @@ fn as_float(number: u64) -> f64 {
     number as f64
 }
 
+/// What is said elsewhere in a summary.
+pub(super) type ToldAnchors<'t> = HashSet<(AnchorKind, Cow<'t, str>)>;
+
+/// The room of a ledger.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room<'r> {
+    /// For all of it.
+    pub(super) all: u64,
+    /// For values and errors among it.
+    pub(super) values: u64,
+    /// What costs nothing, since the narrative says it.
+    pub(super) is_told: &'r ToldAnchors<'r>,
+}
+
 impl Entry<'_> {
+    /// Whether the narrative says it.
+    pub(super) fn is_told(&self, told: &ToldAnchors<'_>) -> bool {
+        let said = if self.kind == AnchorKind::Command { &self.key } else { &self.value };
+        told.contains(&(self.kind, Cow::Borrowed(said.as_ref())))
+    }
+
+    /// Whether it was in results alone, and nothing has referred to it.
+    fn is_only_seen(&self) -> bool {
+        self.in_arguments == 0 && self.by_assistant == 0 && !self.by_user && group(self.kind) == Group::Value
+    }
+
     /// How likely it is to be needed, in no unit.
     fn worth(&self, relevance: &Relevance) -> f64 {
         let is_constraint = self.kind == AnchorKind::Said && self.is_constraint();
@@ -223,7 +261,7 @@ impl Entry<'_> {
                 Shape::Word if is_strange(&self.value, 4) => 16.0,
                 _ => 8.0,
             },
-            AnchorKind::Number => 2.0,
+            AnchorKind::Number | AnchorKind::Conclusion => 2.0,
         };
         let is_asked_for = relevance.is_argument(&self.key);
         let last = self.key.rsplit(['_', '-', ' ', '.']).next().unwrap_or_default();
@@ -270,7 +308,12 @@ mod tests {
 
     fn kept(ledger: &Ledger<'_>, room: u64) -> Vec<String> {
         let relevance = Relevance::default();
-        ledger.bounded(room, &relevance, count).iter().map(|entry| entry.value.to_string()).collect()
+        ledger.bounded(within(room), &relevance, count).iter().map(|entry| entry.value.to_string()).collect()
+    }
+
+    fn within(all: u64) -> Room<'static> {
+        static NOTHING: std::sync::LazyLock<ToldAnchors<'static>> = std::sync::LazyLock::new(HashSet::new);
+        Room { all, values: all, is_told: &NOTHING }
     }
 
     #[test]
@@ -311,7 +354,7 @@ mod tests {
         let ledger = absorbed(&turns);
         let mut relevance = Relevance::default();
         relevance.turns = turns.len();
-        let kept = ledger.bounded(200, &relevance, count);
+        let kept = ledger.bounded(within(200), &relevance, count);
         assert_eq!(kept.first().map(|entry| entry.value.as_ref()), Some(demand));
     }
 

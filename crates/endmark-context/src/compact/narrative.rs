@@ -5,7 +5,7 @@ use super::policy::Mode;
 use crate::conversation::{Content, Conversation, Pairs, Place, Role};
 
 /// The longest line of what was said, in characters.
-const MAX_SAID_CHARS: usize = 240;
+const MAX_SAID_CHARS: usize = 400;
 /// What stands between a call and how it ended.
 const ARROW: &str = " → ";
 
@@ -76,6 +76,26 @@ pub(super) fn lines(
         }
     };
     turn.parts.iter().map(|part| &part.content).enumerate().filter_map(line).collect()
+}
+
+/// Lines without those that repeat the one before them: `(3 times)`.
+pub(super) fn grouped(lines: impl Iterator<Item = String>) -> Vec<String> {
+    let mut grouped: Vec<(String, usize)> = Vec::new();
+    for line in lines {
+        match grouped.last_mut().filter(|(last, _)| *last == line) {
+            Some((_, times)) => *times += 1,
+            None => grouped.push((line, 1)),
+        }
+    }
+    let written = |(line, times)| if times > 1 { format!("{line} ({times} times)") } else { line };
+    grouped.into_iter().map(written).collect()
+}
+
+/// Whether a line is what the assistant said or thought: a conclusion of its own.
+pub(super) fn is_conclusion(line: &str) -> bool {
+    [SENTENCES, BULLETS]
+        .iter()
+        .any(|style| line.starts_with(style.assistant) || line.starts_with(style.thought))
 }
 
 /// The anchor that a line of a summary written before stands for.

@@ -11,8 +11,10 @@ const LEAST_RESULT_TOKENS: u64 = 90;
 /// Before results are shortened to less, fewer turns stay.
 const COMFORTABLE_RESULT_TOKENS: u64 = 250;
 /// Of what a budget leaves beside the messages that always stay, the ledger may claim so much before turns give way, in
-/// parts of ten.
-const LEDGER_TENTHS: u64 = 8;
+/// parts of ten, where a share was asked for.
+pub(super) const LEDGER_TENTHS: u64 = 8;
+/// The same where the size is the reason: values give way before the newest turns.
+pub(super) const VALUE_TENTHS: u64 = 2;
 
 /// What is fixed in a conversation, whatever the budget is.
 #[derive(Debug, Clone, Default)]
@@ -132,6 +134,7 @@ pub(super) struct Planner<'p> {
     /// What the anchors of all turns before each cost.
     pub(super) anchors_before: &'p [u64],
     pub(super) budget: u64,
+    pub(super) ledger_tenths: u64,
 }
 
 impl Planner<'_> {
@@ -165,7 +168,7 @@ impl Planner<'_> {
             + self.sizes.from(tail);
         let wanted = self.anchors_before.get(tail).copied().unwrap_or_default();
         let pinned: u64 = self.always().map(|at| self.sizes.turn(at)).sum();
-        let claim = wanted.min(self.budget.saturating_sub(pinned) * LEDGER_TENTHS / 10);
+        let claim = wanted.min(self.budget.saturating_sub(pinned) * self.ledger_tenths / 10);
         if !shortens {
             let fits = kept + claim <= self.budget;
             return Plan { tail, result_tokens: None, fits };

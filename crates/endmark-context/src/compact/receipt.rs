@@ -73,6 +73,7 @@ impl AnchorKind {
             Self::Url => "urls",
             Self::Identifier => "identifiers",
             Self::Number => "numbers",
+            Self::Conclusion => "conclusions",
         }
     }
 }
@@ -109,11 +110,15 @@ fn name(content: &Content<'_>) -> &'static str {
 /// How many anchors there are and are kept, by kind.
 pub(super) fn anchors(
     ledger: &Ledger<'_>,
+    conclusions: u64,
     kept: &BTreeMap<AnchorKind, u64>,
 ) -> BTreeMap<AnchorKind, (u64, u64)> {
     let mut all: BTreeMap<AnchorKind, (u64, u64)> = BTreeMap::new();
     for entry in ledger.entries() {
         all.entry(entry.kind).or_default().0 += 1;
+    }
+    if conclusions > 0 {
+        all.insert(AnchorKind::Conclusion, (conclusions, 0));
     }
     for (kind, count) in &mut all {
         count.1 = kept.get(kind).copied().unwrap_or_default();

@@ -1,11 +1,10 @@
 //! The message that stands for what was condensed: written, and read again when its conversation has grown (CX-4).
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::anchors::{Anchor, AnchorKind, Shape, Source, shape_of};
-use super::ledger::{Entry, Ledger};
+use super::ledger::{Entry, Ledger, Room, ToldAnchors};
 use super::narrative;
 use super::policy::Count;
 use super::relevance::Relevance;
@@ -116,6 +115,8 @@ pub(super) struct Draft<'d> {
     pub(super) lines: &'d [String],
     pub(super) ledger: &'d Ledger<'d>,
     pub(super) relevance: &'d Relevance,
+    /// What happened goes before values, which have at most so much and a quarter of the room. Without it, values go first.
+    pub(super) most_value_tokens: Option<u64>,
 }
 
 /// A summary that was written.
@@ -126,6 +127,9 @@ pub(super) struct Written {
     /// How many anchors it keeps, by kind.
     pub(super) kept: BTreeMap<AnchorKind, u64>,
 }
+
+/// Values have at most this part of the room where what happened goes first.
+const VALUES_ONE_IN: u64 = 4;
 
 /// How often the room is corrected: tokens of pieces do not add up to those of the whole.
 const ROOM_CORRECTIONS: usize = 4;
@@ -148,7 +152,9 @@ impl Draft<'_> {
     fn attempt(&self, room: u64, count: Count) -> Written {
         let head = format!("{BEGINS}{}{MESSAGES}{}{TOKENS}", self.messages, self.tokens);
         let room = room.saturating_sub(count(&head));
-        let mut left = room.saturating_sub(self.ledger.tokens() * 5 / 4);
+        let wanted = self.ledger.tokens() * 5 / 4;
+        let for_values = self.most_value_tokens.map_or(room, |most| most.min(room / VALUES_ONE_IN));
+        let mut left = room.saturating_sub(wanted.min(for_values));
         let mut told = 0;
         for line in self.lines.iter().rev() {
             let cost = count(line) + 1;
@@ -160,11 +166,15 @@ impl Draft<'_> {
         }
         let lines = &self.lines[self.lines.len() - told..];
         let told_tokens: u64 = lines.iter().map(|line| count(line) + 1).sum();
-        let entries = self.ledger.bounded(room.saturating_sub(told_tokens), self.relevance, count);
+        let is_told = told_anchors(lines);
+        let room = Room { all: room.saturating_sub(told_tokens), values: for_values, is_told: &is_told };
+        let entries = self.ledger.bounded(room, self.relevance, count);
         let mut kept: BTreeMap<AnchorKind, u64> = BTreeMap::new();
         for entry in &entries {
             *kept.entry(entry.kind).or_default() += 1;
         }
+        let conclusions = lines.iter().filter(|line| narrative::is_conclusion(line)).count();
+        kept.insert(AnchorKind::Conclusion, conclusions as u64);
         let mut text = head;
         if !lines.is_empty() {
             let _ = write!(text, "\n{HAPPENED}");
@@ -175,14 +185,13 @@ impl Draft<'_> {
                 let _ = write!(text, "\n{line}");
             }
         }
-        let is_told = told_anchors(lines);
         write_entries(&mut text, &entries, &is_told);
         Written { tokens: count(&text), text, kept }
     }
 }
 
 /// What the lines say already.
-fn told_anchors(lines: &[String]) -> HashSet<(AnchorKind, Cow<'_, str>)> {
+fn told_anchors(lines: &[String]) -> ToldAnchors<'_> {
     let anchors = lines.iter().filter_map(|line| narrative::read(line));
     anchors
         .map(|anchor| {
@@ -191,12 +200,9 @@ fn told_anchors(lines: &[String]) -> HashSet<(AnchorKind, Cow<'_, str>)> {
         .collect()
 }
 
-fn write_entries(text: &mut String, entries: &[&Entry<'_>], is_told: &HashSet<(AnchorKind, Cow<'_, str>)>) {
+fn write_entries(text: &mut String, entries: &[&Entry<'_>], is_told: &ToldAnchors<'_>) {
     for (kind, title) in SECTIONS {
-        let is_new = |entry: &&&Entry<'_>| {
-            let said = if kind == AnchorKind::Command { &entry.key } else { &entry.value };
-            entry.kind == kind && !is_told.contains(&(kind, Cow::Borrowed(said)))
-        };
+        let is_new = |entry: &&&Entry<'_>| entry.kind == kind && !entry.is_told(is_told);
         let mut of_kind = entries.iter().filter(is_new).peekable();
         if of_kind.peek().is_some() {
             let _ = write!(text, "\n{title}");
@@ -264,6 +270,7 @@ mod tests {
             lines: &lines,
             ledger: &ledger,
             relevance: &Relevance::default(),
+            most_value_tokens: None,
         };
         let written = draft.write(1_000, count);
         let summary = read(&written.text).unwrap();

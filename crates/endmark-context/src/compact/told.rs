@@ -215,7 +215,7 @@ mod tests {
                 "* Nothing failed."
             ]
         );
-        assert!(text.contains("ZX-07"), "the anchors are there: {text}");
+        assert!(text.contains("ZX-367"), "the anchors are there: {text}");
     }
 
     #[test]

@@ -99,7 +99,13 @@ impl Walk<'_, '_> {
             Shape::Url => AnchorKind::Url,
             Shape::File => AnchorKind::File,
             Shape::Number => AnchorKind::Number,
-            Shape::Word if name.eq_ignore_ascii_case("error") || is_error_line(text) => AnchorKind::Error,
+            // A filter for errors in a call is no error.
+            Shape::Word
+                if self.place == Source::Result
+                    && (name.eq_ignore_ascii_case("error") || is_error_line(text)) =>
+            {
+                AnchorKind::Error
+            }
             Shape::Identifier | Shape::Date | Shape::Word => AnchorKind::Identifier,
         };
         self.push(kind, name, text);
