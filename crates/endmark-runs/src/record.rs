@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::time::{Duration, SystemTime};
 
-use endmark_guard::{AgentStream, AttemptJudgement, Notice, Reason, Risk, Run, State};
+use endmark_guard::{AgentStream, AttemptJudgement, Finding, Notice, Reason, Risk, Run, State};
 use endmark_store::{Recorder, RunEventRecord, RunRecord, RunTask, StoreError, utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
@@ -21,6 +21,8 @@ pub(crate) struct Sheet {
     record: RunRecord,
     /// When the run began, in UTC.
     started_at: String,
+    /// What the artifact lacked when it was last judged, in words.
+    missing: String,
 }
 
 impl Sheet {
@@ -42,7 +44,7 @@ impl Sheet {
             ..RunRecord::default()
         };
         let started_at = task.taken_up.as_ref().map_or_else(now, |before| before.started_at.clone());
-        Self { record, started_at }
+        Self { record, started_at, missing: String::new() }
     }
 
     pub(crate) fn set_process(&mut self, process: Option<u32>) {
@@ -67,10 +69,11 @@ impl Sheet {
         }
     }
 
-    pub(crate) fn set_judgement(&mut self, judged: &AttemptJudgement, findings: usize) {
+    pub(crate) fn set_judgement(&mut self, judged: &AttemptJudgement, findings: &[Finding]) {
         self.record.verdict = Some(judged.verdict.name().to_owned());
         self.record.evidence = judged.evidence.join("\n");
-        self.record.findings = u64::try_from(findings).ok();
+        self.record.findings = u64::try_from(findings.len()).ok();
+        self.missing = missing(findings);
     }
 
     /// Takes over what the machine knows.
@@ -106,9 +109,8 @@ impl Sheet {
         let record = &self.record;
         let attempts = format!("attempt {} of {}", record.attempt, record.max_attempts);
         let lacking = match record.findings {
-            Some(1) => "1 finding".to_owned(),
-            Some(count) => format!("{count} findings"),
-            None => "nothing judged".to_owned(),
+            Some(_) => self.missing.as_str(),
+            None => "nothing judged",
         };
         let evidence = record.evidence.lines().next().unwrap_or_default();
         let message = match notice {
@@ -123,9 +125,9 @@ impl Sheet {
             }
             Notice::RetryQueued(reason) | Notice::Released(reason) | Notice::Failed(reason) => {
                 let what = match reason {
-                    Reason::ContextGuardFail => format!("{lacking} in `{}`", record.artifact),
+                    Reason::ContextGuardFail => format!("`{}` is not finished: {lacking}", record.artifact),
                     Reason::ContextExhaustion => {
-                        format!("{lacking} in `{}`, and no room or no try left", record.artifact)
+                        format!("`{}` is not finished, and no room or no try is left: {lacking}", record.artifact)
                     }
                     Reason::Budget => "a ceiling is reached".to_owned(),
                     Reason::AttemptTime => "it took longer than an attempt may".to_owned(),
@@ -138,7 +140,7 @@ impl Sheet {
                 let evidence = if evidence.is_empty() { String::new() } else { format!(" ({evidence})") };
                 format!("{attempts}: {what}{evidence}")
             }
-            Notice::ContextExhausted => format!("{attempts}: {lacking} in `{}`", record.artifact),
+            Notice::ContextExhausted => format!("{attempts}: `{}` is not finished: {lacking}", record.artifact),
             Notice::Succeeded => format!("{attempts}: `{}` is finished", record.artifact),
         };
         RunEventReport {
@@ -216,5 +218,17 @@ async fn write_all(
             failure = failure.or(Some(error));
         }
         next = Instant::now() + BETWEEN_SHEETS;
+    }
+}
+
+/// What an artifact lacks, in words: the first findings, and how many more there are.
+fn missing(findings: &[Finding]) -> String {
+    /// So many findings say enough of what an attempt lacks.
+    const SHOWN: usize = 3;
+    let shown = findings.iter().take(SHOWN);
+    let said = shown.map(|finding| format!("line {}: {}", finding.line, finding.why)).collect::<Vec<_>>();
+    match findings.len().saturating_sub(SHOWN) {
+        0 => said.join("; "),
+        more => format!("{}; and {more} more", said.join("; ")),
     }
 }

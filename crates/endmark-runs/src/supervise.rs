@@ -293,7 +293,7 @@ fn input(text: Option<&str>) -> io::Result<Stdin> {
 fn settle(scene: &mut Scene<'_>, over: &Over) {
     scene.sheet.set_process(None);
     scene.sheet.set_session(&over.stream);
-    scene.sheet.set_judgement(&over.judged, over.seen.report.findings().len());
+    scene.sheet.set_judgement(&over.judged, over.seen.report.findings());
     if let Some(model) = &over.usage.model {
         scene.run.learn_limit(scene.task.models.find(model).and_then(|model| model.context_tokens));
     }

@@ -78,6 +78,9 @@ pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandErro
     }
     let _ = writeln!(text, " after {} of {} attempts", run.attempt, run.max_attempts);
     add_findings(&mut text, &over);
+    if let Some(folder) = &over.transcripts {
+        let _ = writeln!(text, "  what the agent printed: {}", in_one_line(&folder.display().to_string()));
+    }
     let reason = run.reason.clone().unwrap_or_else(|| run.state.clone());
     let transcripts = over.transcripts.as_ref().map(|folder| folder.display().to_string());
     let (message, hint) = match &over.outcome.not_started {
