@@ -87,7 +87,9 @@ impl Writing<'_> {
         }
         write_other(&mut text, self.other, "agent_id", "");
         // What the other fields of the header say is not repeated.
-        if !self.dimensions.is_empty() && self.dimensions != dimensions_in(self.other) {
+        let is_said = self.other.iter().any(|field| field.after == "dimensions");
+        let is_new = is_said || self.dimensions != dimensions_in(self.other);
+        if !self.dimensions.is_empty() && is_new {
             let _ = writeln!(text, "dimensions: {}", self.dimensions.join(", "));
         }
         write_other(&mut text, self.other, "dimensions", "");

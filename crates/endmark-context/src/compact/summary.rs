@@ -131,6 +131,9 @@ pub(super) struct Written {
 /// Values have at most this part of the room where what happened goes first.
 const VALUES_ONE_IN: u64 = 4;
 
+/// All that happened is told, whatever the values want, where it takes at most this part of the room.
+const STORY_ONE_IN: u64 = 4;
+
 /// How often the room is corrected: tokens of pieces do not add up to those of the whole.
 const ROOM_CORRECTIONS: usize = 4;
 
@@ -155,6 +158,10 @@ impl Draft<'_> {
         let wanted = self.ledger.tokens() * 5 / 4;
         let for_values = self.most_value_tokens.map_or(room, |most| most.min(room / VALUES_ONE_IN));
         let mut left = room.saturating_sub(wanted.min(for_values));
+        let story: u64 = self.lines.iter().map(|line| count(line) + 1).sum();
+        if story <= room / STORY_ONE_IN {
+            left = left.max(story);
+        }
         let mut told = 0;
         for line in self.lines.iter().rev() {
             let cost = count(line) + 1;

@@ -56,7 +56,9 @@ fn all_is_read_and_written_back_as_it_came() {
         ("CWE-287", "Authentication bypass")
     );
     assert_eq!(findings[1].ends(), (Some(":45"), Some(":48")));
-    assert_eq!(written(&findings, RESULT).replace('\n', ""), RESULT.replace('\n', ""));
+    for text in [RESULT.to_owned(), RESULT.replace("coverage", "dimensions: D2, D3\ncoverage")] {
+        assert_eq!(written(&findings, &text).replace('\n', ""), text.replace('\n', ""));
+    }
 }
 
 #[test]
