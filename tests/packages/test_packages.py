@@ -117,7 +117,7 @@ def is_used(command: list, version: str, upstream: str, **more) -> None:
 
 def has_notices(text: str) -> None:
     """The licences of what is linked, of what is copied into the repository, and of C code."""
-    for name in ["tokio 1.", "uPlot", "libmimalloc-sys", "ring 0.17"]:
+    for name in ["tokio 1.", "libmimalloc-sys", "ring 0.17"]:
         must(f"\n{name}" in text, f"no licence of {name}")
     must("GNU GENERAL PUBLIC LICENSE" not in text, "the text of a licence that nothing in the program has")
 

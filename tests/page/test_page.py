@@ -107,9 +107,9 @@ class Model(BaseHTTPRequestHandler):
 class Place:
     """A gateway in a folder of its own."""
 
-    def __init__(self, program: Path, folder: Path, upstream: int, settings: str = "", listen: str = "127.0.0.1:0") -> None:
+    def __init__(self, program: Path, folder: Path, upstream: int, settings: str = "", listen: str = "127.0.0.1:0", session_tokens: int = 400_000) -> None:
         self.program, self.folder = program, folder
-        (folder / "endmark.toml").write_text(f"{settings}[budget]\nsession_tokens = 400000\n[store_policy]\nkeep_text = true\n")
+        (folder / "endmark.toml").write_text(f"{settings}[budget]\nsession_tokens = {session_tokens}\n[store_policy]\nkeep_text = true\n")
         (folder / "criteria.yaml").write_text("min_lines: 1\n")
         (folder / "artifact.md").write_text("# Done\n\nAll of it is here.\n")
         self.environment = {"HOME": str(folder), "PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -382,7 +382,7 @@ def browse(place: Place, closed: Place, full: Place, pictures: Path | None) -> N
         place.supervise(f"exit 0 # {HOSTILE.replace(chr(39), '')}")
         calls = "/endmark/requests?outcome=any-cut"
         first.open(calls)
-        hostile = first.page.locator("td.what a").nth(1).get_attribute("href")
+        hostile = first.page.locator("td.what a").first.get_attribute("href")
         run_id = place.command("runs")["runs"][0]["id"]
         session_id = place.command("usage", "--by", "session")["rows"][0]["session"]
         of_one = {"request": hostile, "session": f"/endmark/sessions/{session_id}", "run": f"/endmark/runs/{run_id}"}
@@ -443,7 +443,7 @@ def main() -> None:
         places = [Place(program, folders[0], port)]
         try:
             places.append(Place(program, folders[1], port, f'admin_key = "{ADMIN_KEY}"\n', "0.0.0.0:0"))
-            places.append(Place(program, folders[2], port))
+            places.append(Place(program, folders[2], port, session_tokens=850_000))
             browse(*places, arguments.pictures)
             for place in places:
                 place.stop()

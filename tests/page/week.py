@@ -11,7 +11,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 DAYS = 14
-REQUESTS_OF_A_WORKDAY = 210
+REQUESTS_OF_A_WORKDAY = 800
 UPSTREAMS = {"gpt-5-mini": "openai", "gpt-5": "openai", "claude-sonnet-4-5": "anthropic", "gemini-2.5-flash": "gemini", "qwen3-32b-awq": "local"}
 KEYS = ["key:app-prod", "key:ci-nightly", "key:research", "key:notebook"]
 OWN_LIMIT = "the reply reached the limit that the client set itself, which the mode `auto` takes for what the client wants"

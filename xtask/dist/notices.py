@@ -11,7 +11,6 @@ LICENCE = re.compile(r"^(licen[cs]e|copying|copyright|notice|unlicense)([-_.].*)
 DEEPEST = 3
 # Copied into this repository, or part of every program; each has its text beside it or is named with its licence.
 COPIED = {
-    "uPlot": "crates/endmark-console/assets/uPlot.LICENSE",
     "vocabulary of the tokenizer for Claude models": "crates/endmark-context/data/claude-LICENSE",
     "vocabularies of the tokenizers for OpenAI models": "crates/endmark-context/data/openai-LICENSE",
 }

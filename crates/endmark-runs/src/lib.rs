@@ -17,6 +17,7 @@ mod task;
 
 pub use between::Between;
 pub use call::{Call, Session, missing_stream};
+pub use endmark_guard::TokenUsage;
 pub use identity::{run_id, session_id};
 pub use report::{AgentRun, RunEventReport};
 pub use supervise::{AGENT_VARIABLES, RunOutcome, supervise};

@@ -102,6 +102,11 @@ impl Standing {
         }
     }
 
+    /// Returns whether nothing is left.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.is_used_up
+    }
+
     /// What is to be expected, in words.
     pub(super) fn forecast(&self) -> &str {
         &self.words
@@ -346,10 +351,7 @@ fn limit(row: &Row) -> Option<u64> {
 /// The limit of a budget.
 pub(super) fn limit_in_words(row: &Row) -> Markup {
     let unit = if row.unit == Unit::NanoUsd.name() { "" } else { " tokens" };
-    match limit(row) {
-        Some(limit) => html! { (amount(row, limit)) (unit) },
-        None => html! { "no limit any more" },
-    }
+    limit(row).map_or_else(|| html! { "no limit any more" }, |limit| html! { (amount(row, limit)) (unit) })
 }
 
 /// An amount of a budget, with all of its digits in `title`.

@@ -151,7 +151,7 @@ pub(super) async fn page(
                 }
             }
             Place::Matches(lines) => {
-                p role="status" { (words::of(lines as u64, "line", "lines")) }
+                p role="status" { (words::of(lines, "line", "lines")) }
                 (excerpt(&shown.text))
             }
             Place::Bytes(_) | Place::Lines(_) | Place::Value => (excerpt(&shown.text)),

@@ -11,7 +11,7 @@ use endmark_store::{Dimension, Reader, RequestFilter, RequestRow, StoreError, Us
 use maud::{Markup, html};
 
 use super::layout::{Frame, card, figure, scroll};
-use super::plot::{Column, Columns, Segment, spark};
+use super::plot::{Column, ColumnPlot, Segment, spark};
 use super::{requests, words};
 use crate::answer::Failure;
 use crate::console::{Console, Visit};
@@ -359,7 +359,7 @@ fn by_day(seen: &Seen, counts: Counts, seconds: u64) -> Markup {
                 title: format!("{name}: {cut} cut. {}", in_words(&segments)),
                 label: match (day == today, is_dense) {
                     (true, _) => ["Today".to_owned(), String::new()],
-                    (false, true) if (today - day) % 5 != 0 => Default::default(),
+                    (false, true) if !(today - day).is_multiple_of(5) => <[String; 2]>::default(),
                     (false, true) => [of_month, String::new()],
                     (false, false) => [weekday, of_month],
                 },
@@ -374,7 +374,7 @@ fn by_day(seen: &Seen, counts: Counts, seconds: u64) -> Markup {
         "Cut replies by day: {} cut, {} made whole. The table below has every number.",
         counts.cut, counts.made_whole
     );
-    let plot = Columns { label: &label, columns: &columns, height: 192.0, tick: words::count, reaches: 0 };
+    let plot = ColumnPlot { label: &label, columns: &columns, height: 192.0, tick: words::count, reaches: 0 };
     card(
         "by-day",
         &html! { "Cut replies by day" },
@@ -429,7 +429,7 @@ fn by_hour(seen: &Seen) -> Markup {
         })
         .collect();
     let label = "Replies by hour in the last day, UTC. Each column names its numbers.";
-    let plot = Columns { label, columns: &columns, height: 164.0, tick: words::count, reaches: 0 };
+    let plot = ColumnPlot { label, columns: &columns, height: 164.0, tick: words::count, reaches: 0 };
     let beside = html! { span.muted.small { "UTC; by day from tomorrow on" } };
     card("by-hour", &html! { "Replies by hour" }, &beside, &plot.draw(&html! {}))
 }

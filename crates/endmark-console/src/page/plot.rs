@@ -61,7 +61,7 @@ pub(super) struct Column {
 }
 
 /// A plot of columns.
-pub(super) struct Columns<'a> {
+pub(super) struct ColumnPlot<'a> {
     /// All of it in one sentence.
     pub label: &'a str,
     /// The columns, from left to right.
@@ -107,7 +107,7 @@ pub(super) fn pc(percent: f64) -> String {
     format!("{percent:.2}%")
 }
 
-impl Columns<'_> {
+impl ColumnPlot<'_> {
     /// Returns the scale of the plot.
     pub(super) fn scale(&self) -> Scale {
         let highest =
@@ -306,7 +306,7 @@ mod tests {
     fn what_a_plot_says_is_escaped() {
         let column =
             Column { title: "<b>".to_owned(), label: ["<i>".to_owned(), String::new()], ..Column::default() };
-        let plot = Columns {
+        let plot = ColumnPlot {
             label: "\"<",
             columns: &[column],
             height: 100.0,

@@ -231,7 +231,7 @@ mod tests {
             process: None,
             session: None,
             model: None,
-            token_usage: Default::default(),
+            token_usage: endmark_runs::TokenUsage::default(),
             largest_call_tokens: Some(174_000),
             limit_tokens: Some(200_000),
             context_exhaustion_risk: true,

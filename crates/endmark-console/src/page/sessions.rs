@@ -8,7 +8,7 @@ use endmark_wire::percent_decoded;
 use maud::{Markup, html};
 
 use super::layout::{self, Frame, card, encoded, figure, scroll};
-use super::plot::{Bar, Column, Columns, Segment, pc};
+use super::plot::{Bar, Column, ColumnPlot, Segment, pc};
 use super::{output, runs, usage, words};
 use crate::answer::Failure;
 use crate::console::Console;
@@ -209,7 +209,7 @@ fn picture(report: &Report, turns: &[Turn<'_>], count: u64, models: &Models) -> 
             let cut = if turn.cut { " The reply was cut." } else { "" };
             Column {
                 title: format!("Turn {number}: {cached} from the cache, {prompt} of other prompt, {output} of output.{cut}"),
-                label: [if number == 1 || number % every == 0 { number.to_string() } else { String::new() }, String::new()],
+                label: [if number == 1 || number.is_multiple_of(every) { number.to_string() } else { String::new() }, String::new()],
                 segments: segments.to_vec(),
                 ..Column::default()
             }
@@ -225,7 +225,7 @@ fn picture(report: &Report, turns: &[Turn<'_>], count: u64, models: &Models) -> 
         words::tokens(turns.last().map_or(0, |turn| context_of(turn.call))),
         words::tokens(highest)
     );
-    let plot = Columns {
+    let plot = ColumnPlot {
         label: &label,
         columns: &columns,
         height: 222.0,

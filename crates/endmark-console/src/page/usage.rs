@@ -4,7 +4,7 @@ use endmark_store::Store;
 use maud::{Markup, html};
 
 use super::layout::{self, Frame, lead, number, scroll};
-use super::plot::{Column, Columns, Segment};
+use super::plot::{Column, ColumnPlot, Segment};
 use super::words;
 use crate::answer::Failure;
 use crate::console::Console;
@@ -70,7 +70,7 @@ fn plot(report: &Report) -> Markup {
         .collect();
     let columns = if columns.len() > 8 { sparse(columns) } else { columns };
     let label = "Tokens by day. The table below has every number.";
-    let plot = Columns { label, columns: &columns, height: 192.0, tick: words::tokens, reaches: 0 };
+    let plot = ColumnPlot { label, columns: &columns, height: 192.0, tick: words::tokens, reaches: 0 };
     let legend = html! { ul.legend { li.output { "completion tokens" } li.history { "prompt tokens" } } };
     layout::card("by-day", &html! { "Tokens by day, with their cost" }, &legend, &plot.draw(&html! {}))
 }
@@ -80,8 +80,8 @@ fn sparse(mut columns: Vec<Column>) -> Vec<Column> {
     let every = columns.len().div_ceil(8);
     for (at, column) in columns.iter_mut().rev().enumerate() {
         column.total.clear();
-        if at % every != 0 {
-            column.label = Default::default();
+        if !at.is_multiple_of(every) {
+            column.label = <[String; 2]>::default();
         }
     }
     columns

@@ -26,7 +26,7 @@ pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -47,7 +47,7 @@ pub(super) fn tokens(number: u64) -> String {
 
 fn with_tenths(number: u64, unit: u64, name: &str) -> String {
     let tenths = (number + unit / 20) / (unit / 10);
-    if tenths % 10 == 0 {
+    if tenths.is_multiple_of(10) {
         format!("{}{name}", tenths / 10)
     } else {
         format!("{}.{}{name}", tenths / 10, tenths % 10)
@@ -125,9 +125,9 @@ pub(super) fn span(seconds: u64) -> String {
     let (minutes, hours) = (seconds / 60, seconds / 3_600);
     match seconds {
         0..60 => format!("{seconds} s"),
-        60..600 if seconds % 60 > 0 => format!("{minutes} min {} s", seconds % 60),
+        60..600 if !seconds.is_multiple_of(60) => format!("{minutes} min {} s", seconds % 60),
         60..3_600 => format!("{minutes} min"),
-        3_600..172_800 if minutes % 60 > 0 => format!("{hours} h {} min", minutes % 60),
+        3_600..172_800 if !minutes.is_multiple_of(60) => format!("{hours} h {} min", minutes % 60),
         3_600..172_800 => format!("{hours} h"),
         _ => format!("{} days", seconds / DAY_SECONDS),
     }

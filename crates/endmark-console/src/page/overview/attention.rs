@@ -54,7 +54,7 @@ fn budget(console: &Console, row: &crate::reports::budgets::Row, now: u64) -> Ma
     html! { li {
         span class={ "point " (standing.class()) } {}
         div {
-            a href="/endmark/budgets" { "Budget of " (budgets::whose(row)) " is " @if row.closed { "used up" } @else { "near its end" } }
+            a href="/endmark/budgets" { "Budget of " (budgets::whose(row)) " is " @if standing.is_used_up() { "used up" } @else { "near its end" } }
             (standing.bar(8, &[]))
             p { (budgets::amount(row, row.spent)) " of " (budgets::limit_in_words(row)) " spent. " (standing.forecast()) }
         }

@@ -195,31 +195,34 @@ impl Reader {
         scanned.push_str(" ORDER BY started_at DESC, request_id DESC LIMIT ");
         let end = format!("SELECT started_at, request_id {scanned} 1 OFFSET {}", MAX_SCANNED - 1);
         let end_values = values.clone();
-        let mut sql = format!(
-            "SELECT started_at, request_id FROM (SELECT started_at, request_id, model, upstream, credential, verdict {scanned} \
-               {MAX_SCANNED}) u WHERE 1"
-        );
+        let mut conditions = vec!["1".to_owned()];
         let given =
             [("model", &filter.model), ("upstream", &filter.upstream), ("credential", &filter.credential)];
         for (column, value) in given.into_iter().filter_map(|(column, value)| Some((column, value.as_ref()?)))
         {
-            sql.push_str(&format!(" AND coalesce(u.{column}, '') = ?"));
+            conditions.push(format!("coalesce(u.{column}, '') = ?"));
             values.push(value);
         }
+        let cut_as = |what: &str| {
+            format!(
+                "EXISTS (SELECT 1 FROM recoveries r WHERE r.request_id = u.request_id AND r.outcome {what})"
+            )
+        };
         match filter.outcome.as_deref() {
-            Some("look") => sql.push_str(
-                " AND EXISTS (SELECT 1 FROM recoveries r WHERE r.request_id = u.request_id
-                  AND r.outcome IN ('exhausted', 'interrupted', 'cut'))",
-            ),
-            Some("other") => sql.push_str(" AND u.verdict IS NULL"),
+            Some("look") => conditions.push(cut_as("IN ('exhausted', 'interrupted', 'cut')")),
+            Some("other") => conditions.push("u.verdict IS NULL".to_owned()),
             Some("any-cut") | None => {}
             Some(_) if is_cut => {
-                sql.push_str(" AND EXISTS (SELECT 1 FROM recoveries r WHERE r.request_id = u.request_id AND r.outcome = ?)");
+                conditions.push(cut_as("= ?"));
                 values.push(&filter.outcome);
             }
             Some(_) => {}
         }
-        sql.push_str(&format!(" LIMIT {MAX_READ}"));
+        let sql = format!(
+            "SELECT started_at, request_id FROM (SELECT started_at, request_id, model, upstream, credential, verdict
+               {scanned} {MAX_SCANNED}) u WHERE {} LIMIT {MAX_READ}",
+            conditions.join(" AND ")
+        );
         let place = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let found: Vec<(String, String)> = self
             .connection()
