@@ -347,7 +347,9 @@ def screens(browser, state: str, origin: str, pages: dict[str, str], axe: str, p
                     # A long list says no more than its beginning.
                     height = min(2_400, watched.page.evaluate("document.documentElement.scrollHeight"))
                     clip = {"x": 0, "y": 0, "width": width, "height": height}
-                    watched.page.screenshot(path=str(pictures / f"{picture}.png"), full_page=True, clip=clip)
+                    # The README shows this one.
+                    file = "overview-light" if picture == "week-overview-1280-light" else picture
+                    watched.page.screenshot(path=str(pictures / f"{file}.png"), full_page=True, clip=clip)
             shaped.close()
 
 
