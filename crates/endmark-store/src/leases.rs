@@ -106,8 +106,8 @@ impl Leases {
             }
             amounts.push(LeasedAmount { key, held: claim.amount, cost: 0 });
         }
-        let held = LeasedCall { request_id: hold.request_id.clone(), call: hold.call, amounts };
-        calls.entry(hold.request_id.clone()).or_default().push(held);
+        let call = LeasedCall { request_id: hold.request_id.clone(), call: hold.call, amounts };
+        calls.entry(hold.request_id.clone()).or_default().push(call);
         Some((Held::Fits { warnings: Vec::new(), least_left }, was_quiet))
     }
 
@@ -133,7 +133,7 @@ impl Leases {
         let mut state = self.lock();
         let State { leases, calls, touched, .. } = &mut *state;
         let of_request = calls.get_mut(request_id)?;
-        let at = of_request.iter().position(|held| held.call == call)?;
+        let at = of_request.iter().position(|known| known.call == call)?;
         let mut amounts = of_request.swap_remove(at).amounts;
         if of_request.is_empty() {
             calls.remove(request_id);

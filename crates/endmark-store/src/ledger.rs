@@ -99,11 +99,11 @@ impl Ledger {
         if self.queue.is_failing() || self.queue.is_closed() || self.slate.fails() {
             return None;
         }
-        let (held, is_news) = self.leases.hold(hold)?;
+        let (outcome, is_news) = self.leases.hold(hold)?;
         if is_news {
             self.queue.set_due();
         }
-        Some(held)
+        Some(outcome)
     }
 
     /// Lets go of a call that was not made; answers whether it was held in leases.

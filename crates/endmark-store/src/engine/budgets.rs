@@ -82,11 +82,11 @@ fn account_now(
 ) -> rusqlite::Result<Account> {
     let key = BudgetKey::of(claim);
     let (account, _) = account(connection, &key, claim.limit)?;
-    let (leased, _) = leases::of_others(connection, owner, &key)?;
+    let (amount_of_others, _) = leases::of_others(connection, owner, &key)?;
     let (unwritten, in_use) = leases.recall(claim);
     Ok(Account {
         spent: account.spent.saturating_add(unwritten),
-        held: account.held.saturating_add(leased).saturating_add(in_use),
+        held: account.held.saturating_add(amount_of_others).saturating_add(in_use),
         ..account
     })
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use endmark_context::budget::Standing;
+use endmark_context::budget::{Account, Standing};
 use rusqlite::{Connection, Params, params};
 
 use crate::calls::Call;
@@ -39,9 +39,9 @@ pub(super) fn write(
 ) -> rusqlite::Result<()> {
     for (key, limit) in changed {
         let (account, warned_percent) = budgets::account(connection, key, *limit)?;
-        let (leased, other_owners) = of_others(connection, owner, key)?;
-        let held = account.held.saturating_add(leased);
-        let account = endmark_context::budget::Account { held, ..account };
+        let (amount_of_others, other_owners) = of_others(connection, owner, key)?;
+        let held = account.held.saturating_add(amount_of_others);
+        let account = Account { held, ..account };
         let (amount, in_use) = leases.plan(key, Standing { account, warned_percent, other_owners });
         let place = params![key.scope.name(), key.subject, key.window, key.unit.name(), owner];
         if amount == 0 {
