@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use endmark_context::budget::{Account, Standing};
-use rusqlite::{Connection, Params, params};
+use rusqlite::{Connection, Params, ToSql, params};
 
 use crate::calls::Call;
 use crate::engine::budgets::{self, SUM_LIMIT};
@@ -13,6 +13,9 @@ use crate::engine::integers::{integer, natural};
 use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::ledger::encoding::clipped;
 use crate::owner::{self, Dead};
+
+/// Entries that are written by one statement: most of its cost is its beginning and its end.
+const ENTRIES_TOGETHER: usize = 16;
 
 /// The leases that other processes have of a budget: their sum and their number.
 pub(super) fn of_others(
@@ -72,24 +75,35 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Writes the entries of a call that was held in leases, in the transaction that writes its row.
-pub(super) fn settle(connection: &Connection, call: &Call, amounts: &[LeasedAmount]) -> rusqlite::Result<()> {
-    for LeasedAmount { key, held, cost } in amounts {
-        execute(
-            connection,
+/// Writes the entries of calls that were held in leases, in the transaction that writes their rows.
+pub(super) fn settle(connection: &Connection, entries: &[(&Call, &LeasedAmount)]) -> rusqlite::Result<()> {
+    let (together, rest) = entries.as_chunks::<ENTRIES_TOGETHER>();
+    for entries in together.iter().map(<[_; ENTRIES_TOGETHER]>::as_slice).chain(rest.chunks(1)) {
+        let rows = vec!["(?, ?, ?, ?, ?, ?, '', ?, ?)"; entries.len()].join(", ");
+        let sql = format!(
             "INSERT INTO budget_entries (request_id, call, scope, unit, subject, window, owner, held, spent)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, '', ?7, ?8) ON CONFLICT DO NOTHING",
-            params![
-                clipped(&call.started.request_id),
-                call.started.call,
-                key.scope.name(),
-                key.unit.name(),
-                key.subject,
-                key.window,
-                integer(*held),
-                integer(*cost)
-            ],
-        )?;
+             VALUES {rows} ON CONFLICT DO NOTHING"
+        );
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut place = 0;
+        for (Call { started, .. }, LeasedAmount { key, held, cost }) in entries {
+            let (held, cost) = (integer(*held), integer(*cost));
+            let values: [&dyn ToSql; 8] = [
+                &clipped(&started.request_id),
+                &started.call,
+                &key.scope.name(),
+                &key.unit.name(),
+                &key.subject,
+                &key.window,
+                &held,
+                &cost,
+            ];
+            for value in values {
+                place += 1;
+                statement.raw_bind_parameter(place, value)?;
+            }
+        }
+        statement.raw_execute()?;
     }
     Ok(())
 }

@@ -133,9 +133,9 @@ impl Session {
         self.whole(|connection| sums::sum(connection, calls))
     }
 
-    /// Writes the entries of a call that was held in leases.
-    pub(crate) fn settle_leased(&self, call: &Call, amounts: &[LeasedAmount]) -> Result<(), StoreError> {
-        self.whole(|connection| leases::settle(connection, call, amounts))
+    /// Writes the entries of calls that were held in leases.
+    pub(crate) fn settle_leased(&self, entries: &[(&Call, &LeasedAmount)]) -> Result<(), StoreError> {
+        self.whole(|connection| leases::settle(connection, entries))
     }
 
     /// Adds what calls cost that were held in leases.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::engine::{Recorded, Session};
 use crate::error::StoreError;
 use crate::files::Files;
-use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
+use crate::leases::{BudgetKey, LeasedCall, Leases};
 use crate::ledger::slate::Slate;
 use crate::ledger::{Noted, Row};
 use crate::queue::{Queue, Work, Write};
@@ -185,6 +185,7 @@ impl Desk {
         session.begin()?;
         let mut costs: HashMap<Arc<BudgetKey>, u64> = HashMap::new();
         let mut new = Vec::with_capacity(rows.len());
+        let mut entries = Vec::new();
         // What was spent before what is asked: a hold sees every call that is over.
         for row in rows {
             match session.record(&row.call, &row.leased)? {
@@ -199,13 +200,14 @@ impl Desk {
                     );
                 }
             }
-            session.settle_leased(&row.call, &row.leased)?;
-            for LeasedAmount { key, cost, .. } in &row.leased {
-                let sum = costs.entry(Arc::clone(key)).or_default();
-                *sum = sum.saturating_add(*cost);
+            for amount in &row.leased {
+                entries.push((&row.call, amount));
+                let sum = costs.entry(Arc::clone(&amount.key)).or_default();
+                *sum = sum.saturating_add(amount.cost);
             }
         }
         session.sum(&new)?;
+        session.settle_leased(&entries)?;
         session.charge_leased(&costs)?;
         self.leases.flush(&costs);
         for write in writes {
