@@ -89,6 +89,7 @@ const ROOMS: &[(&str, Rooms)] = &[
             "compactions",
             "runs",
             "ledger::encoding",
+            "leases",
             "ledger::patience",
             "ledger::slate",
             "engine",
