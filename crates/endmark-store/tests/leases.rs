@@ -83,7 +83,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it does not come to this: {what}");
+    assert!(is_so(), "it does not come to this: {what}");
 }
 
 #[tokio::test]
@@ -246,17 +246,15 @@ fn spend_until_killed(location: &StoreLocation) {
                     for number in 0.. {
                         let request_id = format!("em_{}_{task}_{number}", std::process::id());
                         let amount = 100 + number * 13 % 400;
-                        if !matches!(
-                            recorder.hold(hold(&request_id, LIMIT, amount)).await.unwrap(),
-                            Held::Fits { .. }
-                        ) {
-                            tokio::time::sleep(Duration::from_millis(1)).await;
-                        } else {
+                        let held = recorder.hold(hold(&request_id, LIMIT, amount)).await.unwrap();
+                        if matches!(held, Held::Fits { .. }) {
                             let open = recorder.open_call(started(&request_id, amount)).await;
                             if number % 3 == 0 {
                                 tokio::time::sleep(Duration::from_millis(2)).await;
                             }
                             open.settle(settled(amount * (number % 4) / 4));
+                        } else {
+                            tokio::time::sleep(Duration::from_millis(1)).await;
                         }
                         if number % 50 == 0 {
                             let mut out = std::io::stdout().lock();
