@@ -24,4 +24,5 @@ pub(crate) use received::Fidelity;
 pub use received::Received;
 pub use stored_item::StoredItem;
 pub use tool_call::{CallProgress, Place, ToolCall};
+pub(crate) use usage::StatedCounts;
 pub use usage::Usage;

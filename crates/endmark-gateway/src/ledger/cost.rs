@@ -103,6 +103,14 @@ impl Spent {
         }
         let reports_prompt = spent.prompt > 0;
         let reports_output = usage.is_some() && is_counted && (spent.completion > 0 || written_bytes == 0);
+        let of_total = spent.total.saturating_sub(spent.prompt);
+        let adds_up = spent.total == spent.prompt.saturating_add(spent.completion);
+        if usage.is_some() && is_counted && reports_prompt && !adds_up && of_total.max(spent.completion) > 0 {
+            // Parts that do not add up to their total are not exact. What the total has beside the prompt is output.
+            spent.completion = spent.completion.max(of_total);
+            spent.total = spent.prompt.saturating_add(spent.completion);
+            return Self { usage: spent, reports_prompt, reports_output: false };
+        }
         if !reports_prompt {
             spent.prompt = sent_bytes.div_ceil(BYTES_PER_TOKEN);
         }
@@ -161,5 +169,11 @@ mod tests {
         assert_eq!(spent(Some(&total(9)), true), (0, 9, false));
         assert_eq!(spent(Some(&total(9)), false), (100, 20, false));
         assert!(Spent::new(Some(&usage(90, 0)), true, 400, 0).is_reported());
+        // Parts that do not add up to the total.
+        let stated = |completion, total| Usage { total, ..usage(90, completion) };
+        assert_eq!(spent(Some(&stated(7, 500)), true), (90, 410, false));
+        assert_eq!(spent(Some(&stated(0, 500)), true), (90, 410, false));
+        assert_eq!(spent(Some(&stated(30, 100)), true), (90, 30, false));
+        assert_eq!(spent(Some(&stated(0, 90)), true), (90, 20, false));
     }
 }

@@ -25,9 +25,22 @@ pub(super) fn tier(usage: Value<'_>) -> Option<String> {
 }
 
 impl Counts {
+    /// Reads a `usage` object.
+    ///
+    /// "The top-level `input_tokens` and `output_tokens` do not include compaction iteration usage […] To calculate total
+    /// tokens consumed and billed for a request, sum across all entries in the `usage.iterations` array":
+    /// <https://platform.claude.com/docs/en/build-with-claude/compaction#understanding-usage>. A resumed reply has the sum of
+    /// its calls at the top level, so the larger of the two counts.
     pub(super) fn read(usage: Value<'_>) -> Self {
         let fields = Fields::of(usage);
-        let count = |name| fields.get(name).and_then(Value::as_u64);
+        let iterations = fields.get("iterations");
+        let count = |name| {
+            let own = fields.get(name).and_then(Value::as_u64);
+            let counts = iterations.into_iter().flat_map(Value::items);
+            let counts = counts.filter_map(|iteration| iteration.field(name)?.as_u64());
+            // `None` is less than any count.
+            own.max(counts.reduce(u64::saturating_add))
+        };
         Self {
             input: count("input_tokens"),
             written: count("cache_creation_input_tokens"),
@@ -42,12 +55,14 @@ impl Counts {
         self.output.is_some()
     }
 
-    /// These, with what a later object counts in place of them.
+    /// These, with what a later object counts in place of them. Some proxies fill the end of a stream with zeros: those
+    /// state nothing of a prompt that was counted. The output of the beginning is no more than a placeholder.
     pub(super) fn then(self, later: &Self) -> Self {
+        let counted = |later: Option<u64>, before| later.filter(|count| *count > 0).or(before).or(later);
         Self {
-            input: later.input.or(self.input),
-            written: later.written.or(self.written),
-            read: later.read.or(self.read),
+            input: counted(later.input, self.input),
+            written: counted(later.written, self.written),
+            read: counted(later.read, self.read),
             output: later.output.or(self.output),
             details: self.details.then(&later.details),
         }
@@ -136,6 +151,26 @@ mod tests {
         for nothing in ["null", "{}", "[]", r#"{"input_tokens":"many"}"#] {
             assert_eq!(read(nothing).usage(), None, "{nothing}");
         }
+    }
+
+    #[test]
+    fn zeros_at_the_end_do_not_erase_the_prompt() {
+        let start = read(r#"{"input_tokens":300,"cache_read_input_tokens":1000,"output_tokens":1}"#);
+        let end = read(r#"{"input_tokens":0,"cache_read_input_tokens":0,"output_tokens":222}"#);
+        let usage = start.then(&end).usage().unwrap();
+        assert_eq!((usage.prompt, usage.cached, usage.completion), (1_300, Some(1_000), 222));
+    }
+
+    #[test]
+    fn the_tokens_of_iterations_count_once() {
+        let iterations = r#""iterations":[{"type":"compaction","input_tokens":180000,"output_tokens":3500},
+            {"type":"message","input_tokens":23000,"output_tokens":1000}]"#;
+        let of = |own: &str| read(&format!("{{{own},{iterations}}}")).usage().unwrap();
+        let usage = of(r#""input_tokens":23000,"output_tokens":1000"#);
+        assert_eq!((usage.prompt, usage.completion, usage.total), (203_000, 4_500, 207_500));
+        // What a resumed reply has at the top level includes them.
+        let usage = of(r#""input_tokens":230000,"output_tokens":4600"#);
+        assert_eq!((usage.prompt, usage.completion), (230_000, 4_600));
     }
 
     #[test]

@@ -39,7 +39,9 @@ pub(super) fn counts(metadata: Value<'_>) -> Option<Usage> {
     Some(Usage {
         prompt,
         completion,
-        total: count("totalTokenCount").unwrap_or_else(|| prompt.saturating_add(completion)),
+        total: count("totalTokenCount")
+            .filter(|total| *total > 0)
+            .unwrap_or_else(|| prompt.saturating_add(completion)),
         written: None,
         cached: count("cachedContentTokenCount"),
         reasoning,

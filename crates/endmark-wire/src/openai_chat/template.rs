@@ -172,7 +172,11 @@ impl<'a> ChunkEdit<'a> {
 
     /// Takes `usage` out, for a client that did not ask for it.
     pub fn remove_usage(&mut self) {
-        self.edits.remove_field(self.edits.original(), "usage");
+        let root = self.edits.original();
+        self.edits.remove_field(root, "usage");
+        for choice in root.field("choices").into_iter().flat_map(Value::items) {
+            self.edits.remove_field(choice, "usage");
+        }
     }
 
     /// Sets the `endmark` object next to the provider's own fields.

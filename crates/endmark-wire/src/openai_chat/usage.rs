@@ -3,7 +3,7 @@
 use super::choice::index_of;
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
-use crate::reply::{Details, Usage};
+use crate::reply::{Details, StatedCounts, Usage};
 
 /// The counts that have a field of their own in [`Usage`].
 const KNOWN: [&str; 5] = [
@@ -39,9 +39,6 @@ pub(super) fn of_choices<'a>(usages: impl Iterator<Item = &'a Usage>) -> Option<
 }
 
 /// Reads a `usage` object; `None` if it counts nothing.
-///
-/// Where the total shows that a part is not within its whole, it is added: xAI and Google count reasoning beside
-/// `completion_tokens`, and some proxies the cached tokens of Anthropic beside `prompt_tokens`.
 pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
     let fields = Fields::of(value);
     let count = |name| fields.get(name).and_then(Value::as_u64);
@@ -52,7 +49,6 @@ pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
         // A total alone counts, too: what it consists of is estimated.
         return total.map(|total| Usage { total, ..Usage::default() });
     }
-    let (mut prompt, mut completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
     let cached = [
         detail("prompt_tokens_details", "cached_tokens"),
         count("prompt_cache_hit_tokens"),
@@ -63,31 +59,18 @@ pub(crate) fn read_usage(value: Value<'_>) -> Option<Usage> {
     let written = count("cache_creation_input_tokens");
     let reasoning =
         detail("completion_tokens_details", "reasoning_tokens").or_else(|| count("reasoning_tokens"));
-    let in_cache = cached.unwrap_or(0).saturating_add(written.unwrap_or(0));
-    let beside = total.unwrap_or(0).saturating_sub(prompt.saturating_add(completion));
-    let (beside_prompt, beside_completion) = match beside {
-        0 => (0, 0),
-        _ if reasoning == Some(beside) => (0, beside),
-        _ if beside == in_cache => (beside, 0),
-        _ if reasoning.is_some_and(|reasoning| reasoning.saturating_add(in_cache) == beside) => {
-            (in_cache, beside - in_cache)
-        }
-        _ if reasoning.is_none() => (0, beside),
-        _ => (0, 0),
+    let stated = StatedCounts {
+        prompt: prompt.unwrap_or(0),
+        completion: completion.unwrap_or(0),
+        total,
+        in_cache: cached.unwrap_or(0).saturating_add(written.unwrap_or(0)),
+        reasoning,
     };
-    prompt = prompt.saturating_add(beside_prompt);
-    completion = completion.saturating_add(beside_completion);
-    // No part is more than its whole.
-    if in_cache > prompt {
-        prompt = prompt.saturating_add(in_cache);
-    }
-    if let Some(reasoning) = reasoning.filter(|reasoning| *reasoning > completion) {
-        completion = completion.saturating_add(reasoning);
-    }
+    let (prompt, completion, total) = stated.with_parts_within();
     Some(Usage {
         prompt,
         completion,
-        total: total.unwrap_or(0).max(prompt.saturating_add(completion)),
+        total,
         written,
         cached,
         reasoning,
@@ -113,13 +96,25 @@ pub(super) fn usage_json(usage: &Usage) -> String {
     usage.details.added_to(json)
 }
 
-/// Writes the counts over those of the document's `usage`, whose other details stay.
+/// Writes the counts over those of the document's `usage`, and over those of a choice that has its own and is the only one.
+/// Of several choices none keeps its own: which one further calls were for is not known here.
 pub(super) fn write_usage(counts: &Usage, edits: &mut Edits<'_>) {
     let root = edits.original();
-    let Some(usage) = root.field("usage").filter(|usage| usage.kind() == Kind::Object) else {
-        edits.set_field(root, "usage", &usage_json(counts));
-        return;
-    };
+    match root.field("usage").and_then(|usage| usage.of_kind(Kind::Object)) {
+        Some(usage) => write_over(usage, counts, edits),
+        None => edits.set_field(root, "usage", &usage_json(counts)),
+    }
+    let choices: Vec<Value<'_>> = root.field("choices").into_iter().flat_map(Value::items).collect();
+    for choice in &choices {
+        match choice.field("usage").and_then(|usage| usage.of_kind(Kind::Object)) {
+            Some(usage) if choices.len() == 1 => write_over(usage, counts, edits),
+            Some(_) => edits.remove_field(*choice, "usage"),
+            None => {}
+        }
+    }
+}
+
+fn write_over<'a>(usage: Value<'a>, counts: &Usage, edits: &mut Edits<'a>) {
     counts.details.write(edits, usage);
     edits.set_field(usage, "prompt_tokens", &counts.prompt.to_string());
     edits.set_field(usage, "completion_tokens", &counts.completion.to_string());

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
-use crate::reply::{Details, Usage};
+use crate::reply::{Details, StatedCounts, Usage};
 
 /// The counts that have a field of their own in [`Usage`].
 const KNOWN: [&str; 5] = [
@@ -24,14 +24,23 @@ pub(crate) fn read(response: Value<'_>) -> Option<Usage> {
         // A total alone counts, too: what it consists of is estimated.
         return count("total_tokens").map(|total| Usage { total, ..Usage::default() });
     }
-    let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
+    let cached = count("input_tokens_details.cached_tokens");
+    let reasoning = count("output_tokens_details.reasoning_tokens");
+    let stated = StatedCounts {
+        prompt: prompt.unwrap_or(0),
+        completion: completion.unwrap_or(0),
+        total: count("total_tokens"),
+        in_cache: cached.unwrap_or(0),
+        reasoning,
+    };
+    let (prompt, completion, total) = stated.with_parts_within();
     Some(Usage {
         prompt,
         completion,
-        total: count("total_tokens").unwrap_or_else(|| prompt.saturating_add(completion)),
+        total,
         written: None,
-        cached: count("input_tokens_details.cached_tokens"),
-        reasoning: count("output_tokens_details.reasoning_tokens"),
+        cached,
+        reasoning,
         details: Details::read(&Fields::of(usage), &KNOWN),
     })
 }

@@ -234,11 +234,13 @@ impl Received {
             self.state = State::Failed;
         }
         self.done |= event.done;
-        if let Some(usage) = &event.usage {
+        // Zeros after counts state nothing: some proxies send an empty usage last.
+        let usage = event.usage.as_ref().filter(|usage| self.usage.is_none() || !usage.is_zero());
+        if let Some(usage) = usage {
             self.usage = Some(usage.clone());
         }
-        self.is_counted = event.usage.is_some() || (self.is_counted && event.pieces.is_empty());
-        let counted = event.usage.as_ref().map(|usage| usage.completion);
+        self.is_counted = usage.is_some() || (self.is_counted && event.pieces.is_empty());
+        let counted = usage.map(|usage| usage.completion);
         self.output_tokens = counted.or(output_tokens).or(self.output_tokens);
     }
 

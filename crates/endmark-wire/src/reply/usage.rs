@@ -96,6 +96,60 @@ impl Usage {
     }
 }
 
+/// What a provider states of the tokens of a call.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct StatedCounts {
+    pub(crate) prompt: u64,
+    pub(crate) completion: u64,
+    pub(crate) total: Option<u64>,
+    /// Tokens that were read from a cache or written to one.
+    pub(crate) in_cache: u64,
+    pub(crate) reasoning: Option<u64>,
+}
+
+impl StatedCounts {
+    /// Returns the prompt, the completion and the total, with each part within its whole.
+    ///
+    /// Where the total shows that a part is not within its whole, it is added: xAI and Google count reasoning beside the
+    /// completion, and some proxies the cached tokens of Anthropic beside the prompt. Parts that do not add up to the total
+    /// stay as they are stated: the sum of prompt and completion is then not the total.
+    pub(crate) fn with_parts_within(self) -> (u64, u64, u64) {
+        let Self { mut prompt, mut completion, in_cache, reasoning, .. } = self;
+        let stated = prompt.saturating_add(completion);
+        let total = self.total.filter(|total| *total > 0);
+        let beside = total.unwrap_or(0).saturating_sub(stated);
+        let (beside_prompt, beside_completion) = match beside {
+            0 => (0, 0),
+            _ if reasoning == Some(beside) => (0, beside),
+            _ if beside == in_cache => (beside, 0),
+            _ if reasoning.is_some_and(|reasoning| reasoning.saturating_add(in_cache) == beside) => {
+                (in_cache, beside - in_cache)
+            }
+            _ if reasoning.is_none() => (0, beside),
+            _ => (0, 0),
+        };
+        prompt = prompt.saturating_add(beside_prompt);
+        completion = completion.saturating_add(beside_completion);
+        // No part is more than its whole.
+        if in_cache > prompt {
+            prompt = prompt.saturating_add(in_cache);
+        }
+        if let Some(reasoning) = reasoning.filter(|reasoning| *reasoning > completion) {
+            completion = completion.saturating_add(reasoning);
+        }
+        let sum = prompt.saturating_add(completion);
+        let total = if sum == stated { total.unwrap_or(sum) } else { total.unwrap_or(0).max(sum) };
+        (prompt, completion, total)
+    }
+}
+
+impl Usage {
+    /// Whether nothing was counted.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.prompt == 0 && self.completion == 0 && self.total == 0
+    }
+}
+
 impl std::ops::Add for Usage {
     type Output = Self;
 
