@@ -179,6 +179,7 @@ fn stream(format: &'static dyn WireFormat, bytes: &[u8], numbers: &mut Numbers) 
         client.extend(writer.error(&StreamError {
             message: text,
             kind: "endmark_reply_cut",
+            status: 502,
             endmark: None,
             choices: &[],
         }));

@@ -15,6 +15,9 @@ use crate::settings::Incomplete;
 /// The kind of an error that a client gets instead of an incomplete reply.
 pub(crate) const REPLY_INCOMPLETE: &str = "endmark_reply_incomplete";
 
+/// The header with the reason.
+pub(crate) const REASON: &str = "x-endmark-reason";
+
 /// What is told of counts that lack some.
 const AT_LEAST: &str = "at_least";
 
@@ -44,7 +47,9 @@ pub(crate) struct Disclosure {
     /// Whether a bound of what a recovery may cost ended it, which the reason names.
     is_bounded: bool,
     invalid: bool,
-    /// Whether its rest was asked for in vain, or calls may be missing.
+    /// Whether it ended with a word that is not known, which the reason names.
+    is_unknown: bool,
+    /// Whether its rest was asked for in vain, calls may be missing, or nobody knows how it ended.
     is_incomplete: bool,
     /// How the client is shown such a reply.
     incomplete: Incomplete,
@@ -70,6 +75,7 @@ impl Disclosure {
             reason: None,
             is_bounded: false,
             invalid: false,
+            is_unknown: false,
             is_incomplete: false,
             incomplete: exchange.gateway.settings.incomplete,
             left_out: 0,
@@ -103,9 +109,12 @@ impl Disclosure {
         }
     }
 
-    /// Notes that a reply ended with a word that is not known. A stream passes unchanged: its headers are gone by then.
+    /// Notes that a reply ended with a word that is not known: it may be one for a failure, so that the reply is not called
+    /// whole.
     pub(crate) fn ended_unknown(&mut self, word: &str) {
         self.something = true;
+        self.outcome = self.outcome.max(Outcome::Cut);
+        (self.is_unknown, self.is_incomplete) = (true, true);
         let word: String = word.escape_default().take(MAX_WORD_BYTES).collect();
         self.reason.get_or_insert_with(|| format!("unknown_finish_reason {word}"));
     }
@@ -172,10 +181,13 @@ impl Disclosure {
             set("x-endmark-usage", AT_LEAST.to_owned());
         }
         let is_header = |reason: &&String| {
-            self.outcome == Outcome::Whole || self.is_bounded || *reason == CALLS_MAY_BE_MISSING
+            self.outcome == Outcome::Whole
+                || self.is_bounded
+                || self.is_unknown
+                || *reason == CALLS_MAY_BE_MISSING
         };
         if let Some(reason) = self.reason.as_ref().filter(is_header) {
-            set("x-endmark-reason", reason.clone());
+            set(REASON, reason.clone());
         }
     }
 
@@ -227,11 +239,16 @@ impl Disclosure {
     }
 }
 
-/// An `endmark` object with what the calls of its reply did cost, where that is known: only now all of them are over.
-pub(crate) fn with_cost(told: &RawValue, nano_usd: Option<u64>) -> Box<RawValue> {
+/// An `endmark` object with what the calls of its reply did cost, where that is known: only now all of them are over. A cost of
+/// counts that are estimated is marked, even where the client gets no counts.
+pub(crate) fn with_cost(told: &RawValue, exchange: &Exchange, account: &Account) -> Box<RawValue> {
+    let nano_usd = exchange.calls.cost();
     let with = || {
         let mut object: serde_json::Map<String, serde_json::Value> = serde_json::from_str(told.get()).ok()?;
         object.insert("cost_usd".to_owned(), dollars(nano_usd?).into());
+        if account.is_estimated() {
+            object.insert("usage".to_owned(), AT_LEAST.into());
+        }
         serde_json::value::to_raw_value(&object).ok()
     };
     with().unwrap_or_else(|| told.to_owned())

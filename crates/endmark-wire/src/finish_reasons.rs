@@ -234,6 +234,26 @@ static TABLE: &[Group] = &[
     },
     Group {
         format: None,
+        source: "Xiaomi MiMo: chat reference; Hugging Face transformers: the stopping criterion",
+        words: &[("repetition_truncation", Repetition), ("max_length", Limit)],
+    },
+    Group {
+        format: None,
+        source: "OpenAI, Anthropic, Moonshot, OpenRouter: codes and types of errors, as proxies put them into a finish reason",
+        words: &[
+            ("context_length_exceeded", Window),
+            ("internal_error", BrokenOff),
+            ("internal_server_error", BrokenOff),
+            ("overloaded", BrokenOff),
+            ("engine_overloaded", BrokenOff),
+            ("engine_overloaded_error", BrokenOff),
+            ("connection_error", BrokenOff),
+            ("service_unavailable", BrokenOff),
+            ("gateway_timeout", BrokenOff),
+        ],
+    },
+    Group {
+        format: None,
         source: "Cohere Chat v2 `finish_reason`; IBM watsonx.ai `stop_reason`",
         words: &[
             ("COMPLETE", Turn),
@@ -273,6 +293,9 @@ mod tests {
             "abort",
             "error",
             "insufficient_system_resource",
+            "internal_error",
+            "overloaded",
+            "connection_error",
         ] {
             let meaning = Meaning::of("openai_chat", word);
             assert_eq!((meaning, meaning.stop(true)), (BrokenOff, None), "{word}");

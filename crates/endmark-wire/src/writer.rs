@@ -152,6 +152,8 @@ pub struct StreamError<'a> {
     pub message: &'a str,
     /// The kind of error, as `endmark_reply_cut`.
     pub kind: &'a str,
+    /// The HTTP status that it has in formats which repeat it in the body.
+    pub status: u16,
     /// What Endmark has to say of the reply.
     pub endmark: Option<&'a RawValue>,
     /// The choices that ended all the same.

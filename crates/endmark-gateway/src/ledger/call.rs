@@ -277,6 +277,13 @@ impl Call {
         Metered { inner: body, gauge: Arc::clone(&self.gauge), call: None, listener: None }.boxed_unsync()
     }
 
+    /// Settles a call that was answered with an error under a status of success. It is written down as the bad gateway that it
+    /// is, and costs nothing, as any refusal.
+    pub(crate) fn settle_refused(mut self) {
+        self.status = self.status.map(|_| StatusCode::BAD_GATEWAY);
+        self.over(CallEnd::new(Ending::UpstreamError));
+    }
+
     /// Takes note of what was read in the answer so far, or that it passes unread from here on: what it took is estimated from
     /// its text where the upstream reports no tokens.
     pub(crate) fn read(&self, choices: Option<&[Choice]>) {

@@ -140,6 +140,11 @@ impl Account {
         self.lacks_some && self.total().is_some()
     }
 
+    /// Whether any count of its calls is an estimate, and so what they cost.
+    pub(crate) fn is_estimated(&self) -> bool {
+        self.lacks_some
+    }
+
     /// What the first call used.
     pub(crate) fn first(&self) -> Option<&Usage> {
         self.first.as_ref()

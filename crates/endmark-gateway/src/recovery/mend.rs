@@ -146,8 +146,10 @@ async fn whole(
     flow: &mut Flow<'_>,
     disclosed: bool,
 ) -> Result<Mended, ClientGone> {
-    let cut_after = (disclosed && may_lack_calls(case, suspect)).then(|| kind_of_end(&suspect.reply));
-    let finish = match (disclosed, cut_after, case.settings.on_missing_calls) {
+    let cut_after = (disclosed && may_lack_calls(case, suspect)).then(|| kind_of_end(suspect));
+    // No continuation helps a full window or a repetition: the provider's own word says more.
+    let keeps_word = suspect.fills_window || suspect.reply.stop == Some(Stop::Repetition);
+    let finish = match (disclosed && !keeps_word, cut_after, case.settings.on_missing_calls) {
         (false, ..) | (true, Some(_), OnMissing::Cut) => Finish::AsItWas,
         (true, ..) => Finish::Normal,
     };
@@ -188,8 +190,12 @@ async fn whole(
 }
 
 /// How a reply was cut after its last part.
-fn kind_of_end(reply: &Reply) -> CutKind {
-    if reply.stop == Some(Stop::Limit) { CutKind::Limit } else { CutKind::Dropped }
+fn kind_of_end(suspect: &Suspect) -> CutKind {
+    match suspect.reply.stop {
+        _ if suspect.fills_window => CutKind::Window,
+        Some(Stop::Limit | Stop::Repetition) => CutKind::Limit,
+        _ => CutKind::Dropped,
+    }
 }
 
 /// There is no room for more.

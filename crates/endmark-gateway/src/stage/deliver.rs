@@ -278,7 +278,10 @@ async fn send(
     match sent(exchange, &mut call, body, counting).await {
         Ok(answer) => Ok((answer, call)),
         Err(failed) => {
-            call.settle(CallEnd::new(ending_of(&failed.0)));
+            match &failed.0 {
+                Failure::Fruitless(Ending::UpstreamError) => call.settle_refused(),
+                failure => drop(call.settle(CallEnd::new(ending_of(failure)))),
+            }
             Err(failed)
         }
     }

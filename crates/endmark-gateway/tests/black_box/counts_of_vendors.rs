@@ -121,6 +121,81 @@ async fn parts_beside_their_whole_are_added_to_it() {
 }
 
 #[tokio::test]
+async fn parts_that_do_not_add_up_to_the_total_are_estimates() {
+    const RESPONSES: Wire = Wire::Other(Dialect::Responses);
+    // The usage; then completion, and whether it is an estimate.
+    for (wire, place, usage, expected) in [
+        (GEMINI, "usageMetadata", json!({"promptTokenCount": 300, "totalTokenCount": 1_555}), (1_255, 1)),
+        (
+            GEMINI,
+            "usageMetadata",
+            json!({"promptTokenCount": 300, "candidatesTokenCount": 200, "totalTokenCount": 1_555}),
+            (1_255, 1),
+        ),
+        (
+            GEMINI,
+            "usageMetadata",
+            json!({"promptTokenCount": 300, "thoughtsTokenCount": 50, "totalTokenCount": 1_555}),
+            (1_255, 1),
+        ),
+        (
+            Wire::Chat,
+            "usage",
+            json!({"prompt_tokens": 300, "completion_tokens": 200, "total_tokens": 1_000,
+                "completion_tokens_details": {"reasoning_tokens": 0}}),
+            (700, 1),
+        ),
+        (
+            Wire::Chat,
+            "usage",
+            json!({"prompt_tokens": 300, "completion_tokens": 200, "total_tokens": 1_000,
+                "completion_tokens_details": {"reasoning_tokens": 450}}),
+            (700, 1),
+        ),
+        // The total is less: the larger figure counts.
+        (
+            Wire::Chat,
+            "usage",
+            json!({"prompt_tokens": 300, "completion_tokens": 200, "total_tokens": 400}),
+            (200, 1),
+        ),
+        // xAI counts reasoning beside the output here, too: that explains the total.
+        (
+            RESPONSES,
+            "usage",
+            json!({"input_tokens": 300, "output_tokens": 100, "total_tokens": 700,
+                "output_tokens_details": {"reasoning_tokens": 300}}),
+            (400, 0),
+        ),
+    ] {
+        let ended = if wire == GEMINI {
+            "STOP"
+        } else if wire == RESPONSES {
+            "completed"
+        } else {
+            "stop"
+        };
+        let mut reply = wire.whole(&[Said::Text(TEXT)], ended);
+        reply[place] = usage.clone();
+        let sums = sums(wire, Answer::json(200, &reply), false, Mode::Auto).await;
+        assert_eq!((sums.prompt, (sums.completion, sums.estimated)), (300, expected), "{usage}");
+    }
+}
+
+#[tokio::test]
+async fn zeros_after_counts_do_not_erase_them() {
+    let plain = json!({"prompt_tokens": 50, "completion_tokens": 20, "total_tokens": 70});
+    let zeros = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0});
+    let answer = chat(&plain, |mut frames, usage| {
+        let at = frames.len() - 1;
+        frames.splice(at..at, [in_a_chunk(usage), in_a_chunk(&zeros)]);
+        frames
+    });
+    let sums = sums(Wire::Chat, answer, true, Mode::Auto).await;
+    assert_eq!((sums.prompt, sums.completion, sums.estimated), (50, 20, 0));
+}
+
+#[tokio::test]
 async fn a_figure_that_the_reply_did_not_end_with_is_an_estimate() {
     let estimate = TEXT.len().div_ceil(4) as u64;
     // A stream of Messages that breaks off has nothing but the count of its beginning.
@@ -285,4 +360,60 @@ async fn a_total_alone_is_the_sum_of_the_prompt_and_the_reply() {
     // A short total stays what it is.
     let sums = sums(Wire::Chat, chat(json!({"total_tokens": 3})), false, Mode::Auto).await;
     assert_eq!(sums.prompt + sums.completion, 3);
+}
+
+/// Moonshot counts in the choice.
+#[tokio::test]
+async fn a_choice_never_keeps_the_counts_of_the_first_call_alone() {
+    let usage = |completion: u64| json!({"prompt_tokens": 50, "completion_tokens": completion, "total_tokens": 50 + completion});
+    for (stream, asks_usage) in [(false, false), (true, false), (true, true)] {
+        let answer = |text: &str, end: End, completion: u64| {
+            let with =
+                format!("\"finish_reason\":\"{}\",\"usage\":{}", Wire::Chat.word(end), usage(completion));
+            if stream {
+                let word = format!("\"finish_reason\":\"{}\"", Wire::Chat.word(end));
+                let frames = Wire::Chat.frames(&[Said::Text(text)], Some(end)).into_iter();
+                return Answer::sse(frames.map(|frame| frame.replace(&word, &with)));
+            }
+            let mut reply = Wire::Chat.whole(&[Said::Text(text)], Wire::Chat.word(end));
+            reply.as_object_mut().unwrap().remove("usage");
+            reply["choices"][0]["usage"] = usage(completion);
+            Answer::json(200, &reply)
+        };
+        let script = Script::new()
+            .then(answer("The harbour was quiet, and", End::Limit, 100))
+            .otherwise(answer(" the boats were in.", End::Turn, 10));
+        let endmark = Endmark::resuming(script).await;
+        let mut request = Wire::Chat.request(stream);
+        request["stream_options"] = json!({"include_usage": asks_usage});
+        let (reply, heard) = Wire::Chat.ask(&endmark, &request, stream).await;
+        let what = format!("{stream} {asks_usage}: {}", reply.text());
+        assert_eq!((endmark.calls(), heard.stop.as_deref()), (2, Some("stop")), "{what}");
+        let documents = if stream { reply.json_events() } else { vec![reply.json()] };
+        let own = documents.iter().map(|document| &document["choices"][0]["usage"]);
+        let own: Vec<&Value> = own.filter(|usage| !usage.is_null()).collect();
+        assert!(own.iter().all(|usage| usage["completion_tokens"] == 110), "{what}");
+        assert!(documents.iter().any(|document| document["usage"]["completion_tokens"] == 110), "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_cost_of_estimated_counts_is_marked_where_the_client_gets_no_counts() {
+    let cut = Answer::sse(Wire::Chat.frames(&[Said::Text("The harbour was quiet, and")], None));
+    let rest = Wire::Chat.answer(&[Said::Text(" the boats were in.")], End::Turn, true);
+    let endmark = Endmark::start_with(Script::new().then(cut).otherwise(rest), |settings| {
+        let mut models = Models::builtin().clone();
+        models.add(
+            "m",
+            Model { prices: Prices::flat(rates(1_000_000_000, 1_000_000_000)), ..Model::default() },
+        );
+        settings.models = Some(Arc::new(models));
+    })
+    .await;
+    let mut request = Wire::Chat.request(true);
+    request["model"] = json!("m");
+    let (reply, heard) = Wire::Chat.ask(&endmark, &request, true).await;
+    let told = heard.endmark.unwrap_or_default();
+    assert!(told["cost_usd"].is_string(), "{}", reply.text());
+    assert_eq!(told["usage"], "at_least", "{}", reply.text());
 }

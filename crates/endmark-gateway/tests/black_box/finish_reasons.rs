@@ -1,6 +1,7 @@
 //! What a gateway does at the words by which servers end a reply, as they really are.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use endmark_gateway::Incomplete;
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Script};
 
@@ -37,6 +38,10 @@ async fn a_word_for_a_failure_is_a_break_and_the_rest_is_asked_for() {
         "server_error",
         "failed",
         "insufficient_system_resource",
+        "internal_error",
+        "overloaded",
+        "connection_error",
+        "max_length",
         "token_limit",
         "max_completion_tokens",
         "MAX_TOKENS",
@@ -67,6 +72,8 @@ async fn what_no_continuation_can_help_is_asked_for_once() {
     // The word, and the kind of cut that is disclosed.
     for (word, cut) in [
         ("repetition", Some("limit")),
+        ("repetition_truncation", Some("limit")),
+        ("context_length_exceeded", Some("window")),
         ("model_context_window_exceeded", Some("window")),
         ("cancelled", None),
         ("pause_turn", None),
@@ -105,15 +112,96 @@ async fn a_word_that_is_not_known_is_disclosed_and_the_body_unchanged() {
         let (reply, _) = wire.ask(&endmark, &request, false).await;
         assert_eq!((reply.text(), endmark.calls()), (sent, 1), "{wire:?}");
         let headers = ["x-endmark-outcome", "x-endmark-reason"].map(|name| reply.header(name));
-        assert_eq!(headers, [Some("whole"), Some("unknown_finish_reason moon_phase\\n")], "{wire:?}");
+        assert_eq!(headers, [Some("cut"), Some("unknown_finish_reason moon_phase\\n")], "{wire:?}");
     }
-    let answer = ended("moon_phase", true);
-    let sent = String::from_utf8(answer.body()).unwrap();
-    let endmark = Endmark::start(Script::new().then(answer)).await;
-    let (reply, _) = CHAT.ask(&endmark, &request(true), true).await;
-    assert_eq!((reply.text(), endmark.calls()), (sent, 1));
+    let endmark = Endmark::start(Script::new().then(ended("moon_phase", true))).await;
+    let _ = CHAT.ask(&endmark, &request(true), true).await;
     let row = endmark.only_row().await;
     assert_eq!((row.stop.as_deref(), row.verdict.as_deref()), (Some("unknown"), Some("passed")));
+}
+
+/// A stream of this format, ended by a word that nobody knows.
+fn ended_unknown(wire: Wire) -> Answer {
+    let frames = wire.frames(&[Said::Text(BEGINNING)], Some(End::Turn));
+    let word = wire.word(End::Turn);
+    Answer::sse(frames.into_iter().map(|frame| {
+        ["finish_reason", "stop_reason", "finishReason"].into_iter().fold(frame, |frame, field| {
+            frame.replace(&format!("\"{field}\":\"{word}\""), &format!("\"{field}\":\"moon_phase\""))
+        })
+    }))
+}
+
+#[tokio::test]
+async fn a_stream_discloses_a_word_that_is_not_known_and_may_be_an_error() {
+    for wire in [CHAT, Wire::Other(Dialect::Messages), Wire::Other(Dialect::Gemini)] {
+        for incomplete in [Incomplete::default(), Incomplete::Error] {
+            let answer = ended_unknown(wire);
+            let endmark = Endmark::start_with(Script::new().then(answer), |settings| {
+                settings.incomplete = incomplete;
+            })
+            .await;
+            let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
+            let what = format!("{wire:?}: {}", reply.text());
+            assert_eq!(
+                reply.text().contains("endmark_reply_incomplete"),
+                incomplete == Incomplete::Error,
+                "{what}"
+            );
+            if incomplete == Incomplete::Error {
+                continue;
+            }
+            let told = heard.endmark.unwrap_or_default();
+            assert_eq!(
+                (heard.text.as_str(), heard.stop.as_deref()),
+                (BEGINNING, Some("moon_phase")),
+                "{what}"
+            );
+            assert_eq!(
+                (&told["outcome"], &told["reason"]),
+                (&json!("cut"), &json!("unknown_finish_reason moon_phase")),
+                "{what}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn after_a_whole_call_a_cut_keeps_its_kind_and_its_word() {
+    let call = [Said::Call("get_weather", r#"{"city":"Paris"}"#)];
+    for (word, cut) in [("repetition", "limit"), ("model_context_window_exceeded", "window")] {
+        for stream in [false, true] {
+            let frames = CHAT.frames(&call, Some(End::Calls)).into_iter();
+            let answer = if stream {
+                Answer::sse(frames.map(|frame| {
+                    frame
+                        .replace("\"finish_reason\":\"tool_calls\"", &format!("\"finish_reason\":\"{word}\""))
+                }))
+            } else {
+                Answer::json(200, &CHAT.whole(&call, word))
+            };
+            let endmark = Endmark::start(Script::new().then(answer)).await;
+            let (reply, heard) = CHAT.ask(&endmark, &request(stream), stream).await;
+            let what = format!("{word} {stream}: {}", reply.text());
+            assert_eq!((heard.stop.as_deref(), heard.calls.len()), (Some(word), 1), "{what}");
+            let told = heard.endmark.unwrap_or_default();
+            let own = told["cut"].as_str().or_else(|| reply.header("x-endmark-cut"));
+            assert_eq!(own, Some(cut), "{what}");
+            let reason = told["reason"].as_str().or_else(|| reply.header("x-endmark-reason"));
+            assert!(!reason.unwrap_or_default().contains("broke off"), "{what}");
+        }
+    }
+}
+
+/// OpenRouter has the error of a choice in the choice.
+#[tokio::test]
+async fn a_choice_that_was_made_whole_has_no_error() {
+    let mut failed = CHAT.whole(&[Said::Text(BEGINNING)], "error");
+    failed["choices"][0]["error"] = json!({"code": 502, "message": "no"});
+    let rest = CHAT.answer(&[Said::Text(REST)], End::Turn, false);
+    let endmark = Endmark::start(Script::new().then(Answer::json(200, &failed)).otherwise(rest)).await;
+    let (reply, heard) = CHAT.ask(&endmark, &request(false), false).await;
+    assert_eq!((heard.text, heard.stop.as_deref()), (format!("{BEGINNING}{REST}"), Some("stop")));
+    assert!(reply.json()["choices"][0].get("error").is_none(), "{}", reply.text());
 }
 
 #[tokio::test]

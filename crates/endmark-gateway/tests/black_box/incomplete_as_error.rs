@@ -48,6 +48,11 @@ async fn a_reply_that_stays_incomplete_is_an_error_of_the_providers_shape() {
         let is_error = |event: &Value| event.get("error").is_some() || event["type"] == "error";
         assert!(events.last().is_some_and(is_error), "{wire:?}: {}", reply.text());
         assert!(reply.text().contains("endmark_reply_incomplete"), "{wire:?}: {}", reply.text());
+        if wire == Wire::Other(Dialect::Gemini) {
+            // The same error as for a reply that is not streamed.
+            let error = &events.last().unwrap_or(&Value::Null)["error"];
+            assert_eq!((&error["code"], &error["status"]), (&422.into(), &"INVALID_ARGUMENT".into()));
+        }
     }
 }
 

@@ -25,6 +25,7 @@ mod custom_calls;
 mod early_answers;
 mod endings;
 mod ends_of_messages;
+mod errors_under_success;
 mod every_byte;
 mod every_cut;
 mod failover_exam;

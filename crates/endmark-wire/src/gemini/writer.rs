@@ -384,7 +384,7 @@ impl Writer for ContentWriter {
             Some(frame.with_data(&edits.finish()))
         });
         bytes.extend(told.unwrap_or_else(|| {
-            let fields = error::field(502, error.kind, error.message);
+            let fields = error::field(error.status, error.kind, error.message);
             data_frame(format!("{{{fields}{}}}", error.endmark_field()).as_bytes())
         }));
         bytes

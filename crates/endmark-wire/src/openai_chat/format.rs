@@ -270,6 +270,9 @@ impl ReplyEdit for ResponseEdit<'_> {
             word_of(end)
         };
         self.set_finish(choice, word);
+        if end != End::Cut {
+            self.remove_error(choice);
+        }
     }
 
     fn set_usage(&mut self, usage: &Usage) {

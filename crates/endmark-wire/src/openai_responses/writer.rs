@@ -531,6 +531,7 @@ impl Writer for ResponseWriter {
             return self.error(&StreamError {
                 message,
                 kind: "endmark_reply_cut",
+                status: 502,
                 endmark: None,
                 choices: &[],
             });

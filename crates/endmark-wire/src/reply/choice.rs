@@ -1,6 +1,6 @@
 //! One choice of a reply, from a whole response or put together from a stream.
 
-use endmark_recovery::Ending;
+use endmark_recovery::{Ending, Stop};
 
 use super::{Finish, Place, ToolCall};
 use crate::finish_reasons::Meaning;
@@ -103,6 +103,12 @@ impl Choice {
     /// What the word for its end means; `None` while it has not ended.
     pub fn meaning(&self) -> Option<Meaning> {
         self.finish.as_ref().map(|finish| finish.meaning)
+    }
+
+    /// The word by which it ended, if that is not known.
+    pub fn unknown_end(&self) -> Option<&str> {
+        let finish = self.finish.as_ref().filter(|finish| finish.stop == Some(Stop::Unknown));
+        finish.map(|finish| finish.word.as_str())
     }
 
     /// Bytes of all that the model wrote, by which its tokens are estimated where no server counts them.

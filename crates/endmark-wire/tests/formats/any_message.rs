@@ -231,7 +231,7 @@ proptest! {
             client.extend(writer.keep_alive());
             let ends = [ChoiceEnd { choice: 0, end: Some(End::ToolCalls), endmark: None, rewritten: false }];
             client.extend(writer.close(&Closing { choices: &ends, usage: Some(Usage::default()), end_lost: false }));
-            client.extend(writer.error(&StreamError { message: "cut", kind: "endmark_reply_cut", endmark: None, choices: &[] }));
+            client.extend(writer.error(&StreamError { message: "cut", kind: "endmark_reply_cut", status: 502, endmark: None, choices: &[] }));
             let (frames, _) = frames(&[&client]);
             for frame in frames {
                 if let Some(data) = frame.data.filter(|data| data != "[DONE]") {

@@ -67,7 +67,13 @@ fn mend(name: &str, request: &Request, cut: &[u8], whole: &Choice, what: &str) {
     assert!(had.finish.is_some() || received.ending(0) == Ending::Dropped, "{what}");
     let mut client = relayed.sent;
     if !relayed.writer.can_write() {
-        let error = StreamError { message: "cut", kind: "endmark_reply_cut", endmark: None, choices: &[] };
+        let error = StreamError {
+            message: "cut",
+            kind: "endmark_reply_cut",
+            status: 502,
+            endmark: None,
+            choices: &[],
+        };
         let end = String::from_utf8(relayed.writer.error(&error)).unwrap();
         assert!(end.contains("endmark_reply_cut"), "{what}\n{end}");
         return;

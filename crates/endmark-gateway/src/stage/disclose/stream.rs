@@ -9,6 +9,7 @@ use crate::disclosure::{Disclosure, REPLY_INCOMPLETE, with_cost};
 use crate::exchange::Exchange;
 use crate::mended_items;
 use crate::reply::{ClientGone, ClientStream};
+use crate::stage::disclose::whole::INCOMPLETE;
 use crate::stage::mend::stream::{GivenUp, Mended};
 use crate::stage::settle::stream::Settled;
 
@@ -29,15 +30,15 @@ pub(crate) async fn stream(
     let incomplete = mended.result.incomplete.as_ref();
     let is_incomplete =
         || incomplete.map(|disclosure| (disclosure.error_message(), REPLY_INCOMPLETE, disclosure));
-    let cost = exchange.calls.cost();
+    let account = &mended.account;
     let error = broke.or_else(is_incomplete).map(|(message, kind, disclosure)| {
-        (message, kind, disclosure.json().map(|told| with_cost(&told, cost)))
+        (message, kind, disclosure.json().map(|told| with_cost(&told, exchange, account)))
     });
     let told: Vec<Option<Box<RawValue>>> = mended
         .result
         .ends
         .iter()
-        .map(|end| end.endmark.as_deref().map(|told| with_cost(told, cost)))
+        .map(|end| end.endmark.as_deref().map(|told| with_cost(told, exchange, account)))
         .collect();
     let ends: Vec<ChoiceEnd<'_>> = mended
         .result
@@ -57,6 +58,8 @@ pub(crate) async fn stream(
         writer.error(&StreamError {
             message,
             kind,
+            // Sent again, an incomplete reply costs as much, as for a reply that is not streamed.
+            status: if *kind == REPLY_INCOMPLETE { INCOMPLETE.as_u16() } else { 502 },
             endmark: endmark.as_deref(),
             // With an error the whole reply is incomplete: no choice has ended.
             choices: if incomplete.is_some() { &[] } else { &ends },

@@ -32,7 +32,7 @@ pub(crate) async fn whole(reply: SettledReply) -> Response<AnyBody> {
     }
     if disclosure.is_error() {
         let parts = response.reply().choices.iter().zip(&mended.choices);
-        return as_error(exchange, head, &disclosure, parts);
+        return as_error(exchange, head, &disclosure, &account, parts);
     }
     let choices: Vec<(&Choice, Settled)> = response.reply().choices.iter().zip(mended.choices).collect();
     let anew = anew(exchange, &choices);
@@ -59,13 +59,14 @@ pub(crate) async fn whole(reply: SettledReply) -> Response<AnyBody> {
 }
 
 /// The status of an error instead of an incomplete reply: no client takes it for one that passes by itself.
-const INCOMPLETE: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
+pub(super) const INCOMPLETE: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
 
 /// An error instead of the reply, with what was received.
 fn as_error<'a>(
     exchange: &Exchange,
     mut head: Parts,
     disclosure: &Disclosure,
+    account: &Account,
     choices: impl Iterator<Item = (&'a Choice, &'a Settled)>,
 ) -> Response<AnyBody> {
     let format = exchange.request.format();
@@ -78,7 +79,7 @@ fn as_error<'a>(
             calls.push(json!({"name": call.name, "arguments": arguments}));
         }
     }
-    let told = disclosure.json().map(|told| with_cost(&told, exchange.calls.cost()));
+    let told = disclosure.json().map(|told| with_cost(&told, exchange, account));
     let mut told: Value =
         told.and_then(|told| serde_json::from_str(told.get()).ok()).unwrap_or_else(|| json!({}));
     told["partial"] = text.into();

@@ -142,6 +142,9 @@ impl Mending<'_> {
                 self.result.failed.get_or_insert(disclosure);
                 continue;
             }
+            if let Some(word) = choice.unknown_end() {
+                disclosure.ended_unknown(word);
+            }
             self.result.worst = self.result.worst.max(disclosure.outcome());
             if disclosure.is_error() {
                 self.result.incomplete.get_or_insert_with(|| disclosure.clone());

@@ -1,6 +1,6 @@
 //! A reply that came as a whole, made whole part by part.
 
-use endmark_recovery::{Ending, Stop};
+use endmark_recovery::Ending;
 
 use super::choice::{Settled, add, prepare};
 use crate::disclosure::Disclosure;
@@ -42,8 +42,8 @@ pub(crate) async fn whole(mut observed: Box<Observed>) -> Result<Mended, Refusal
                 .await
                 .map_err(gone)?;
         }
-        if let Some(finish) = choice.finish.as_ref().filter(|finish| finish.stop == Some(Stop::Unknown)) {
-            disclosure.ended_unknown(&finish.word);
+        if let Some(word) = choice.unknown_end() {
+            disclosure.ended_unknown(word);
         }
         choices.push(settled);
     }

@@ -393,7 +393,8 @@ impl<'a> Observer<'a> {
         let is_awaited = self.exchange.asks_usage && view.choices == 1;
         let count_may_come = event.usage.is_none()
             && (is_awaited || (self.exchange.limit_of_one_reply().is_some() && view.include_usage));
-        if self.exchange.gateway.settings.disclose_always || count_may_come {
+        let is_disclosed = self.exchange.gateway.settings.disclose_always || choice.unknown_end().is_some();
+        if is_disclosed || count_may_come {
             return false;
         }
         let Some(sure) = self.sure.from(choice.index) else { return false };

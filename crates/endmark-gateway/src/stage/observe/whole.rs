@@ -2,14 +2,16 @@
 
 use bytes::Bytes;
 use endmark_recovery::Ending;
-use endmark_wire::error::ResponseError;
+use endmark_wire::error::{ProviderError, ResponseError};
+use endmark_wire::json::Value;
 use endmark_wire::response::{self as wire, Reply};
 use http::response::Parts;
-use http::{Response, header};
+use http::{HeaderValue, Response, header};
 
 use super::suspects::{Suspects, suspects, without_surplus, worst};
 use crate::admission::{Holding, extra_bytes};
 use crate::body::{AnyBody, full, preceded};
+use crate::disclosure::REASON;
 use crate::exchange::Exchange;
 use crate::ledger::{Call, CallEnd, Ended, Spent};
 use crate::reply::ends_too_early;
@@ -115,6 +117,9 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
     let response = match exchange.request.response(&body) {
         Ok(response) => response,
         Err(error @ ResponseError::Without(_)) => {
+            if let Some(said) = error_in(&exchange, &body) {
+                return refused(exchange, call, Response::from_parts(head, full(body)), &said);
+            }
             tracing::warn!(request = exchange.id, %error, "a reply passes unread");
             settle(call, CallEnd::unread(Ending::Clean));
             exchange.calls.watch.end(Ended::Unread);
@@ -155,6 +160,32 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
         _holding: holding,
         _large: large,
     })))
+}
+
+/// The error that a body is instead of a reply.
+fn error_in(exchange: &Exchange, body: &Bytes) -> Option<ProviderError> {
+    Value::parse_body(body).ok().and_then(|root| exchange.request.format().read_error(root))
+}
+
+/// What follows an error under a status of success: it is asked for again like a reply that was lost, unless the same request
+/// would be refused again. Such a refusal passes unchanged, with a header that marks it.
+fn refused(
+    exchange: Box<Exchange>,
+    call: Option<Call>,
+    mut answer: Response<AnyBody>,
+    said: &ProviderError,
+) -> Result<Seen, Unseen> {
+    if let Some(call) = call {
+        call.settle_refused();
+    }
+    if said.is_final() || said.is_context_length() || said.is_about_the_account() {
+        exchange.calls.watch.end(Ended::Refused);
+        answer.headers_mut().insert(REASON, HeaderValue::from_static("upstream_error"));
+        return Ok(Seen::Unread(answer));
+    }
+    // A provider's error may repeat the key that it was asked with.
+    let error = ReadError::Broken(exchange.recorder.clean(&said.message).into());
+    Err(Unseen::broken(exchange, error))
 }
 
 /// Lets a reply pass unread, which is too large to be read.
