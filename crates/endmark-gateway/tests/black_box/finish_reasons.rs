@@ -192,7 +192,7 @@ async fn after_a_whole_call_a_cut_keeps_its_kind_and_its_word() {
     }
 }
 
-/// OpenRouter has the error of a choice in the choice.
+/// `OpenRouter` has the error of a choice in the choice.
 #[tokio::test]
 async fn a_choice_that_was_made_whole_has_no_error() {
     let mut failed = CHAT.whole(&[Said::Text(BEGINNING)], "error");

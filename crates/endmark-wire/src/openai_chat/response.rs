@@ -148,7 +148,7 @@ impl<'a> ResponseEdit<'a> {
         }
     }
 
-    /// Removes the error of a choice, as OpenRouter has it: it does not belong to a choice that was made whole.
+    /// Removes the error of a choice, as `OpenRouter` has it: it does not belong to a choice that was made whole.
     pub(super) fn remove_error(&mut self, choice: u32) {
         if let Some(choice) = find_choice(self.edits.original(), choice) {
             self.edits.remove_field(choice, "error");
