@@ -16,7 +16,7 @@ const INVALID_INPUT: u8 = 2;
 /// The exit code of a bug.
 pub(crate) const BUG: u8 = 70;
 
-/// Why a command did not end well: the `error` of an envelope (EN-1).
+/// Why a command did not end well: the `error` of an envelope.
 ///
 /// All eight members are always there; what does not apply is null.
 ///

@@ -10,7 +10,7 @@ pub const FIELD_TRUNCATED: &str = "FIELD_TRUNCATED";
 /// The code of the one warning about all the values that are not there in full and whose own warnings do not fit (EN-5).
 pub const MORE_TRUNCATED: &str = "MORE_TRUNCATED";
 
-/// Something a reader should know although the command went on (EN-1, EN-2).
+/// Something a reader should know although the command went on.
 ///
 /// Sizes are of what the value really is: the marker that Endmark sets behind it is not counted. A text that
 /// was shortened is `original[..returned_bytes]` and the marker, and whoever fetches the rest goes on at

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::finding::Finding;
 use super::transcript::AgentResult;
 
-/// A result as JSON, under the names of the text form (AR-1).
+/// A result as JSON, under the names of the text form.
 ///
 /// ```
 /// use endmark_findings::{ResultForm, read};
@@ -36,7 +36,7 @@ pub struct ResultForm {
     pub truncated: bool,
 }
 
-/// A finding as JSON, under the names of the text form (AR-1).
+/// A finding as JSON, under the names of the text form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FindingForm {
@@ -66,7 +66,7 @@ pub struct FindingForm {
     /// Lines of code, joined by line feeds.
     #[serde(default)]
     pub evidence: Option<String>,
-    /// It was cut when it was first handed over (AR-5).
+    /// It was cut when it was first handed over.
     #[serde(default)]
     pub originally_truncated: bool,
     /// Fields that are not known, by their names.

@@ -55,7 +55,7 @@ pub struct Run {
     pub max_findings: Option<u32>,
 }
 
-/// Why a run is made (AR-4).
+/// Why a run is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -85,7 +85,7 @@ pub struct PastRun {
     pub remaining: Vec<String>,
 }
 
-/// Where the recovery of an agent stands (AR-6).
+/// Where the recovery of an agent stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -12,7 +12,7 @@ use super::merge::{Merged, MergedFinding};
 
 pub use disclosure::{AgentDisclosure, DimensionCoverage, Disclosure, RunDisclosure, Unrecovered};
 
-/// The final report of a team: its findings, and what may be missing from them (AR-6).
+/// The final report of a team: its findings, and what may be missing from them.
 ///
 /// It can only be made from merged results, and its disclosure is made with it: there is no other way to one, and none
 /// around the disclosure.

@@ -10,7 +10,7 @@ use crate::artifact::{Artifact, Places};
 /// How many findings a report lists. What is wrong with a text with more of them shows in the first ones.
 const MAX_LISTED: usize = 1_000;
 
-/// What was looked for, one name for each check (CG-2).
+/// What was looked for, one name for each check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

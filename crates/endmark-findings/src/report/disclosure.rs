@@ -12,7 +12,7 @@ use crate::transcript::letters;
 /// How a run ended of which nothing was handed over.
 pub(super) const UNHEARD: &str = "unheard";
 
-/// What may be missing from a report, and why (AR-6): only [`Merged`] makes one.
+/// What may be missing from a report, and why: only [`Merged`] makes one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -35,7 +35,7 @@ pub struct Disclosure {
     pub joined_duplicates: usize,
 }
 
-/// What became of an agent whose result was cut (AR-6).
+/// What became of an agent whose result was cut.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentDisclosure {
@@ -67,7 +67,7 @@ pub struct RunDisclosure {
     pub cut: &'static str,
 }
 
-/// How many findings are missing (AR-6).
+/// How many findings are missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unrecovered {
@@ -89,7 +89,7 @@ pub struct DimensionCoverage {
     pub dimension: String,
     /// Who looked into it.
     pub agents: Vec<String>,
-    /// ⚠️: a result about it was cut (AR-4).
+    /// ⚠️: a result about it was cut.
     pub truncated: bool,
     /// A run after the cut has looked into it again.
     pub run_again: bool,
