@@ -64,7 +64,7 @@ impl Unit {
     pub fn shown(self, amount: u64) -> String {
         match self {
             Self::Tokens => format!("{amount} tokens"),
-            Self::NanoUsd => format!("${}", crate::dollars(amount)),
+            Self::NanoUsd => format!("${}", crate::dollars_for_people(amount)),
         }
     }
 }

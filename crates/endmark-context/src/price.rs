@@ -227,5 +227,29 @@ pub fn dollars(nano_usd: u64) -> String {
     format!("{}.{:09}", nano_usd / 1_000_000_000, nano_usd % 1_000_000_000)
 }
 
+/// Nano-dollars as people read them: whole cents from a dollar on, else the first two to three places that say something.
+///
+/// ```
+/// use endmark_context::dollars_for_people;
+/// assert_eq!(dollars_for_people(2_500_000_000), "2.50");
+/// assert_eq!(dollars_for_people(62_540), "0.0000625");
+/// assert_eq!(dollars_for_people(250_000), "0.00025");
+/// assert_eq!(dollars_for_people(999_999_999), "1.00");
+/// assert_eq!(dollars_for_people(0), "0.00");
+/// ```
+pub fn dollars_for_people(nano_usd: u64) -> String {
+    const DOLLAR: u64 = 1_000_000_000;
+    // What is rounded to: a cent, or the third place that is not zero.
+    let unit = if nano_usd >= DOLLAR {
+        DOLLAR / 100
+    } else {
+        10_u64.pow(nano_usd.max(1).ilog10().saturating_sub(2))
+    };
+    let rounded = nano_usd.saturating_add(unit / 2) / unit * unit;
+    let exact = dollars(rounded);
+    let places = exact.trim_end_matches('0').len().max(exact.len() - 7);
+    exact.get(..places).unwrap_or(&exact).to_owned()
+}
+
 #[cfg(test)]
 mod tests;
