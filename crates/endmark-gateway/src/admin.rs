@@ -32,6 +32,18 @@ pub(crate) async fn respond(
                 "the gateway of a run serves no pages but /endmark/healthz".to_owned(),
             ));
         }
+        "/" => return Ok(health::see_page()),
+        "/health" => {
+            return Err(Refusal::NotFound(
+                "the gateway's own health is at /endmark/readyz, and that of an upstream at /u/NAME/health"
+                    .to_owned(),
+            ));
+        }
+        "/metrics" => {
+            return Err(Refusal::NotFound(
+                "the gateway's own metrics are at /endmark/metrics, and those of an upstream at /u/NAME/metrics".to_owned(),
+            ));
+        }
         "/endmark/readyz" => return Ok(health::ready(gateway).await),
         "/endmark/metrics" => return metrics(gateway, &head),
         _ => {}

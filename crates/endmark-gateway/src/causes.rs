@@ -2,6 +2,9 @@
 
 use std::error::Error;
 
+/// How hyper-util calls a name that has no address.
+const RESOLVER_FAILURE: &str = "dns error";
+
 /// An error with its causes in one line: the innermost is the one that helps.
 ///
 /// ```
@@ -9,12 +12,37 @@ use std::error::Error;
 /// assert_eq!(endmark_gateway::with_causes(&error), "the disk is full");
 /// ```
 pub fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
+    let mut causes = vec![error.to_string()];
     let mut cause = error.source();
     while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
+        causes.push(error.to_string());
         cause = error.source();
     }
-    text
+    match causes.iter().position(|cause| cause.starts_with(RESOLVER_FAILURE)) {
+        // What leads to it says nothing more, and "dns error" alone sounds like a fault of the server.
+        Some(at) => format!(
+            "DNS failed: the name of the server cannot be resolved ({})",
+            causes.get(at + 1..).unwrap_or_default().join(": ")
+        ),
+        None => causes.join(": "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Link(&'static str, #[source] Option<Box<Link>>);
+
+    #[test]
+    fn a_name_without_an_address_is_called_a_failure_of_dns() {
+        let innermost = Link("failed to lookup address information: Name or service not known", None);
+        let error =
+            Link("client error (Connect)", Some(Box::new(Link("dns error", Some(Box::new(innermost))))));
+        let said = with_causes(&error);
+        assert!(said.starts_with("DNS failed: ") && said.contains("Name or service not known"), "{said}");
+        assert!(!said.contains("Connect"), "{said}");
+    }
 }

@@ -77,9 +77,13 @@ impl Target<'_> {
     }
 }
 
+/// Paths of no provider's API, where a person or a monitor looks for the gateway's own pages. At a named upstream, below
+/// `/u/NAME/`, they pass.
+pub(crate) const SIGNPOSTS: [&str; 3] = ["/", "/health", "/metrics"];
+
 /// Whether the gateway itself answers here.
 pub(crate) fn is_own(path: &str) -> bool {
-    path == "/endmark" || path.starts_with("/endmark/")
+    path == "/endmark" || path.starts_with("/endmark/") || SIGNPOSTS.contains(&path)
 }
 
 /// Finds the part that answers `method` on `uri`, for a client with these headers who asks for this model. The upstream

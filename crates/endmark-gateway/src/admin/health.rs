@@ -16,6 +16,13 @@ pub(crate) fn alive() -> Response<AnyBody> {
     answer(StatusCode::OK, "application/json", "{\"status\":\"ok\"}\n")
 }
 
+/// Leads to the page.
+pub(crate) fn see_page() -> Response<AnyBody> {
+    let mut response = answer(StatusCode::TEMPORARY_REDIRECT, "text/plain", "See /endmark/\n");
+    response.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/endmark/"));
+    response
+}
+
 /// It can also do its work. Where the store fails it still can, since replies do not wait for records: then it says
 /// `degraded`, and stays in service.
 pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {

@@ -26,6 +26,8 @@ pub(crate) struct Watch {
     streamed: bool,
     began: Instant,
     ended: OnceLock<Ended>,
+    /// The model that was asked first.
+    model: OnceLock<String>,
     calls: AtomicU32,
     /// Microseconds until the first call was made.
     sent_after: AtomicU64,
@@ -56,6 +58,7 @@ impl Watch {
             streamed,
             began: Instant::now(),
             ended: OnceLock::new(),
+            model: OnceLock::new(),
             calls: AtomicU32::new(0),
             sent_after: AtomicU64::new(0),
             called_for: AtomicU64::new(0),
@@ -99,6 +102,7 @@ impl Watch {
         model: Option<&str>,
         end: &CallEnd,
     ) {
+        self.model.get_or_init(|| started.model.clone());
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.called_for.fetch_add(total, Ordering::Relaxed);
         let first_byte = first_byte.map(Duration::from_micros);
@@ -157,6 +161,7 @@ impl Watch {
                     target: ACCESS,
                     request = self.request,
                     upstream = self.upstream,
+                    model = self.model.get().map(String::as_str),
                     format = self.api.name,
                     streamed = self.streamed,
                     outcome = ended.word(),

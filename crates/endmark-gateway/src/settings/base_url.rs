@@ -59,7 +59,7 @@ impl BaseUrl {
     }
 
     /// Whether it is on this very machine.
-    pub(crate) fn is_this_machine(&self) -> bool {
+    pub fn is_this_machine(&self) -> bool {
         let host = self.origin.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches([']', '.']);
         host.eq_ignore_ascii_case("localhost")
