@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::report::{AgentRun, RunEventReport};
+use crate::report::{AgentRun, RunEventReport, with_zone};
 use crate::task::{Task, Watch};
 
 /// How often what is used is written down at most: people look at it, and the store has other things to do.
@@ -92,11 +92,11 @@ impl Sheet {
     }
 
     pub(crate) fn report(&self) -> AgentRun {
-        let at = now();
+        let at = with_zone(&now());
         let run = AgentRun::of_record(self.record.clone());
         let is_over = run.is_over();
         AgentRun {
-            started_at: Some(self.started_at.clone()),
+            started_at: Some(with_zone(&self.started_at)),
             ended_at: Some(at.clone()).filter(|_| is_over),
             updated_at: Some(at),
             is_supervised: !is_over,

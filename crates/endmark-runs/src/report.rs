@@ -66,7 +66,6 @@ pub struct AgentRun {
 /// Something that happened to a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
 pub struct RunEventReport {
     /// The run's id.
     pub run: String,
@@ -127,9 +126,9 @@ impl AgentRun {
 impl From<StoredRun> for AgentRun {
     fn from(stored: StoredRun) -> Self {
         Self {
-            started_at: Some(stored.started_at),
-            updated_at: Some(stored.updated_at),
-            ended_at: stored.ended_at,
+            started_at: Some(with_zone(&stored.started_at)),
+            updated_at: Some(with_zone(&stored.updated_at)),
+            ended_at: stored.ended_at.as_deref().map(with_zone),
             is_supervised: stored.is_supervised,
             ..Self::of_record(stored.run)
         }
@@ -140,7 +139,7 @@ impl From<StoredRunEvent> for RunEventReport {
     fn from(stored: StoredRunEvent) -> Self {
         Self {
             run: stored.run_id,
-            at: Some(stored.at),
+            at: Some(with_zone(&stored.at)),
             event: stored.name,
             attempt: stored.attempt,
             state: stored.state,
@@ -148,6 +147,11 @@ impl From<StoredRunEvent> for RunEventReport {
             message: stored.message,
         }
     }
+}
+
+/// A time as the store writes it, in RFC 3339: `2026-11-27 08:45:58.194` is `2026-11-27T08:45:58.194Z`.
+pub(crate) fn with_zone(utc: &str) -> String {
+    format!("{}Z", utc.replacen(' ', "T", 1))
 }
 
 /// Billionths of a dollar as dollars, with nine places.

@@ -6,6 +6,7 @@ mod watch;
 
 use std::fmt::Write;
 
+use endmark_context::dollars_for_people;
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{Reader, Store, StoreError};
 use serde::Serialize;
@@ -98,7 +99,6 @@ fn shown(reader: &Reader, id: &str, layout: Layout) -> Result<Answer, CommandErr
 fn in_full(run: &AgentRun, events: &[RunEventReport], layout: Layout) -> String {
     let mut text = table::lines(std::slice::from_ref(run), layout).join("\n");
     text.push('\n');
-    let none = || "unknown".to_owned();
     let mut fact = |name: &str, value: String| {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {name:<10} {}", in_one_line(&value));
@@ -108,24 +108,46 @@ fn in_full(run: &AgentRun, events: &[RunEventReport], layout: Layout) -> String 
     if let Some(template) = &run.template {
         fact("template", template.clone());
     }
-    fact("session", run.session.clone().unwrap_or_else(none));
-    fact("model", run.model.clone().unwrap_or_else(none));
+    for (name, value) in [
+        ("session", &run.session),
+        ("model", &run.model),
+        ("started", &run.started_at),
+        ("ended", &run.ended_at),
+    ] {
+        if let Some(value) = value {
+            fact(name, value.clone());
+        }
+    }
     let usage = run.token_usage;
-    fact("tokens", format!("{} in, {} out, {} in all", usage.input, usage.output, usage.total));
+    match usage.total {
+        0 => fact("tokens", "the agent reported none".to_owned()),
+        total => fact("tokens", format!("{} in, {} out, {total} in all", usage.input, usage.output)),
+    }
     let limit = run.limit_tokens.map(|limit| limit.to_string());
     match (run.largest_call_tokens, limit) {
         (Some(largest), Some(limit)) => fact("context", format!("the largest call had {largest} of {limit}")),
         (_, Some(limit)) => fact("context", format!("{limit}; calls are not reported")),
-        (_, None) => fact("context", "the model's limit is unknown, so no risk is computed".to_owned()),
+        (_, None) => {}
     }
     if let Some(cost) = &run.cost_usd {
-        fact("cost", format!("{cost} USD"));
+        fact("cost", format!("${}", for_people(cost)));
     }
     if let Some(verdict) = &run.verdict {
         fact("verdict", format!("{verdict}: {}", run.evidence.join("; ")));
     }
+    text.push('\n');
     for event in events {
-        let _ = writeln!(text, "  {}", watch::line(event, layout.painter));
+        // The heading has the run's id.
+        let _ = writeln!(
+            text,
+            "  {}",
+            watch::line(event, layout.painter).replacen(&format!(" {}", run.id), "", 1)
+        );
     }
     text
+}
+
+/// Dollars with nine places as people read them.
+fn for_people(usd: &str) -> String {
+    usd.replace('.', "").parse().map_or_else(|_| usd.to_owned(), dollars_for_people)
 }

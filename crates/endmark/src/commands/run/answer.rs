@@ -23,7 +23,6 @@ pub(in crate::commands) enum Report {
     /// Of a command that was typed.
     One(Box<One>),
     /// Of a file of runs.
-    #[serde(rename_all = "camelCase")]
     All {
         /// In the order of the file.
         runs: Vec<One>,
@@ -35,7 +34,6 @@ pub(in crate::commands) enum Report {
 /// A run that is over.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
 pub(in crate::commands) struct One {
     agent_run: AgentRun,
     /// What the artifact lacks.
@@ -71,18 +69,25 @@ pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandErro
         "released" => Paint::Doubt,
         _ => Paint::Bad,
     };
-    let mut text = format!("{}: {}", run.id, painter.paint(paint, &run.state));
-    if let Some(reason) = &run.reason {
-        // Writing to a string cannot fail.
-        let _ = write!(text, " {reason}");
-    }
-    let _ = writeln!(text, " after {} of {} attempts", run.attempt, run.max_attempts);
+    let is_finished = run.state == "succeeded";
+    let verdict = if is_finished { "is finished" } else { "is not finished" };
+    let attempts = match run.attempt {
+        1 => "1 attempt".to_owned(),
+        attempt => format!("{attempt} attempts"),
+    };
+    let artifact = in_one_line(&run.artifact);
+    // Writing to a string cannot fail.
+    let mut text = format!("`{artifact}` {} after {attempts}\n", painter.paint(paint, verdict));
     add_findings(&mut text, &over);
     if let Some(folder) = &over.transcripts {
         let _ = writeln!(text, "  what the agent printed: {}", in_one_line(&folder.display().to_string()));
     }
     let reason = run.reason.clone().unwrap_or_else(|| run.state.clone());
     let transcripts = over.transcripts.as_ref().map(|folder| folder.display().to_string());
+    if let Some(folder) = &transcripts {
+        let _ = writeln!(text, "What the agent printed: {}", in_one_line(folder));
+    }
+    let _ = writeln!(text, "All of the run: endmark runs show {}", run.id);
     let (message, hint) = match &over.outcome.not_started {
         Some(error) => {
             (format!("the agent cannot be started: {error}"), "Check the command behind `--`.".to_owned())
@@ -93,8 +98,8 @@ pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandErro
                 .to_owned(),
         ),
         None => (
-            format!("the artifact is not finished: {reason}"),
-            format!("What the agent printed is in `{}`.", transcripts.unwrap_or_default()),
+            format!("the run ended without a finished `{artifact}`: {} ({reason})", in_words(&reason)),
+            format!("What is missing is named above; what the agent printed is in `{}`.", transcripts.unwrap_or_default()),
         ),
     };
     let answer = Answer::yes(to_data(&Report::One(Box::new(One::of(over))))?, text);
@@ -102,6 +107,23 @@ pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandErro
         return Ok(answer);
     }
     Ok(answer.with_error(ErrorBody::new(reason.to_lowercase(), exit.code(), message).with_hint(hint)))
+}
+
+/// Why a run ended, for people. A reason without words is its own.
+fn in_words(reason: &str) -> &str {
+    let found = Reason::ALL.into_iter().find(|known| known.name() == reason);
+    match found {
+        Some(Reason::ContextGuardFail) => "something is missing in it",
+        Some(Reason::ContextExhaustion) => "something is missing, and no attempt or room is left",
+        Some(Reason::Budget) => "its limit of time, money or turns is reached",
+        Some(Reason::Stalled) => "the agent hung, or its attempts changed nothing",
+        Some(Reason::AttemptTime) => "an attempt took longer than it may",
+        Some(Reason::AgentCrash) => "the agent failed",
+        Some(Reason::GatewayBypassed) => "the agent did not use the run's gateway",
+        Some(Reason::Interrupted) => "it was stopped",
+        Some(Reason::SupervisorLost) => "its supervisor was killed",
+        None => reason,
+    }
 }
 
 /// The answer of several: a table, what is lacking, and the worst exit.

@@ -27,7 +27,6 @@ pub(super) struct Telling {
 
 /// One line of the file.
 #[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
 struct Line<'a> {
     #[serde(flatten)]
     event: &'a RunEventReport,
