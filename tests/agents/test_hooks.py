@@ -148,7 +148,7 @@ def work(agent: Agent, program: Path, endmark: Path, name: str) -> Work:
     with ScriptedModel(f"python3 check.py {agent.rows}", report) as model:
         home = Home(agent, program, endmark, name, model)
         if name != "bare":
-            hooks = ("tool", "stop", "--max-chars", LIMIT, "--artifact", "report.md")
+            hooks = ("tool", "stop", "--max-chars", LIMIT, "--artifact", "report.md", "--yes")
             home.run("hook", "install", "--agent", agent.name, *hooks)
         code, output = home.ask(*agent.arguments)
         before, following = (*model.requests, "", "")[:2]

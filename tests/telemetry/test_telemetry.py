@@ -130,7 +130,7 @@ class Gateway:
     def __init__(self, program: Path, upstream: int, environment: dict[str, str]):
         self.port, self.folder = free_port(), tempfile.TemporaryDirectory(prefix="endmark-telemetry-")
         self.log = Path(self.folder.name) / "log"
-        command = [str(program), "serve", "--listen", f"127.0.0.1:{self.port}", "--log-format", "json", "-v"]
+        command = [str(program), "serve", "--listen", f"127.0.0.1:{self.port}", "--log", "json", "-v"]
         command += ["--upstream", f"http://127.0.0.1:{upstream}/v1", "--store", f"sqlite:{self.folder.name}/e.db"]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")}
         with self.log.open("wb") as log:

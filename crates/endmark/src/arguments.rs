@@ -18,6 +18,7 @@ use crate::commands::exec::arguments::Exec;
 use crate::commands::findings::arguments::Findings;
 use crate::commands::guard::arguments as guard;
 use crate::commands::hook::arguments as hook;
+use crate::commands::init::Init;
 use crate::commands::keys::arguments::Keys;
 use crate::commands::mcp::arguments as mcp;
 use crate::commands::read::arguments::Read;
@@ -101,7 +102,7 @@ Examples:
   endmark serve --upstream http://127.0.0.1:8080/v1
   endmark serve --listen 0.0.0.0:4141 --set 'allowed_hosts=gateway.example.com' --set limits.requests=200
   endmark serve --set tls.certificate=chain.pem --set tls.key=key.pem
-  endmark serve --log-format json 2>> endmark.log
+  endmark serve --log json 2>> endmark.log
   endmark serve --fault cut@20,drop@10%        (rehearse: is your application up to it?)
   OPENAI_BASE_URL=http://127.0.0.1:4141/v1 my-agent
 
@@ -227,6 +228,14 @@ docs/findings.md has the whole story."
     /// Any MCP server, its results kept small and in full
     #[command(subcommand_required = true, arg_required_else_help = true, after_help = mcp::EXAMPLES)]
     Mcp(mcp::Mcp),
+    /// Write a small configuration with comments, to begin with
+    #[command(after_help = "\
+Examples:
+  endmark init                       endmark.toml in this folder, where `endmark serve` finds it
+  endmark init ~/.config/endmark/endmark.toml
+
+A file that is there is not changed. Exit codes: 0 written; 2 the file is there, or cannot be written.")]
+    Init(Init),
     /// Point a client at Endmark: show what it needs, write it into its configuration, or take it back
     #[command(after_help = "\
 Examples:
@@ -363,6 +372,7 @@ impl Command {
             Self::Runs(arguments) => arguments.check_limits(),
             Self::Hook(arguments) => arguments.check_limits(),
             Self::Mcp(arguments) => arguments.check_limits(),
+            Self::Init(arguments) => arguments.check_limits(),
             Self::Setup(arguments) => arguments.check_limits(),
             // `exec` checks what it is given by its manifest; the others take words from a list, or look something up.
             Self::Demo | Self::Exec(_) | Self::Config(_) | Self::Completions { .. } | Self::Man { .. } => {
@@ -375,9 +385,9 @@ impl Command {
 /// How a line of the log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people
+    /// A line for each request that was not whole, and for each error
     Text,
-    /// For programs: a JSON document
+    /// A JSON document for each event, with all its fields
     Json,
 }
 
@@ -394,10 +404,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "URL")]
     #[limits(max_bytes = 2048)]
     pub(crate) upstream: Option<String>,
-    /// How each line of the log is written; with `--json` it is `json` unless this says otherwise
+    /// How the log is written; with `--json` it is `json` unless this says otherwise
     #[arg(long, value_name = "FORMAT")]
     #[limits(skip)]
-    pub(crate) log_format: Option<LogFormat>,
+    pub(crate) log: Option<LogFormat>,
     /// Let replies go wrong on purpose, as in `cut@20,drop@10%`; see docs/faults.md
     #[arg(long, value_name = "FAULTS", help_heading = "Rehearsal")]
     #[limits(max_bytes = 1024)]

@@ -13,6 +13,7 @@ pub(crate) mod exec;
 pub(crate) mod findings;
 pub(crate) mod guard;
 pub(crate) mod hook;
+pub(crate) mod init;
 pub(crate) mod keys;
 pub(crate) mod log;
 mod man;
@@ -53,6 +54,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, Comman
         Command::Guard(arguments) => guard::run(context, &arguments),
         Command::Hook(arguments) => hook::run(context, &arguments),
         Command::Mcp(arguments) => mcp::run(context, &arguments),
+        Command::Init(arguments) => init::run(&arguments).map(Outcome::from),
         Command::Setup(arguments) => setup::run(context, &arguments).map(Outcome::from),
         Command::Log(arguments) => log::run(context, &arguments).map(Outcome::from),
         Command::Report(arguments) => report::run(context, &arguments).map(Outcome::from),

@@ -3,13 +3,15 @@
 //! Of an option that is global for clap, the values of the innermost place replace those of all others. So
 //! `--set` is an option of each command of its own, and what was typed is collected over all of them.
 
+mod groups;
+
 use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use crate::arguments::{Arguments, SETS};
 
 /// The command with all it takes.
 pub(crate) fn definition() -> Command {
-    reading_numbers(taking_sets(Arguments::command()))
+    groups::grouped(reading_numbers(taking_sets(Arguments::command())))
 }
 
 /// Reads what was typed; the values of `--set` are in the order in which they were.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use endmark_process::{MAX_WRITTEN_BYTES, open_regular};
 
 use crate::error::CommandError;
+use crate::progress::Counted;
 use crate::terminal::Terminal;
 
 /// How much is read at once.
@@ -18,7 +19,7 @@ const STANDARD_INPUT: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/f
 /// A file, or standard input where no file is named or its name is `-`.
 pub(crate) struct Input {
     path: PathBuf,
-    reader: BufReader<Box<dyn Read>>,
+    reader: BufReader<Counted>,
 }
 
 impl Input {
@@ -51,7 +52,7 @@ impl Input {
 
     /// What stands somewhere else, under a name for errors.
     pub(crate) fn new(path: PathBuf, source: Box<dyn Read>) -> Self {
-        Self { path, reader: BufReader::with_capacity(BUFFER_BYTES, source) }
+        Self { path, reader: BufReader::with_capacity(BUFFER_BYTES, Counted(source)) }
     }
 
     /// Everything there is.

@@ -1,5 +1,7 @@
 //! What is logged while something is served: to standard error, never to standard output.
 
+mod people;
+
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -16,6 +18,7 @@ use crate::arguments::LogFormat;
 use crate::config::LOG_VARIABLE;
 use crate::context::Context;
 use crate::standard_error;
+use people::PeopleLines;
 
 /// Whether every line is a JSON document.
 static IS_JSON: AtomicBool = AtomicBool::new(false);
@@ -25,6 +28,10 @@ static IS_JSON: AtomicBool = AtomicBool::new(false);
 pub(crate) fn begin(context: &Context, format: LogFormat, also: Option<impl Layer<Registry> + Send + Sync>) {
     let level = match (context.global.quiet, context.global.verbose) {
         (true, _) => "error",
+        // A request that fails has one line with the reason; each try that led to it would be another.
+        (false, 0) if format == LogFormat::Text => {
+            "warn,endmark=info,endmark_store=info,endmark_gateway::rescue=info,endmark_gateway::edge=info"
+        }
         (false, 0) => "warn,endmark=info,endmark_gateway=info,endmark_store=info",
         (false, 1) => "info,endmark=debug,endmark_gateway=debug,endmark_store=debug",
         (false, _) => "trace",
@@ -60,7 +67,7 @@ where
     let lines = tracing_subscriber::fmt::layer().with_writer(Scrubbed);
     match format {
         LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
-        LogFormat::Text => lines.with_ansi(colors).boxed(),
+        LogFormat::Text => lines.event_format(PeopleLines::new(colors)).boxed(),
     }
 }
 

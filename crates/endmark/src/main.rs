@@ -18,6 +18,7 @@ mod format;
 mod input;
 mod logging;
 mod pieces;
+mod progress;
 mod run;
 mod runtime;
 mod standard_error;

@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::definition;
 use crate::error::CommandError;
 use crate::exit::Exit;
+use crate::progress::Progress;
 use crate::standard_error;
 use crate::terminal::Terminal;
 
@@ -44,7 +45,9 @@ fn run_and_show(typed: Vec<OsString>, environment: Environment, early: Early) ->
         }
     }
     let context = Context { terminal, environment, global: arguments.global };
+    let progress = Progress::of(&arguments.command, terminal);
     let ran = panic::catch_unwind(AssertUnwindSafe(|| commands::run(&context, arguments.command)));
+    drop(progress);
     let shown = match ran.unwrap_or_else(|panic| Err(CommandError::Bug(panic_message(&*panic)))) {
         Ok(Outcome::Answer(answer)) => terminal.show(&answer, started.elapsed()),
         Ok(Outcome::Streamed(exit)) => Ok(exit),
@@ -70,6 +73,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
         | Command::Resume(_)
         | Command::Findings(_)
         | Command::Hook(_)
+        | Command::Init(_)
         | Command::Setup(_)
         | Command::Log(_)
         | Command::Report(_)

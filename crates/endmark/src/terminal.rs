@@ -78,6 +78,11 @@ impl Painter {
         }
     }
 
+    /// Colours if this is so.
+    pub(crate) const fn when(is_on: bool) -> Self {
+        Self { is_on }
+    }
+
     /// Whether anything is coloured.
     pub(crate) fn is_on(self) -> bool {
         self.is_on
@@ -270,6 +275,11 @@ fn visible(character: char) -> Vec<char> {
 /// Whether a terminal does something else with a character than show it.
 fn acts(character: char) -> bool {
     character.is_control() || DIRECTIONS.iter().any(|range| range.contains(&character))
+}
+
+/// Asks a person, who is at the terminal even where progress is not wanted.
+pub(crate) fn ask(question: &str) {
+    say(question);
 }
 
 /// Writes one message to standard error.

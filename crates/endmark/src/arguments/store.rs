@@ -31,6 +31,10 @@ impl StoreArgument {
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) store: StoreArgument,
+    /// Check this server in place of the configured ones, as `endmark serve --upstream` forwards to it
+    #[arg(long, value_name = "URL", conflicts_with_all = ["hooks", "serving"])]
+    #[limits(max_bytes = 2048)]
+    pub(crate) upstream: Option<String>,
     /// Try the hooks in the settings of agents, and nothing else
     #[arg(long)]
     pub(crate) hooks: bool,

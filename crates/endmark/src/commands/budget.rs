@@ -2,11 +2,9 @@
 
 pub(crate) mod arguments;
 
-use std::fmt::Write as _;
-
 use endmark_console::reports::budgets::{Report, Row};
 use endmark_context::budget::{Scope, Unit};
-use endmark_context::{dollars, rate_from_dollars};
+use endmark_context::rate_from_dollars;
 use endmark_store::{Reader, Store};
 
 use self::arguments::{Budget, BudgetCommand, Raise};
@@ -15,9 +13,17 @@ use crate::config::Effective;
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use crate::runtime;
+use crate::table::{Cell, Column, Layout};
+use crate::terminal::Paint;
 
 /// The most that is added at once, in tokens or nano-dollars: what a store keeps whole.
 const RAISE_LIMIT: u64 = 1_000_000_000_000_000_000;
+
+/// Of a hash this many characters are shown; `endmark budget raise` takes as few as are needed.
+const SUBJECT_CHARS: usize = 16;
+
+/// From here on a budget is worth a look, as in the metric of its warnings.
+const NEAR_ITS_END_PERCENT: u128 = 80;
 
 /// Shows budgets, or raises one.
 pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, CommandError> {
@@ -31,7 +37,7 @@ pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, Comma
     let rules = effective.settings.budget.for_gateway().rules;
     let keys = reader.keys().map_err(failed)?;
     let report = Report { rows: rows.iter().map(|row| Row::of(row, &rules, &keys)).collect() };
-    let text = text(&report.rows);
+    let text = text(&report.rows, context.terminal.tables());
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
 }
 
@@ -102,31 +108,46 @@ fn session(effective: &Effective, typed: &str, unit: Unit) -> Result<String, Com
 }
 
 /// The same for people.
-fn text(rows: &[Row]) -> String {
+fn text(rows: &[Row], layout: Layout) -> String {
     if rows.is_empty() {
         return "No call was counted in a budget. Set one under [budget], as in `session_tokens = 850_000`.\n".to_owned();
     }
-    let mut text = String::new();
-    for row in rows {
-        let shown = |amount: u64| {
-            if row.unit == Unit::NanoUsd.name() {
-                format!("${}", dollars(amount))
-            } else {
-                amount.to_string()
-            }
-        };
-        let subject = if row.subject.is_empty() { String::new() } else { format!(" {}", row.subject) };
-        let limit = row.limit.map_or("no limit any more".to_owned(), |limit| {
-            format!("of {}", shown(limit.saturating_add(row.extra)))
-        });
-        let closed = if row.closed { ", used up" } else { "" };
-        let (spent, held) = (shown(row.spent), shown(row.held));
-        // Writing to a string cannot fail.
-        let _ = writeln!(
-            text,
-            "{}{subject}  {}  {spent} spent, {held} held {limit}{closed}",
-            row.scope, row.window
-        );
-    }
-    text
+    let columns = [
+        Column::text("BUDGET OF"),
+        Column::fixed("WINDOW"),
+        Column::number("SPENT"),
+        Column::number("UNDER WAY"),
+        Column::number("LIMIT"),
+        Column::number("USED"),
+    ];
+    layout.lines(columns, rows.iter().map(cells)).join("\n") + "\n"
+}
+
+fn cells(row: &Row) -> [Cell; 6] {
+    let unit = if row.unit == Unit::NanoUsd.name() { Unit::NanoUsd } else { Unit::Tokens };
+    let subject: String = row.subject.chars().take(SUBJECT_CHARS).collect();
+    let owner = match (row.scope.as_str(), subject.as_str()) {
+        (scope, "") => format!("{scope} requests"),
+        (scope, subject) => format!("{scope} {subject}"),
+    };
+    let limit = row.limit.map(|limit| limit.saturating_add(row.extra));
+    let percent = limit
+        .filter(|limit| *limit > 0)
+        .map(|limit| u128::from(row.spent.saturating_add(row.held)).saturating_mul(100) / u128::from(limit));
+    let used = match percent {
+        _ if row.closed => Cell::painted("used up", Paint::Bad),
+        None => "-".into(),
+        Some(percent) if percent >= NEAR_ITS_END_PERCENT => {
+            Cell::painted(format!("{percent} %"), Paint::Doubt)
+        }
+        Some(percent) => format!("{percent} %").into(),
+    };
+    [
+        owner.into(),
+        row.window.as_str().into(),
+        unit.shown(row.spent).into(),
+        unit.shown(row.held).into(),
+        limit.map_or_else(|| "not configured now".to_owned(), |limit| unit.shown(limit)).into(),
+        used,
+    ]
 }

@@ -316,7 +316,9 @@ fn for_people(answered: &Answered<'_>, painter: Painter) -> String {
         let _ = writeln!(text, "  {}  {value}", painter.paint(Paint::Faint, &format!("{name:<10}")));
     };
     if let Some(truncation) = detection.verdict.truncation() {
-        detail("last token", &shown_token(&truncation.last_valid_token));
+        if !truncation.last_valid_token.is_empty() {
+            detail("last token", &shown_token(&truncation.last_valid_token));
+        }
         if !truncation.open.is_empty() {
             detail("still open", &signs(truncation));
         }
@@ -330,7 +332,9 @@ fn for_people(answered: &Answered<'_>, painter: Painter) -> String {
     if let Some(hint) = detection.hint {
         detail("hint", &hint.name().replace('_', " "));
     }
-    if let Some(detected) = &detection.detected {
+    // Of nothing there is no format.
+    let is_empty = detection.verdict.truncation().is_some_and(|cut| cut.last_valid_token.is_empty());
+    if let Some(detected) = detection.detected.as_ref().filter(|_| !is_empty) {
         detail("format", detected.name());
     }
     text

@@ -5,6 +5,7 @@ mod machine;
 mod serving;
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use crate::answer::Answer;
 use crate::arguments::store::Doctor;
 use crate::checks::{self, Check};
 use crate::client::Client;
+use crate::commands::serve::{self, introduction};
 use crate::config::{Effective, Environment, Settings, Upstream, reached};
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
@@ -32,7 +34,7 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
         let checks = runtime::block_on(hooks::checks(context))??;
         return checks::answer(&checks, context.terminal.output);
     }
-    let effective = match context.configuration(arguments.store.overrides()) {
+    let effective = match configuration(context, arguments) {
         Ok(effective) => effective,
         Err(error) => {
             let check = Check::of_error("configuration", &error);
@@ -46,9 +48,21 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
     checks.push(store(&effective));
     checks.extend(machine::checks(&effective));
     checks.push(listen(&effective));
+    checks.extend(introduction::keyless(&effective.settings).into_iter().map(|message| {
+        Check::failed(
+            "require_key",
+            message,
+            "Clients' own keys are not passed on where they are the gateway's.",
+        )
+    }));
     checks.extend(runtime::block_on(upstreams(&effective.settings, &context.environment))?);
     let answer = checks::answer(&checks, context.terminal.output)?;
     Ok(answer.with_warnings(configuration_warnings(&effective)))
+}
+
+/// The configuration that is checked, with the upstream that was typed in place of those in it.
+fn configuration(context: &Context, arguments: &Doctor) -> Result<Effective, CommandError> {
+    serve::configuration_with(context, arguments.upstream.as_deref(), arguments.store.overrides())
 }
 
 /// Whether the store can be used. One that does not exist yet is not created here.
@@ -157,6 +171,9 @@ fn told_by_store(error: &StoreError) -> Check {
 fn listen(effective: &Effective) -> Check {
     let address = effective.settings.listen;
     match TcpListener::bind(address) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse && serving::is_own(&effective.settings) => {
+            Check::passed("listen", format!("`endmark serve` listens on {address}"))
+        }
         Ok(_) if address.ip().is_loopback() => Check::passed("listen", format!("{address} is free")),
         Ok(_) => Check::passed("listen", format!("{address} is free; everybody who reaches it can use it")),
         Err(error) => Check::failed(

@@ -9,12 +9,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use endmark_context::Moment;
 use endmark_context::budget::{Period, Unit};
 use endmark_store::{Key, KeyError, KeyState, NewKey, Reader, Store};
+use endmark_wire::openai_chat::OPENAI;
 use serde::Serialize;
 
 use self::arguments::{Add, Keys, KeysCommand, Rotate};
 use crate::answer::{Answer, to_data};
 use crate::arguments::store::StoreArgument;
-use crate::config::Effective;
+use crate::config::{Effective, Settings, reachable};
 use crate::context::{Context, configuration_warnings};
 use crate::error::CommandError;
 use crate::runtime;
@@ -89,8 +90,18 @@ fn added(context: &Context, add: &Add) -> Result<Answer, CommandError> {
     };
     let secret = changed(&effective, async |store| store.add_key(new).await)?.reveal().to_owned();
     let text = format!("{secret}\n");
+    context.terminal.progress(&how_to_use(&effective.settings, &add.name));
     let report = Report { keys: rows(&effective)?, secret: Some(secret) };
     answer(&effective, &report, text)
+}
+
+/// What is said of a new secret, beside standard output: that has the secret alone, as scripts want it.
+fn how_to_use(settings: &Settings, name: &str) -> String {
+    let url = OPENAI.base_url_at(&format!("http://{}", reachable(settings.listen)));
+    format!(
+        "The key of `{name}`. It is shown once: only its hash is kept. A client sends it where it sends its provider's key:\n\n  \
+         OPENAI_BASE_URL={url} OPENAI_API_KEY=KEY your-application\n"
+    )
 }
 
 fn rotated(context: &Context, rotate: &Rotate) -> Result<Answer, CommandError> {
@@ -98,6 +109,7 @@ fn rotated(context: &Context, rotate: &Rotate) -> Result<Answer, CommandError> {
     let overlap = typed::overlap(&rotate.overlap)?;
     let secret = changed(&effective, async |store| store.rotate_key(&rotate.name, overlap).await)?;
     let text = format!("{}\n", secret.reveal());
+    context.terminal.progress(&how_to_use(&effective.settings, &rotate.name));
     let report = Report { keys: rows(&effective)?, secret: Some(secret.reveal().to_owned()) };
     answer(&effective, &report, text)
 }

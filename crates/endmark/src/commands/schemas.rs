@@ -10,8 +10,8 @@ use schemars::Schema;
 use serde_json::Value;
 
 use super::{
-    cap, compact, completions, config, count, demo, detect, findings, guard, hook, keys, man, read, resume,
-    run, runs, serve, setup, stitch,
+    cap, compact, completions, config, count, demo, detect, findings, guard, hook, init, keys, man, read,
+    resume, run, runs, serve, setup, stitch,
 };
 use crate::checks;
 use crate::definition::definition;
@@ -46,6 +46,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("findings-result", schemars::schema_for!(ResultForm)),
         ("guard", of_answer::<guard::GuardReport<'_>>()),
         ("hook-install", of_answer::<hook::install::Report>()),
+        ("init", of_answer::<init::Report>()),
         ("keys", of_answer::<keys::Report>()),
         ("log", of_answer::<reports::recoveries::Report<'_>>()),
         ("mcp", of_answer::<()>()),

@@ -2,11 +2,11 @@
 
 mod files;
 mod holder;
+pub(super) mod introduction;
 mod rehearsal;
 mod reload;
 mod signals;
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 
 use endmark_gateway::{BuildError, Gateway, ServeError, Server, with_causes};
 use endmark_store::{Leftover, Store};
-use endmark_wire::provider::Provider;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 #[cfg(not(feature = "otel"))]
 use tracing_subscriber::layer::Identity;
 
+use self::introduction::introduce;
 use self::reload::reload;
 use self::signals::{Asked, Signals};
 use crate::answer::{Answer, to_data};
@@ -184,22 +184,32 @@ fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandEr
 /// Who asks for an answer that programs read has a log that programs read.
 fn log_format(context: &Context, arguments: &Serve) -> LogFormat {
     let default = if context.terminal.json { LogFormat::Json } else { LogFormat::Text };
-    arguments.log_format.unwrap_or(default)
+    arguments.log.unwrap_or(default)
 }
 
 fn configuration(context: &Context, arguments: &Serve) -> Result<Effective, CommandError> {
-    let set = |flag: &str, key: &str, value| Override { flag: flag.to_owned(), key: key.to_owned(), value };
-    let is_upstream_named = arguments.upstream.is_some();
-    let flags = [
-        arguments.listen.clone().map(|value| set("--listen", "listen", value)),
-        arguments
-            .upstream
-            .clone()
-            .map(|url| set("--upstream", &format!("upstreams.{NAMED_UPSTREAM}.base_url"), url)),
-    ];
-    let flags = flags.into_iter().flatten().chain(arguments.store.overrides()).collect();
+    let listen = arguments.listen.clone().map(|value| Override {
+        flag: "--listen".to_owned(),
+        key: "listen".to_owned(),
+        value,
+    });
+    let flags = listen.into_iter().chain(arguments.store.overrides()).collect();
+    configuration_with(context, arguments.upstream.as_deref(), flags)
+}
+
+/// The configuration with these flags. An upstream that is named by `--upstream` takes the place of all others.
+pub(super) fn configuration_with(
+    context: &Context,
+    upstream: Option<&str>,
+    mut flags: Vec<Override>,
+) -> Result<Effective, CommandError> {
+    flags.extend(upstream.map(|url| Override {
+        flag: "--upstream".to_owned(),
+        key: format!("upstreams.{NAMED_UPSTREAM}.base_url"),
+        value: url.to_owned(),
+    }));
     let mut effective = context.configuration(flags)?;
-    if is_upstream_named {
+    if upstream.is_some() {
         effective.settings.upstreams.retain(|upstream| upstream.name == NAMED_UPSTREAM);
     }
     Ok(effective)
@@ -243,39 +253,6 @@ fn cannot_build(error: &BuildError) -> CommandError {
         with_causes(error),
         "`endmark config check` looks at everything at once.",
     )
-}
-
-/// Says where it listens, how a client of each format that is served gets there, and where it forwards to.
-fn introduce(context: &Context, settings: &Settings, address: SocketAddr) {
-    let scheme = if settings.tls.certificate.is_some() { "https" } else { "http" };
-    let origin = format!("{scheme}://{address}");
-    let mut said =
-        format!("Endmark {} listens on {origin}. Point a client at it:\n", env!("CARGO_PKG_VERSION"));
-    for provider in Provider::all() {
-        let served = settings.upstreams.iter().filter(|upstream| upstream.format == provider);
-        let urls = served.map(|upstream| match &upstream.base_url {
-            Some(url) => format!("{} ({url})", upstream.name),
-            None => upstream.name.clone(),
-        });
-        let urls = urls.collect::<Vec<_>>().join(", ");
-        if !urls.is_empty() {
-            let (variable, url) = (provider.base_url_variable, provider.base_url_at(&origin));
-            let _ = write!(said, "\n  export {variable}={url}\n    forwards to {urls}\n");
-        }
-    }
-    let mode = settings.resume.mode.word();
-    let store = settings.store.path();
-    let store = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
-    context.terminal.progress(&format!(
-        "{said}\nCut replies are resumed in mode `{mode}` and recorded in `{}`; `endmark log` shows them, and {origin}/endmark/ all there is. Ctrl-C stops.",
-        store.display()
-    ));
-    if !address.ip().is_loopback() {
-        context.terminal.warn("everybody who reaches this address can use it");
-    }
-    if settings.admin_key.is_none() && (settings.require_key || !address.ip().is_loopback()) {
-        context.terminal.warn("the pages are closed: set `admin_key` to see them");
-    }
 }
 
 /// Forgets records that are older than so many days, for as long as it is served; 0 keeps them for ever.

@@ -1,11 +1,12 @@
 //! A value as it was given, before it is known what it is for.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use endmark_context::{Rate, rate_from_dollars};
 use endmark_gateway::Secret;
 use endmark_store::StoreLocation;
 
+use super::USUAL_PORT;
 use super::secret_source::SecretSource;
 use super::settings::Choice;
 
@@ -137,12 +138,19 @@ impl Given {
         StoreLocation::parse(&self.text()?).map_err(|_| expected())
     }
 
-    /// The value as an address with a port.
+    /// The value as an address with a port; without one it is the usual port.
     pub(crate) fn address(&self) -> Result<SocketAddr, Expected> {
         let text = self.text().unwrap_or_default();
-        let numeric = text.trim().strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
-        let text = numeric.as_deref().unwrap_or(text.trim());
-        text.parse().map_err(|_| "an IP address and a port, like \"127.0.0.1:4141\"".to_owned())
+        let text = text.trim();
+        let numeric = match text.strip_prefix("localhost") {
+            Some(port) if port.is_empty() || port.starts_with(':') => format!("127.0.0.1{port}"),
+            _ => text.to_owned(),
+        };
+        let without_port = |ip: IpAddr| SocketAddr::new(ip, USUAL_PORT);
+        numeric
+            .parse()
+            .or_else(|_| numeric.parse().map(without_port))
+            .map_err(|_| "an IP address and a port, like \"127.0.0.1:4141\"".to_owned())
     }
 }
 
@@ -157,7 +165,11 @@ mod tests {
         assert_eq!(Given::Written("850,000".into()).count(0), Ok(850_000));
         assert_eq!(Given::Written("yes".into()).flag(), Ok(true));
         assert_eq!(Given::Written("warn".into()).choice(), Ok(Mode::Warn));
-        assert_eq!(Given::Written("localhost:80".into()).address(), Ok("127.0.0.1:80".parse().unwrap()));
+        let address = |text: &str| Given::Written(text.into()).address();
+        assert_eq!(address("localhost:80"), Ok("127.0.0.1:80".parse().unwrap()));
+        assert_eq!(address("0.0.0.0"), Ok("0.0.0.0:4141".parse().unwrap()));
+        assert_eq!(address("::1"), Ok("[::1]:4141".parse().unwrap()));
+        assert!(address("localhost.example").is_err() && address("4141").is_err());
     }
 
     #[test]

@@ -50,13 +50,14 @@ fn serving_begins_with_where_it_listens_and_logs_in_colours() {
     assert!(said.starts_with(listens), "{said}");
     let address = said.split("http://").nth(1).unwrap().split(". ").next().unwrap();
     assert!(said.contains(&format!("export OPENAI_BASE_URL=http://{address}/v1")), "{said}");
-    assert!(!said.contains("ANTHROPIC_BASE_URL"), "no upstream speaks it: {said}");
+    let near = format!("export ANTHROPIC_BASE_URL=http://{address}");
+    assert!(said.contains(&near), "a server on this machine gets requests of every format: {said}");
     let address = address.parse().unwrap();
     in_runtime(async move {
         let body = json!({"model": "m", "messages": [{"role": "user", "content": "Go."}]});
         Request::post(address, "/v1/chat/completions").json(&body).send().await.read().await;
     });
-    until(&mut screen, &mut said, "answered");
+    until(&mut screen, &mut said, "cannot be reached");
     assert!(said.contains("\u{1b}["), "a line of the log has colours: {said}");
     Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     until(&mut screen, &mut said, "\0");
@@ -177,5 +178,41 @@ fn tables_fit_the_terminal_and_are_plain_where_no_colours_are_wanted() {
         // A program's reader has no width, and no cell pushes the others out of sight.
         let output = place.run(command).output;
         assert!(output.lines().all(|line| line.chars().count() < 300), "{output}");
+    }
+}
+
+#[test]
+fn work_that_takes_long_says_how_far_it_is_and_leaves_no_trace() {
+    let place = Place::new();
+    let (mut screen, process) = terminal();
+    let mut command = place.command(&["detect"]);
+    command.env("TERM", "xterm").stderr(process).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut said = String::new();
+    until(&mut screen, &mut said, "MB read");
+    assert!(said.starts_with("\r\u{1b}[Kdetect: 0 MB read, "), "{said:?}");
+    drop(child.stdin.take());
+    until(&mut screen, &mut said, "\0");
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    assert!(said.ends_with("\r\u{1b}[K"), "{said:?}");
+}
+
+#[test]
+fn a_stop_hook_for_every_project_is_asked_for_and_written_for_a_yes_alone() {
+    for (answer, is_written) in [("y\n", true), ("\n", false)] {
+        let place = Place::new();
+        let (mut screen, process) = terminal();
+        let mut command =
+            place.command(&["hook", "install", "--agent", "claude", "stop", "--artifact", "report.md"]);
+        command.stdin(process.try_clone().unwrap()).stderr(process).stdout(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        let mut said = String::new();
+        until(&mut screen, &mut said, "[y/N]");
+        assert!(said.contains("in every project"), "{said}");
+        std::io::Write::write_all(&mut screen, answer.as_bytes()).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(if is_written { 0 } else { 2 }));
+        assert_eq!(place.path().join(".claude/settings.json").exists(), is_written);
     }
 }

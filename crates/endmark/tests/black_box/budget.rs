@@ -46,10 +46,15 @@ fn a_session_is_closed_survives_a_kill_and_goes_on_when_it_is_raised() {
         assert!(shown["spent"].as_u64().unwrap() > 0, "{shown}");
         let raised = place.run(&["budget", "raise", &session, "+50_000"]);
         assert_eq!(raised.code, 0, "{}", raised.errors);
-        assert!(raised.output.contains("of 51500"), "{}", raised.output);
+        assert!(raised.output.contains("51500 tokens"), "{}", raised.output);
         assert_eq!(ask(&served, 100).await.0, 200, "while it is served");
         let raised = place.run(&["budget", "raise", &session[..8], "+500"]);
-        assert!(raised.output.contains("of 52000"), "by its beginning: {} {}", raised.output, raised.errors);
+        assert!(
+            raised.output.contains("52000 tokens"),
+            "by its beginning: {} {}",
+            raised.output,
+            raised.errors
+        );
         assert_eq!(place.run(&["budget", "raise", "nobody", "+5"]).code, 2);
         assert_eq!(place.run(&["budget", "raise", "", "+5"]).code, 2);
         assert_eq!(place.run(&["budget", "raise", &session, "-5"]).code, 2);

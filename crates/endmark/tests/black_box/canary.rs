@@ -222,7 +222,7 @@ async fn no_secret_comes_out_anywhere() {
     Command::new("kill").args(["-TERM", &served.child.id().to_string()]).status().unwrap();
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
     let logged = fs::read(&log).unwrap();
-    assert!(String::from_utf8_lossy(&logged).contains("TRACE hyper"), "it was logged in all detail");
+    assert!(String::from_utf8_lossy(&logged).contains("trace      hyper"), "it was logged in all detail");
     assert_clean("the log", &logged);
     for name in ["endmark.db", "endmark.db-wal"] {
         if let Ok(bytes) = fs::read(place.store().with_file_name(name)) {

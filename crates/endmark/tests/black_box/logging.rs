@@ -26,7 +26,7 @@ fn every_line_is_a_document_and_the_line_of_a_request_has_its_id() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
         let place = Place::new();
-        let arguments = ["--upstream", &upstream.base_url(), "--log-format", "json"];
+        let arguments = ["--upstream", &upstream.base_url(), "--log", "json"];
         let served = Served::start(&place, &arguments);
         let reply = ask(&served, Some(3)).await;
         let id = reply.header("x-endmark-request").unwrap().to_owned();
@@ -47,20 +47,18 @@ fn whoever_asks_gets_a_line_for_each_request_and_no_other() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         let place = Place::new();
-        let served =
-            Served::start(&place, &["--upstream", &upstream.base_url(), "-v", "--log-format", "text"]);
+        let served = Served::start(&place, &["--upstream", &upstream.base_url(), "-v", "--log", "text"]);
         ask(&served, None).await;
         ask(&served, None).await;
         let (_, said) = served.end("-TERM");
-        let lines =
-            said.lines().filter(|line| line.contains("answered") && line.contains("outcome=\"whole\""));
+        let lines = said.lines().filter(|line| line.contains(" UTC  whole      m at default, 1 call, "));
         assert_eq!(lines.count(), 2, "{said}");
     });
 }
 
 #[test]
 fn an_error_at_the_start_is_a_line_that_programs_read_too() {
-    let run = Place::new().run(&["serve", "--log-format", "json", "--listen", "nowhere"]);
+    let run = Place::new().run(&["serve", "--log", "json", "--listen", "nowhere"]);
     assert_eq!(run.code, 2);
     let lines = documents(&run.errors);
     assert_eq!((lines.len(), &lines[0]["level"]), (1, &json!("ERROR")), "{}", run.errors);

@@ -25,6 +25,7 @@ mod drain;
 mod exec;
 mod faults;
 mod findings;
+mod first_hour;
 mod formats;
 mod gemini;
 mod guard;

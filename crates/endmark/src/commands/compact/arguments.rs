@@ -52,8 +52,8 @@ pub(crate) struct Compact {
 /// How a conversation is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ModeChoice {
-    /// A narrative in sentences, when the history has grown (CX-1)
+    /// A narrative in sentences, when the history has grown
     Window,
-    /// A list of calls and thoughts, when the request hardly fits any model (CX-2)
+    /// A list of calls and thoughts, when the request hardly fits any model
     Emergency,
 }

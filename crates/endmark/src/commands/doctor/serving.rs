@@ -1,17 +1,22 @@
 //! Whether the gateway that the configuration describes is up: what a container asks again and again.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use crate::checks::Check;
-use crate::config::Settings;
+use crate::config::{Settings, reachable};
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// A status line is far shorter.
 const LINE_LIMIT_BYTES: u64 = 1024;
 const REQUEST: &[u8] = b"GET /endmark/readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 const HINT: &str = "Start it with `endmark serve`, or name the configuration it was started with.";
+
+/// Whether a gateway answers on the address that another listener was refused.
+pub(super) fn is_own(settings: &Settings) -> bool {
+    settings.tls.certificate.is_none() && matches!(ask(reachable(settings.listen)), Ok(200 | 503))
+}
 
 /// Asks the listener for its readiness; one that speaks TLS is only connected to, as its certificate is for its name.
 pub(super) fn check(settings: &Settings) -> Check {
@@ -30,16 +35,6 @@ pub(super) fn check(settings: &Settings) -> Check {
         Ok(Some(_)) => Check::failed("serving", format!("what listens on {address} is no gateway"), HINT),
         Err(error) => Check::failed("serving", format!("cannot ask {address}: {error}"), HINT),
     }
-}
-
-/// Where this machine reaches a listener that listens on all its addresses.
-fn reachable(listen: SocketAddr) -> SocketAddr {
-    let ip = match listen.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    SocketAddr::new(ip, listen.port())
 }
 
 fn connect(address: SocketAddr) -> io::Result<TcpStream> {

@@ -15,6 +15,7 @@ Examples:
   endmark hook install --agent claude tool --max-chars 20000    results of tools are capped
   endmark hook install --agent codex --project stop --artifact report.md --template stages/report.md
   endmark hook install --agent claude tool compact              both at once
+  endmark hook install --agent claude stop --artifact report.md --yes     for every project of the user
   endmark hook install --agent gemini --remove                  all of it goes again
   endmark doctor --hooks                                        does it work?
 
@@ -139,6 +140,17 @@ pub(crate) struct Compact {
     pub(crate) store: StoreArgument,
 }
 
+/// For which projects a hook is.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Scope {
+    /// Into the settings of the project in this folder, and not the user's own
+    #[arg(long)]
+    pub(crate) project: bool,
+    /// Do not ask before a hook `stop` is written into the user's own settings, which hold in every project
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
 /// The arguments of `hook install`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Install {
@@ -150,9 +162,8 @@ pub(crate) struct Install {
     #[arg(value_name = "HOOK")]
     #[limits(skip)]
     pub(crate) kinds: Vec<HookKind>,
-    /// Into the settings of the project in this folder, and not the user's own
-    #[arg(long)]
-    pub(crate) project: bool,
+    #[command(flatten)]
+    pub(crate) scope: Scope,
     /// Take them out again
     #[arg(long)]
     pub(crate) remove: bool,

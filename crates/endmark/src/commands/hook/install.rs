@@ -4,6 +4,7 @@ mod command;
 
 use std::env;
 use std::fmt::Write as _;
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 use std::path::Path;
 
 use serde::Serialize;
@@ -16,13 +17,16 @@ use crate::commands::setup::document::{Document, Removal, Syntax, Unfit};
 use crate::commands::setup::file::ConfigurationFile;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::terminal::{Paint, Painter, in_one_line};
+use crate::terminal::{Paint, Painter, ask, in_one_line};
 
 pub(in crate::commands) use command::is_ours;
 
 /// The only agent for which a limit is lowered is Codex.
 const LIMIT_LOWERED: &str = "The limit was lowered to what Codex keeps of a hook's output: 10,000 characters, or 2,500 tokens. Codex cuts \
     what is longer, and keeps no lines that report errors.";
+
+/// The most that is read of an answer.
+const ANSWER_BYTES: u64 = 64;
 
 /// What was done, or is to be done.
 #[derive(Serialize)]
@@ -50,7 +54,7 @@ struct Change {
 /// Writes hooks, or takes them out.
 pub(super) fn run(context: &Context, arguments: &Install) -> Result<Answer, CommandError> {
     let agent = arguments.agent;
-    let path = agent.settings(arguments.project, &context.environment).ok_or_else(|| {
+    let path = agent.settings(arguments.scope.project, &context.environment).ok_or_else(|| {
         CommandError::input(
             "no_home",
             format!("nobody knows where the settings of {} are: HOME is not set", agent.title()),
@@ -84,12 +88,52 @@ pub(super) fn run(context: &Context, arguments: &Install) -> Result<Answer, Comm
     if arguments.dry_run {
         return report(arguments, "shown", &file.path, changes, answer);
     }
+    if kinds.contains(&HookKind::Stop)
+        && !(arguments.remove || arguments.scope.project || arguments.scope.yes)
+    {
+        agreed(context, arguments, &file.path)?;
+    }
     // A file that has nothing but what was written here goes with it.
     let is_left_over = arguments.remove
         && text.trim() == "{}"
         && found == alone(arguments, &changes).map_err(unfit)?.as_deref();
     file.put((!is_left_over).then_some(text.as_str()))?;
     report(arguments, "written", &file.path, changes, answer)
+}
+
+/// Asks whether every session of the user is to be held to the artifact.
+///
+/// # Errors
+/// If the answer is not yes, or there is no terminal to ask at.
+fn agreed(context: &Context, arguments: &Install, path: &Path) -> Result<(), CommandError> {
+    let title = arguments.agent.title();
+    let artifact = arguments.held_to.artifact.as_deref().unwrap_or(Path::new("the artifact")).display();
+    let question = format!(
+        "Each session of {title}, in every project, could stop only when `{artifact}` is finished. Write this into {}? [y/N]",
+        path.display()
+    );
+    let input = io::stdin();
+    if context.terminal.json || !input.is_terminal() {
+        return Err(CommandError::input(
+            "not_agreed",
+            format!(
+                "this would hold each session of {title}, in every project, to `{artifact}`; nothing was written"
+            ),
+            "`--project` writes it for this folder alone; `--yes` means it.",
+        ));
+    }
+    ask(&question);
+    let mut line = String::new();
+    // A terminal that is closed says no.
+    let read = input.lock().take(ANSWER_BYTES).read_line(&mut line);
+    if read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes") {
+        return Ok(());
+    }
+    Err(CommandError::input(
+        "not_agreed",
+        "nothing was written",
+        "`--project` writes it for this folder alone.",
+    ))
 }
 
 /// The kinds that are meant.

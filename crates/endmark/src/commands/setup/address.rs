@@ -1,10 +1,8 @@
 //! Where clients find the gateway: from its configuration, or as it is said.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
 use super::arguments::Setup;
 use super::clients::Address;
-use crate::config::{Settings, nearest};
+use crate::config::{Settings, nearest, reachable};
 use crate::error::CommandError;
 
 /// The address for a client, and for the upstream that was named.
@@ -63,13 +61,7 @@ fn configured(settings: &Settings) -> Result<String, CommandError> {
     if listen.port() == 0 {
         return Err(needs_url("the gateway takes any free port (`listen` has port 0)"));
     }
-    let host = match listen.ip() {
-        // It listens everywhere, so here too.
-        IpAddr::V4(address) if address.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(address) if address.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        address => address,
-    };
-    Ok(format!("http://{}", SocketAddr::new(host, listen.port())))
+    Ok(format!("http://{}", reachable(listen)))
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use crate::table::{Cell, Column, Layout};
 use crate::terminal::Paint;
+use endmark_context::dollars_for_people;
+
 use endmark_console::reports::usage::{Row, Total, UsageKey};
 
 /// Rows that are shown; `--json` and `--csv` have all.
@@ -11,9 +13,6 @@ const MAX_ROWS: usize = 30;
 
 /// Of a hash this many characters are shown.
 const HASH_CHARS: usize = 12;
-
-/// Places of dollars that are enough to look at.
-const PLACES: usize = 6;
 
 /// Adds one line; writing to a string cannot fail.
 macro_rules! add {
@@ -65,8 +64,19 @@ fn line(key: &str, total: &Total) -> [String; 6] {
         total.prompt_tokens.to_string(),
         total.cached_tokens.to_string(),
         total.completion_tokens.to_string(),
-        total.dollars_in_words(PLACES),
+        dollars(total),
     ]
+}
+
+/// Its dollars, and for how many calls there are none.
+fn dollars(total: &Total) -> String {
+    let usd = dollars_for_people(total.nano_usd);
+    match total.unpriced_calls {
+        0 => usd,
+        _ if total.nano_usd == 0 => "no price".to_owned(),
+        1 => format!("{usd} + 1 call without a price"),
+        calls => format!("{usd} + {calls} calls without a price"),
+    }
 }
 
 fn shown(by: UsageKey, key: &str) -> String {

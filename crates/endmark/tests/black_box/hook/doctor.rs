@@ -25,8 +25,17 @@ fn checks(place: &Place) -> Vec<(String, bool, String)> {
 fn every_hook_that_was_installed_passes_and_leaves_nothing_behind() {
     let place = place();
     for agent in AGENTS {
-        let installed =
-            place.run(&["hook", "install", "--agent", agent, "tool", "stop", "--artifact", "report.md"]);
+        let installed = place.run(&[
+            "hook",
+            "install",
+            "--agent",
+            agent,
+            "tool",
+            "stop",
+            "--artifact",
+            "report.md",
+            "--yes",
+        ]);
         assert_eq!(installed.code, 0, "{}", installed.errors);
     }
     place.run(&["hook", "install", "--agent", "claude", "--project", "compact"]);
@@ -65,6 +74,7 @@ fn a_hook_that_does_not_work_fails_with_the_reason() {
         "a.md",
         "--template",
         "gone.md",
+        "--yes",
     ]);
     fs::remove_file(place.path().join("gone.md")).unwrap();
     let path = place.path().join(".claude/settings.json");

@@ -44,6 +44,18 @@ fn a_stop_hook_whose_criteria_cannot_be_read_is_not_installed() {
 }
 
 #[test]
+fn a_stop_hook_for_every_project_is_written_only_where_it_is_agreed_to() {
+    let place = Place::new();
+    let install = ["hook", "install", "--agent", "claude", "stop", "--artifact", "report.md"];
+    let ran = place.run(&install);
+    assert!(ran.code == 2 && ran.errors.contains("in every project"), "{}", ran.errors);
+    assert!(ran.errors.contains("--project") && !place.path().join(".claude").exists(), "{}", ran.errors);
+    assert_eq!(place.run(&[&install[..], &["--yes"]].concat()).code, 0);
+    assert_eq!(place.run(&["hook", "install", "--agent", "claude", "--remove"]).code, 0);
+    assert_eq!(place.run(&[&install[..], &["--project"]].concat()).code, 0);
+}
+
+#[test]
 fn what_is_installed_comes_out_again_byte_for_byte() {
     for (agent, [tool, stop]) in EVENTS {
         let others = format!(
@@ -53,7 +65,7 @@ fn what_is_installed_comes_out_again_byte_for_byte() {
         for found in [others.as_str(), "{\n  \"theme\": \"dark\"\n}\n"] {
             let place = with_settings(agent, found);
             let install =
-                ["hook", "install", "--agent", agent, "tool", "stop", "--artifact", "the report.md"];
+                ["hook", "install", "--agent", agent, "tool", "stop", "--artifact", "the report.md", "--yes"];
             let written = place.run(&install);
             assert_eq!(written.code, 0, "{}", written.errors);
             assert!(written.output.contains(&format!("+ hooks.{tool}: ")), "{}", written.output);

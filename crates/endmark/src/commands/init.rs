@@ -1,0 +1,57 @@
+//! `endmark init`: a small configuration to begin with.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::path::PathBuf;
+
+use clap::Args;
+use endmark_envelope::Limits;
+use serde::Serialize;
+
+use crate::answer::{Answer, to_data};
+use crate::error::CommandError;
+
+/// The configuration. What is commented out is the default, or an example.
+const TEMPLATE: &str = include_str!("init/endmark.toml");
+
+/// The arguments of `init`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Init {
+    /// The file to write; Endmark finds `endmark.toml` in the current folder by itself
+    #[arg(value_name = "FILE", default_value = "endmark.toml")]
+    #[limits(skip)]
+    pub(crate) file: PathBuf,
+}
+
+/// What was written.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Report {
+    /// The file.
+    file: String,
+}
+
+/// Writes the configuration, unless there is one.
+pub(super) fn run(arguments: &Init) -> Result<Answer, CommandError> {
+    let path = &arguments.file;
+    let shown = path.display();
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(TEMPLATE.as_bytes()));
+    written.map_err(|error| {
+        if error.kind() == ErrorKind::AlreadyExists {
+            let hint = "Name another file, or edit this one: `endmark config` shows every key.";
+            return CommandError::input(
+                "exists",
+                format!("`{shown}` is there already and was not changed"),
+                hint,
+            );
+        }
+        CommandError::input("unwritable", format!("cannot write `{shown}`: {error}"), "Name another file.")
+    })?;
+    let text =
+        format!("Written to {shown}. Next: edit it, then `endmark config check` and `endmark serve`.\n");
+    Ok(Answer::yes(to_data(&Report { file: shown.to_string() })?, text))
+}

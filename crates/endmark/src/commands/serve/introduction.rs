@@ -1,0 +1,103 @@
+//! The first words of a gateway: where it listens, and what a client of each format has to set.
+
+use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use endmark_wire::format::WireFormat;
+use endmark_wire::provider::Provider;
+
+use crate::config::{Settings, Upstream, reachable};
+use crate::context::Context;
+
+/// Reports where it listens, how a client of each format that is served gets there, and where it forwards to; then what
+/// will keep it from serving.
+pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketAddr) {
+    let scheme = if settings.tls.certificate.is_some() { "https" } else { "http" };
+    let origin = format!("{scheme}://{}", reachable(address));
+    let mut said =
+        format!("Endmark {} listens on {origin}. Point a client at it:\n", env!("CARGO_PKG_VERSION"));
+    if address.ip().is_unspecified() {
+        let elsewhere = own_address().map_or_else(
+            || "any address of this machine".to_owned(),
+            |ip| format!("{scheme}://{}", SocketAddr::new(ip, address.port())),
+        );
+        // Writing to a string cannot fail.
+        let _ = writeln!(said, "From other machines it is {elsewhere}.");
+    }
+    for provider in Provider::all() {
+        let urls: Vec<String> = served_by(settings, provider).into_iter().map(shown).collect();
+        if urls.is_empty() {
+            continue;
+        }
+        let titles: Vec<&str> = provider.formats().map(WireFormat::title).collect();
+        let (variable, url) = (provider.base_url_variable, provider.base_url_at(&origin));
+        let (titles, urls) = (titles.join(", "), urls.join(", "));
+        let _ = write!(said, "\n  export {variable}={url}\n    {titles}: forwards to {urls}\n");
+    }
+    let mode = settings.resume.mode.word();
+    let store = settings.store.path();
+    let store = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
+    let _ = write!(
+        said,
+        "\nCut replies are resumed in mode `{mode}` and recorded in `{}`.\nSee them with `endmark log`, or at {origin}/endmark/. Ctrl-C stops.",
+        store.display()
+    );
+    context.terminal.progress(&said);
+    if !address.ip().is_loopback() {
+        context.terminal.warn("everybody who reaches this address can use it");
+    }
+    if settings.admin_key.is_none() && (settings.require_key || !address.ip().is_loopback()) {
+        context.terminal.warn("the pages are closed: set `admin_key` to see them");
+    }
+    for message in keyless(settings) {
+        context.terminal.warn(&message);
+    }
+}
+
+/// The upstreams that requests to a provider's paths go to: those of its format, else a server on this machine, which may
+/// speak more formats than one.
+fn served_by<'a>(settings: &'a Settings, provider: &'static Provider) -> Vec<&'a Upstream> {
+    let own: Vec<&Upstream> =
+        settings.upstreams.iter().filter(|upstream| upstream.format == provider).collect();
+    if !own.is_empty() {
+        return own;
+    }
+    let near = |upstream: &&Upstream| {
+        upstream.base_url.as_ref().is_some_and(endmark_gateway::BaseUrl::is_this_machine)
+    };
+    settings.upstreams.first().filter(near).into_iter().collect()
+}
+
+fn shown(upstream: &Upstream) -> String {
+    match &upstream.base_url {
+        Some(url) => format!("{} ({url})", upstream.name),
+        None => upstream.name.clone(),
+    }
+}
+
+/// What is wrong where clients bring keys of the gateway's own: these do not open an upstream, and it has no key to put in
+/// their place. A server on this machine mostly needs none.
+pub(in crate::commands) fn keyless(settings: &Settings) -> Vec<String> {
+    let is_far = |upstream: &&Upstream| {
+        upstream.api_key.is_none()
+            && !upstream.base_url.as_ref().is_some_and(endmark_gateway::BaseUrl::is_this_machine)
+    };
+    let upstreams = settings.upstreams.iter().filter(|_| settings.require_key).filter(is_far);
+    upstreams
+        .map(|upstream| {
+            let name = &upstream.name;
+            format!(
+                "`require_key` is set and the upstream `{name}` has no key, so it will refuse every request: set \
+                 `[upstreams.{name}] api_key = {{ env = \"NAME\" }}`"
+            )
+        })
+        .collect()
+}
+
+/// The address by which this machine reaches others. Nothing is sent to find it.
+fn own_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
+    // A documentation address (RFC 5737): the system only looks which way leads there.
+    socket.connect("192.0.2.1:9").ok()?;
+    socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_unspecified())
+}

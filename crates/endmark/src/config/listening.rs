@@ -1,0 +1,16 @@
+//! Addresses that a gateway listens on.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The port where no other one is configured.
+pub(super) const USUAL_PORT: u16 = 4141;
+
+/// Where this machine reaches a listener, which may listen on all its addresses.
+pub(crate) fn reachable(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}

@@ -1,0 +1,214 @@
+//! The log as people read it: a line for each request that was not whole, a line for each error, and no line twice in a row.
+
+use std::fmt::{self, Write as _};
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use endmark_context::Moment;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::terminal::{Paint, Painter, in_one_line};
+
+/// The target of the line that each request has at its end.
+const ACCESS: &str = "endmark::access";
+
+/// Columns for the word that a line begins with.
+const WORD_COLUMNS: usize = 10;
+
+/// Writes events as lines.
+pub(super) struct PeopleLines {
+    painter: Painter,
+    /// The line before without its time and request, and how often it was repeated since.
+    last: Mutex<(String, u64)>,
+}
+
+/// What an event has.
+#[derive(Default)]
+struct Fields {
+    message: String,
+    others: Vec<(&'static str, String)>,
+}
+
+impl Fields {
+    fn take(&mut self, name: &str) -> Option<String> {
+        let at = self.others.iter().position(|(other, _)| *other == name)?;
+        Some(self.others.remove(at).1)
+    }
+
+    fn put(&mut self, field: &Field, value: String) {
+        match field.name() {
+            "message" => self.message = value,
+            name => self.others.push((name, value)),
+        }
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value.to_owned());
+    }
+}
+
+/// A line before it is written.
+struct Line {
+    word: String,
+    paint: Paint,
+    text: String,
+    request: Option<String>,
+    /// Whether it is the line of a request that is over, which is never left out.
+    is_of_request: bool,
+}
+
+impl PeopleLines {
+    pub(super) fn new(colors: bool) -> Self {
+        Self { painter: Painter::when(colors), last: Mutex::default() }
+    }
+
+    /// What is written of a line: if it repeats the one before, only a count at 1, 10, 100, …
+    fn written(&self, line: &Line, time: &str) -> String {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let this = format!("{} {}", line.word, line.text);
+        if last.0 == this && !line.is_of_request {
+            last.1 += 1;
+            return if is_power_of_ten(last.1) { repeated(time, last.1) } else { String::new() };
+        }
+        let mut text =
+            if is_power_of_ten(last.1) || last.1 == 0 { String::new() } else { repeated(time, last.1) };
+        *last = (this, 0);
+        let word = self.painter.paint(line.paint, &format!("{:<WORD_COLUMNS$}", line.word));
+        let request = line.request.as_ref().map(|id| format!("  {id}")).unwrap_or_default();
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{time}  {word} {}{}", line.text, self.painter.paint(Paint::Faint, &request));
+        text
+    }
+}
+
+fn is_power_of_ten(number: u64) -> bool {
+    number.checked_ilog10().is_some_and(|exponent| 10_u64.pow(exponent) == number)
+}
+
+fn repeated(time: &str, times: u64) -> String {
+    let times = if times == 1 { "once more".to_owned() } else { format!("{times} times more") };
+    format!("{time}  {:<WORD_COLUMNS$} the same, {times}\n", "")
+}
+
+impl<S, N> FormatEvent<S, N> for PeopleLines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        _context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        let metadata = event.metadata();
+        let line = if metadata.target() == ACCESS {
+            of_request(fields)
+        } else {
+            Some(of_event(*metadata.level(), metadata.target(), fields))
+        };
+        line.map_or(Ok(()), |line| writer.write_str(&self.written(&line, &now())))
+    }
+}
+
+/// The time with its zone.
+fn now() -> String {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let of_day = seconds % 86_400;
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{} {hour:02}:{minute:02}:{second:02} UTC", Moment::from_unix_seconds(seconds).day())
+}
+
+/// The line of a request that is over. One that failed here has a line with the reason already.
+fn of_request(mut fields: Fields) -> Option<Line> {
+    let outcome = fields.take("outcome").unwrap_or_default();
+    let paint = match outcome.as_str() {
+        "failed" => return None,
+        "whole" => Paint::Good,
+        "cut" | "exhausted" | "refused" => Paint::Bad,
+        _ => Paint::Doubt,
+    };
+    let model = fields.take("model").unwrap_or_else(|| "a request".to_owned());
+    let upstream = fields.take("upstream").unwrap_or_default();
+    let calls = fields.take("calls").unwrap_or_default();
+    let plural = if calls == "1" { "call" } else { "calls" };
+    let took = fields.take("took_us").and_then(|took| took.parse::<u64>().ok()).unwrap_or_default();
+    let (seconds, hundredths) = (took / 1_000_000, took % 1_000_000 / 10_000);
+    let (model, upstream) = (in_one_line(&model), in_one_line(&upstream));
+    let text = format!("{model} at {upstream}, {calls} {plural}, {seconds}.{hundredths:02} s");
+    Some(Line { word: outcome, paint, text, request: fields.take("request"), is_of_request: true })
+}
+
+/// The line of any other event. One for whoever looks for a fault has its target, too.
+fn of_event(level: Level, target: &str, mut fields: Fields) -> Line {
+    let request = fields.take("request");
+    let (word, paint) = match level {
+        Level::ERROR => ("error", Paint::Bad),
+        Level::WARN => ("warning", Paint::Doubt),
+        Level::INFO => ("note", Paint::Faint),
+        Level::DEBUG => ("debug", Paint::Faint),
+        _ => ("trace", Paint::Faint),
+    };
+    let (word, paint, text) = match fields.take("refusal") {
+        Some(refusal) => ("error", Paint::Bad, in_one_line(&refusal)),
+        None if level > Level::INFO => (word, paint, format!("{target}: {}", with_fields(&fields))),
+        None => (word, paint, with_fields(&fields)),
+    };
+    Line { word: word.to_owned(), paint, text, request, is_of_request: false }
+}
+
+fn with_fields(fields: &Fields) -> String {
+    let mut text = in_one_line(&fields.message);
+    for (at, (name, value)) in fields.others.iter().enumerate() {
+        let sign = if at == 0 { ":" } else { "," };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{sign} {} {}", name.replace('_', " "), in_one_line(value));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(word: &str, text: &str, is_of_request: bool) -> Line {
+        Line { word: word.to_owned(), paint: Paint::Bad, text: text.to_owned(), request: None, is_of_request }
+    }
+
+    #[test]
+    fn a_line_that_repeats_the_one_before_is_counted_and_not_written() {
+        let lines = PeopleLines::new(false);
+        let mut written = String::new();
+        for _ in 0..150 {
+            written += &lines.written(&line("error", "the upstream is down", false), "T");
+        }
+        written += &lines.written(&line("note", "it is there again", false), "T");
+        let all: Vec<&str> = written.lines().collect();
+        assert_eq!((all.len(), all[0]), (6, "T  error      the upstream is down"), "{written}");
+        assert!(all[1].ends_with("the same, once more"), "{written}");
+        assert!(all[3].ends_with("the same, 100 times more"), "{written}");
+        assert!(all[4].ends_with("the same, 149 times more"), "{written}");
+        assert_eq!(all[5], "T  note       it is there again");
+    }
+
+    #[test]
+    fn no_request_is_taken_for_a_repetition_and_one_that_failed_has_no_second_line() {
+        let lines = PeopleLines::new(false);
+        let cut = || lines.written(&line("cut", "m at u, 1 call, 0.10 s", true), "T");
+        assert_eq!(cut(), cut());
+        let failed = Fields { message: String::new(), others: vec![("outcome", "failed".to_owned())] };
+        assert!(of_request(failed).is_none());
+    }
+}

@@ -1,0 +1,83 @@
+//! One line about work that takes long, for whoever sits at the terminal.
+
+use std::io::{self, IsTerminal as _, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::arguments::Command;
+use crate::standard_error;
+use crate::terminal::Terminal;
+
+/// Work that is over by then needs no line.
+const SHOWN_AFTER: Duration = Duration::from_secs(2);
+const REDRAWN_EVERY: Duration = Duration::from_millis(500);
+const CLEAR_LINE: &str = "\r\x1b[K";
+
+/// Bytes of input that were read so far.
+static BYTES_READ: AtomicU64 = AtomicU64::new(0);
+
+/// Input whose bytes are counted.
+pub(crate) struct Counted(pub(crate) Box<dyn Read>);
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(buffer)?;
+        BYTES_READ.fetch_add(u64::try_from(read).unwrap_or_default(), Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// The line; it is gone when this is dropped.
+pub(crate) struct Progress {
+    end: Option<Sender<()>>,
+    drawing: Option<JoinHandle<()>>,
+}
+
+impl Progress {
+    /// Begins to watch a command that may take long on a large input. Nothing is shown unless standard error is a terminal, or
+    /// while a person types the input.
+    pub(crate) fn of(command: &Command, terminal: Terminal) -> Option<Self> {
+        let work = match command {
+            Command::Detect(arguments) if !arguments.batch => "detect",
+            Command::Cap(arguments) if !arguments.batch => "cap",
+            Command::Compact(arguments) if !arguments.batch => "compact",
+            Command::Count(_) => "count",
+            Command::Findings(_) => "findings",
+            _ => return None,
+        };
+        if terminal.quiet || !io::stderr().is_terminal() || io::stdin().is_terminal() {
+            return None;
+        }
+        let (end, ended) = mpsc::channel::<()>();
+        let began = Instant::now();
+        let draw = move || {
+            let mut wait = SHOWN_AFTER;
+            while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                wait = REDRAWN_EVERY;
+                let megabytes = BYTES_READ.load(Ordering::Relaxed) / 1_000_000;
+                let seconds = began.elapsed().as_secs();
+                standard_error::write(
+                    format!("{CLEAR_LINE}{work}: {megabytes} MB read, {seconds} s").into_bytes(),
+                );
+            }
+            if wait == REDRAWN_EVERY {
+                standard_error::write(CLEAR_LINE.as_bytes().to_vec());
+            }
+        };
+        // Without the thread there is only no line.
+        let drawing = thread::Builder::new().name("progress".to_owned()).spawn(draw).ok()?;
+        Some(Self { end: Some(end), drawing: Some(drawing) })
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        drop(self.end.take());
+        if let Some(drawing) = self.drawing.take() {
+            // A thread that panicked has nothing more to clear.
+            let _ = drawing.join();
+        }
+    }
+}

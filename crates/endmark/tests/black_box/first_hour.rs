@@ -1,0 +1,216 @@
+//! What a person meets in the first hour: addresses that are tried, what is missing, and what to do next.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
+use serde_json::json;
+use testkit::{Prefill, Request, ScriptedModel, Upstream};
+
+use crate::run::Place;
+use crate::serve::{Served, in_runtime};
+
+const TEXT: &str = "one two three four five six seven eight nine ten";
+const NOWHERE: &str = "http://127.0.0.1:9/v1";
+
+#[test]
+fn paths_that_a_person_or_a_monitor_tries_lead_on() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
+        let place = Place::new();
+        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let page = Request::get(served.address, "/").send().await.read().await;
+        assert_eq!((page.status, page.header("location")), (307, Some("/endmark/")));
+        for (path, hint) in [("/health", "/endmark/readyz"), ("/metrics", "/endmark/metrics")] {
+            let reply = Request::get(served.address, path).send().await.read().await;
+            assert_eq!(reply.status, 404);
+            assert!(reply.text().contains(hint), "{}", reply.text());
+        }
+        assert!(upstream.requests().is_empty());
+        // At a named upstream they pass.
+        Request::get(served.address, "/u/default/health").send().await.read().await;
+        assert_eq!(upstream.requests().len(), 1);
+    });
+}
+
+#[test]
+fn a_gateway_on_every_address_names_one_that_works_and_an_address_needs_no_port() {
+    let place = Place::new();
+    let mut served = Served::start(&place, &["--listen", "0.0.0.0:0", "--upstream", NOWHERE]);
+    assert!(served.address.ip().is_loopback(), "{}", served.address);
+    served.says("From other machines it is http://");
+    let mut stream = TcpStream::connect(served.address).unwrap();
+    stream
+        .write_all(b"GET /endmark/healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let shown = place.run(&["config", "--set", "listen=0.0.0.0", "--json"]).envelope();
+    assert!(shown.to_string().contains("0.0.0.0:4141"), "{shown}");
+}
+
+#[test]
+fn an_upstream_without_a_key_behind_keys_of_the_gateway_is_said_at_the_start_and_by_doctor() {
+    let text = "require_key = true\nadmin_key = \"a-long-admin-key-0123456789abcdef\"\n\
+        [upstreams.far]\nbase_url = \"https://far.invalid/v1\"\n";
+    let place = Place::new().with_file("endmark.toml", text);
+    let mut served = Served::start(&place, &[]);
+    let said = served.says("has no key");
+    assert!(said.contains("`far`") && said.contains("[upstreams.far] api_key"), "{said}");
+    let doctor = place.run(&["doctor"]);
+    assert!(doctor.code == 1 && doctor.output.contains("require_key: "), "{}", doctor.output);
+}
+
+#[test]
+fn doctor_knows_its_own_gateway_on_the_port_and_another_program_there() {
+    let place = Place::new();
+    let served = Served::start(&place, &["--upstream", NOWHERE]);
+    let listen = format!("listen={}", served.address);
+    let found = place.run(&["doctor", "--set", &listen]).output;
+    assert!(found.contains(&format!("listen: `endmark serve` listens on {}", served.address)), "{found}");
+    let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap();
+    drop(served);
+    let answering = std::thread::spawn(move || {
+        let (mut stream, _) = other.accept().unwrap();
+        let _ = stream.read(&mut [0; 64]).unwrap();
+        stream.write_all(b"HTTP/1.1 404 Not Found\r\n\r\n").unwrap();
+        // Kept until it was asked: its port stays taken.
+        other
+    });
+    let found = place.run(&["doctor", "--set", &format!("listen={address}")]);
+    drop(answering.join().unwrap());
+    assert!(found.output.contains("cannot listen on"), "{}", found.output);
+}
+
+#[test]
+fn doctor_takes_an_upstream_in_place_of_those_that_are_configured() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
+        let text = format!("[upstreams.gone]\nbase_url = \"{NOWHERE}\"\n");
+        let place = Place::new().with_file("endmark.toml", text);
+        let run = place.run(&["doctor", "--upstream", &upstream.base_url()]);
+        assert_eq!(run.code, 0, "{}", run.output);
+        assert!(run.output.contains(&upstream.base_url()) && !run.output.contains("gone"), "{}", run.output);
+    });
+}
+
+#[test]
+fn a_name_without_an_address_is_called_a_failure_of_dns() {
+    let place = Place::new().with_file("cut.json", "[1, 2");
+    let far = "http://no-such-host.invalid/v1";
+    let run = place.run(&["resume", "cut.json", "--base-url", far, "--model", "m"]);
+    assert!(run.code == 3 && run.errors.contains("DNS failed"), "{}", run.errors);
+    let doctor = place.run(&["doctor", "--upstream", far]);
+    assert!(doctor.code == 1 && doctor.output.contains("DNS failed"), "{}", doctor.output);
+}
+
+#[test]
+fn a_configuration_to_begin_with_is_usable_and_never_written_over() {
+    let place = Place::new();
+    let written = place.run(&["init"]);
+    assert_eq!(written.code, 0, "{}", written.errors);
+    assert_eq!(place.run(&["config", "check"]).code, 0);
+    let text = std::fs::read_to_string(place.path().join("endmark.toml")).unwrap();
+    // What is commented out can be used as well, once it is in its place.
+    let keys = text.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.contains(" = "));
+    assert!(keys.count() >= 6, "{text}");
+    let again = place.run(&["init"]);
+    assert!(again.code == 2 && again.errors.contains("is there already"), "{}", again.errors);
+    assert_eq!(std::fs::read_to_string(place.path().join("endmark.toml")).unwrap(), text);
+}
+
+#[test]
+fn a_new_key_is_shown_once_with_the_line_that_uses_it_and_alone_on_standard_output() {
+    let run = Place::new().run(&["keys", "add", "alice", "--budget-usd", "20", "--per", "month"]);
+    assert!(run.output.starts_with("em_sk_") && run.output.lines().count() == 1, "{}", run.output);
+    assert!(run.errors.contains("shown once"), "{}", run.errors);
+    assert!(run.errors.contains("OPENAI_BASE_URL=http://127.0.0.1:4141/v1"), "{}", run.errors);
+}
+
+#[test]
+fn money_has_few_places_for_people_and_all_of_them_for_programs() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
+        let place = Place::new().with_file("endmark.toml", "[budget]\nsession_usd = 2.5\n");
+        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        let body = json!({"model": "gpt-5", "messages": [{"role": "user", "content": "Count."}]});
+        let request = Request::post(served.address, "/v1/chat/completions");
+        assert_eq!(request.json(&body).send().await.read().await.status, 200);
+        served.end("-TERM");
+        let budget = place.run(&["budget"]).output;
+        assert!(budget.contains("$2.50") && !budget.contains("000000"), "{budget}");
+        for command in ["usage", "budget"] {
+            let longest = |text: &str| {
+                let digits = |word: &str| {
+                    word.chars().filter(char::is_ascii_digit).skip_while(|digit| *digit == '0').count()
+                };
+                text.split_whitespace()
+                    .filter(|word| word.contains('.'))
+                    .map(digits)
+                    .max()
+                    .unwrap_or_default()
+            };
+            let said = place.run(&[command]).output;
+            let table = said.lines().take(3).collect::<Vec<_>>().join("\n");
+            assert!(longest(&table) <= 4, "{said}");
+        }
+        let usd = place.run(&["usage", "--json"]).envelope()["data"]["total"]["usd"].clone();
+        assert_eq!(usd.as_str().unwrap().split_once('.').unwrap().1.len(), 9, "{usd}");
+    });
+}
+
+#[test]
+fn an_empty_text_is_said_in_one_line() {
+    let run = Place::new().run(&["detect"]);
+    assert_eq!((run.code, run.output.as_str()), (1, "truncated: the text is empty\n"));
+}
+
+#[test]
+fn no_help_names_a_requirement_and_the_first_one_has_groups() {
+    let place = Place::new();
+    let all = place.run(&["--help"]).output;
+    for group in ["Everyday (docs/", "Inside agents (docs/", "Operate (docs/", "Build on it (docs/"] {
+        assert!(all.contains(group), "{group} in {all}");
+    }
+    let commands = all.lines().filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
+    let commands: Vec<&str> =
+        commands.filter(|word| word.chars().all(|letter| letter.is_ascii_lowercase())).collect();
+    assert!(commands.contains(&"serve") && commands.contains(&"exec"), "{commands:?}");
+    let id = regex::Regex::new(r"\b[A-Z]{2}-[0-9]").unwrap();
+    for command in commands.iter().filter(|command| !["help", "endmark", "make"].contains(command)) {
+        let help = place.run(&[command, "--help"]).output;
+        assert!(id.find(&help).is_none(), "{help}");
+    }
+}
+
+#[test]
+fn the_log_has_one_line_for_a_request_that_was_not_whole_and_one_for_an_error() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let gone = "[upstreams.gone]\nbase_url = \"http://127.0.0.1:9/v1\"\n";
+        let there = format!("{gone}[upstreams.there]\nbase_url = \"{}\"\n", upstream.base_url());
+        let place = Place::new().with_file("endmark.toml", there);
+        let served = Served::start(&place, &[]);
+        let ask = async |upstream: &str, max_tokens: u32| {
+            let body = json!({"model": "m", "max_tokens": max_tokens, "messages": [{"role": "user", "content": "Count."}]});
+            let path = format!("/u/{upstream}/v1/chat/completions");
+            let request = Request::post(served.address, &path).header("x-endmark-resume", "on");
+            request.json(&body).send().await.read().await
+        };
+        let resumed = ask("there", 3).await.header("x-endmark-request").unwrap().to_owned();
+        ask("there", 500).await;
+        for _ in 0..3 {
+            ask("gone", 500).await;
+        }
+        let (_, said) = served.end("-TERM");
+        let lines: Vec<&str> = said.lines().filter(|line| line.contains(" UTC  ")).collect();
+        assert_eq!(lines.len(), 3, "{said}");
+        assert!(
+            lines[0].contains("resumed    m at there, 2 calls, ") && lines[0].ends_with(&resumed),
+            "{said}"
+        );
+        assert!(lines[1].contains("error      the upstream `gone` at "), "{said}");
+        assert!(lines[2].ends_with("the same, once more"), "{said}");
+    });
+}
