@@ -7,6 +7,8 @@
   as its last word, which reads all the others first.
 - What can be run without a server is run as it stands, in a folder with the files that it names; it may find fault with
   them (exit code 1), but may not fail.
+- `endmark serve` is started as it stands, but on a free port, and has to listen.
+- Each `cargo xtask …`, `scripts/…` and each program of `tests` and `bench` that a line names is there. Python is parsed.
 - Each link of a page leads to a file that is there, and to a heading of it.
 - The README's picture is what `endmark demo` prints.
 """
@@ -14,6 +16,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import re
 import shlex
@@ -23,7 +26,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "RELEASING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Needs a server, an agent, or something that an earlier command printed; each has tests of its own. A word or two of the command.
 NOT_ALONE = ["serve", "resume", "run", "runs watch", "runs show", "hook", "mcp", "doctor", "read", "log show", "budget raise"]
 CUT = '{"choices": [{"message": {"role": "assistant", "content": "{\\"a\\": [1, 2"}, "finish_reason": "length"}]}'
@@ -88,6 +91,28 @@ def is_form(arguments: list[str]) -> bool:
     return any(re.search(r"^[\[<(]|…$|^\.\.\.$|\|", word) for word in arguments)
 
 
+def missing_parts(line: str) -> list[str]:
+    """What a line names of this repository and is not there."""
+    paths = re.findall(r"(?:^|[\s=])((?:scripts|tests|bench|xtask)/[\w./-]+)", line.split(" #")[0])
+    missing = [path for path in paths if not (ROOT / path).exists()]
+    programs = [path for path in paths if path.startswith("scripts/") and (ROOT / path).is_file()]
+    missing += [f"{path} is not executable" for path in programs if not os.access(ROOT / path, os.X_OK)]
+    tasks = re.findall(r"cargo xtask (\w+)", line)
+    known = (ROOT / "xtask/src/main.rs").read_text()
+    missing += [f"cargo xtask {task}" for task in tasks if f'"{task}"' not in known]
+    packages = re.findall(r"cargo \S+.*? (?:-p|--package) ([\w-]+)", line)
+    missing += [f"the package {package}" for package in packages if not is_package(package)]
+    return missing
+
+
+def is_package(name: str) -> bool:
+    return any((ROOT / folder / name / "Cargo.toml").exists() for folder in ("crates", "bench", "."))
+
+
+def code(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
 class Tried:
     def __init__(self, program: Path):
         self.program, self.count, self.ran, self.wrong = program, 0, 0, []
@@ -110,12 +135,44 @@ class Tried:
         for name, text in FILES.items():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             (place / name).write_text(text)
+        if line.startswith("endmark init"):
+            (place / "endmark.toml").unlink()
         done = subprocess.run(
             ["sh", "-c", line], cwd=place, env=self.environment(str(place)), stdin=subprocess.DEVNULL, capture_output=True, text=True
         )
         self.ran += 1
         if done.returncode not in (0, 1):
             self.wrong.append(f"{page}: `{line}` ended with {done.returncode}: {done.stderr.strip().splitlines()[:2]}")
+
+
+    def serve(self, page: str, arguments: list[str], place: Path) -> None:
+        """Whether a gateway listens with these arguments. Its port is another one: the user's own may be in use."""
+        arguments = list(arguments)
+        if "--listen" in arguments:
+            at = arguments.index("--listen") + 1
+            arguments[at] = arguments[at].rsplit(":", 1)[0] + ":0"
+        else:
+            arguments += ["--listen", "127.0.0.1:0"]
+        process = subprocess.Popen(
+            [self.program, *arguments], cwd=place, env=self.environment(str(place)), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        said = ""
+        for line in process.stderr:
+            said += line
+            if "Ctrl-C stops" in line or '"message"' in line:
+                break
+        process.terminate()
+        process.stderr.read()
+        self.ran += 1
+        if process.wait() != 0:
+            self.wrong.append(f"{page}: `endmark {shlex.join(arguments)}` does not serve: {said.strip().splitlines()[:2]}")
+
+
+def can_serve(found: list[list[str]]) -> bool:
+    """Whether it is one gateway that needs no file and no secret."""
+    words = found[0] if len(found) == 1 else []
+    files = [word for word in words if re.search(r"\.(pem|toml)$", word)]
+    return bool(words) and words[0] == "serve" and not files and not is_form(words) and "--help" not in words
 
 
 def can_run(line: str, found: list[list[str]]) -> bool:
@@ -171,10 +228,20 @@ def main() -> int:
                 for arguments in found:
                     if not is_form(arguments):
                         tried.parse(name, arguments, home)
+                if stands_in_a_block and can_serve(found):
+                    tried.serve(name, found[0], Path(home))
                 if stands_in_a_block and can_run(line, found) and not any(is_form(arguments) for arguments in found):
                     tried.run(name, line, Path(home))
+            text = page.read_text()
+            shown = blocks(text) + re.findall(r"`((?:scripts/|cargo |python3 )[^`\n]*)`", text)
+            tried.wrong += [f"{name}: `{line}` names what is not there: {part}" for line in shown for part in missing_parts(line)]
+            for block in code(text, "python"):
+                try:
+                    ast.parse(block)
+                except SyntaxError as problem:
+                    tried.wrong.append(f"{name}: Python: {problem}")
             tried.wrong += broken_links(page)
-        missing = {f"docs/{page.relative_to(ROOT / 'docs')}" for page in PAGES[1:] if page.parent == ROOT / "docs"}
+        missing = {f"docs/{page.relative_to(ROOT / 'docs')}" for page in PAGES if page.parent == ROOT / "docs"}
         index = (ROOT / "docs/README.md").read_text()
         tried.wrong += [f"docs/README.md does not list {page}" for page in sorted(missing) if f"({Path(page).name}" not in index and not page.endswith("/README.md")]
     if subprocess.run([ROOT / "scripts/picture", program, "--check"]).returncode != 0:

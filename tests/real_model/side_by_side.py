@@ -196,7 +196,7 @@ def main() -> int:
                 gateway.process.wait()
             print()
         else:
-            say("the model and Endmark are stopped; `scripts/quickstart --keep` leaves them, and the page, running")
+            say(f"stopped, since there is no terminal; `scripts/quickstart --keep` leaves the page at {gateway.origin}/endmark/ open")
     return 0 if whole == len(pairs) else 1
 
 
