@@ -28,9 +28,10 @@ static IS_JSON: AtomicBool = AtomicBool::new(false);
 pub(crate) fn begin(context: &Context, format: LogFormat, also: Option<impl Layer<Registry> + Send + Sync>) {
     let level = match (context.global.quiet, context.global.verbose) {
         (true, _) => "error",
-        // A request that fails has one line with the reason; each try that led to it would be another.
+        // A request that fails has one line with the reason; each try that led to it would be another. `endmark` is the
+        // beginning of every crate's name.
         (false, 0) if format == LogFormat::Text => {
-            "warn,endmark=info,endmark_store=info,endmark_gateway::rescue=info,endmark_gateway::edge=info"
+            "warn,endmark=info,endmark_gateway=warn,endmark_gateway::rescue=info,endmark_gateway::edge=info"
         }
         (false, 0) => "warn,endmark=info,endmark_gateway=info,endmark_store=info",
         (false, 1) => "info,endmark=debug,endmark_gateway=debug,endmark_store=debug",
