@@ -12,6 +12,9 @@ use crate::records::{LEFT_BY_OWN_LIMIT, LogRow};
 /// Requests that one page looks through for a filter, so that a filter which nothing matches costs no more than one.
 const MAX_SCANNED: u32 = 250_000;
 
+/// The same for cut replies, of which each has its outcome looked up: 7 µs on a busy core.
+const MAX_SCANNED_CUTS: u32 = 20_000;
+
 /// Candidates whose calls one page reads.
 const MAX_READ: u32 = 1_000;
 
@@ -182,6 +185,7 @@ impl Reader {
             (None, true) => ("usage_cut", "verdict = 'cut'"),
             (None, false) => ("usage_requests", "call = 1"),
         };
+        let most = if index == "usage_cut" { MAX_SCANNED_CUTS } else { MAX_SCANNED };
         let mut values: Vec<&dyn ToSql> = Vec::new();
         let mut scanned = format!("FROM usage INDEXED BY {index} WHERE {only}");
         if let Some(session) = &filter.session {
@@ -193,7 +197,7 @@ impl Reader {
             values.extend([at as &dyn ToSql, id]);
         }
         scanned.push_str(" ORDER BY started_at DESC, request_id DESC LIMIT ");
-        let end = format!("SELECT started_at, request_id {scanned} 1 OFFSET {}", MAX_SCANNED - 1);
+        let end = format!("SELECT started_at, request_id {scanned} 1 OFFSET {}", most - 1);
         let end_values = values.clone();
         let mut conditions = vec!["1".to_owned()];
         let given =
@@ -220,7 +224,7 @@ impl Reader {
         }
         let sql = format!(
             "SELECT started_at, request_id FROM (SELECT started_at, request_id, model, upstream, credential, verdict
-               {scanned} {MAX_SCANNED}) u WHERE {} LIMIT {MAX_READ}",
+               {scanned} {most}) u WHERE {} LIMIT {MAX_READ}",
             conditions.join(" AND ")
         );
         let place = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
