@@ -317,3 +317,87 @@ impl Reader {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::{Store, StoreLocation};
+
+    fn write(connection: &Connection, at: usize, verdict: Option<&str>, model: &str) {
+        connection
+            .execute(
+                "INSERT INTO usage (request_id, call, purpose, session, upstream, format, model, streamed, mode, started_at,
+                   http_status, ending, verdict, sent_bytes) VALUES (?1, 1, 'reply', 's', 'u', 'f', ?2, 1, 'auto', ?3, 200, 'clean', ?4, 9)",
+                (format!("r{at}"), model, format!("2026-11-24 10:00:0{at}.000"), verdict),
+            )
+            .unwrap();
+    }
+
+    fn log(connection: &Connection, at: i64, outcome: &str, reason: &str) {
+        connection
+            .execute(
+                "INSERT INTO partial_completion_log (id, task_id, turn_number, resume_attempts, final_status)
+                   VALUES (?1, 't', 1, 1, 'EXHAUSTED')",
+                [at],
+            )
+            .unwrap();
+        connection
+            .execute(
+                "INSERT INTO recoveries (log_id, request_id, slot, model, provider, cut_kind, outcome, reason)
+                   VALUES (?1, ?2, 'choice 0', 'm', 'u', 'limit', ?3, ?4)",
+                (at, format!("r{at}"), outcome, reason),
+            )
+            .unwrap();
+    }
+
+    #[test]
+    fn requests_are_filtered_and_paged_and_an_own_limit_is_not_worth_a_look() {
+        let folder = tempfile::tempdir().unwrap();
+        let location = StoreLocation::sqlite(folder.path().join("a.db"));
+        drop(Store::open(&location).unwrap());
+        let connection = Connection::open(location.path()).unwrap();
+        for (at, verdict) in
+            [Some("whole"), Some("cut"), Some("cut"), Some("cut"), None].into_iter().enumerate()
+        {
+            write(&connection, at, verdict, if at == 0 { "other" } else { "m" });
+        }
+        log(&connection, 1, "cut", LEFT_BY_OWN_LIMIT);
+        log(&connection, 2, "exhausted", "no continuation fits");
+        log(&connection, 3, "resumed", "the rest was joined");
+        let reader = Reader::open(&location).unwrap();
+        let ids = |filter: &RequestFilter, limit| {
+            let page = reader.requests(filter, limit).unwrap();
+            let ids: Vec<String> = page.rows.iter().map(|row| row.calls[0].request_id.clone()).collect();
+            (ids.join(" "), page.next)
+        };
+        let of =
+            |outcome: &str| RequestFilter { outcome: Some(outcome.to_owned()), ..RequestFilter::default() };
+        for (outcome, expected) in [
+            ("look", "r2"),
+            ("any-cut", "r3 r2 r1"),
+            ("cut", "r1"),
+            ("resumed", "r3"),
+            ("whole", "r0"),
+            ("other", "r4"),
+        ] {
+            assert_eq!(ids(&of(outcome), 9), (expected.to_owned(), None), "{outcome}");
+        }
+        let (newest, next) = ids(&RequestFilter::default(), 3);
+        assert_eq!(newest, "r4 r3 r2");
+        assert_eq!(
+            ids(&RequestFilter { before: next, ..RequestFilter::default() }, 3),
+            ("r1 r0".to_owned(), None)
+        );
+        let model = RequestFilter {
+            model: Some("other".to_owned()),
+            session: Some("s".to_owned()),
+            ..RequestFilter::default()
+        };
+        assert_eq!(ids(&model, 3).0, "r0");
+        let (report, own) = (reader.usage_since(u64::MAX, |_| {}).unwrap(), 1);
+        assert_eq!(report.cuts.iter().map(|cut| cut.at_own_limit).sum::<u64>(), own);
+        assert_eq!(report.cut_hours.iter().map(|hour| hour.replies).sum::<u64>(), 3);
+    }
+}
