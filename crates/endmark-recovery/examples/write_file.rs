@@ -2,6 +2,8 @@
 //!
 //!     cargo run -p endmark-recovery --example write_file
 
+#![expect(clippy::print_stdout, reason = "it is an example, and prints what it does")]
+
 use endmark_recovery::{
     AskedFrom, Join, MergeError, Reply, ResumePolicy, Stop, build_resume_prompt, merge_chunks,
     resume_if_truncated,

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use endmark_recovery::stitch::ReasoningSigns;
 use endmark_recovery::{
     CONTROL_CHARACTERS, CutKind, Evidence, Judgement, PieceRecord, PieceRole, Pipeline, PipelineOutcome,
-    PipelinePolicy, PipelineResult, Reply, Restart, ResumePolicy, SchemaProblem, Stop, Validate, judge,
+    PipelinePolicy, PipelineResult, Restart, ResumePolicy, SchemaProblem, Stop, Validate, judge,
 };
 use endmark_store::{LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT, LEFT_BY_WARN};
 use endmark_text::detect::Detector;

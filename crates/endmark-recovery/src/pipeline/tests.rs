@@ -416,7 +416,7 @@ fn accounts_for_every_byte(end: &PipelineOutcome) -> Result<(), TestCaseError> {
         }
         PipelineResult::Whole | PipelineResult::Passed => prop_assert_eq!(&end.text, &first.text),
         PipelineResult::Exhausted(_) => {
-            prop_assert!(end.text.starts_with(first.text.trim_end_matches('\u{fffd}')), "{end:?}")
+            prop_assert!(end.text.starts_with(first.text.trim_end_matches('\u{fffd}')), "{end:?}");
         }
         PipelineResult::Corrected => {}
     }
