@@ -33,7 +33,7 @@ fn messages() -> Vec<Value> {
 fn a_history_is_condensed_and_keeps_what_its_agent_needs() {
     let body = json!({"model": "m", "messages": messages(), "temperature": 0.5}).to_string();
     let place = Place::new().with_file("request.json", &body);
-    let run = place.run(&["compact", "request.json", "--for", "openai_chat", "--trigger-tokens", "3000"]);
+    let run = place.run(&["compact", "request.json", "--for", "openai_chat", "--trigger-tokens", "3500"]);
     assert_eq!(run.code, 0, "{}", run.errors);
     assert!(run.errors.contains("Compacted: "), "{}", run.errors);
     let request: Value = serde_json::from_str(&run.output).unwrap();
@@ -55,7 +55,7 @@ fn a_history_is_condensed_and_keeps_what_its_agent_needs() {
         "--for",
         "openai_chat",
         "--trigger-tokens",
-        "3000",
+        "3500",
     ]);
     assert_eq!((again.code, again.output), (0, run.output));
     assert!(again.errors.contains("Nothing was compacted"), "{}", again.errors);

@@ -115,9 +115,8 @@ fn curl_tells_what_an_api_has_cut() {
     assert_eq!((&declared["returned_bytes"], &declared["truncated_length"]), (&json!(5), &json!(4)));
     assert_eq!((&declared["original_bytes"], &declared["original_length"]), (&json!(500), &json!(480)));
     assert_eq!(answer["data"]["items"][1]["body"], "héll…[truncated]");
-    assert_eq!(warning(&answer, "data.items[2].title")["kind"], "TRUNCATION");
     assert_eq!(warning(&answer, "data.items")["code"], "FIELD_TRUNCATED");
-    assert_eq!(answer["warnings"].as_array().unwrap().len(), 4);
+    assert_eq!(answer["warnings"].as_array().unwrap().len(), 3, "a text may end with an ellipsis");
     let partial = curl(&[&url]);
     assert_eq!((error(&partial), &partial["error"]["actual"]), (("truncated", 1), &json!(18)));
     assert_eq!(error(&curl(&["--fail", &url])), ("http_error", 3));
