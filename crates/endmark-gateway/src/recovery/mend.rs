@@ -411,15 +411,12 @@ fn fault_of(outcome: &PipelineOutcome) -> Option<FormFault> {
     }
 }
 
-/// How many bytes of the answers are not in the joined text.
+/// How many bytes of the answers are not in the joined text. A seam counts the answers before it that could not be joined.
 fn left_out(pieces: &[PieceRecord]) -> usize {
-    let of_piece = |piece: &PieceRecord| match &piece.seam {
-        Some(seam) => seam.dropped_bytes,
-        // An answer that could not be joined at all.
-        None if piece.role == PieceRole::Continuation => piece.text.len(),
-        None => 0,
-    };
-    pieces.iter().map(of_piece).sum()
+    let dropped = pieces.iter().filter_map(|piece| piece.seam.as_ref()).map(|seam| seam.dropped_bytes);
+    let after_all_seams = pieces.iter().rev().take_while(|piece| piece.seam.is_none());
+    let unjoined = after_all_seams.filter(|piece| piece.role == PieceRole::Continuation);
+    dropped.chain(unjoined.map(|piece| piece.text.len())).sum()
 }
 
 /// Whether text came, and could not be joined.
