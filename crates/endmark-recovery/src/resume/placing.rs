@@ -6,7 +6,7 @@ use endmark_text::detect::Detector;
 
 use super::body::{Body, Refusal};
 use super::proof::{Proof, Question};
-use super::weight::has_unspaced;
+use super::weight::{TELLING_IN_DOUBT, has_unspaced, weight};
 use crate::stitch::{merge_proven, speaks_of_the_reply, without_reasoning};
 use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 
@@ -70,6 +70,18 @@ impl Body {
             return Err(unjoined("it speaks about the reply, and begins with nothing of it"));
         }
         let joined = self.join(answer, Join::Stitched(AskedFrom::Unknown), is_cut);
+        // A few letters do not show whether the text speaks to its reader, so its own last words may look like a remark: of a
+        // recorded reply cut after "A", the closing sentence was lost.
+        let joined = match joined {
+            Ok(merged)
+                if !self.has_tokens()
+                    && merged.seam.dropped_bytes > 0
+                    && weight(self.text()) < TELLING_IN_DOUBT =>
+            {
+                return Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: 1 });
+            }
+            joined => joined,
+        };
         if holds_nothing {
             // Where no white space sets words apart, the answer may write the last of them anew as well as go on behind it.
             return match joined {

@@ -52,3 +52,21 @@ fn what_is_said_of_the_matter_stays() {
         }
     }
 }
+
+/// A recorded reply that was cut after its first letter.
+#[test]
+fn a_few_letters_do_not_show_whether_a_closing_sentence_is_the_texts_own() {
+    const REPLY: &str = "A checked bag has been added to your reservation. The charge of $50 has been applied.\n\nIf \
+                         there's anything else you need, feel free to let me know!";
+    for cut in 1..5 {
+        let mut resume = text(limit(&REPLY[..cut]));
+        while let ResumeStep::Ask(ask) = resume.next() {
+            let answer = if ask.wanted == Wanted::Rest { &REPLY[ask.shown.length..] } else { REPLY };
+            resume.reply(normal(answer), Join::Prompted);
+        }
+        match resume.next() {
+            ResumeStep::Done(ResumeOutcome::Whole { text, .. }) => assert_eq!(text, REPLY, "{cut}"),
+            ResumeStep::Done(_) | ResumeStep::Ask(_) => {}
+        }
+    }
+}
