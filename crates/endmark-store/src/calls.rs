@@ -277,10 +277,11 @@ impl Call {
     /// What it cost, in this unit, where it held so much. A killed call costs what it held.
     pub(crate) fn cost(&self, unit: &str, held: u64) -> u64 {
         let Some(settled) = &self.settled else { return held };
-        if unit == Unit::NanoUsd.name() {
-            return settled.nano_usd.unwrap_or(0);
-        }
         let is_billed = may_be_billed(settled.http_status, settled.text_bytes);
+        if unit == Unit::NanoUsd.name() {
+            // A cost that is not known, as of a search without a price, is what was held: else such calls would be free.
+            return settled.nano_usd.unwrap_or(if is_billed { held } else { 0 });
+        }
         let received = settled.text_bytes.unwrap_or(settled.received_bytes);
         charge_of_tokens(settled.tokens, held, is_billed, self.started.sent_bytes, received)
     }

@@ -79,9 +79,9 @@ async fn a_call_that_was_never_held_is_charged_once_when_its_row_is_written() {
         let cost = CallSettled { nano_usd: Some(7), ..settled(6, 40_000) };
         recorder.open_call(call(request_id)).await.settle(cost);
     }
-    // The provider reported the prompt alone: the reply counts by its text.
+    // The provider reported the prompt alone: the reply counts by its text. Its cost is not known: it is what was held.
     let tokens = Tokens { prompt: Some(6), ..Tokens::default() };
-    let part = CallSettled { tokens, text_bytes: Some(40), nano_usd: Some(0), ..settled(6, 0) };
+    let part = CallSettled { tokens, text_bytes: Some(40), nano_usd: None, ..settled(6, 0) };
     recorder.open_call(call("em_part")).await.settle(part);
     let open = recorder.open_call(call("em_killed")).await;
     // What a process finds that starts after this one was killed: its files, without its locks.
@@ -107,7 +107,7 @@ async fn a_call_that_was_never_held_is_charged_once_when_its_row_is_written() {
             Some((80_078, 0, (80_078, 0))),
             "the killed one for what it may have cost"
         );
-        assert_eq!(spent("nano_usd"), Some((64, 0, (64, 0))));
+        assert_eq!(spent("nano_usd"), Some((114, 0, (114, 0))));
     }
     let difference = || {
         let reader = Reader::open(&killed).unwrap();
@@ -262,7 +262,8 @@ async fn a_hold_gives_way_to_what_a_call_did_cost_before_the_next_one_is_asked_f
     assert_eq!((stands(&location, "all").spent, stands(&location, "all").held), (9, 0));
 }
 
-/// A client that went away, or a provider that reports nothing, leaves an estimate, and it is never free.
+/// A client that went away, or a provider that reports nothing, leaves an estimate, and it is never free. Without a price for it,
+/// a call costs what it held.
 #[tokio::test]
 async fn a_call_without_a_report_costs_what_is_estimated_also_beyond_its_hold() {
     let folder = tempfile::tempdir().unwrap();
@@ -271,7 +272,7 @@ async fn a_call_without_a_report_costs_what_is_estimated_also_beyond_its_hold() 
     let recorder = store.recorder(NoSecrets);
     let dollars = Claim { unit: Unit::NanoUsd, ..claim(Scope::All, "", 1_000, 90) };
     for (request_id, nano_usd, spent) in
-        [("em_1", Some(30), 30), ("em_2", Some(500), 530), ("em_3", None, 530)]
+        [("em_1", Some(30), 30), ("em_2", Some(500), 530), ("em_3", None, 620)]
     {
         recorder.hold(hold(request_id, vec![dollars.clone()])).await.unwrap();
         let tokens = Tokens::default();
