@@ -43,6 +43,8 @@ pub struct Rates {
     pub reasoning: Option<Rate>,
     /// A thousand searches of the provider's own.
     pub web_search: Option<Rate>,
+    /// Whether audio without a rate of its own costs what text costs. Without this such audio has no price.
+    pub is_audio_as_text: bool,
 }
 
 impl Rates {
@@ -60,6 +62,7 @@ impl Rates {
             output_audio: self.output_audio.or(base.output_audio),
             reasoning: self.reasoning.or(base.reasoning),
             web_search: self.web_search.or(base.web_search),
+            is_audio_as_text: self.is_audio_as_text || base.is_audio_as_text,
         }
     }
 }
@@ -159,17 +162,18 @@ impl Rates {
         let audio = tokens.prompt_audio.saturating_add(tokens.cached_audio);
         let plain = tokens.prompt.saturating_sub(tokens.cached).saturating_sub(written).saturating_sub(audio);
         let spoken = tokens.reasoning.saturating_add(tokens.completion_audio);
+        let as_text = |rate: Option<Rate>| rate.filter(|_| self.is_audio_as_text);
         // Where reasoning has no price of its own it is output like any other.
         let parts = [
             (plain, input),
             (tokens.cached, self.cached.or(input)),
             (tokens.cache_write, self.cache_write.or(input)),
             (tokens.cache_write_1h, self.cache_write_1h.or(self.cache_write).or(input)),
-            (tokens.prompt_audio, self.input_audio.or(input)),
-            (tokens.cached_audio, self.cached_audio.or(self.cached).or(input)),
+            (tokens.prompt_audio, self.input_audio.or(as_text(input))),
+            (tokens.cached_audio, self.cached_audio.or(self.input_audio).or(as_text(self.cached.or(input)))),
             (tokens.completion.saturating_sub(spoken), output),
             (tokens.reasoning, self.reasoning.or(output)),
-            (tokens.completion_audio, self.output_audio.or(output)),
+            (tokens.completion_audio, self.output_audio.or(as_text(output))),
         ];
         let mut sum: u128 = 0;
         for (count, rate) in parts {

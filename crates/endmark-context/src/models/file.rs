@@ -94,7 +94,12 @@ pub(super) fn read(json: &str) -> Result<Models, ModelsError> {
 }
 
 fn model(row: Row) -> Result<Model, ModelsError> {
-    let entries = |listed: Vec<Entry>| listed.into_iter().map(entry).collect::<Result<Vec<_>, _>>();
+    // Google's price list names audio only where it costs more than text. OpenAI's audio always costs more, and the table lacks
+    // some of its rates.
+    let is_audio_as_text = row.provider == "google";
+    let entries = |listed: Vec<Entry>| {
+        listed.into_iter().map(|one| entry(one, is_audio_as_text)).collect::<Result<Vec<_>, _>>()
+    };
     let variants = row.variants.into_iter().map(|(name, listed)| Ok((name, entries(listed)?)));
     Ok(Model {
         id: row.id,
@@ -112,7 +117,7 @@ fn model(row: Row) -> Result<Model, ModelsError> {
     })
 }
 
-fn entry(entry: Entry) -> Result<PriceEntry, ModelsError> {
+fn entry(entry: Entry, is_audio_as_text: bool) -> Result<PriceEntry, ModelsError> {
     let day = |text: String| Day::parse(&text).ok_or(ModelsError::Day(text));
     let hours = |[from, until]: [String; 2]| -> Result<Span, ModelsError> {
         Ok(Span { from_minute: minute(&from)?, until_minute: minute(&until)? })
@@ -128,6 +133,7 @@ fn entry(entry: Entry) -> Result<PriceEntry, ModelsError> {
         output_audio: entry.output_audio,
         reasoning: entry.reasoning,
         web_search: entry.web_search,
+        is_audio_as_text,
     };
     Ok(PriceEntry {
         from: entry.from.map(day).transpose()?,

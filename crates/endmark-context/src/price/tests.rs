@@ -72,6 +72,23 @@ fn a_tier_without_a_price_costs_the_standard_price_and_is_reported() {
 }
 
 #[test]
+fn audio_without_a_rate_has_no_price_unless_it_costs_what_text_costs() {
+    let at = Moment::parse("2026-11-24 12:00").unwrap();
+    let text = Tokens { prompt: 1_000, completion: 100, ..Tokens::default() };
+    let cost = |model: &str, tokens| Models::builtin().find(model).unwrap().prices.cost(&tokens, at, None);
+    for audio in [
+        Tokens { prompt_audio: 1, ..text },
+        Tokens { cached: 1, cached_audio: 1, ..text },
+        Tokens { completion_audio: 1, ..text },
+    ] {
+        assert_eq!(cost("gpt-4o-audio-preview", audio), None, "{audio:?}");
+        assert!(cost("gemini-2.5-pro", audio).is_some(), "{audio:?}");
+        assert!(cost("gpt-4o-realtime-preview", audio).is_some(), "{audio:?}");
+    }
+    assert!(cost("gpt-4o-audio-preview", text).is_some());
+}
+
+#[test]
 fn tokens_of_a_kind_without_a_price_have_no_cost_at_all() {
     let prices = Prices::flat(Rates { input: Some(1), ..Rates::default() });
     let at = Moment::from_unix_seconds(0);

@@ -65,6 +65,7 @@ pub(crate) fn models(settings: &Settings) -> Models {
             input: price.input,
             output: price.output,
             cached: price.cached_input,
+            is_audio_as_text: true,
             ..Rates::default()
         };
         let model = Model {
