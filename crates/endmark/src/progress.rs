@@ -36,8 +36,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Begins to watch a command that may take long on a large input. Nothing is shown unless standard error is a terminal, or
-    /// while a person types the input.
+    /// Begins to watch a command that may take long on a large input. Nothing is shown unless standard error is a terminal and
+    /// more than a megabyte was read: a person who types does not wait for it.
     pub(crate) fn of(command: &Command, terminal: Terminal) -> Option<Self> {
         let work = match command {
             Command::Detect(arguments) if !arguments.batch => "detect",
@@ -47,7 +47,7 @@ impl Progress {
             Command::Findings(_) => "findings",
             _ => return None,
         };
-        if terminal.quiet || !io::stderr().is_terminal() || io::stdin().is_terminal() {
+        if terminal.quiet || !io::stderr().is_terminal() {
             return None;
         }
         let (end, ended) = mpsc::channel::<()>();
@@ -57,6 +57,9 @@ impl Progress {
             while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 wait = REDRAWN_EVERY;
                 let megabytes = BYTES_READ.load(Ordering::Relaxed) / 1_000_000;
+                if megabytes == 0 {
+                    continue;
+                }
                 let seconds = began.elapsed().as_secs();
                 standard_error::write(
                     format!("{CLEAR_LINE}{work}: {megabytes} MB read, {seconds} s").into_bytes(),

@@ -128,7 +128,7 @@ impl Standing {
             has_faint_ticks: true,
             height,
         };
-        bar.draw(&format!("{:.0} percent spent or held", self.percent()))
+        bar.draw(&format!("{:.0} percent spent or held", self.percent().floor()))
     }
 }
 
@@ -236,7 +236,7 @@ fn item(console: &Console, row: &Row, now: u64) -> Markup {
             }
         }
         div {
-            @if is_limited { p class={ "percent " (if class == "history" { "" } else { class }) } { (format!("{:.0}", standing.percent())) "%" } }
+            @if is_limited { p class={ "percent " (if class == "history" { "" } else { class }) } { (format!("{:.0}", standing.percent().floor())) "%" } }
             p { span class=(words_class) { (standing.forecast()) } @if row.extra > 0 { " " (amount(row, row.extra)) " were added." } }
             @if row.scope == Scope::Session.name() { (raise_form(console, row, standing.is_used_up)) }
         }

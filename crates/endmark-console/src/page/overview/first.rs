@@ -32,8 +32,8 @@ pub(super) fn nothing_yet(headers: &HeaderMap) -> Markup {
             (way("Gemini", "generateContent API", &format!("export GOOGLE_GEMINI_BASE_URL={origin}")))
         } }))
         (card("agents", &html! { "A coding agent" }, &html! { span.muted.small { code { "--undo" } " reverts it" } }, &html! { ul.ways {
-            (way("Claude Code", "writes its settings", "endmark setup claude --write"))
-            (way("Codex, Gemini CLI, opencode", "codex, gemini or opencode", "endmark setup codex --write"))
+            (way("Claude Code", "writes its settings", &format!("endmark setup claude --url {origin} --write")))
+            (way("Codex, Gemini CLI, opencode", "codex, gemini or opencode", &format!("endmark setup codex --url {origin} --write")))
         } }))
         (card("try", &html! { "Or see it first" }, &html! {}, &html! { ul.ways {
             (way("A demo", "no account, no network", "endmark demo"))
