@@ -111,7 +111,9 @@ impl ExpectedCall<'_> {
         let is_repeated = own.clone().any(|own| is_same_call(own, call));
         let is_told_apart =
             !so_far.trim().is_empty() && !own.clone().any(|own| goes_on(so_far, &own.arguments));
-        let is_it = call.name == self.name && !is_repeated && goes_on(so_far, &call.arguments);
+        // A call that was received is delivered already: an answer that makes it again is another turn, and acts twice.
+        let acts_twice = behind.iter().any(|call| self.received.iter().any(|own| is_same_call(own, call)));
+        let is_it = call.name == self.name && !is_repeated && !acts_twice && goes_on(so_far, &call.arguments);
         (is_it && (behind.is_empty() || is_told_apart)).then_some((call, behind))
     }
 }

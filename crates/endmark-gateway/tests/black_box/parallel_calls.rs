@@ -257,3 +257,18 @@ async fn a_call_that_stays_cut_behind_one_that_was_joined_is_not_finished() {
         assert!(sent.contains("Paris"), "{sent}");
     }
 }
+
+/// A call that was received is an action that its client takes: an answer that makes it again never adds it.
+#[tokio::test]
+async fn a_call_that_was_received_is_not_delivered_twice() {
+    const HALF: Said<'static> = Said::Call("write_file", r#"{"path":"x.md","cont"#);
+    const FILE: Said<'static> = Said::Call("write_file", r#"{"path":"x.md","content":"one"}"#);
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let script = Script::new().then(wire.answer(&[BEHIND, HALF], End::Limit, stream));
+        let script = script.otherwise(wire.answer(&[FILE, BEHIND], End::Calls, false));
+        let endmark = Endmark::start_with(script, |_| ()).await;
+        let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+        let times = heard.calls.iter().filter(|(name, _)| name == "get_time").count();
+        assert!(times <= 1, "{wire:?} {stream}: {}", reply.text());
+    }
+}

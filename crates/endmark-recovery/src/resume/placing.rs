@@ -109,11 +109,13 @@ impl Body {
         let is_from_the_cut = earlier.is_some_and(|earlier| {
             earlier.shown_len != question.shown_len && is_same(&earlier.answer, answer)
         });
-        if is_from_the_cut && !is_talk() {
+        // A model at temperature 0 also says the same where it begins its sentence or its value again: only a seam that nothing
+        // else competes with is taken.
+        if is_from_the_cut && is_settled && !is_talk() {
             if answer.starts_with(rest.trim_end()) {
                 return self.behind(answer, (0, 0), SeamStyle::Exact, is_cut);
             }
-            if is_settled && is_at_cut {
+            if is_at_cut {
                 return Ok(merged);
             }
         }
