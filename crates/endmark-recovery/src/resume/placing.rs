@@ -69,19 +69,7 @@ impl Body {
         if !self.has_tokens() && !begins_in_a_sentence(answer) && is_talk() {
             return Err(unjoined("it speaks about the reply, and begins with nothing of it"));
         }
-        let joined = self.join(answer, Join::Stitched(AskedFrom::Unknown), is_cut);
-        // A few letters do not show whether the text speaks to its reader, so its own last words may look like a remark: of a
-        // recorded reply cut after "A", the closing sentence was lost.
-        let joined = match joined {
-            Ok(merged)
-                if !self.has_tokens()
-                    && merged.seam.dropped_bytes > 0
-                    && weight(self.text()) < TELLING_IN_DOUBT =>
-            {
-                return Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: 1 });
-            }
-            joined => joined,
-        };
+        let joined = self.join_all(answer, is_cut);
         if holds_nothing {
             // Where no white space sets words apart, the answer may write the last of them anew as well as go on behind it.
             return match joined {
@@ -120,6 +108,17 @@ impl Body {
             }
         }
         Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: usize::from(is_settled) })
+    }
+
+    /// Joins an answer that proves nothing by itself. A few letters do not show whether the text speaks to its reader, so its own
+    /// last words may look like a remark: of a recorded reply cut after "A", the closing sentence was lost.
+    fn join_all(&self, answer: &str, is_cut: bool) -> Result<Merged, Refusal> {
+        let merged = self.join(answer, Join::Stitched(AskedFrom::Unknown), is_cut)?;
+        let is_short = !self.has_tokens() && weight(self.text()) < TELLING_IN_DOUBT;
+        if is_short && merged.seam.dropped_bytes > 0 {
+            return Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: 1 });
+        }
+        Ok(merged)
     }
 
     /// Joins what of an answer is proven to follow: it begins to repeat the text at the first of these places, and to go on
