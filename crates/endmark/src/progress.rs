@@ -36,8 +36,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Begins to watch a command that may take long on a large input. Nothing is shown unless standard error is a terminal and
-    /// more than a megabyte was read: a person who types does not wait for it.
+    /// Begins to watch a command that may take long on a large input. Nothing is shown unless standard error is a terminal, or
+    /// while a person types the input: less than a megabyte came from the terminal.
     pub(crate) fn of(command: &Command, terminal: Terminal) -> Option<Self> {
         let work = match command {
             Command::Detect(arguments) if !arguments.batch => "detect",
@@ -57,7 +57,7 @@ impl Progress {
             while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 wait = REDRAWN_EVERY;
                 let megabytes = BYTES_READ.load(Ordering::Relaxed) / 1_000_000;
-                if megabytes == 0 {
+                if megabytes == 0 && io::stdin().is_terminal() {
                     continue;
                 }
                 let seconds = began.elapsed().as_secs();
