@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::location::{Location, Place};
+use super::other::OtherFields;
 use super::vocabulary::list_of;
 
 /// What an agent found, field by field (AR-1).
@@ -136,11 +137,11 @@ impl Finding {
 
     /// Takes the fields that are not known and that another one has besides.
     pub(super) fn take_other(&mut self, other: &Self) {
+        let mut all = OtherFields::new(std::mem::take(&mut self.other));
         for field in &other.other {
-            if !self.other.iter().any(|known| known.name == field.name) {
-                self.other.push(field.clone());
-            }
+            all.set(&field.name, &field.value, field.after);
         }
+        self.other = all.into_fields();
     }
 
     /// What it lacks of what a complete finding has (AR-1).

@@ -10,6 +10,7 @@ mod location;
 mod loss;
 mod merge;
 mod named_run;
+mod other;
 mod progress;
 mod protocol;
 mod read;

@@ -103,6 +103,7 @@ PHRASES = {
     "an answer about the cut": ("", "Continue from the last valid token. "),
     "no spaces": ("", "文字を続ける。"),
     "results of agents": ("", "===AGENT_RESULT===\nagent_id: a{i}\ndeclared_findings: 0\n===AGENT_RESULT_END===\n"),
+    "fields of a result": (RESULT, "field{i}: v\n"),
     "findings": (RESULT, "[F{i}] broken\nseverity: High\ncwe: CWE-89\nlocation: src/a{i}.rs:1-2\nevidence:\n  code\n\n"),
     "findings in one place": (RESULT, "[F{i}] broken\nseverity: High\ncwe: CWE-89\nlocation: src/a.rs:1-2\n\n"),
     "findings as lines of JSON": (RESULT, '{"id": "F{i}", "title": "a", "severity": "High", "location": "src/a{i}.rs:1"}\n'),

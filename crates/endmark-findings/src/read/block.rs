@@ -438,10 +438,11 @@ impl Block {
             remarks.add(RemarkKind::MoreThanDeclared, &declared.to_string(), position);
         }
         let is_severe = cut == Cut::Severe;
+        let other = self.header.other.into_fields();
         Some(AgentResult {
             agent_id: self.header.agent_id,
-            dimensions: self.header.dimensions.unwrap_or_else(|| dimensions_in(&self.header.other)),
-            other: self.header.other,
+            dimensions: self.header.dimensions.unwrap_or_else(|| dimensions_in(&other)),
+            other,
             declared_findings: self.header.declared,
             discarded: if is_severe { self.ids.count } else { 0 },
             findings: if is_severe { Vec::new() } else { self.findings },

@@ -2,10 +2,9 @@
 
 use super::evidence::Collecting;
 use super::key::Key;
+use crate::other::OtherFields;
 use crate::stand_in::{is_placeholder, says_nothing};
-use crate::{
-    Cwe, Field, Finding, FindingId, Location, OtherField, Position, ReadFinding, RemarkKind, Severity,
-};
+use crate::{Cwe, Field, Finding, FindingId, Location, Position, ReadFinding, RemarkKind, Severity};
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
@@ -25,7 +24,7 @@ pub(super) struct Draft {
     /// The field that goes on where the text stops: it is not all there.
     pub(super) growing: Option<Key>,
     /// Fields that are not known.
-    pub(super) other: Vec<OtherField>,
+    pub(super) other: OtherFields,
     pub(super) is_headed: bool,
     /// The known field that was said last.
     said_last: &'static str,
@@ -50,7 +49,7 @@ impl Draft {
             is_ended_by_blank: false,
             is_interrupted: false,
             growing: None,
-            other: Vec::new(),
+            other: OtherFields::default(),
             is_headed: false,
             said_last: "",
         }
@@ -66,13 +65,7 @@ impl Draft {
 
     /// Takes a field that is not known.
     pub(super) fn set_other(&mut self, name: &str, value: &str) {
-        if !self.other.iter().any(|known| known.name == name) {
-            self.other.push(OtherField {
-                name: name.to_owned(),
-                value: value.to_owned(),
-                after: self.said_last,
-            });
-        }
+        self.other.set(name, value, self.said_last);
     }
 
     /// Takes the first part of its evidence.
@@ -159,7 +152,7 @@ impl Draft {
     }
 
     fn into_finding(self, remarks: &mut Vec<(RemarkKind, String, Position)>) -> Finding {
-        let (other, is_headed) = (self.other, self.is_headed);
+        let (other, is_headed) = (self.other.into_fields(), self.is_headed);
         let mut finding = Finding { id: self.id, title: self.title, other, is_headed, ..Finding::default() };
         let (mut location, mut lines, mut last_line) = (None, None, None);
         let mut beside_severity = Vec::new();

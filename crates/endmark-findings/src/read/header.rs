@@ -3,6 +3,7 @@
 use super::checkpoint::{list, number};
 use super::key::Key;
 use crate::OtherField;
+use crate::other::OtherFields;
 use crate::stand_in::{is_nothing, is_placeholder};
 
 #[derive(Debug, Default)]
@@ -11,7 +12,7 @@ pub(super) struct Header {
     pub(super) dimensions: Option<Vec<String>>,
     pub(super) declared: Option<u32>,
     /// Fields that are not known.
-    pub(super) other: Vec<OtherField>,
+    pub(super) other: OtherFields,
     said_last: &'static str,
 }
 
@@ -44,13 +45,7 @@ impl Header {
 
     /// Takes a field that is not known.
     pub(super) fn set_other(&mut self, name: &str, value: &str) {
-        if !self.other.iter().any(|known| known.name == name) {
-            self.other.push(OtherField {
-                name: name.to_owned(),
-                value: value.to_owned(),
-                after: self.said_last,
-            });
-        }
+        self.other.set(name, value, self.said_last);
     }
 
     /// Goes on with what was said last.
