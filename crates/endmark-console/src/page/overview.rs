@@ -282,10 +282,8 @@ fn milliseconds(value: f64) -> String {
 }
 
 /// How many percentage points a share changed, and whether that is better.
-#[expect(clippy::cast_precision_loss, reason = "it is rounded to a tenth of a point")]
 fn points(now: (u64, u64), then: (u64, u64), more_is_better: bool, before: &str) -> Markup {
-    let share = |(part, whole): (u64, u64)| part as f64 * 100.0 / whole.max(1) as f64;
-    let change = share(now) - share(then);
+    let change = words::share(now.0, now.1) - words::share(then.0, then.1);
     if change.abs() < 0.05 {
         return html! { "same as " (before) };
     }

@@ -70,10 +70,9 @@ pub(super) fn name(run: &AgentRun) -> Markup {
 }
 
 /// Returns how much of the context the largest call filled, in percent.
-#[expect(clippy::cast_precision_loss, reason = "percent of a context")]
 pub(super) fn context_percent(run: &AgentRun) -> Option<f64> {
     let (largest, limit) = run.largest_call_tokens.zip(run.limit_tokens.filter(|limit| *limit > 0))?;
-    Some(largest as f64 * 100.0 / limit as f64)
+    Some(words::share(largest, limit))
 }
 
 /// Runs as cards.

@@ -57,17 +57,12 @@ fn context(models: &Models, call: &UsageRow) -> Markup {
     let limit = limit(models, call);
     html! {
         @if let Some(limit) = limit {
-            @let percent = share(tokens, limit);
+            @let percent = words::share(tokens, limit);
             (Bar { class: if percent >= 80.0 { "bad" } else { "history" }, spent: percent, height: 8, ..Bar::default() }
                 .draw(&format!("{percent:.0} percent of the context")))
         }
         span.sub { (words::tokens(tokens)) @if let Some(limit) = limit { " of " (words::tokens(limit)) } " tokens" }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "percent of a context")]
-fn share(part: u64, whole: u64) -> f64 {
-    part as f64 * 100.0 / whole.max(1) as f64
 }
 
 fn limit(models: &Models, call: &UsageRow) -> Option<u64> {

@@ -194,13 +194,18 @@ pub(super) fn weekday(date: &str) -> (String, String) {
     (WEEKDAYS.get(of_week).copied().unwrap_or_default().to_owned(), of_month.to_owned())
 }
 
-/// Writes a share in percent: one place below 10 percent and near 100.
+/// Returns a share in percent; 0 of nothing.
 #[expect(clippy::cast_precision_loss, reason = "a share is rounded to a tenth of a percent")]
+pub(super) fn share(part: u64, whole: u64) -> f64 {
+    part as f64 * 100.0 / whole.max(1) as f64
+}
+
+/// Writes a share in percent: one place below 10 percent and near 100.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "0".to_owned();
     }
-    let share = part as f64 * 100.0 / whole as f64;
+    let share = share(part, whole);
     let is_even = (share - share.round()).abs() < 0.05;
     if is_even || (10.0..90.0).contains(&share) { format!("{share:.0}") } else { format!("{share:.1}") }
 }
