@@ -77,7 +77,7 @@ class Progress:
 
 def build() -> bool:
     """Builds the command and shows cargo's own count of crates."""
-    # Cargo draws its count only where it is told to, since its output is read here.
+    # Cargo draws its count only on request, since its output is read here.
     environment = os.environ | {"CARGO_TERM_PROGRESS_WHEN": "always", "CARGO_TERM_PROGRESS_WIDTH": "80"}
     cargo = ["cargo", "build", "--locked", "--profile", PROFILE, "--package", "endmark", "--bin", "endmark"]
     process = subprocess.Popen(cargo, cwd=REPOSITORY, env=environment, stderr=subprocess.PIPE, bufsize=0)
@@ -98,7 +98,7 @@ def build() -> bool:
 
 
 def program() -> Path:
-    """What was built, wherever cargo was told to put it."""
+    """The path of the program in cargo's target folder."""
     described = subprocess.run(
         ["cargo", "metadata", "--format-version", "1", "--no-deps"], cwd=REPOSITORY, stdout=subprocess.PIPE, check=True
     )

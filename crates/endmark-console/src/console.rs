@@ -29,7 +29,7 @@ pub struct ConsoleSettings {
     pub models: Arc<Models>,
     /// The configured budgets.
     pub rules: Vec<Rule>,
-    /// The zone in which budgets begin anew.
+    /// The time zone of budget windows.
     pub zone: Zone,
     /// The days that records are kept; 0 for ever.
     pub keep_days: u64,

@@ -44,7 +44,7 @@ pub struct OtherField {
     pub name: String,
     /// Its value.
     pub value: String,
-    /// The canonical name of the known field before it; empty if there is none.
+    /// The canonical name of the known field before it; empty without one.
     pub after: &'static str,
 }
 

@@ -86,7 +86,7 @@ impl Writing<'_> {
             let _ = writeln!(text, "agent_id: {agent_id}");
         }
         write_other(&mut text, self.other, "agent_id", "");
-        // What the other fields of the header say is not repeated.
+        // The header does not repeat its other fields.
         let is_said = self.other.iter().any(|field| field.after == "dimensions");
         let is_new = is_said || self.dimensions != dimensions_in(self.other);
         if !self.dimensions.is_empty() && is_new {

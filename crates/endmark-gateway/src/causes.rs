@@ -19,7 +19,7 @@ pub fn with_causes(error: &dyn Error) -> String {
         cause = error.source();
     }
     match causes.iter().position(|cause| cause.starts_with(RESOLVER_FAILURE)) {
-        // What leads to it says nothing more, and "dns error" alone sounds like a fault of the server.
+        // Its causes add nothing, and "dns error" alone sounds like a fault of the server.
         Some(at) => format!(
             "DNS failed: the name of the server cannot be resolved ({})",
             causes.get(at + 1..).unwrap_or_default().join(": ")

@@ -49,7 +49,7 @@ pub(crate) struct Disclosure {
     invalid: bool,
     /// Whether it ended with a word that is not known, which the reason names.
     is_unknown: bool,
-    /// Whether its rest was asked for in vain, calls may be missing, or nobody knows how it ended.
+    /// Whether recovery failed, calls may be missing, or its end is unknown.
     is_incomplete: bool,
     /// How the client is shown such a reply.
     incomplete: Incomplete,

@@ -274,7 +274,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// What it cost, in this unit, where it held so much. A killed call costs what it held.
+    /// Returns the cost in this unit of a call that held `held`. A killed call costs what it held.
     pub(crate) fn cost(&self, unit: &str, held: u64) -> u64 {
         let Some(settled) = &self.settled else { return held };
         let is_billed = may_be_billed(settled.http_status, settled.text_bytes);

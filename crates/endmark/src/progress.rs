@@ -1,4 +1,4 @@
-//! One line about work that takes long, for whoever sits at the terminal.
+//! A progress line at a terminal for work that takes long.
 
 use std::io::{self, IsTerminal as _, Read};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -154,7 +154,7 @@ pub(super) fn session(session: &str) -> Markup {
     html! { a href={ "/endmark/sessions/" (encoded(session)) } { (hash(session)) } }
 }
 
-/// Who a client is: the name of its key, or the beginning of its credential's hash.
+/// Identifies a client: the name of its key, or the beginning of its credential's hash.
 pub(super) fn client(credential: &str) -> Markup {
     match credential.strip_prefix("key:") {
         Some(name) => words::name(name),

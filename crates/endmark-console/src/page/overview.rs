@@ -436,7 +436,7 @@ fn legend(columns: &[Column]) -> Markup {
     let has =
         |at: usize| columns.iter().any(|column| column.segments.get(at).is_some_and(|part| part.amount > 0));
     html! { ul.legend {
-        // What is rare is in the legend only if it is in the plot.
+        // The legend names a rare outcome only if the plot has it.
         @for (at, (class, word)) in PARTS.into_iter().enumerate() { @if at < 5 || has(at) { li class=(class) { (word) } } }
     } }
 }

@@ -70,7 +70,7 @@ pub(super) struct ColumnPlot<'a> {
     pub height: f64,
     /// How a tick is written.
     pub tick: fn(u64) -> String,
-    /// What the axis has to reach besides the columns.
+    /// The least value that the axis reaches.
     pub reaches: u64,
 }
 

@@ -17,7 +17,7 @@ use crate::reports::NotAsked;
 use crate::reports::requests::{is_recovery, total};
 use crate::reports::usage::Total;
 
-/// A stage that is no call: when it was, in milliseconds since the request, its class, its name and what there is to say.
+/// A stage other than a call: when it was, in milliseconds since the request, its class, its name and a description.
 struct Stage {
     at: f64,
     class: &'static str,

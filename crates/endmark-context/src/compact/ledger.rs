@@ -211,7 +211,7 @@ fn as_float(number: u64) -> f64 {
     number as f64
 }
 
-/// What is said elsewhere in a summary.
+/// Values that another part of a summary contains.
 pub(super) type ToldAnchors<'t> = HashSet<(AnchorKind, Cow<'t, str>)>;
 
 /// The room of a ledger.

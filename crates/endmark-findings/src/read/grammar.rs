@@ -220,7 +220,7 @@ pub(super) fn any_field(text: &str) -> Option<(&str, &str)> {
     ((is_plain || is_one_of("beside", &folded(name))) && !value.is_empty()).then_some((name, value))
 }
 
-/// What the first line of a finding says of it: `Critical | CWE-89 | Title`.
+/// The labels in the first line of a finding: `Critical | CWE-89 | Title`.
 pub(super) fn headline(title: &str) -> Option<[&str; 3]> {
     let (severity, rest) = title.split_once('|')?;
     let (cwe, title) = rest.split_once('|')?;

@@ -30,7 +30,7 @@ fn shape(path: &str) -> String {
         segment.len() > MAX_NAME_BYTES
             || (segment.bytes().any(|byte| byte.is_ascii_digit()) && !is_version(segment))
     };
-    // What follows a colon is a method, as in `models/gemini-9:predict`.
+    // A colon separates a method, as in `models/gemini-9:predict`.
     let named = path.split('/').map(|segment| match segment.rsplit_once(':') {
         Some((id, method)) if is_id(id) && !is_id(method) => format!("{{}}:{method}"),
         _ if is_id(segment) => "{}".to_owned(),

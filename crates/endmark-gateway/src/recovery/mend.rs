@@ -218,7 +218,7 @@ async fn disclosed(
     Mended::Cut { kind, reason: reason.to_owned(), finish }
 }
 
-/// Writes down a part for whose rest nobody was asked.
+/// Records a part whose rest was not asked for.
 async fn close_cut(case: &Case<'_>, record: Record, suspect: &Suspect, judged: Judgement, reason: &str) {
     let reply = &suspect.reply;
     let pieces = [PieceRecord {

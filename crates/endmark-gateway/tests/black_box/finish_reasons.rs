@@ -120,7 +120,7 @@ async fn a_word_that_is_not_known_is_disclosed_and_the_body_unchanged() {
     assert_eq!((row.stop.as_deref(), row.verdict.as_deref()), (Some("unknown"), Some("passed")));
 }
 
-/// A stream of this format, ended by a word that nobody knows.
+/// A stream of this format, ended by an unknown word.
 fn ended_unknown(wire: Wire) -> Answer {
     let frames = wire.frames(&[Said::Text(BEGINNING)], Some(End::Turn));
     let word = wire.word(End::Turn);

@@ -92,7 +92,7 @@ fn is_whole(name: &str, arguments: &str) -> bool {
     serde_json::from_str::<Value>(arguments).is_ok_and(|value| value[key].is_string())
 }
 
-/// What a client of a stream makes of it: the calls in their order, each with whether it is said to be finished.
+/// The calls that a client of a stream reads, in order, each with whether it is marked as finished.
 #[derive(Debug, Default)]
 struct Client {
     calls: Vec<(String, String, bool)>,

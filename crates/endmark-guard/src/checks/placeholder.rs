@@ -97,7 +97,7 @@ fn bracketed(sentence: &Sentence<'_>, at: usize, phrase: &Phrase) -> Option<Rang
     }
     let close = at + text[at..range.end].find([']', '>', '}', '】', '］'])?;
     let inside = open + text[open..].chars().next()?.len_utf8()..close;
-    // What has further brackets or marks of code in it is no pair.
+    // Brackets with further brackets or code marks in them are not a pair.
     if text[inside.clone()].contains(['[', ']', '<', '>', '`']) {
         return None;
     }

@@ -46,7 +46,7 @@ fn has_content(artifact: &Artifact<'_>, heading: usize) -> bool {
     artifact.outline().blocks_under(heading).iter().any(|block| block.kind.is_content())
 }
 
-/// Whether all that is under a heading stands for content: dots, the name of a field to be filled in, `todo`.
+/// Whether a section has only stand-ins for content: dots, the name of a field to be filled in, `todo`.
 fn is_stub(artifact: &Artifact<'_>, heading: usize) -> bool {
     let blocks = artifact.outline().blocks_under(heading).iter();
     blocks.filter(|block| block.kind.is_content()).all(|block| {

@@ -396,7 +396,7 @@ proptest! {
     }
 }
 
-/// What is delivered has every byte that was received, in order, or the pieces report how many it lacks.
+/// The delivered text has every received byte, in order, or the pieces report how many it lacks.
 fn accounts_for_every_byte(end: &PipelineOutcome) -> Result<(), TestCaseError> {
     let first = &end.pieces[0];
     let dropped: usize = end.pieces.iter().flat_map(|piece| &piece.seam).map(|seam| seam.dropped_bytes).sum();

@@ -107,7 +107,7 @@ impl Question<'_> {
             if !wrapped || several {
                 return Proof::Doubtful { rest_at };
             }
-            // What is repeated further down is said for the second time there.
+            // A repetition further down is the second one.
             break;
         }
         if !is_over && answer.len() <= ANNOUNCEMENT_LIMIT_BYTES { Proof::Open } else { Proof::Nothing }

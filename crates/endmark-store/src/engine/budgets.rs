@@ -362,7 +362,7 @@ impl Reader {
                 )?
                 .query_map([], |row| {
                     let amount = |column: usize| row.get::<_, i64>(column).map(natural);
-                    // What calls hold in leases has no entries.
+                    // Calls held in leases have no entries.
                     let leased = amount(10)?;
                     Ok(BudgetRow {
                         scope: row.get(0)?,

@@ -107,7 +107,7 @@ impl Session {
     /// Writes the row of a call that is over. An error is the store's, and ends the transaction.
     pub(crate) fn record(&self, call: &Call, leased: &[LeasedAmount]) -> Result<Recorded, StoreError> {
         let recorded = usage::insert(self, call).and_then(|is_new| {
-            // What it holds in leases is settled there.
+            // Its holds in leases are settled there.
             if leased.is_empty() {
                 budgets::settle(self, call)?;
             }

@@ -55,7 +55,7 @@ impl Counts {
         self.output.is_some()
     }
 
-    /// These, with what a later object counts in place of them. Some proxies fill the end of a stream with zeros: those
+    /// Returns these counts, replaced by those of a later object. Some proxies fill the end of a stream with zeros: those
     /// state nothing of a prompt that was counted. The output of the beginning is no more than a placeholder.
     pub(super) fn then(self, later: &Self) -> Self {
         let counted = |later: Option<u64>, before| later.filter(|count| *count > 0).or(before).or(later);
@@ -168,7 +168,7 @@ mod tests {
         let of = |own: &str| read(&format!("{{{own},{iterations}}}")).usage().unwrap();
         let usage = of(r#""input_tokens":23000,"output_tokens":1000"#);
         assert_eq!((usage.prompt, usage.completion, usage.total), (203_000, 4_500, 207_500));
-        // What a resumed reply has at the top level includes them.
+        // The top level of a resumed reply includes them.
         let usage = of(r#""input_tokens":230000,"output_tokens":4600"#);
         assert_eq!((usage.prompt, usage.completion), (230_000, 4_600));
     }

@@ -31,7 +31,7 @@ impl StoreArgument {
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) store: StoreArgument,
-    /// Check this server in place of the configured ones, as `endmark serve --upstream` forwards to it
+    /// Check this server instead of the configured ones, as `endmark serve --upstream` forwards to it
     #[arg(long, value_name = "URL", conflicts_with_all = ["hooks", "serving"])]
     #[limits(max_bytes = 2048)]
     pub(crate) upstream: Option<String>,

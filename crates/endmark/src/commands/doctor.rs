@@ -60,7 +60,7 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
     Ok(answer.with_warnings(configuration_warnings(&effective)))
 }
 
-/// The configuration that is checked, with the upstream that was typed in place of those in it.
+/// The configuration that is checked, with the upstream of the command line instead of its own.
 fn configuration(context: &Context, arguments: &Doctor) -> Result<Effective, CommandError> {
     serve::configuration_with(context, arguments.upstream.as_deref(), arguments.store.overrides())
 }

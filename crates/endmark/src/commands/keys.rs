@@ -95,7 +95,7 @@ fn added(context: &Context, add: &Add) -> Result<Answer, CommandError> {
     answer(&effective, &report, text)
 }
 
-/// What is said of a new secret, beside standard output: that has the secret alone, as scripts want it.
+/// The text about a new secret on standard error. Standard output has the secret alone, for scripts.
 fn how_to_use(settings: &Settings, name: &str) -> String {
     let url = OPENAI.base_url_at(&format!("http://{}", reachable(settings.listen)));
     format!(

@@ -26,7 +26,7 @@ pub(super) struct PeopleLines {
     last: Mutex<(String, u64)>,
 }
 
-/// What an event has.
+/// The fields of an event.
 #[derive(Default)]
 struct Fields {
     message: String,
@@ -151,7 +151,7 @@ fn of_request(mut fields: Fields) -> Option<Line> {
     Some(Line { word: outcome, paint, text, request: fields.take("request"), is_of_request: true })
 }
 
-/// The line of any other event. One for whoever looks for a fault has its target, too.
+/// The line of any other event. At the levels for debugging it names the target.
 fn of_event(level: Level, target: &str, mut fields: Fields) -> Line {
     let request = fields.take("request");
     let (word, paint) = match level {

@@ -11,7 +11,7 @@ use crate::page::layout::{card, encoded};
 /// Replies that are shown as squares.
 const SQUARES: usize = 10;
 
-/// What there is to do before the first request.
+/// The page before the first request: how to send one.
 pub(super) fn nothing_yet(headers: &HeaderMap) -> Markup {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:4141");
     let origin = format!("http://{host}");

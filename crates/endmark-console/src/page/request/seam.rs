@@ -53,7 +53,7 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// Returns the length of the end of a text from its last such mark on, with the line break before it; 0 where there is none.
+/// Returns the length of the end of a text from its last such mark on, with the line break before it; 0 without one.
 fn end_of(text: &str, mark: &str) -> usize {
     let Some(at) = text.trim_end().strip_suffix(mark).map(str::len) else { return 0 };
     let before = text.get(..at).unwrap_or_default();

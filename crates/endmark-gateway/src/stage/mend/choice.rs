@@ -122,7 +122,7 @@ pub(crate) async fn add(
     let Some(following) = given.following else { return Ok(()) };
     match &suspect.slot.part {
         Part::ToolCall(_) if !is_whole => {}
-        // After a call that others follow already, what came is those, once more.
+        // The answer repeats the calls that already follow this one.
         Part::ToolCall(call) if choice.tool_calls.last().is_none_or(|last| last.index != call.index) => {
             settled.answered = Some(CallsAfter { call: call.index, following });
         }

@@ -275,7 +275,7 @@ impl Reader {
         read().map_err(|error| self.failed(&error))
     }
 
-    /// Returns when the oldest recorded call began; `None` if there is no call.
+    /// Returns when the oldest recorded call began; `None` without a call.
     pub fn first_call(&self) -> Result<Option<String>, StoreError> {
         let sql = "SELECT min(started_at) FROM usage";
         self.connection().query_row(sql, [], |row| row.get(0)).map_err(|error| self.failed(&error))

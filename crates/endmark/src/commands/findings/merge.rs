@@ -47,7 +47,7 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
     let dimensions = disclosure.dimensions.iter().map(|dimension| dimension.dimension.clone());
     // Read again, what stands for dimensions that nobody named would be one.
     let dimensions: Vec<String> = dimensions.filter(|dimension| dimension != NOT_NAMED).collect();
-    // What one result says of itself says nothing of several.
+    // The other fields of one result do not hold for several.
     let other = match merged.handed() {
         [handed] => handed.result.other.as_slice(),
         _ => &[],

@@ -68,7 +68,7 @@ fn line(key: &str, total: &Total) -> [String; 6] {
     ]
 }
 
-/// Its dollars, and for how many calls there are none.
+/// Dollars, and how many calls have no price.
 fn dollars(total: &Total) -> String {
     let usd = dollars_for_people(total.nano_usd);
     match total.unpriced_calls {
