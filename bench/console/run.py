@@ -110,7 +110,7 @@ def fill(path, count, recoveries, chance):
 
 
 def built():
-    subprocess.run(["cargo", "build", "--release", "-p", "endmark", "--all-features"], cwd=ROOT, check=True)
+    subprocess.run(["cargo", "build", "--release", "-p", "endmark-cli", "--all-features"], cwd=ROOT, check=True)
     return ROOT / "target/release/endmark"
 
 

@@ -186,5 +186,5 @@ def main() -> None:
 
 if __name__ == "__main__":
     if not os.access(ENDMARK, os.X_OK):
-        sys.exit(f"{ENDMARK} is missing: cargo build --release --locked --package endmark")
+        sys.exit(f"{ENDMARK} is missing: cargo build --release --locked --package endmark-cli")
     main()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real agents, headless, given a task whose reply is cut: once directly, once through Endmark.
 
-    cargo build --release --package endmark
+    cargo build --release --package endmark-cli
     python3 tests/agents/test_agents.py [--all] [--document]
 
 The server is a mock by others that cuts every reply it is not asked to finish. The agents have dummy keys, homes of their

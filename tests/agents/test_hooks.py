@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real agents, headless, with the hooks that `endmark hook install` writes, and without them.
 
-    cargo build --release --package endmark
+    cargo build --release --package endmark-cli
     python3 tests/agents/test_hooks.py [--only NAME] [--document] [--program target/debug/endmark]
 
 A scripted model has each agent run a command that prints 1.6 MB (Codex: 1 MB) with one row that reports an error, and stop without having

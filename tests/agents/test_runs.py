@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Real agents, headless, that leave a stub and say that it is complete: alone, and supervised by `endmark run`.
 
-    cargo build --release --package endmark
+    cargo build --release --package endmark-cli
     python3 tests/agents/test_runs.py [--all] [--claude PATH] [--document]
 
 The model is a mock by others with scripted replies: first a report with a placeholder and the word that it is done; sent back, the

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A realistic audit through `endmark findings`, and its SARIF in the hands of others.
 
-    cargo build --release --package endmark
+    cargo build --release --package endmark-cli
     python3 tests/findings/test_findings.py
 
 Twelve agents hand over 300 findings; one of them is cut in the middle, one before its name. The report's SARIF is validated
@@ -205,7 +205,7 @@ def main() -> int:
     parser.add_argument("--program", type=Path, default=ROOT / "target" / "release" / "endmark")
     given = parser.parse_args()
     if not given.program.exists():
-        sys.exit(f"{given.program} is missing: `cargo build --release --package endmark` makes it")
+        sys.exit(f"{given.program} is missing: `cargo build --release --package endmark-cli` makes it")
     report = Report()
     folder = FOLDER / "audit"
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Endmark in front of mocks that others made, with the official client.
 
-    cargo build --release --package endmark
+    cargo build --release --package endmark-cli
     python3 tests/graders/test_graders.py
 
 llmock grades the client it serves: the official one alone, and Endmark in its place. aimock only answers what it is

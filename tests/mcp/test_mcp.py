@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A published MCP server asked by the official client, alone and wrapped by `endmark mcp wrap`.
 
-    cargo build --release --package endmark
+    cargo build --release --package endmark-cli
     python3 tests/mcp/test_mcp.py [--program target/debug/endmark]
 
 The server is mcp-server-git over a repository with 4,000 commits, of which one speaks of an error. Alone its log fills a
@@ -119,7 +119,7 @@ def main() -> int:
     parser.add_argument("--program", type=Path, default=ROOT / "target" / "release" / "endmark")
     given = parser.parse_args()
     if not given.program.exists():
-        sys.exit(f"{given.program} is missing: `cargo build --release --package endmark` makes it")
+        sys.exit(f"{given.program} is missing: `cargo build --release --package endmark-cli` makes it")
     install()
     trial = Trial(repository())
     server = [str(PYTHON), "-m", "mcp_server_git", "--repository", str(trial.folder)]

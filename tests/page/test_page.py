@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The pages at /endmark/ in a real browser: before the first request, on the first day, with a week of data, and with hostile texts.
 
-    cargo build --package endmark
+    cargo build --package endmark-cli
     python3 tests/page/test_page.py [--program target/debug/endmark] [--pictures docs/page]
 
 Each page is opened in light and dark, wide and 390 pixels narrow: without an error on the console, a request to another host, a

@@ -18,7 +18,7 @@ def program() -> Path:
     )
     found = Path(json.loads(described.stdout)["target_directory"]) / "release" / "endmark"
     if not found.exists():
-        raise SetUpError(f"{found} is missing: cargo build --release --package endmark")
+        raise SetUpError(f"{found} is missing: cargo build --release --package endmark-cli")
     return found
 
 

@@ -79,7 +79,7 @@ def build() -> bool:
     """Builds the command and shows cargo's own count of crates."""
     # Cargo draws its count only on request, since its output is read here.
     environment = os.environ | {"CARGO_TERM_PROGRESS_WHEN": "always", "CARGO_TERM_PROGRESS_WIDTH": "80"}
-    cargo = ["cargo", "build", "--locked", "--profile", PROFILE, "--package", "endmark", "--bin", "endmark"]
+    cargo = ["cargo", "build", "--locked", "--profile", PROFILE, "--package", "endmark-cli", "--bin", "endmark"]
     process = subprocess.Popen(cargo, cwd=REPOSITORY, env=environment, stderr=subprocess.PIPE, bufsize=0)
     progress, said, rest = Progress(), [], b""
     while part := process.stderr.read(4096):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Cut replies of a real model, resumed through Endmark by the official client.
 
-    cargo build --release --package endmark
+    cargo build --release --package endmark-cli
     python3 tests/real_model/test_resume.py            # the acceptance, some minutes
     python3 tests/real_model/test_resume.py --full     # more cuts
     python3 tests/real_model/test_resume.py --only calls --only dropped

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A conversation of sixty turns with a real model whose context holds seven of them, through Endmark with a small window.
 
-    cargo build --release --package endmark
+    cargo build --release --package endmark-cli
     python3 tests/real_model/test_window.py
 
 Every request that reaches the model is recorded. Each has to be accepted, to be within the window's budget, and to hold the first

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the usage that `endmark usage` and resumed replies report with the upstream's bill, in the shapes of many vendors.
 
-    cargo build --release --package endmark
+    cargo build --release --package endmark-cli
     python3 tests/sdk/test_billed.py [--program target/debug/endmark] [--requests 10000]
 
 Each shape has its own model. Reported figures must be right to the token and the nano-dollar. An estimate must be marked, and within

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A tool's result of 2 MB, of which one row reports an error, sent by the official libraries through `endmark serve`.
 
-    cargo build --release --package endmark
+    cargo build --release --package endmark-cli
     python3 tests/sdk/test_capped.py [--program target/debug/endmark]
 
 What arrives upstream is small and holds the row. The model then reads a row that was left out by the tool that it is offered,

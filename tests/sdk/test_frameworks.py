@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Frameworks of others as clients of the gateway, in front of a scripted model that cuts what it answers.
 
-    cargo build --release --package endmark
+    cargo build --release --package endmark-cli
     python3 tests/sdk/test_frameworks.py [--program target/debug/endmark] [--only NAME]
 
 Every framework must end up with the whole reply, and must run each tool once with whole arguments. Each request upstream must be

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The official libraries as they are, once directly and once through Endmark, over one table of cases.
 
-    cargo build --release --package endmark
+    cargo build --release --package endmark-cli
     python3 tests/sdk/test_sdk.py
 
 The server is a real model; what goes wrong is done to its replies on their way. `--document` writes what came of it into

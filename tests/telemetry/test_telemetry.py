@@ -274,7 +274,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--built", action="store_true", help="it is built already, with the feature `otel`")
     if not parser.parse_args().built:
-        subprocess.run(["cargo", "build", "--locked", "--package", "endmark", "--features", "otel"], cwd=ROOT, check=True)
+        subprocess.run(["cargo", "build", "--locked", "--package", "endmark-cli", "--features", "otel"], cwd=ROOT, check=True)
     described = run(["cargo", "metadata", "--format-version", "1", "--no-deps", "--manifest-path", str(ROOT / "Cargo.toml")])
     program = Path(json.loads(described)["target_directory"]) / "debug" / "endmark"
     upstream, collector = serve(Upstream), serve(Collector)

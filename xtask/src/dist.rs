@@ -92,7 +92,7 @@ fn build(root: &Path, target: &str, profile: &str, path: &OsStr) -> Result<PathB
     // What one build leaves has its own folder: other flags would have everything compiled anew in the usual one.
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     let mut build = Command::new("cargo");
-    build.args(["zigbuild", "--locked", "--package", "endmark", "--bin", "endmark"]);
+    build.args(["zigbuild", "--locked", "--package", "endmark-cli", "--bin", "endmark"]);
     build.args(["--profile", profile, "--target", target, "--target-dir"]).arg(&folder);
     build.args(["--config", &format!("profile.{profile}.strip=\"symbols\"")]);
     build.env("RUSTFLAGS", flags).env("PATH", path);

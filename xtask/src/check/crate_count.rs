@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::workspace::{Workspace, WorkspaceError};
 
-const PRODUCT: &str = "endmark";
+const PRODUCT: &str = "endmark-cli";
 const AT_MOST: usize = 250;
 
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {

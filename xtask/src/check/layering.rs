@@ -30,6 +30,17 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     (
         "endmark",
         &[
+            "endmark-context",
+            "endmark-envelope",
+            "endmark-findings",
+            "endmark-guard",
+            "endmark-recovery",
+            "endmark-text",
+        ],
+    ),
+    (
+        "endmark-cli",
+        &[
             "endmark-console",
             "endmark-context",
             "endmark-envelope",
@@ -53,7 +64,7 @@ const MAY_TEST_WITH: &[(&str, &[&str])] = &[
     ("endmark-envelope-derive", &["endmark-envelope"]),
     ("endmark-gateway", &["testkit"]),
     ("endmark-runs", &["testkit"]),
-    ("endmark", &["testkit"]),
+    ("endmark-cli", &["testkit"]),
 ];
 
 #[expect(clippy::unnecessary_wraps, reason = "all checks have one signature")]
@@ -102,8 +113,9 @@ mod tests {
     #[test]
     fn arrows_go_one_way() {
         for (name, dependency, kind, failures_expected) in [
-            ("endmark", "endmark-gateway", "null", 0),
-            ("endmark-gateway", "endmark", "null", 1),
+            ("endmark-cli", "endmark-gateway", "null", 0),
+            ("endmark", "endmark-gateway", "null", 1),
+            ("endmark-gateway", "endmark-cli", "null", 1),
             ("endmark-wire", "endmark-store", "null", 1),
             ("endmark-wire", "endmark-store", r#""dev""#, 1),
             ("endmark-text", "endmark-wire", r#""build""#, 1),

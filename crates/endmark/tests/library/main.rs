@@ -79,17 +79,19 @@ fn built(folder: &Path) -> BTreeSet<String> {
 
 #[test]
 fn one_dependency_and_the_ten_lines_of_the_readme() {
-    let folder = package("default-features = false", &first_example());
-    cargo(folder.path(), &["check"]);
-    let built = built(folder.path());
-    assert!(built.contains("endmark") && built.contains("endmark-recovery"), "{built:?}");
-    assert!(built.len() <= MOST_CRATES, "{}: {built:?}", built.len());
+    for features in ["features = []", "default-features = false"] {
+        let folder = package(features, &first_example());
+        cargo(folder.path(), &["check"]);
+        let built = built(folder.path());
+        assert!(built.contains("endmark") && built.contains("endmark-recovery"), "{built:?}");
+        assert!(built.len() <= MOST_CRATES, "{}: {built:?}", built.len());
+    }
 }
 
 #[test]
 fn each_family_is_a_feature() {
     for family in ["context", "envelope", "findings", "guard"] {
-        let folder = package(&format!("default-features = false, features = [\"{family}\"]"), "fn main() {}");
+        let folder = package(&format!("features = [\"{family}\"]"), "fn main() {}");
         let built = built(folder.path());
         assert!(built.contains(&format!("endmark-{family}")), "{family}: {built:?}");
     }
@@ -97,6 +99,6 @@ fn each_family_is_a_feature() {
 
 #[test]
 fn limits_are_derived_through_the_one_dependency() {
-    let folder = package("default-features = false, features = [\"envelope\"]", LIMITED);
+    let folder = package("features = [\"envelope\"]", LIMITED);
     cargo(folder.path(), &["check"]);
 }

@@ -81,7 +81,7 @@ fn the_schemas_in_the_documentation_are_those_of_the_answers() {
             assert!(
                 found == expected,
                 "docs/schemas/{name}.json is not what the command answers with now: \
-                 `{UPDATE}=1 cargo test -p endmark schemas` writes it"
+                 `{UPDATE}=1 cargo test -p endmark-cli schemas` writes it"
             );
         }
     }

@@ -135,6 +135,6 @@ fn the_reference_in_the_documentation_is_that_of_the_keys() {
     assert!(
         found == expected,
         "docs/configuration.md is not what the keys are now: \
-         `{UPDATE}=1 cargo test -p endmark --bin endmark keys::reference` writes it"
+         `{UPDATE}=1 cargo test -p endmark-cli keys::reference` writes it"
     );
 }
