@@ -5,13 +5,12 @@ use std::io::{self, BufWriter, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use endmark_failure::{CommandError, Exit};
 use endmark_text::detect::detect_strict;
 use endmark_text::{Format, Verdict};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::error::CommandError;
-use crate::exit::Exit;
 use crate::input::{Input, Line};
 use crate::terminal::JsonOutput;
 

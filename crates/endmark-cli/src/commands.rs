@@ -30,10 +30,11 @@ pub(crate) mod setup;
 mod stitch;
 pub(crate) mod usage;
 
+use endmark_failure::CommandError;
+
 use crate::answer::Outcome;
 use crate::arguments::Command;
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// Runs one subcommand.
 pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, CommandError> {

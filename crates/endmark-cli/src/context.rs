@@ -1,10 +1,10 @@
 //! What every command has at hand.
 
 use endmark_envelope::Warning;
+use endmark_failure::CommandError;
 
 use crate::arguments::Global;
 use crate::config::{self, Effective, Environment, Override};
-use crate::error::CommandError;
 use crate::terminal::Terminal;
 
 /// What every command has at hand.

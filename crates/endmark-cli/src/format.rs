@@ -1,9 +1,9 @@
 //! From the names of formats to formats.
 
+use endmark_failure::CommandError;
 use endmark_text::{Format, FormatError};
 
 use crate::arguments::FormatArguments;
-use crate::error::CommandError;
 
 /// The format these arguments ask for; `auto` where they ask for none.
 pub(crate) fn of_arguments(arguments: &FormatArguments) -> Result<Format, CommandError> {

@@ -5,9 +5,9 @@ use std::io::{self, BufRead, BufReader, IsTerminal, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use endmark_failure::CommandError;
 use endmark_process::{MAX_WRITTEN_BYTES, open_regular};
 
-use crate::error::CommandError;
 use crate::progress::Counted;
 use crate::terminal::Terminal;
 

@@ -7,6 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::time::Instant;
 
 use clap::error::ErrorKind;
+use endmark_failure::{CommandError, Exit};
 
 use crate::answer::{Answer, Outcome};
 use crate::arguments::{Arguments, ColorChoice, Command};
@@ -14,8 +15,6 @@ use crate::commands;
 use crate::config::Environment;
 use crate::context::Context;
 use crate::definition;
-use crate::error::CommandError;
-use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::standard_error;
 use crate::terminal::Terminal;

@@ -2,9 +2,8 @@
 
 use std::future::Future;
 
+use endmark_failure::CommandError;
 use tokio::runtime::{Builder, Runtime};
-
-use crate::error::CommandError;
 
 /// A runtime with a thread for each processor.
 pub(crate) fn new() -> Result<Runtime, CommandError> {

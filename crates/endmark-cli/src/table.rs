@@ -1,8 +1,9 @@
 //! Tables for people: rows under headings, within the width of the terminal.
 
+use endmark_failure::in_one_line;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::terminal::{Paint, Painter, in_one_line};
+use crate::terminal::{Paint, Painter};
 
 /// The widest cell in terminal columns: a longer one, as of a model's name, would push all others out of sight.
 const CELL_LIMIT_COLUMNS: usize = 64;

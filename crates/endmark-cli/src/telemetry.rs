@@ -9,8 +9,9 @@ mod export;
 #[cfg(feature = "otel")]
 pub(crate) use export::Traces;
 
+use endmark_failure::CommandError;
+
 use crate::config::Environment;
-use crate::error::CommandError;
 
 const DISABLED: &str = "OTEL_SDK_DISABLED";
 const EXPORTER: &str = "OTEL_TRACES_EXPORTER";

@@ -4,16 +4,14 @@ mod json_output;
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use endmark_envelope::{Answering, Envelope, ErrorBody, Warning, WriteError};
+use endmark_failure::{CommandError, Exit, visible};
 
 use crate::answer::Answer;
 use crate::arguments::ColorChoice;
 use crate::config::Environment;
-use crate::error::CommandError;
-use crate::exit::Exit;
 use crate::table::Layout;
 use crate::{logging, standard_error};
 
@@ -40,11 +38,6 @@ pub(crate) struct Painter {
 
 /// The sequences that a [`Painter`] writes.
 const COLOURS: [&str; 6] = ["\x1b[1;32m", "\x1b[1;31m", "\x1b[1;33m", "\x1b[1m", "\x1b[2m", "\x1b[0m"];
-
-/// Characters that change in which direction what follows is shown, or end a line: the marks, embeddings, overrides and
-/// isolates of Unicode Standard Annex 9, and the separators of lines and paragraphs.
-const DIRECTIONS: [RangeInclusive<char>; 4] =
-    ['\u{61c}'..='\u{61c}', '\u{200e}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
 
 /// What a colour means. Everything can be read without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,16 +222,6 @@ fn written(result: Result<(), WriteError>, exit: Exit) -> Result<Exit, CommandEr
     }
 }
 
-/// A text in one line, with nothing in it that a terminal would act upon.
-pub(crate) fn in_one_line(text: &str) -> String {
-    text.chars().flat_map(visible).collect()
-}
-
-/// A text in its lines, with nothing else in it that a terminal would act upon.
-pub(crate) fn in_lines(text: &str) -> String {
-    text.split('\n').map(in_one_line).collect::<Vec<_>>().join("\n")
-}
-
 /// A text as a terminal is to show it: nothing in it acts but its lines, tabs and the colours of a [`Painter`], and it ends
 /// with a line, so that the prompt begins one.
 fn at_terminal(text: &str) -> String {
@@ -267,16 +250,6 @@ fn in_colours(text: &str) -> String {
     shown
 }
 
-/// A character as it can be shown: by its escape, if it is a control character or changes the direction of what follows.
-fn visible(character: char) -> Vec<char> {
-    if acts(character) { character.escape_default().collect() } else { vec![character] }
-}
-
-/// Whether a terminal does something else with a character than show it.
-fn acts(character: char) -> bool {
-    character.is_control() || DIRECTIONS.iter().any(|range| range.contains(&character))
-}
-
 /// Asks a person, who is at the terminal even where progress is not wanted.
 pub(crate) fn ask(question: &str) {
     say(question);
@@ -293,9 +266,6 @@ mod tests {
 
     #[test]
     fn what_a_model_wrote_cannot_command_the_terminal() {
-        assert_eq!(in_one_line("a\x1b[2Jb\nc\u{9b}é"), "a\\u{1b}[2Jb\\nc\\u{9b}é");
-        assert_eq!(in_lines("a\r\nb\tc"), "a\\r\nb\\tc");
-        assert_eq!(in_one_line("a\u{202e}b\u{2066}c"), "a\\u{202e}b\\u{2066}c");
         assert_eq!(
             at_terminal("\x1b[1;31ma\x1b[0m\tb\x1b[2J\x1b]0;x\x07"),
             "\x1b[1;31ma\x1b[0m\tb\\u{1b}[2J\\u{1b}]0;x\\u{7}\n"

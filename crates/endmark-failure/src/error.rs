@@ -1,29 +1,37 @@
 //! Why a command could not do what it was asked, with what to do next.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
 use endmark_envelope::{ErrorBody, FIELD_TOO_LARGE, TooLarge, WriteError};
-use endmark_store::StoreError;
 
-use crate::config::ConfigError;
 use crate::exit::Exit;
 
-/// Why a command could not do what it was asked. It is rendered in one place: [`crate::terminal`].
+/// Why a command could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum CommandError {
-    /// The configuration cannot be used.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
+pub enum CommandError {
     /// The arguments do not fit together, or the input is not what it has to be.
     #[error("{message}")]
-    Input { code: &'static str, message: String, hint: Option<String> },
+    Input {
+        /// The word for programs.
+        code: &'static str,
+        /// What is wrong, for people.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
     /// An argument is larger than it may be (EN-4).
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
     /// A file, or standard input, cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
-    Read { path: PathBuf, source: io::Error },
+    Read {
+        /// What was to be read.
+        path: PathBuf,
+        /// Why it cannot be.
+        source: io::Error,
+    },
     /// Standard output cannot be written.
     #[error("cannot write to standard output: {0}")]
     Write(io::Error),
@@ -32,10 +40,20 @@ pub(crate) enum CommandError {
     Partial(WriteError),
     /// Something outside did not do its part.
     #[error("{message}")]
-    Upstream { message: String, hint: Option<String> },
+    Upstream {
+        /// What is wrong, for people.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
     /// The record of recoveries cannot be used.
     #[error("{message}")]
-    Store { message: String, hint: Option<String> },
+    Store {
+        /// What is wrong, for people.
+        message: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
     /// The interrupt key was pressed.
     #[error("interrupted")]
     Interrupted,
@@ -46,19 +64,19 @@ pub(crate) enum CommandError {
 
 impl CommandError {
     /// An error in what the user gave.
-    pub(crate) fn input(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub fn input(code: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Input { code, message: message.into(), hint: Some(hint.into()) }
     }
 
     /// An error of the store, which says itself what to do.
-    pub(crate) fn of_store(error: &StoreError) -> Self {
+    pub fn of_store(error: &dyn Error) -> Self {
         Self::Store { message: error.to_string(), hint: None }
     }
 
     /// How the process ends with this error; a reader that went away is no error at all.
-    pub(crate) fn exit(&self) -> Exit {
+    pub fn exit(&self) -> Exit {
         match self {
-            Self::Config(_) | Self::Input { .. } | Self::TooLarge(_) | Self::Read { .. } => Exit::Usage,
+            Self::Input { .. } | Self::TooLarge(_) | Self::Read { .. } => Exit::Usage,
             Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::Success,
             Self::Write(_) | Self::Partial(_) | Self::Upstream { .. } => Exit::Upstream,
             Self::Store { .. } => Exit::Store,
@@ -68,12 +86,11 @@ impl CommandError {
     }
 
     /// The same for an envelope and for people.
-    pub(crate) fn body(&self) -> ErrorBody {
+    pub fn body(&self) -> ErrorBody {
         if let Self::TooLarge(error) = self {
             return error.clone().into();
         }
         let (code, hint) = match self {
-            Self::Config(error) => (error.code(), error.hint()),
             Self::Input { code, hint, .. } => (*code, hint.clone()),
             Self::TooLarge(_) => (FIELD_TOO_LARGE, None),
             Self::Read { .. } => ("unreadable", None),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 /// How the process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Exit {
+pub enum Exit {
     /// Fine; also where the reader of the output went away.
     Success,
     /// The answer is no: truncated, not whole, not recovered.
@@ -27,7 +27,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// The exit that an error names; a code that no exit has is a bug.
-    pub(crate) fn of_code(code: u8) -> Self {
+    pub fn of_code(code: u8) -> Self {
         let all = [
             Self::Success,
             Self::No,
@@ -43,7 +43,7 @@ impl Exit {
     }
 
     /// The number that the shell sees.
-    pub(crate) fn code(self) -> u8 {
+    pub fn code(self) -> u8 {
         match self {
             Self::Success => 0,
             Self::No => 1,

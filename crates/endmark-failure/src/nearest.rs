@@ -6,7 +6,7 @@ const LEAST_LIKENESS: f64 = 0.6;
 /// The known name that is most like this one, if any is much like it.
 ///
 /// A name whose last part is right and that only stands in the wrong section is as good as the same.
-pub(crate) fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
+pub fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Option<String> {
     let last = |name: &str| name.rsplit('.').next().map(str::to_owned);
     let likeness = |candidate: &String| {
         let whole = strsim::normalized_damerau_levenshtein(name, candidate);

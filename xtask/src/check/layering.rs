@@ -12,6 +12,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-context", &["endmark-envelope", "endmark-text"]),
     ("endmark-guard", &["endmark-text"]),
     ("endmark-wire", &["endmark-context", "endmark-recovery", "endmark-text"]),
+    ("endmark-failure", &["endmark-envelope"]),
     ("endmark-store", &["endmark-context", "endmark-recovery", "endmark-text"]),
     (
         "endmark-gateway",
@@ -44,6 +45,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "endmark-console",
             "endmark-context",
             "endmark-envelope",
+            "endmark-failure",
             "endmark-findings",
             "endmark-gateway",
             "endmark-guard",

@@ -5,13 +5,13 @@ pub(crate) mod arguments;
 use endmark_console::reports::budgets::{Report, Row};
 use endmark_context::budget::{Scope, Unit};
 use endmark_context::rate_from_dollars;
+use endmark_failure::CommandError;
 use endmark_store::{Reader, Store};
 
 use self::arguments::{Budget, BudgetCommand, Raise};
 use crate::answer::{Answer, to_data};
 use crate::config::Effective;
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
 use crate::runtime;
 use crate::table::{Cell, Column, Layout};
 use crate::terminal::Paint;

@@ -8,6 +8,7 @@ mod share;
 
 use endmark_context::cap::{CapError, Capped, Capper, cap};
 use endmark_envelope::FieldPath;
+use endmark_failure::CommandError;
 use endmark_store::Handle;
 use serde::Serialize;
 
@@ -19,7 +20,6 @@ pub(super) use share::{LEAST_SHARE, share, size};
 
 use crate::answer::{Answer, Outcome, to_data};
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
 use crate::input::Input;
 
 /// Caps one output, or one a line.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use endmark_context::compact::{Mode, NotMade, Policy, Receipt as Made, compact};
 use endmark_envelope::Warning;
+use endmark_failure::CommandError;
 use endmark_text::replace_lone_surrogates;
 use endmark_wire::conversation::Dialogue;
 use endmark_wire::format::{self, WireFormat};
@@ -18,7 +19,6 @@ use crate::answer::{Answer, Outcome, to_data};
 use crate::batch::{self, LineAnswer, LineError};
 use crate::commands::cap::Keeper;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::input::Input;
 
 /// Compacts the conversation that is named, or that of each line.

@@ -1,11 +1,11 @@
 //! `endmark completions`: the completions for a shell.
 
 use clap_complete::Shell;
+use endmark_failure::CommandError;
 use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
 use crate::definition::definition;
-use crate::error::CommandError;
 
 /// Completions.
 #[derive(Serialize)]

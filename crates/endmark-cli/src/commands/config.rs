@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use endmark_failure::CommandError;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -11,7 +12,6 @@ use crate::arguments::{Config, ConfigCommand};
 use crate::checks;
 use crate::config::{self, Effective, Origin, Shown};
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
 use crate::terminal::{Paint, Painter};
 
 /// Shows or checks the configuration.

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use endmark_context::count::{self, Family};
 use endmark_context::{Moment, Tokens, dollars};
+use endmark_failure::CommandError;
 use endmark_wire::conversation::Dialogue;
 use endmark_wire::format;
 use serde::Serialize;
@@ -14,7 +15,6 @@ use self::arguments::Count;
 use crate::answer::{Answer, to_data};
 use crate::config::models;
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
 use crate::input::Input;
 
 /// What it answers.

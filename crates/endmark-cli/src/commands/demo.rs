@@ -1,13 +1,13 @@
 //! `endmark demo`: the whole story, with no account and no network. (PC-9)
 
 use endmark_console::reports::recoveries;
+use endmark_failure::CommandError;
 use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
 use crate::commands::log;
 use crate::context::Context;
 use crate::demo::{self, Received, Scene, Told};
-use crate::error::CommandError;
 use crate::runtime;
 use crate::table::Layout;
 use crate::terminal::{Paint, Painter};

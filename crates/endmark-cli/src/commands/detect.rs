@@ -9,6 +9,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use endmark_envelope::Warning;
+use endmark_failure::{CommandError, in_one_line};
 use endmark_guard::{Artifact, Kind};
 use endmark_text::detect::Detector;
 use endmark_text::{Detection, Format, Hint, InToken, Verdict, replace_lone_surrogates};
@@ -22,10 +23,9 @@ use crate::answer::{Answer, Outcome, to_data};
 use crate::arguments::Detect;
 use crate::batch::{self, Field, LineAnswer, LineError};
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::format;
 use crate::input::Input;
-use crate::terminal::{Paint, Painter, in_one_line};
+use crate::terminal::{Paint, Painter};
 
 /// Answers for one text, or for one a line.
 pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, CommandError> {

@@ -8,6 +8,7 @@ use std::io;
 use std::time::Instant;
 
 use endmark_envelope::{Answering, Document, ErrorBody, RESPONSE_TOO_LARGE, Warning};
+use endmark_failure::{CommandError, Exit};
 use endmark_process::{CaptureLimits, End, OutputLeft, Plan, Ran, Signals, Times, run_captured};
 use serde_json::Value;
 
@@ -16,14 +17,12 @@ use capping::Capping;
 
 use crate::answer::Outcome;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::exec::limits::is_given;
 use crate::exec::manifest::Manifest;
 use crate::exec::output::{self, Data};
 use crate::exec::page::{Paging, page};
 use crate::exec::verdict::{not_started, verdict};
 use crate::exec::{built_in, shortened};
-use crate::exit::Exit;
 use crate::terminal::JsonOutput;
 
 /// The code of a warning about a process that a tool left behind.

@@ -13,13 +13,13 @@ mod team;
 mod tokens;
 
 use endmark_envelope::Warning;
+use endmark_failure::CommandError;
 use endmark_findings::{Position, Remark};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::answer::{Outcome, to_data};
 use crate::context::Context;
-use crate::error::CommandError;
 use arguments::{Findings, FindingsCommand};
 
 /// Runs one of its subcommands.

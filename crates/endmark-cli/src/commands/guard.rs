@@ -8,6 +8,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use endmark_failure::{CommandError, in_one_line};
 use endmark_guard::{Artifact, Finding, Guard, Judged, Report, Verdict, github, junit, sarif};
 use serde::Serialize;
 
@@ -15,9 +16,8 @@ use arguments::GuardForm;
 
 use crate::answer::{Answer, Outcome, to_data};
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::input::Input;
-use crate::terminal::{Paint, Painter, in_one_line};
+use crate::terminal::{Paint, Painter};
 
 /// A larger artifact is not read: what people are to read is a thousandth of that.
 pub(super) const MOST_BYTES: u64 = 256 << 20;

@@ -9,13 +9,13 @@ mod ledger;
 mod stop;
 mod tool;
 
+use endmark_failure::CommandError;
 use serde_json::Value;
 
 use arguments::{Hook, HookCommand};
 
 use crate::answer::{Answer, Outcome};
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// Answers an agent's event, or sees to its settings.
 pub(crate) fn run(context: &Context, arguments: &Hook) -> Result<Outcome, CommandError> {

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use endmark_envelope::Limits;
+use endmark_failure::CommandError;
 use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
-use crate::error::CommandError;
 
 /// The configuration. What is commented out is the default, or an example.
 const TEMPLATE: &str = include_str!("init/endmark.toml");

@@ -7,13 +7,13 @@ mod table;
 pub(crate) use table::text as table;
 
 use endmark_console::reports::recoveries::{self, Report, Row};
+use endmark_failure::CommandError;
 use endmark_store::{FinalStatus, LogFilter, Reader, StoreError};
 use serde_json::Value;
 
 use crate::answer::{Answer, to_data};
 use crate::arguments::{Log, LogCommand, StatusChoice};
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
 use crate::terminal::Painter;
 
 /// Lists recoveries, or explains one.

@@ -2,11 +2,11 @@
 
 use clap::Command;
 use clap_mangen::Man;
+use endmark_failure::CommandError;
 use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
 use crate::definition::definition;
-use crate::error::CommandError;
 
 /// A manual page.
 #[derive(Serialize)]

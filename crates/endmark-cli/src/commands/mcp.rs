@@ -8,10 +8,10 @@ mod session;
 mod wrap;
 
 use arguments::{Mcp, McpCommand};
+use endmark_failure::CommandError;
 
 use crate::answer::Outcome;
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// Wraps a server until its client is gone.
 pub(crate) fn run(context: &Context, arguments: &Mcp) -> Result<Outcome, CommandError> {

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use endmark_context::cap::{DEFAULT_MAX_ITEMS, Limits, Unit};
 use endmark_context::read::{Content, Excerpt, ExcerptError, Part, PartError, Place, RangeError};
 use endmark_envelope::Warning;
+use endmark_failure::{CommandError, Exit};
 use endmark_store::{Handle, KeptOutput, ReadError, Reader, Store, StoreError};
 use serde::Serialize;
 use serde_json::Value;
@@ -19,8 +20,6 @@ use super::cap::{LOCAL_USER, most, refused};
 use crate::answer::{Answer, Outcome, to_data};
 use crate::config::Settings;
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
-use crate::exit::Exit;
 use crate::runtime;
 
 /// What patterns are.

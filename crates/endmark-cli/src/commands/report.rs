@@ -4,13 +4,13 @@ mod text;
 
 use endmark_console::reports::cuts::{Found, Report};
 use endmark_console::reports::span;
+use endmark_failure::CommandError;
 use endmark_store::Reader;
 
 use crate::answer::{Answer, to_data};
 use crate::arguments::Report as Arguments;
 use crate::config::models;
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
 
 /// Reads the ledger and says what is in it.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, CommandError> {

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use endmark_envelope::Warning;
+use endmark_failure::CommandError;
 use endmark_runs::Task;
 use endmark_store::{NoSecrets, Store};
 use tokio::runtime::Runtime;
@@ -27,7 +28,6 @@ use tokio::runtime::Runtime;
 use crate::answer::Answer;
 use crate::config::{Settings, models};
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
 #[cfg(test)]
 pub(in crate::commands) use answer::Report;
 use many::AllOver;

@@ -7,6 +7,7 @@ mod watch;
 use std::fmt::Write;
 
 use endmark_context::dollars_for_people;
+use endmark_failure::{CommandError, in_one_line};
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{Reader, Store, StoreError};
 use serde::Serialize;
@@ -14,9 +15,7 @@ use serde_json::Value;
 
 use crate::answer::{Answer, Outcome, to_data};
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
 use crate::table::Layout;
-use crate::terminal::in_one_line;
 use arguments::RunsCommand;
 
 /// How many events of a run are shown.

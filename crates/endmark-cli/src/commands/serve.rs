@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use endmark_failure::{CommandError, Exit};
 use endmark_gateway::{BuildError, Gateway, ServeError, Server, with_causes};
 use endmark_store::{Leftover, Store};
 use serde::Serialize;
@@ -27,8 +28,6 @@ use crate::answer::{Answer, to_data};
 use crate::arguments::{LogFormat, Serve};
 use crate::config::{self, Effective, Override, Settings};
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
-use crate::exit::Exit;
 use crate::logging;
 use crate::runtime;
 use crate::standard_error;

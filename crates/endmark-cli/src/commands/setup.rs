@@ -15,6 +15,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use endmark_envelope::Warning;
+use endmark_failure::{CommandError, in_one_line};
 use endmark_gateway::Mode;
 use endmark_wire::format::WireFormat;
 use serde::Serialize;
@@ -22,8 +23,7 @@ use serde::Serialize;
 use crate::answer::{Answer, to_data};
 use crate::config::Settings;
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
-use crate::terminal::{Paint, Painter, in_one_line};
+use crate::terminal::{Paint, Painter};
 pub(super) use arguments::ClientChoice;
 use arguments::Setup;
 pub(super) use clients::file as configuration_file;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use endmark_envelope::Warning;
+use endmark_failure::CommandError;
 use endmark_recovery::stitch::{AskedFrom, Merged, Outcome as Stitch, Seam, Stitched, candidates, stitch};
 use endmark_text::{Format, detect::detect, replace_lone_surrogates};
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,6 @@ use crate::arguments::{self, FromChoice};
 use crate::batch::{self, Field, LineAnswer, LineError};
 use crate::commands::detect::saved;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::format;
 use crate::input::Input;
 use crate::pieces;

@@ -6,12 +6,12 @@ mod text;
 
 use endmark_console::reports::span::{self, MomentError};
 use endmark_console::reports::usage::{EVER, Report};
+use endmark_failure::CommandError;
 use endmark_store::Reader;
 
 use crate::answer::{Answer, to_data};
 use crate::config::models;
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
 use arguments::Usage as Arguments;
 
 /// Reads the ledger and sums it.

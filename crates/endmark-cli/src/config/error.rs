@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use endmark_failure::CommandError;
+
 use super::provenance::Origin;
 
 /// Why a configuration cannot be used. Each variant knows where the fault is and what to do about it.
@@ -54,5 +56,11 @@ impl ConfigError {
             }
             Self::NotAnAssignment(_) => Some("Write it like `--set resume.mode=on`.".to_owned()),
         }
+    }
+}
+
+impl From<ConfigError> for CommandError {
+    fn from(error: ConfigError) -> Self {
+        Self::Input { code: error.code(), message: error.to_string(), hint: error.hint() }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use endmark_console::ConsoleSettings;
+use endmark_failure::CommandError;
 use endmark_gateway as gateway;
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_store::Handle;
@@ -15,7 +16,6 @@ use super::prices::models;
 use super::secret_source::SecretSource;
 use super::settings::{Limits, Settings, Upstream};
 use crate::console::ConsolePages;
-use crate::error::CommandError;
 
 /// A shorter admin key could be guessed.
 const ADMIN_KEY_LEAST_CHARS: usize = 16;

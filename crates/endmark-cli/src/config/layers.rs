@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use endmark_failure::nearest;
 use endmark_gateway::{BaseUrl, Secret, Unfit, UnusablePattern};
 use endmark_runs::AGENT_VARIABLES;
 use endmark_store::StoreLocation;
@@ -11,7 +12,6 @@ use super::environment::{self, Environment};
 use super::error::ConfigError;
 use super::given::{Expected, Given};
 use super::keys::{KEYS, Key};
-use super::nearest::nearest;
 use super::prices::{PRICE_KEYS, Price};
 use super::provenance::{Origin, Provenance};
 use super::secret_source::SecretSource;

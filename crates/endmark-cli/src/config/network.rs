@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use endmark_failure::CommandError;
 use endmark_gateway as gateway;
 use endmark_gateway::{Authorities, BaseUrl, Proxy};
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular};
 
 use super::environment::Environment;
 use super::settings::{ProxyChoice, Settings, Upstream};
-use crate::error::CommandError;
 
 /// The upstream as a client reaches it, without its key.
 pub(crate) fn reached(

@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use endmark_failure::CommandError;
 use endmark_gateway::Secret;
 use endmark_process::read_regular_text;
 use serde_json::{Value, json};
 
 use super::environment::Environment;
-use crate::error::CommandError;
 
 /// A key or a URL is never longer; what is longer is another file than was meant.
 const MAX_BYTES: u64 = 64 * 1024;

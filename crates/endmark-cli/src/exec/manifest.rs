@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use endmark_envelope::{DEFAULT_MAX_RESPONSE_BYTES, FieldPath, FieldPattern, FieldRules, Limit};
-
-use crate::exit::Exit;
+use endmark_failure::Exit;
 
 pub(crate) use read::parse;
 

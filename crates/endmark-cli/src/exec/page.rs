@@ -10,11 +10,10 @@ use std::os::unix::ffi::OsStrExt;
 use endmark_envelope::{
     CursorError, Document, ErrorBody, FieldPath, Page, Pages, Segment, Size, Warning, cap,
 };
+use endmark_failure::Exit;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-
-use crate::exit::Exit;
 
 /// How many bytes of a digest are enough to tell an item from others.
 const DIGEST_BYTES: usize = 8;

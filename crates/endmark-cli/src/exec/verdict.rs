@@ -5,13 +5,12 @@ use std::io;
 use std::time::Duration;
 
 use endmark_envelope::{ErrorBody, FieldPath, Phase};
+use endmark_failure::{Exit, in_lines};
 use endmark_process::{Captured, End, Forced, Ran, signals};
 use rustix::process::Signal;
 
 use super::manifest::{ExitMeaning, Manifest};
 use super::output::Fault;
-use crate::exit::Exit;
-use crate::terminal::in_lines;
 
 /// How much of the end of standard error is repeated in an error, in bytes.
 const SHOWN_ERROR_BYTES: usize = 1000;

@@ -5,13 +5,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use endmark_context::Moment;
+use endmark_failure::in_one_line;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::terminal::{Paint, Painter, in_one_line};
+use crate::terminal::{Paint, Painter};
 
 /// The target of the line that each request has at its end.
 const ACCESS: &str = "endmark::access";

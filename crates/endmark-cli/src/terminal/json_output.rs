@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write};
 
-use super::acts;
+use endmark_failure::acts;
 
 /// Standard output for JSON: into a pipe or a file every byte goes as it is; at a terminal, what it would act upon stands
 /// as JSON writes it in ASCII, so that a reader who copies it still has the same document.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use endmark_context::cap::Limits;
 use endmark_envelope::Warning;
+use endmark_failure::{CommandError, Exit};
 use endmark_store::Handle;
 use endmark_text::replace_lone_surrogates;
 use serde::{Deserialize, Serialize};
@@ -12,8 +13,6 @@ use serde_json::Value;
 use super::keeper::Keeper;
 use super::limits::{self, Asked};
 use crate::batch::{self, Field, LineAnswer, LineError};
-use crate::error::CommandError;
-use crate::exit::Exit;
 use crate::input::Input;
 
 /// What a line can have besides its id.

@@ -2,11 +2,11 @@
 
 use endmark_context::cap::Capped;
 use endmark_envelope::Warning;
+use endmark_failure::CommandError;
 use endmark_store::{Handle, NewOutput, OutputDraft, Store, StoreError, StoreLocation};
 use tokio::runtime::Runtime;
 
 use crate::config::Settings;
-use crate::error::CommandError;
 use crate::runtime;
 
 pub(in crate::commands) use endmark_store::LOCAL_USER;

@@ -1,10 +1,10 @@
 //! What limits are asked for, by arguments, by a line of a batch, or by the configuration.
 
 use endmark_context::cap::{Asked as AskedFormat, FORMATS, Keep, Limits, Unit};
+use endmark_failure::CommandError;
 
 use super::arguments::{Cap, KeepChoice, Most};
 use crate::config::CapSettings;
-use crate::error::CommandError;
 
 /// What is asked for, as far as it is the same for every line of a batch.
 #[derive(Debug, Clone)]

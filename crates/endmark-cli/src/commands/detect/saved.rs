@@ -1,5 +1,6 @@
 //! A saved reply of a provider: the text and the calls in it are judged, together with the reason it gives for its end. (PC-8)
 
+use endmark_failure::CommandError;
 use endmark_recovery::{CutKind, Ending, Evidence, Judgement, Stop, judge};
 use endmark_text::detect::detect;
 use endmark_text::{Detection, Format, Hint, Truncation, Verdict};
@@ -8,8 +9,6 @@ use endmark_wire::finish_reasons::Meaning;
 use endmark_wire::reply::Choice;
 use endmark_wire::saved::{SavedReply, saved_reply};
 use serde::Serialize;
-
-use crate::error::CommandError;
 
 /// What is judged in a saved reply: the first part of it that is not whole, else its first text.
 #[derive(Debug)]

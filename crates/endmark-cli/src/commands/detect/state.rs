@@ -4,12 +4,12 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
+use endmark_failure::CommandError;
 use endmark_process::{open_to_write, read_regular};
 use endmark_text::Format;
 use endmark_text::detect::Detector;
 
 use crate::arguments::Detect;
-use crate::error::CommandError;
 
 /// No saved detector is longer.
 const MAX_STATE_BYTES: u64 = 256 << 20;

@@ -7,6 +7,7 @@ mod version;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use endmark_failure::CommandError;
 use serde_json::Value;
 
 use crate::checks::Check;
@@ -16,7 +17,6 @@ use crate::commands::hook::install::is_ours;
 use crate::commands::setup::document::{Document, Syntax};
 use crate::commands::setup::file::ConfigurationFile;
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// A hook that stands in an agent's settings.
 struct Installed {

@@ -5,16 +5,15 @@ use std::path::Path;
 use std::{ffi::OsString, fs::File};
 
 use endmark_envelope::{ErrorBody, FieldPath, Phase};
+use endmark_failure::{CommandError, Exit};
 use endmark_process::read_regular_text;
 use endmark_process::{Signals, SpoolError, Spooled, Stdin, signals, spool};
 
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::exec::limits::{self, Misfit, TooLarge};
 use crate::exec::manifest::{self, MAX_MANIFEST_BYTES, Manifest, PayloadLimit};
 use crate::exec::payload::{self, NoJson, PayloadFault};
 use crate::exec::verdict::stopped_by;
-use crate::exit::Exit;
 
 /// Reads the manifest of a tool.
 pub(super) fn manifest(path: &Path) -> Result<Manifest, CommandError> {

@@ -4,6 +4,7 @@ use std::io::{Cursor, Read};
 
 use endmark_context::cap::LEAST_LIMIT;
 use endmark_envelope::{FieldPath, TRUNCATION_MARKER, Warning};
+use endmark_failure::CommandError;
 use endmark_process::Ran;
 use endmark_store::Handle;
 
@@ -11,7 +12,6 @@ use super::arguments::Exec;
 use super::{TOO_LARGE_HINT, unended};
 use crate::commands::cap::{Asked, Keeper, capped_and_kept, for_hook};
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
 use crate::exec::manifest::OutputKind;
 use crate::exec::output::{Data, marks_text, within};
 use crate::input::Input;

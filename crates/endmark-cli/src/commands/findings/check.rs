@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use endmark_envelope::FieldPath;
+use endmark_failure::{CommandError, in_one_line};
 use endmark_findings::{AgentResult, Cut, FindingForm, FindingState, ReadFinding, Remark};
 use serde::Serialize;
 
@@ -12,8 +13,7 @@ use super::sources::{self, Source};
 use super::{Place, data, warnings};
 use crate::answer::Answer;
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::terminal::{Paint, Painter, in_one_line};
+use crate::terminal::{Paint, Painter};
 
 /// All results, as they are answered.
 #[derive(Serialize)]

@@ -1,6 +1,7 @@
 //! `endmark findings fit`: estimated before it is written, compressed where it would not fit. (AR-2)
 
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
+use endmark_failure::{CommandError, Exit};
 use endmark_findings::{
     CountTokens, Finding, FindingForm, FindingId, Receipt, RemarkKind, TOKENS_PER_FINDING, TOKENS_PER_RESULT,
     Writing, compress,
@@ -15,8 +16,6 @@ use super::tokens::O200kBase;
 use super::warnings;
 use crate::answer::{Answer, Refusal, to_data};
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::exit::Exit;
 
 /// A fitting, as it is answered.
 #[derive(Serialize)]

@@ -1,6 +1,7 @@
 //! `endmark findings merge` and `endmark findings report`: one list, and what may be missing from it. (AR-5, AR-6)
 
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
+use endmark_failure::{CommandError, Exit};
 use endmark_findings::{Disclosure, FinalReport, Merged, MergedFinding, NOT_NAMED, Team, Writing};
 use serde::Serialize;
 use serde_json::Value;
@@ -10,8 +11,6 @@ use super::pages::{Asked, beside_pages};
 use super::{data, sources, team, warnings};
 use crate::answer::{Answer, ListInPages};
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::exit::Exit;
 
 /// Merged results, as they are answered.
 #[derive(Serialize)]

@@ -5,11 +5,11 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 
 use endmark_envelope::{FieldPath, Warning};
+use endmark_failure::CommandError;
 use serde::Serialize;
 
 use crate::answer::ListInPages;
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// What a list of an answer is of: a cursor of anything else is refused.
 pub(super) struct Asked<'a> {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use endmark_envelope::FieldPath;
+use endmark_failure::{CommandError, in_one_line};
 use endmark_findings::{Merged, Recovery, RecoveryState, Run};
 use serde::Serialize;
 
@@ -11,8 +12,6 @@ use super::pages::Asked;
 use super::{sources, team, warnings};
 use crate::answer::{Answer, to_data};
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::terminal::in_one_line;
 
 /// A plan, as it is answered.
 #[derive(Serialize)]

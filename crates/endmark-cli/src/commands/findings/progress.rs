@@ -7,6 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use endmark_envelope::{FieldPath, Warning};
+use endmark_failure::{CommandError, in_one_line};
 use endmark_findings::{Checkpoint, Remark, RemarkKind, missing_checkpoints};
 use serde::Serialize;
 
@@ -16,8 +17,7 @@ use super::sources::{self, Source};
 use super::{Place, warnings};
 use crate::answer::{Answer, to_data};
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::terminal::{Terminal, in_one_line};
+use crate::terminal::Terminal;
 
 /// Progress, as it is answered.
 #[derive(Serialize)]

@@ -1,10 +1,10 @@
 //! `endmark findings protocol`: the instructions for an agent's prompt. (AR-1, AR-2, AR-3)
 
+use endmark_failure::CommandError;
 use serde::Serialize;
 
 use super::arguments::{Protocol, ProtocolForm};
 use crate::answer::{Answer, to_data};
-use crate::error::CommandError;
 
 /// The instructions, as they are answered.
 #[derive(Serialize)]

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use endmark_failure::CommandError;
 use endmark_findings::{AgentResult, Cut, Handed, Remark, RemarkKind, Transcript, read};
 
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::input::Input;
 
 /// A transcript, and where it came from.

@@ -5,12 +5,12 @@ use std::fmt;
 use std::path::Path;
 
 use endmark_envelope::Warning;
+use endmark_failure::CommandError;
 use endmark_findings::{Assignment, Merged, RecoveryPolicy, Team};
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::input::Input;
 
 /// The team's file. An unknown name is a typing error.

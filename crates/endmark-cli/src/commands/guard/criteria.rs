@@ -3,11 +3,11 @@
 use std::io;
 use std::path::Path;
 
+use endmark_failure::CommandError;
 use endmark_guard::{Guard, Template};
 
 use super::arguments;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::input::Input;
 
 /// The guard that was asked for.

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use endmark_failure::CommandError;
 use endmark_text::replace_lone_surrogate_bytes;
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,7 +10,6 @@ use serde_json::Value;
 use super::arguments::HookAgent;
 use crate::config::Environment;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::input::Input;
 
 /// A larger event is not read; agents cut results long before.

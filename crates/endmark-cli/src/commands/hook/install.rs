@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 use std::path::Path;
 
+use endmark_failure::{CommandError, in_one_line};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -16,8 +17,7 @@ use crate::answer::{Answer, to_data};
 use crate::commands::setup::document::{Document, Removal, Syntax, Unfit};
 use crate::commands::setup::file::ConfigurationFile;
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::terminal::{Paint, Painter, ask, in_one_line};
+use crate::terminal::{Paint, Painter, ask};
 
 pub(in crate::commands) use command::is_ours;
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use endmark_context::compact::ledger_of;
+use endmark_failure::CommandError;
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_text::replace_lone_surrogates;
 use endmark_wire::anthropic_messages::Messages;
@@ -15,7 +16,6 @@ use super::attempts::{folder, forget_old, kept_for, name_of, put, unusable};
 use super::event::Event;
 use crate::commands::compact::tokens;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::input::Input;
 
 /// Claude Code puts what is longer into a file, of which the model sees the beginning.

@@ -5,6 +5,7 @@ mod recorded;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use endmark_failure::CommandError;
 use endmark_guard::{
     Artifact, AttemptVerdict, Ceiling, Decision, Facts, Guard, Reason, Report, RetryPrompt, State, decide,
 };
@@ -16,7 +17,6 @@ use super::attempts::{Attempts, Record, hexadecimal};
 use super::event::Event;
 use crate::commands::guard as judging;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::input::Input;
 
 /// The answer to the event; none where the agent may stop.

@@ -4,6 +4,7 @@ mod texts;
 
 use std::path::{Component, Path};
 
+use endmark_failure::CommandError;
 use endmark_process::read_regular;
 use serde_json::Value;
 
@@ -12,7 +13,6 @@ use super::arguments::{HookAgent, Tool};
 use super::event::Event;
 use crate::commands::cap::{Asked, Keeper, LEAST_SHARE, cap_and_keep, for_hook, share, size};
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// What was printed is read up to this size.
 const MOST_BYTES: u64 = 256 << 20;

@@ -2,11 +2,11 @@
 
 use endmark_context::budget::Unit;
 use endmark_context::{Day, Moment, rate_from_dollars};
+use endmark_failure::CommandError;
 use endmark_store::KeyBudget;
 
 use super::arguments::Add;
 use crate::commands::report;
-use crate::error::CommandError;
 
 /// The budget that was typed; 0 is none.
 pub(super) fn budget(add: &Add) -> Result<Option<KeyBudget>, CommandError> {

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
+use endmark_failure::in_one_line;
 use endmark_store::UsageRow;
 
-use crate::terminal::{Paint, Painter, in_one_line};
+use crate::terminal::{Paint, Painter};
 
 /// The calls for people, a line each.
 pub(super) fn text(calls: &[UsageRow], painter: Painter) -> String {

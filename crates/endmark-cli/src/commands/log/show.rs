@@ -3,9 +3,10 @@
 use std::fmt::Write;
 
 use endmark_console::reports::NotAsked;
+use endmark_failure::in_lines;
 use endmark_store::{FinalStatus, LogRow, Piece, Recovery};
 
-use crate::terminal::{Paint, Painter, in_lines};
+use crate::terminal::{Paint, Painter};
 
 /// How much of a kept text is shown around its ends, in characters.
 const EXCERPT_CHARS: usize = 160;

@@ -3,13 +3,13 @@
 use endmark_context::cap::Limits;
 pub(super) use endmark_context::read::tool::NAME;
 use endmark_context::read::tool::{DESCRIPTION, SCHEMA, Wanted};
+use endmark_failure::CommandError;
 use endmark_store::{Handle, Reader};
 use serde_json::{Value, json};
 
 use crate::commands::cap::{LOCAL_USER, refused};
 use crate::commands::read::{failed, unknown, unread, used};
 use crate::config::Settings;
-use crate::error::CommandError;
 
 /// The tool as a list of tools names it. Clients of this protocol know more keywords than every provider takes.
 pub(super) fn definition() -> String {

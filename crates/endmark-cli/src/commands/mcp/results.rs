@@ -4,12 +4,12 @@
 
 use endmark_context::cap::Asked as Format;
 use endmark_envelope::Warning;
+use endmark_failure::CommandError;
 use endmark_wire::edit::{EditError, Edits};
 use endmark_wire::json::{Kind, Value};
 
 use super::read_tool;
 use crate::commands::cap::{Asked, Keeper, LEAST_SHARE, cap_and_keep, share, size};
-use crate::error::CommandError;
 
 /// Why a message cannot be changed; it passes as it is.
 #[derive(Debug, thiserror::Error)]

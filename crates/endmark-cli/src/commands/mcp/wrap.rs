@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use endmark_context::cap::{Limits, Way};
+use endmark_failure::{CommandError, Exit};
 use endmark_process::Keeper as Group;
 use endmark_wire::json::{Kind, Value, unmarked};
 use serde_json::json;
@@ -24,8 +25,6 @@ use crate::answer::Outcome;
 use crate::commands::cap::{Asked, Keeper, for_hook, size};
 use crate::config::Settings;
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::exit::Exit;
 use crate::terminal::Terminal;
 
 /// Claude Code refuses results of more than 25,000 tokens; dense text has two and a half characters to one.

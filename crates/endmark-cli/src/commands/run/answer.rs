@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use endmark_envelope::ErrorBody;
+use endmark_failure::{CommandError, Exit, in_one_line};
 use endmark_guard::{Finding, Reason};
 use endmark_runs::{AgentRun, Task};
 use serde::Serialize;
@@ -10,10 +11,8 @@ use serde::Serialize;
 use super::many::{AllOver, Over};
 use crate::answer::{Answer, to_data};
 use crate::commands::runs::table;
-use crate::error::CommandError;
-use crate::exit::Exit;
 use crate::table::Layout;
-use crate::terminal::{Paint, Painter, in_one_line};
+use crate::terminal::{Paint, Painter};
 
 /// What `run` answers.
 #[derive(Debug, Serialize)]

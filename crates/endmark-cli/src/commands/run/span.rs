@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use crate::error::CommandError;
+use endmark_failure::CommandError;
 
 /// A span as it is typed: `90s`, `10m`, `4h`, in seconds.
 pub(super) fn seconds(option: &'static str, typed: &str) -> Result<NonZeroU64, CommandError> {

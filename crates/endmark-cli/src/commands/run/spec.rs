@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use endmark_failure::CommandError;
 use endmark_runs::Task;
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::wish::{Shared, Wish};
-use crate::error::CommandError;
 use crate::input::Input;
 
 /// What stands in it.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use endmark_failure::CommandError;
 use endmark_runs::{TakenUp, Task};
 use endmark_store::{NoSecrets, Reader, Store, StoreError, StoredRun};
 
@@ -15,7 +16,6 @@ use crate::answer::Answer;
 use crate::commands::runs::arguments::Resume;
 use crate::config::{Effective, models};
 use crate::context::{Context, configuration_warnings};
-use crate::error::CommandError;
 
 /// How many runs are looked at for those that were lost.
 const MOST_RUNS: u32 = 10_000;

@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 use endmark_console::reports::usage::Spent;
 use endmark_context::Models;
 use endmark_context::budget::{Period, Unit};
+use endmark_failure::CommandError;
 use endmark_gateway::{Gateway, Secret, Server, SoleKey, with_causes};
 use endmark_guard::{TokenUsage, Usage};
 use endmark_runs::{Between, Task};
@@ -25,7 +26,6 @@ use tokio::task::JoinHandle;
 use super::wish::Shared;
 use crate::config::{self, ADMIN_KEY_VARIABLE, Environment, SecretSource, Settings, UPSTREAM_VARIABLES};
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// How long is waited for the last call of an agent that is gone to be written down.
 const LOOKS_FOR_END: u32 = 300;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use endmark_context::Models;
+use endmark_failure::CommandError;
 use endmark_guard::{Agent, RunLimits};
 use endmark_runs::{Task, missing_stream, run_id};
 use serde::ser::Error as _;
@@ -15,7 +16,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::arguments::{self, AgentChoice};
 use super::span;
 use crate::context::Context;
-use crate::error::CommandError;
 use crate::input::Input;
 
 /// How long an agent may go on behind its last event; opencode is known to hang there.

@@ -4,15 +4,14 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::time::Duration;
 
+use endmark_failure::{CommandError, Exit, in_one_line};
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{Reader, StoreError};
 
 use super::table;
 use crate::context::Context;
-use crate::error::CommandError;
-use crate::exit::Exit;
 use crate::table::Layout;
-use crate::terminal::{self, JsonOutput, Paint, Painter, in_one_line};
+use crate::terminal::{self, JsonOutput, Paint, Painter};
 
 /// How often one looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(300);

@@ -3,11 +3,11 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 
+use endmark_failure::CommandError;
 use endmark_gateway::{FaultPlan, FaultSettings, FaultSide};
 
 use crate::arguments::Serve;
 use crate::context::Context;
-use crate::error::CommandError;
 
 /// Reads the flags. A seed that was not given is chosen here, so that it can be said and given again.
 pub(super) fn faults(arguments: &Serve) -> Result<FaultSettings, CommandError> {

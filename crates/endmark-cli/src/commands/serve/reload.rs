@@ -2,9 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
+use endmark_failure::CommandError;
+
 use super::{Serving, cannot_build, configuration};
 use crate::config::{self, Settings};
-use crate::error::CommandError;
 use crate::logging;
 
 /// Reads the configuration again and lets the next request have it; where it cannot be used, everything stays as it

@@ -6,13 +6,12 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
+use endmark_failure::{CommandError, Exit};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, timeout_at};
 
-use crate::error::CommandError;
-use crate::exit::Exit;
 use crate::standard_error;
 
 /// How long after the time to drain, or after a second signal to stop, the process may still live. It ends within a second of

@@ -7,12 +7,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use endmark_failure::CommandError;
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular};
 use tempfile::NamedTempFile;
 
 use super::lock::Lock;
 use super::revision::Record;
-use crate::error::CommandError;
 
 /// A new file may come to hold a key.
 const OWNER_ONLY_MODE: u32 = 0o600;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use endmark_envelope::{FieldPath, FieldPattern, FieldRule, FieldRules, Limit, MIN_RESPONSE_BYTES};
+use endmark_failure::Exit;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ManifestError, ManifestProblem};
@@ -12,7 +13,6 @@ use super::{
     ArgumentLimit, ArgumentPlace, ExitMeaning, Manifest, OutputKind, OutputRules, OutputWithFlag,
     PayloadLimit,
 };
-use crate::exit::Exit;
 
 /// The most bytes of output that can be asked to be held in memory: 1 GiB.
 const MAX_CAPTURED_BYTES: u64 = 1 << 30;

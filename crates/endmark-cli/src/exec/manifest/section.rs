@@ -1,10 +1,10 @@
 //! One table of a manifest: keys are taken out one by one, and what nobody took is unknown.
 
+use endmark_failure::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{ManifestError, ManifestProblem};
-use crate::config::nearest;
 
 /// A table that is being read.
 pub(super) struct Section<'a> {

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use endmark_failure::CommandError;
+
 use crate::commands::hook::arguments::{HookKind, Install};
-use crate::error::CommandError;
 
 /// What the shell finds the program under: its name, if that is this very program, so that settings can be shared.
 pub(super) fn program(program: &Path, path: Option<&str>) -> String {

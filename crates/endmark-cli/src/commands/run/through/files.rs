@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
 
+use endmark_failure::CommandError;
 use endmark_guard::Agent;
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_runs::Task;
@@ -13,7 +14,6 @@ use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
 
 use super::agents::put;
-use crate::error::CommandError;
 
 /// The option of Claude Code that names settings, as JSON or by their file. They come before those of the user and the project.
 pub(super) const CLAUDE_SETTINGS: &str = "--settings";

@@ -1,0 +1,11 @@
+//! How a command fails: with a code for programs, a sentence for people, what to do next, and the exit code of the process.
+
+mod error;
+mod exit;
+mod nearest;
+mod shown;
+
+pub use error::CommandError;
+pub use exit::Exit;
+pub use nearest::nearest;
+pub use shown::{acts, in_lines, in_one_line, visible};
