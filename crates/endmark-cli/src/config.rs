@@ -10,6 +10,7 @@ mod keys;
 mod layers;
 mod listening;
 mod network;
+mod outputs;
 mod prices;
 mod provenance;
 mod secret_source;

@@ -18,7 +18,6 @@ mod logging;
 mod pieces;
 mod progress;
 mod run;
-mod runtime;
 mod standard_error;
 mod table;
 mod telemetry;

@@ -41,6 +41,7 @@ mod queue;
 mod recorder;
 mod records;
 mod runs;
+pub mod runtime;
 mod scrub;
 mod store;
 mod writer;
@@ -59,7 +60,10 @@ pub use fingerprint::sha256_hex;
 pub use keys::{Key, KeyBudget, KeyError, KeyOfSecret, KeySecret, KeyState, NewKey, SECRETS_BEGIN};
 pub use ledger::OpenCall;
 pub use location::{LocationError, StoreLocation};
-pub use outputs::{Handle, NewOutput, OutputDraft};
+pub use outputs::{
+    CapRequest, EachChunk, Handle, Keeper, LEAST_SHARE, NewOutput, OutputDraft, cap_and_keep,
+    cap_chunks_and_keep, note_read, one_limit, refused, share, size, unreadable,
+};
 pub use recorder::Recorder;
 pub use records::{
     Condition, CutId, CutSettled, CutStarted, FinalStatus, Health, LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT,

@@ -1,11 +1,19 @@
 //! Full values of outputs that were shortened (CX-5): kept under a handle, for their owner, until they were not used for
 //! so many days.
 
+mod capping;
 mod draft;
 mod handle;
+mod keeper;
+mod reading;
+mod share;
 
+pub use capping::{CapRequest, EachChunk, cap_and_keep, cap_chunks_and_keep, one_limit, refused};
 pub use draft::OutputDraft;
 pub use handle::Handle;
+pub use keeper::Keeper;
+pub use reading::{note_read, unreadable};
+pub use share::{LEAST_SHARE, share, size};
 
 /// What a new output is.
 #[derive(Debug, Clone, PartialEq, Eq)]

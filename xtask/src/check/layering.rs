@@ -13,7 +13,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-guard", &["endmark-text"]),
     ("endmark-wire", &["endmark-context", "endmark-recovery", "endmark-text"]),
     ("endmark-failure", &["endmark-envelope"]),
-    ("endmark-store", &["endmark-context", "endmark-recovery", "endmark-text"]),
+    ("endmark-store", &["endmark-context", "endmark-envelope", "endmark-failure"]),
     (
         "endmark-gateway",
         &[

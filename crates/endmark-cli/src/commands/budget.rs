@@ -6,13 +6,12 @@ use endmark_console::reports::budgets::{Report, Row};
 use endmark_context::budget::{Scope, Unit};
 use endmark_context::rate_from_dollars;
 use endmark_failure::CommandError;
-use endmark_store::{Reader, Store};
+use endmark_store::{Reader, Store, runtime};
 
 use self::arguments::{Budget, BudgetCommand, Raise};
 use crate::answer::{Answer, to_data};
 use crate::config::Effective;
 use crate::context::{Context, configuration_warnings};
-use crate::runtime;
 use crate::table::{Cell, Column, Layout};
 use crate::terminal::Paint;
 

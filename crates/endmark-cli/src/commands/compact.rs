@@ -17,7 +17,6 @@ use serde_json::value::RawValue;
 use self::arguments::{Compact, ModeChoice};
 use crate::answer::{Answer, Outcome, to_data};
 use crate::batch::{self, LineAnswer, LineError};
-use crate::commands::cap::Keeper;
 use crate::context::Context;
 use crate::input::Input;
 
@@ -57,7 +56,7 @@ pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, Com
 /// Keeps the original, and gives its handle; the error is why it is not kept.
 fn kept(context: &Context, arguments: &Compact, body: &[u8]) -> Result<Result<String, String>, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
-    let mut keeper = Keeper::new(&effective.settings);
+    let mut keeper = effective.settings.keeper();
     let kept = keeper.keep(body, "json")?;
     keeper.close();
     Ok(kept)

@@ -2,13 +2,13 @@
 
 use endmark_console::reports::recoveries;
 use endmark_failure::CommandError;
+use endmark_store::runtime;
 use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
 use crate::commands::log;
 use crate::context::Context;
 use crate::demo::{self, Received, Scene, Told};
-use crate::runtime;
 use crate::table::Layout;
 use crate::terminal::{Paint, Painter};
 

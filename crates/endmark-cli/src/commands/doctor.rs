@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use endmark_context::budget::{Scope, Unit};
 use endmark_failure::CommandError;
-use endmark_store::{Reader, StoreError};
+use endmark_store::{Reader, StoreError, runtime};
 use http::Request;
 use http_body_util::Full;
 
@@ -23,7 +23,6 @@ use crate::client::Client;
 use crate::commands::serve::{self, introduction};
 use crate::config::{Effective, Environment, Settings, Upstream, reached};
 use crate::context::{Context, configuration_warnings};
-use crate::runtime;
 
 /// How long an upstream may take to answer at all.
 const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(3);

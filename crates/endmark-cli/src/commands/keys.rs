@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use endmark_context::Moment;
 use endmark_context::budget::{Period, Unit};
 use endmark_failure::CommandError;
-use endmark_store::{Key, KeyError, KeyState, NewKey, Reader, Store};
+use endmark_store::{Key, KeyError, KeyState, NewKey, Reader, Store, runtime};
 use endmark_wire::openai_chat::OPENAI;
 use serde::Serialize;
 
@@ -18,7 +18,6 @@ use crate::answer::{Answer, to_data};
 use crate::arguments::store::StoreArgument;
 use crate::config::{Effective, Settings, reachable};
 use crate::context::{Context, configuration_warnings};
-use crate::runtime;
 
 /// What it answers.
 #[derive(Debug, Default, Serialize)]

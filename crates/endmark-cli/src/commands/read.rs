@@ -8,41 +8,38 @@ use std::io::{self, IsTerminal as _, Write};
 use arguments::Read;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use endmark_context::cap::{DEFAULT_MAX_ITEMS, Limits, Unit};
-use endmark_context::read::{Content, Excerpt, ExcerptError, Part, PartError, Place, RangeError};
+use endmark_context::cap::{DEFAULT_MAX_ITEMS, Limits};
+use endmark_context::read::{Content, Excerpt, Part, Place, RangeError};
 use endmark_envelope::Warning;
 use endmark_failure::{CommandError, Exit};
-use endmark_store::{Handle, KeptOutput, ReadError, Reader, Store, StoreError};
+use endmark_store::{CapRequest, Handle, KeptOutput, LOCAL_USER, Reader, StoreError, note_read, unreadable};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::cap::{LOCAL_USER, most, refused};
 use crate::answer::{Answer, Outcome, to_data};
 use crate::config::Settings;
 use crate::context::{Context, configuration_warnings};
-use crate::runtime;
-
-/// What patterns are.
-const PATTERN_HINT: &str =
-    "It is a regular expression of the Rust crate `regex`: no look-around, no back-references.";
 
 /// Reads a part of a kept output.
 pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
     let settings = &effective.settings;
     let limits = limits(arguments, settings)?;
-    let handle = Handle::parse(&arguments.handle).ok_or_else(|| unknown(&arguments.handle))?;
+    let handle = Handle::parse_known(&arguments.handle)?;
     let reader = Reader::open(&settings.store).map_err(|error| CommandError::of_store(&error))?;
     let output = match reader.output(&handle, LOCAL_USER) {
         // Who can read the store's file can read what its gateway keeps for its clients.
         Err(StoreError::NoOutput { .. }) => reader.output_of_a_client(&handle),
         own => own,
     };
-    let output = output.map_err(|error| failed(&error))?;
+    let output = output.map_err(|error| unreadable(&error))?;
     let part = typed(&arguments.part)?;
-    let excerpt = output.part(&part, &limits).map_err(|error| unread(&error))?;
+    let excerpt = output.part(&part, &limits).map_err(|error| CommandError::from(&error))?;
     let mut warnings = configuration_warnings(&effective);
-    warnings.extend(used(settings, &handle));
+    if let Err(error) = note_read(&settings.store, &handle) {
+        let message = format!("that the output was read cannot be noted: {error}");
+        warnings.push(Warning::notice("NOT_NOTED", message));
+    }
     if let Place::Page { page, pages, .. } = excerpt.place
         && page < pages
     {
@@ -134,56 +131,10 @@ fn answer(
 }
 
 fn limits(arguments: &Read, settings: &Settings) -> Result<Limits, CommandError> {
-    let given = most(arguments.most.chars, arguments.most.bytes, arguments.most.tokens)
-        .map_err(|message| CommandError::input("invalid_limit", message, "Give one limit."))?;
-    let (most, unit) = given.unwrap_or((settings.cap.max_chars, Unit::Chars));
-    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let max_items = count(settings.cap.max_items).max(DEFAULT_MAX_ITEMS);
-    let limits = Limits { most: count(most), unit, max_items, ..Limits::default() };
-    limits.check().map_err(|error| refused(&error.into()))?;
-    Ok(Limits { handle: Some(arguments.handle.clone()), ..limits })
-}
-
-/// Its days begin anew; where that cannot be noted, it is said.
-pub(super) fn used(settings: &Settings, handle: &Handle) -> Option<Warning> {
-    let noted = || {
-        let store = Store::open(&settings.store).map_err(|error| error.to_string())?;
-        let noted = runtime::block_on(async {
-            let noted = store.touch_output(handle).await;
-            store.close().await;
-            noted
-        });
-        noted.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
-    };
-    let error: String = noted().err()?;
-    Some(Warning::notice("NOT_NOTED", format!("that the output was read cannot be noted: {error}")))
-}
-
-pub(super) fn unknown(handle: &str) -> CommandError {
-    failed(&StoreError::NoOutput { handle: handle.to_owned() })
-}
-
-pub(super) fn failed(error: &StoreError) -> CommandError {
-    let code = match error {
-        StoreError::NoOutput { .. } => "unknown_handle",
-        StoreError::ExpiredOutput { .. } => "expired_handle",
-        StoreError::RemovedOutput { .. } => "removed_handle",
-        _ => return CommandError::of_store(error),
-    };
-    CommandError::Input { code, message: error.to_string(), hint: None }
-}
-
-/// Why a part cannot be read.
-pub(super) fn unread(error: &ReadError) -> CommandError {
-    match error {
-        ReadError::Store(error) => failed(error),
-        ReadError::Excerpt(ExcerptError::Cap(error)) => refused(error),
-        ReadError::Excerpt(ExcerptError::Part(error)) => CommandError::Input {
-            code: error.code(),
-            message: error.to_string(),
-            hint: matches!(error, PartError::Pattern(_)).then(|| PATTERN_HINT.to_owned()),
-        },
-    }
+    let limit = arguments.most.limit()?;
+    let CapRequest { limits, .. } = CapRequest::new(limit, settings.cap.max_chars, settings.cap.max_items)?;
+    let max_items = limits.max_items.max(DEFAULT_MAX_ITEMS);
+    Ok(Limits { max_items, handle: Some(arguments.handle.clone()), ..limits })
 }
 
 /// A part of an output, under the names that others rely on.

@@ -8,6 +8,7 @@ use endmark_recovery::{
     AskFailure, Ending, Join, Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, Stop,
     resume_if_truncated,
 };
+use endmark_store::runtime;
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
 use endmark_wire::openai_chat::{ChatRequest, ChatResponse, Partial, Terms, read_error};
@@ -25,7 +26,6 @@ use crate::config::{Settings, base_url, reached_at};
 use crate::context::{Context, configuration_warnings};
 use crate::format;
 use crate::input::Input;
-use crate::runtime;
 
 /// What the model is taken to have been asked where nobody says it: a conversation has to begin with a user.
 const UNKNOWN_QUESTION: &str = "Write the text.";

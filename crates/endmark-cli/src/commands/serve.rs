@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use endmark_failure::{CommandError, Exit};
 use endmark_gateway::{BuildError, Gateway, ServeError, Server, with_causes};
-use endmark_store::{Leftover, Store};
+use endmark_store::{Leftover, Store, runtime};
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -29,7 +29,6 @@ use crate::arguments::{LogFormat, Serve};
 use crate::config::{self, Effective, Override, Settings};
 use crate::context::{Context, configuration_warnings};
 use crate::logging;
-use crate::runtime;
 use crate::standard_error;
 #[cfg(not(feature = "otel"))]
 use crate::telemetry;

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
-use endmark_context::cap::FORMATS;
+use endmark_context::cap::{FORMATS, Unit};
 use endmark_envelope::Limits;
+use endmark_failure::CommandError;
+use endmark_store::one_limit;
 
 use crate::arguments::store::StoreArgument;
 
@@ -52,6 +54,13 @@ pub(crate) struct Most {
     /// Tokens of `o200k_base`
     #[arg(id = "max_tokens", long = "max-tokens", value_name = "N")]
     pub(crate) tokens: Option<u64>,
+}
+
+impl Most {
+    /// The one limit that is given, with its unit.
+    pub(crate) fn limit(&self) -> Result<Option<(u64, Unit)>, CommandError> {
+        one_limit(self.chars, self.bytes, self.tokens)
+    }
 }
 
 /// What is kept of an output besides errors (CX-5).

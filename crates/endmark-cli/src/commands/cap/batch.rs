@@ -5,13 +5,12 @@ use std::borrow::Cow;
 use endmark_context::cap::Limits;
 use endmark_envelope::Warning;
 use endmark_failure::{CommandError, Exit};
-use endmark_store::Handle;
+use endmark_store::{CapRequest, Handle, Keeper, cap_and_keep, one_limit};
 use endmark_text::replace_lone_surrogates;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::keeper::Keeper;
-use super::limits::{self, Asked};
+use super::limits;
 use crate::batch::{self, Field, LineAnswer, LineError};
 use crate::input::Input;
 
@@ -56,20 +55,23 @@ struct Report<'a> {
 /// Answers every line, and keeps what is shortened where there is a keeper.
 pub(super) fn run(
     input: Input,
-    asked: &Asked,
+    asked: &CapRequest,
     mut keeper: Option<&mut Keeper>,
 ) -> Result<Exit, CommandError> {
     batch::run(input, |line| answer_line(line, asked, keeper.as_deref_mut()))
 }
 
-fn answer_line(line: &str, default: &Asked, keeper: Option<&mut Keeper>) -> Result<LineAnswer, LineError> {
+fn answer_line(
+    line: &str,
+    default: &CapRequest,
+    keeper: Option<&mut Keeper>,
+) -> Result<LineAnswer, LineError> {
     let line = &*replace_lone_surrogates(line);
     let request: Request<'_> = batch::request(line, &FIELDS)?;
     let failed = |message: String| LineError { id: request.id.clone(), message };
     let asked = asked(&request, default).map_err(failed)?;
     let raw = batch::raw(request.text.as_deref(), request.base64.as_deref()).map_err(failed)?;
-    let (capped, handle) =
-        super::cap_and_keep(&raw, asked, keeper).map_err(|error| failed(error.to_string()))?;
+    let (capped, handle) = cap_and_keep(&raw, asked, keeper).map_err(|error| failed(error.to_string()))?;
     let report = Report {
         id: &request.id,
         text: &capped.text,
@@ -82,9 +84,9 @@ fn answer_line(line: &str, default: &Asked, keeper: Option<&mut Keeper>) -> Resu
 }
 
 /// What the line asks for, and the arguments where it says nothing.
-fn asked(request: &Request<'_>, default: &Asked) -> Result<Asked, String> {
+fn asked(request: &Request<'_>, default: &CapRequest) -> Result<CapRequest, String> {
     let Request { max_chars, max_bytes, max_tokens, .. } = *request;
-    let most = limits::most(max_chars, max_bytes, max_tokens)?;
+    let most = one_limit(max_chars, max_bytes, max_tokens).map_err(|error| error.to_string())?;
     let (most, unit) =
         most.map_or((default.limits.most, default.limits.unit), |(most, unit)| (limits::count(most), unit));
     let limits = Limits {
@@ -95,5 +97,5 @@ fn asked(request: &Request<'_>, default: &Asked) -> Result<Asked, String> {
         ..Limits::default()
     };
     let format = request.format.as_deref().map_or(Ok(default.format), limits::format)?;
-    Ok(Asked { format, limits })
+    Ok(CapRequest { format, limits })
 }

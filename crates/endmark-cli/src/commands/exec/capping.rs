@@ -6,11 +6,10 @@ use endmark_context::cap::LEAST_LIMIT;
 use endmark_envelope::{FieldPath, TRUNCATION_MARKER, Warning};
 use endmark_failure::CommandError;
 use endmark_process::Ran;
-use endmark_store::Handle;
+use endmark_store::{CapRequest, Handle, Keeper, cap_chunks_and_keep, refused};
 
 use super::arguments::Exec;
 use super::{TOO_LARGE_HINT, unended};
-use crate::commands::cap::{Asked, Keeper, capped_and_kept, for_hook};
 use crate::context::{Context, configuration_warnings};
 use crate::exec::manifest::OutputKind;
 use crate::exec::output::{Data, marks_text, within};
@@ -24,7 +23,7 @@ const TO_DO: &str = "set TMPDIR to a folder with room for all of it, or pipe the
 
 /// What `--cap` asks for.
 pub(super) struct Capping {
-    asked: Asked,
+    asked: CapRequest,
     keeper: Keeper,
     handle: Option<Handle>,
     warnings: Vec<Warning>,
@@ -44,8 +43,8 @@ impl Capping {
         let effective = context.configuration(arguments.store.overrides())?;
         let settings = &effective.settings;
         Ok(Some(Self {
-            asked: for_hook(&arguments.most, arguments.max_items, u64::MAX, &settings.cap)?,
-            keeper: Keeper::new(settings),
+            asked: settings.cap.request(arguments.most.limit()?, arguments.max_items, u64::MAX)?,
+            keeper: settings.keeper(),
             handle: None,
             warnings: configuration_warnings(&effective),
         }))
@@ -78,7 +77,8 @@ impl Capping {
             // The mark behind it is within the limit, in any unit.
             asked.limits.most = asked.limits.most.saturating_sub(TRUNCATION_MARKER.len()).max(LEAST_LIMIT);
         }
-        let (printed, handle) = capped_and_kept(output, asked, FieldPath::data(), &mut self.keeper)?;
+        let (printed, handle) =
+            cap_chunks_and_keep(|take| output.each_chunk(take), asked, FieldPath::data(), &mut self.keeper)?;
         if !printed.is_cut {
             return Ok(data);
         }
@@ -86,7 +86,7 @@ impl Capping {
         limits.handle = handle.as_ref().map(|handle| handle.as_str().to_owned());
         self.handle = handle;
         let data = within(data, is_all_captured, kind, printed, limits, unended(ran));
-        data.map_err(|error| crate::commands::cap::refused(&error))
+        data.map_err(|error| refused(&error))
     }
 
     /// Waits until what is kept is safe, and answers what to do about an answer that is too large all the same.

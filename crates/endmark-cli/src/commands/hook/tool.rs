@@ -6,12 +6,12 @@ use std::path::{Component, Path};
 
 use endmark_failure::CommandError;
 use endmark_process::read_regular;
+use endmark_store::{CapRequest, Keeper, LEAST_SHARE, cap_and_keep, share, size};
 use serde_json::Value;
 
 use super::agent::Shortened;
 use super::arguments::{HookAgent, Tool};
 use super::event::Event;
-use crate::commands::cap::{Asked, Keeper, LEAST_SHARE, cap_and_keep, for_hook, share, size};
 use crate::context::Context;
 
 /// What was printed is read up to this size.
@@ -26,8 +26,8 @@ pub(super) fn run(context: &Context, arguments: &Tool) -> Result<Option<Value>, 
     }
     let effective = context.configuration(arguments.store.overrides())?;
     let settings = &effective.settings;
-    let asked = for_hook(&arguments.most, arguments.max_items, agent.own_limit(), &settings.cap)?;
-    let mut keeper = Keeper::new(settings);
+    let asked = settings.cap.request(arguments.most.limit()?, arguments.max_items, agent.own_limit())?;
+    let mut keeper = settings.keeper();
     let mut capping = Capping { asked, keeper: &mut keeper, not_kept: None };
     let shortened = match agent {
         HookAgent::Claude => capping.shaped(&event),
@@ -41,7 +41,7 @@ pub(super) fn run(context: &Context, arguments: &Tool) -> Result<Option<Value>, 
 }
 
 struct Capping<'a> {
-    asked: Asked,
+    asked: CapRequest,
     keeper: &'a mut Keeper,
     not_kept: Option<String>,
 }

@@ -4,11 +4,9 @@ use endmark_context::cap::Limits;
 pub(super) use endmark_context::read::tool::NAME;
 use endmark_context::read::tool::{DESCRIPTION, SCHEMA, Wanted};
 use endmark_failure::CommandError;
-use endmark_store::{Handle, Reader};
+use endmark_store::{Handle, LOCAL_USER, Reader, note_read, refused, unreadable};
 use serde_json::{Value, json};
 
-use crate::commands::cap::{LOCAL_USER, refused};
-use crate::commands::read::{failed, unknown, unread, used};
 use crate::config::Settings;
 
 /// The tool as a list of tools names it. Clients of this protocol know more keywords than every provider takes.
@@ -49,13 +47,13 @@ fn read(arguments: &str, settings: &Settings, limits: &Limits) -> Result<String,
         message: error.to_string(),
         hint: None,
     })?;
-    let named = Handle::parse(&handle).ok_or_else(|| unknown(&handle))?;
+    let named = Handle::parse_known(&handle)?;
     let reader = Reader::open(&settings.store).map_err(|error| CommandError::of_store(&error))?;
     // What a gateway keeps for its clients is none of a model's business.
-    let output = reader.output(&named, LOCAL_USER).map_err(|error| failed(&error))?;
+    let output = reader.output(&named, LOCAL_USER).map_err(|error| unreadable(&error))?;
     let limits = Limits { handle: Some(handle), ..limits.clone() };
-    let excerpt = output.part(&part, &limits).map_err(|error| unread(&error))?;
+    let excerpt = output.part(&part, &limits).map_err(|error| CommandError::from(&error))?;
     // Whether its days begin anew is nothing that a model could do anything about.
-    let _ = used(settings, &named);
+    let _ = note_read(&settings.store, &named);
     excerpt.for_a_model(&limits).map_err(|error| refused(&error))
 }

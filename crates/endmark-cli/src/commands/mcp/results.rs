@@ -5,11 +5,11 @@
 use endmark_context::cap::Asked as Format;
 use endmark_envelope::Warning;
 use endmark_failure::CommandError;
+use endmark_store::{CapRequest, Keeper, LEAST_SHARE, cap_and_keep, share, size};
 use endmark_wire::edit::{EditError, Edits};
 use endmark_wire::json::{Kind, Value};
 
 use super::read_tool;
-use crate::commands::cap::{Asked, Keeper, LEAST_SHARE, cap_and_keep, share, size};
 
 /// Why a message cannot be changed; it passes as it is.
 #[derive(Debug, thiserror::Error)]
@@ -66,7 +66,7 @@ const LIMITED_PARTS: usize = 3;
 pub(super) fn capped(
     line: &[u8],
     is_whole_bounded: bool,
-    asked: &Asked,
+    asked: &CapRequest,
     keeper: &mut Keeper,
 ) -> Result<Option<Changed>, ResultError> {
     let mut capping = Capping { asked, keeper, warnings: Vec::new() };
@@ -87,7 +87,7 @@ pub(super) fn capped(
 }
 
 struct Capping<'a> {
-    asked: &'a Asked,
+    asked: &'a CapRequest,
     keeper: &'a mut Keeper,
     warnings: Vec<Warning>,
 }
@@ -116,7 +116,7 @@ impl Capping<'_> {
         texts: &[TextPart],
         result: Option<Value<'_>>,
     ) -> Result<bool, ResultError> {
-        let Asked { limits, format, .. } = self.asked;
+        let CapRequest { limits, format, .. } = self.asked;
         let (most, unit) = (limits.most, limits.unit);
         let sizes: Vec<usize> = texts.iter().map(|part| size(&part.text, unit)).collect();
         let Some(share) = share(&sizes, most) else { return Ok(false) };

@@ -14,6 +14,7 @@ use std::time::Duration;
 use endmark_context::cap::{Limits, Way};
 use endmark_failure::{CommandError, Exit};
 use endmark_process::Keeper as Group;
+use endmark_store::{CapRequest, Keeper, size};
 use endmark_wire::json::{Kind, Value, unmarked};
 use serde_json::json;
 
@@ -22,7 +23,6 @@ use super::messages::{self, Incoming, Outline};
 use super::session::{FromClient, Session};
 use super::{read_tool, results};
 use crate::answer::Outcome;
-use crate::commands::cap::{Asked, Keeper, for_hook, size};
 use crate::config::Settings;
 use crate::context::Context;
 use crate::terminal::Terminal;
@@ -72,7 +72,7 @@ pub(super) fn run(context: &Context, arguments: &Wrap) -> Result<Outcome, Comman
     }
     let effective = context.configuration(arguments.store.overrides())?;
     let settings = effective.settings;
-    let mut asked = for_hook(&arguments.most, arguments.max_items, CLIENT_LIMIT_CHARS, &settings.cap)?;
+    let mut asked = settings.cap.request(arguments.most.limit()?, arguments.max_items, CLIENT_LIMIT_CHARS)?;
     asked.limits.way = Way::Tool;
     let failed = |error: io::Error| CommandError::Upstream {
         message: format!("the MCP server `{}` cannot be started: {error}", name(arguments)),
@@ -101,7 +101,7 @@ pub(super) fn run(context: &Context, arguments: &Wrap) -> Result<Outcome, Comman
         let terminal = context.terminal;
         thread::spawn(move || from_client(input, &shared, &settings, &limits, terminal));
     }
-    let mut keeper = Keeper::new(&settings);
+    let mut keeper = settings.keeper();
     let passed = output.map_or(Ok(()), |output| {
         let mut passing =
             Passing { shared: &shared, asked: &asked, keeper: &mut keeper, terminal: context.terminal };
@@ -186,7 +186,7 @@ fn from_client(
 /// The direction from the server to the client.
 struct Passing<'a> {
     shared: &'a Shared,
-    asked: &'a Asked,
+    asked: &'a CapRequest,
     keeper: &'a mut Keeper,
     terminal: Terminal,
 }

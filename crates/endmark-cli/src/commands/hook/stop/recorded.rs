@@ -3,11 +3,10 @@
 //! Only ends are written: between two stops nobody supervises the agent, and a run without its supervisor counts as lost.
 
 use endmark_guard::{Notice, Report, State};
-use endmark_store::{NoSecrets, RunEventRecord, RunRecord, Store, StoreError};
+use endmark_store::{NoSecrets, RunEventRecord, RunRecord, Store, StoreError, runtime};
 
 use crate::commands::hook::attempts::{Record, name_of};
 use crate::config::Settings;
-use crate::runtime;
 
 /// So much of the hash names the run.
 const ID_CHARS: usize = 16;

@@ -3,19 +3,20 @@
 use endmark_context::cap::Capped;
 use endmark_envelope::Warning;
 use endmark_failure::CommandError;
-use endmark_store::{Handle, NewOutput, OutputDraft, Store, StoreError, StoreLocation};
 use tokio::runtime::Runtime;
 
-use crate::config::Settings;
+use super::{Handle, NewOutput, OutputDraft};
+use crate::compactions::LOCAL_USER;
+use crate::error::StoreError;
+use crate::location::StoreLocation;
 use crate::runtime;
-
-pub(in crate::commands) use endmark_store::LOCAL_USER;
+use crate::store::Store;
 
 /// An output is held in memory until it has so many bytes: most are smaller, and many need not be kept.
 const HELD_BYTES: usize = 1 << 20;
 
 /// Keeps outputs in one store, which is only opened when there is something to keep.
-pub(in crate::commands) struct Keeper {
+pub struct Keeper {
     location: StoreLocation,
     keep_days: u32,
     max_bytes: u64,
@@ -37,10 +38,9 @@ enum State {
 }
 
 impl Keeper {
-    pub(in crate::commands) fn new(settings: &Settings) -> Self {
-        let keep_days = u32::try_from(settings.store_policy.keep_days).unwrap_or(u32::MAX);
-        let max_bytes = settings.store_policy.outputs_max_bytes;
-        Self { location: settings.store.clone(), keep_days, max_bytes, opened: None }
+    /// For a store, in which outputs are kept for so many days and have at most so many bytes together; 0: no limit.
+    pub fn new(location: StoreLocation, keep_days: u32, max_bytes: u64) -> Self {
+        Self { location, keep_days, max_bytes, opened: None }
     }
 
     /// Begins with an output, under a new handle.
@@ -53,11 +53,7 @@ impl Keeper {
     }
 
     /// Keeps a value that is there, whatever is shown of it; the error within is why it is not kept.
-    pub(in crate::commands) fn keep(
-        &mut self,
-        value: &[u8],
-        format: &str,
-    ) -> Result<Result<String, String>, CommandError> {
+    pub fn keep(&mut self, value: &[u8], format: &str) -> Result<Result<String, String>, CommandError> {
         let mut keeping = self.begin()?;
         keeping.push(value);
         let handle = keeping.handle().to_owned();
@@ -73,7 +69,7 @@ impl Keeper {
     }
 
     /// Waits until all that was kept is safe.
-    pub(in crate::commands) fn close(self) {
+    pub fn close(self) {
         if let Some((runtime, store)) = self.opened {
             runtime.block_on(store.close());
         }

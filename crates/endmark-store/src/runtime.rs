@@ -1,4 +1,4 @@
-//! The async runtime, for the commands that need one.
+//! The async runtime, for callers that have none.
 
 use std::future::Future;
 
@@ -6,7 +6,7 @@ use endmark_failure::CommandError;
 use tokio::runtime::{Builder, Runtime};
 
 /// A runtime with a thread for each processor.
-pub(crate) fn new() -> Result<Runtime, CommandError> {
+pub fn new() -> Result<Runtime, CommandError> {
     Builder::new_multi_thread().enable_all().build().map_err(|error| CommandError::Upstream {
         message: format!("the system gives no threads: {error}"),
         hint: None,
@@ -14,6 +14,6 @@ pub(crate) fn new() -> Result<Runtime, CommandError> {
 }
 
 /// Runs this to its end on a runtime of its own.
-pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CommandError> {
+pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, CommandError> {
     Ok(new()?.block_on(future))
 }

@@ -3,10 +3,10 @@
 use endmark_context::cap::{LEAST_LIMIT, Unit};
 
 /// A text within a result is not cut below this: there would be nothing left to read.
-pub(in crate::commands) const LEAST_SHARE: usize = 4 * LEAST_LIMIT;
+pub const LEAST_SHARE: usize = 4 * LEAST_LIMIT;
 
 /// The size of a text in a limit's unit.
-pub(in crate::commands) fn size(text: &str, unit: Unit) -> usize {
+pub fn size(text: &str, unit: Unit) -> usize {
     match unit {
         Unit::Chars => text.chars().count(),
         Unit::Bytes => text.len(),
@@ -16,7 +16,7 @@ pub(in crate::commands) fn size(text: &str, unit: Unit) -> usize {
 
 /// How much each of several texts may have, so that all of them have at most `most` together and no short one gives way to
 /// a long one. None where they have no more as they are.
-pub(in crate::commands) fn share(sizes: &[usize], most: usize) -> Option<usize> {
+pub fn share(sizes: &[usize], most: usize) -> Option<usize> {
     let mut sorted = sizes.to_vec();
     sorted.sort_unstable();
     let mut room = most;

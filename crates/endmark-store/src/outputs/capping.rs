@@ -1,0 +1,127 @@
+//! A tool's output within its limits, kept in full where anything is left out. (CX-5)
+
+use endmark_context::cap::{Asked, CapError, Capped, Capper, Limits, Unit, cap};
+use endmark_context::count::Family;
+use endmark_envelope::FieldPath;
+use endmark_failure::CommandError;
+
+use super::Handle;
+use super::keeper::Keeper;
+
+/// What an output is to be taken for, and how much of it may be shown.
+#[derive(Debug, Clone)]
+pub struct CapRequest {
+    /// What it is.
+    pub format: Asked,
+    /// How much may be shown.
+    pub limits: Limits,
+}
+
+impl CapRequest {
+    /// A request with this limit, or with `usual_chars` characters where none is given.
+    pub fn new(limit: Option<(u64, Unit)>, usual_chars: u64, max_items: u64) -> Result<Self, CommandError> {
+        let (most, unit) = limit.unwrap_or((usual_chars, Unit::Chars));
+        let limits = Limits { most: length(most), unit, max_items: length(max_items), ..Limits::default() };
+        limits.check().map_err(|error| refused(&error.into()))?;
+        Ok(Self { format: Asked::default(), limits })
+    }
+}
+
+fn length(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Tokens as today's OpenAI models count them; others are within a few percent of it for code and English.
+fn tokens(text: &str) -> usize {
+    length(Family::O200k.tokens(text))
+}
+
+/// The one limit that is given, with its unit.
+pub fn one_limit(
+    chars: Option<u64>,
+    bytes: Option<u64>,
+    tokens: Option<u64>,
+) -> Result<Option<(u64, Unit)>, CommandError> {
+    match (chars, bytes, tokens) {
+        (None, None, None) => Ok(None),
+        (Some(most), None, None) => Ok(Some((most, Unit::Chars))),
+        (None, Some(most), None) => Ok(Some((most, Unit::Bytes))),
+        (None, None, Some(most)) => Ok(Some((most, Unit::Tokens(self::tokens)))),
+        _ => {
+            let message = "`max_chars`, `max_bytes` and `max_tokens` exclude one another";
+            Err(CommandError::input("invalid_limit", message, "Give one limit."))
+        }
+    }
+}
+
+/// Takes the next chunk of an output.
+pub type EachChunk<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), CommandError>;
+
+/// Caps an output that comes in chunks, each passed to the function that `each_chunk` is given, and keeps it in full if
+/// anything is left out. One that is refused is kept as well: it may come from a pipe, and would be lost.
+pub fn cap_chunks_and_keep(
+    each_chunk: impl FnOnce(EachChunk<'_>) -> Result<(), CommandError>,
+    mut request: CapRequest,
+    called: FieldPath,
+    keeper: &mut Keeper,
+) -> Result<(Capped, Option<Handle>), CommandError> {
+    let mut keeping = keeper.begin()?;
+    request.limits.handle = Some(keeping.handle().to_owned());
+    let capper = Capper::new(request.format, request.limits).map_err(|error| refused(&error))?;
+    let mut capper = capper.called(called);
+    let mut pushed = Ok(());
+    each_chunk(&mut |chunk| {
+        if pushed.is_ok() {
+            pushed = capper.push(chunk);
+        }
+        keeping.push(chunk);
+        Ok(())
+    })?;
+    match pushed.and_then(|()| capper.finish()) {
+        Ok(capped) => Ok(keeping.settle(capped)),
+        Err(error) => {
+            let handle = keeping.handle().to_owned();
+            let error = refused(&error);
+            Err(match (keeping.keep("binary"), error) {
+                (Ok(()), CommandError::Input { code, message, hint }) => {
+                    let hint = hint.unwrap_or_default();
+                    let hint = format!("{hint} All of it is kept: `endmark read {handle}`.");
+                    CommandError::Input { code, message, hint: Some(hint) }
+                }
+                (_, error) => error,
+            })
+        }
+    }
+}
+
+/// Caps an output that is in memory, and keeps it in full where there is a keeper and anything is left out.
+pub fn cap_and_keep(
+    raw: &[u8],
+    mut request: CapRequest,
+    keeper: Option<&mut Keeper>,
+) -> Result<(Capped, Option<Handle>), CommandError> {
+    let keeping = keeper.map(Keeper::begin).transpose()?;
+    request.limits.handle = keeping.as_ref().map(|keeping| keeping.handle().to_owned());
+    let capped = cap(raw, request.format, &request.limits).map_err(|error| refused(&error))?;
+    Ok(match keeping {
+        Some(mut keeping) if capped.is_cut => {
+            keeping.push(raw);
+            keeping.settle(capped)
+        }
+        Some(_) | None => (capped, None),
+    })
+}
+
+/// Why an output cannot be capped, with what to do about it.
+pub fn refused(error: &CapError) -> CommandError {
+    match error {
+        CapError::Limits(error) => {
+            CommandError::input("invalid_limit", error.to_string(), "Give a larger limit.")
+        }
+        CapError::NotUtf8 { .. } => CommandError::input(
+            "not_utf8",
+            error.to_string(),
+            "With `--format auto` such bytes are shown as U+FFFD, and a binary value is named.",
+        ),
+    }
+}
