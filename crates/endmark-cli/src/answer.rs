@@ -6,11 +6,10 @@ use std::time::Duration;
 use endmark_envelope::{
     DEFAULT_MAX_RESPONSE_BYTES, Document, Envelope, ErrorBody, FieldPath, FieldRules, Warning,
 };
+use endmark_exec::{Paging, capped_page};
 use endmark_failure::{CommandError, Exit};
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::exec::page::{Paging, capped_page};
 
 /// The data of an answer as JSON.
 pub(crate) fn to_data(data: &impl Serialize) -> Result<Value, CommandError> {

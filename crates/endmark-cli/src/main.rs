@@ -11,7 +11,6 @@ mod console;
 mod context;
 mod definition;
 mod demo;
-mod exec;
 mod format;
 mod input;
 mod logging;

@@ -13,6 +13,17 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-guard", &["endmark-text"]),
     ("endmark-wire", &["endmark-context", "endmark-recovery", "endmark-text"]),
     ("endmark-failure", &["endmark-envelope"]),
+    (
+        "endmark-exec",
+        &[
+            "endmark-context",
+            "endmark-envelope",
+            "endmark-failure",
+            "endmark-process",
+            "endmark-store",
+            "endmark-text",
+        ],
+    ),
     ("endmark-store", &["endmark-context", "endmark-envelope", "endmark-failure"]),
     (
         "endmark-gateway",
@@ -45,6 +56,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "endmark-console",
             "endmark-context",
             "endmark-envelope",
+            "endmark-exec",
             "endmark-failure",
             "endmark-findings",
             "endmark-gateway",

@@ -7,10 +7,10 @@ use super::manifest::{self, Manifest};
 
 /// Each is a file that people can copy and change.
 const MANIFESTS: [&str; 4] = [
-    include_str!("../../manifests/curl.toml"),
-    include_str!("../../manifests/git-log.toml"),
-    include_str!("../../manifests/jq.toml"),
-    include_str!("../../manifests/sqlite3.toml"),
+    include_str!("../manifests/curl.toml"),
+    include_str!("../manifests/git-log.toml"),
+    include_str!("../manifests/jq.toml"),
+    include_str!("../manifests/sqlite3.toml"),
 ];
 
 /// The manifest of this command; where there is none, the one that holds for any command.

@@ -122,7 +122,7 @@ fn own_arguments<'a>(expected: &[String], command: &'a [OsString]) -> Option<&'a
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exec::manifest::parse;
+    use crate::manifest::parse;
 
     const MANIFEST: &str = r#"
         command = ["notes", "add"]

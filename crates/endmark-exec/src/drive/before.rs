@@ -9,11 +9,10 @@ use endmark_failure::{CommandError, Exit};
 use endmark_process::read_regular_text;
 use endmark_process::{Signals, SpoolError, Spooled, Stdin, signals, spool};
 
-use crate::context::Context;
-use crate::exec::limits::{self, Misfit, TooLarge};
-use crate::exec::manifest::{self, MAX_MANIFEST_BYTES, Manifest, PayloadLimit};
-use crate::exec::payload::{self, NoJson, PayloadFault};
-use crate::exec::verdict::stopped_by;
+use crate::limits::{self, Misfit, TooLarge};
+use crate::manifest::{self, MAX_MANIFEST_BYTES, Manifest, PayloadLimit};
+use crate::payload::{self, NoJson, PayloadFault};
+use crate::verdict::stopped_by;
 
 /// Reads the manifest of a tool.
 pub(super) fn manifest(path: &Path) -> Result<Manifest, CommandError> {
@@ -33,13 +32,13 @@ pub(super) fn manifest(path: &Path) -> Result<Manifest, CommandError> {
 
 /// Checks arguments and standard input against their limits; the inner error is that nothing may be started.
 pub(super) async fn prepare(
-    context: &Context,
+    progress: &dyn Fn(&str),
     manifest: &Manifest,
     command: &[OsString],
     signals: &mut Signals,
 ) -> Result<Result<Stdin, ErrorBody>, CommandError> {
     match limits::check(manifest, command, |name| std::env::var_os(name)) {
-        Ok(()) => stdin(context, manifest, signals).await,
+        Ok(()) => stdin(progress, manifest, signals).await,
         Err(Misfit::TooLarge(found)) => Ok(Err(too_large(&found))),
         Err(Misfit::NoJson(found)) => Ok(Err(no_json(found))),
         Err(Misfit::WrongCommand { expected }) => {
@@ -83,7 +82,7 @@ fn checked(mut file: File, limits: &[PayloadLimit]) -> Result<Result<Stdin, Erro
 
 /// Takes in what has a limit; the rest is the tool's own.
 async fn stdin(
-    context: &Context,
+    progress: &dyn Fn(&str),
     manifest: &Manifest,
     signals: &mut Signals,
 ) -> Result<Result<Stdin, ErrorBody>, CommandError> {
@@ -93,7 +92,7 @@ async fn stdin(
         return Ok(Ok(if is_terminal { Stdin::Empty } else { Stdin::Inherited }));
     };
     if is_terminal {
-        context.terminal.progress("Reading standard input; end it with Ctrl-D.");
+        progress("Reading standard input; end it with Ctrl-D.");
     }
     let reading = tokio::task::spawn_blocking(move || spool(io::stdin(), limit));
     let timeout = async {

@@ -24,14 +24,15 @@ const DURATION_BYTES: usize = 20;
 
 /// Which page of what is asked for.
 #[derive(Debug)]
-pub(crate) struct Paging<'a> {
+pub struct Paging<'a> {
     /// Where the list is.
-    pub(crate) list: &'a FieldPath,
-    pub(crate) command: &'a [OsString],
+    pub list: &'a FieldPath,
+    /// What was asked for.
+    pub command: &'a [OsString],
     /// What the page before gave; none for the first.
-    pub(crate) cursor: Option<&'a str>,
+    pub cursor: Option<&'a str>,
     /// How large the whole answer may be.
-    pub(crate) max_response_bytes: usize,
+    pub max_response_bytes: usize,
 }
 
 /// The item that a page ends in.
@@ -43,13 +44,17 @@ struct Last {
 
 /// Why there is no such page.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PageError {
+pub enum PageError {
+    /// The cursor is no cursor of this list.
     #[error(transparent)]
     Cursor(#[from] CursorError),
+    /// The list is not there any more.
     #[error("the list is not there any more")]
     NoList,
+    /// The item that the last page ended in is gone.
     #[error("the item that the last page ended in is gone")]
     ItemGone,
+    /// An item cannot be written.
     #[error("an item cannot be written: {0}")]
     Unwritable(#[from] serde_json::Error),
 }
@@ -123,7 +128,7 @@ pub(crate) fn page(mut document: Document, paging: &Paging<'_>) -> Result<Docume
 }
 
 /// The same, within its limit also where one item alone is larger: that one is shortened, and that is said.
-pub(crate) fn capped_page(document: Document, paging: &Paging<'_>) -> Result<Document, PageError> {
+pub fn capped_page(document: Document, paging: &Paging<'_>) -> Result<Document, PageError> {
     Ok(cap(page(document, paging)?, paging.max_response_bytes))
 }
 

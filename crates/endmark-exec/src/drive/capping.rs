@@ -1,28 +1,27 @@
 //! What a command printed, capped before it stands in the envelope, and kept in full. (CX-5)
 
-use std::io::{Cursor, Read};
+use std::io::{Cursor, ErrorKind, Read};
 
 use endmark_context::cap::LEAST_LIMIT;
 use endmark_envelope::{FieldPath, TRUNCATION_MARKER, Warning};
 use endmark_failure::CommandError;
 use endmark_process::Ran;
-use endmark_store::{CapRequest, Handle, Keeper, cap_chunks_and_keep, refused};
+use endmark_store::{CapRequest, EachChunk, Handle, Keeper, cap_chunks_and_keep, refused};
 
-use super::arguments::Exec;
 use super::{TOO_LARGE_HINT, unended};
-use crate::context::{Context, configuration_warnings};
-use crate::exec::manifest::OutputKind;
-use crate::exec::output::{Data, marks_text, within};
-use crate::input::Input;
+use crate::manifest::OutputKind;
+use crate::output::{Data, marks_text, within};
 
+/// How much of an output is read at once.
+const BUFFER_BYTES: usize = 64 << 10;
 /// The code of a warning that an output is not capped although that was asked for.
 const NOT_CAPPED: &str = "NOT_CAPPED";
 
 /// What can be done about it: nothing else fails here than the copy of what does not fit into memory.
 const TO_DO: &str = "set TMPDIR to a folder with room for all of it, or pipe the command into `endmark cap`";
 
-/// What `--cap` asks for.
-pub(super) struct Capping {
+/// How the output of a tool is capped.
+pub struct Capping {
     asked: CapRequest,
     keeper: Keeper,
     handle: Option<Handle>,
@@ -30,24 +29,9 @@ pub(super) struct Capping {
 }
 
 impl Capping {
-    /// What the arguments ask for, if they do; refused before the command is started.
-    pub(super) fn asked_for(context: &Context, arguments: &Exec) -> Result<Option<Self>, CommandError> {
-        if !arguments.cap {
-            let most = &arguments.most;
-            if most.chars.or(most.bytes).or(most.tokens).is_some() {
-                let message = "`--max-chars`, `--max-bytes` and `--max-tokens` are limits of `--cap`";
-                return Err(CommandError::input("usage", message, "Add `--cap`."));
-            }
-            return Ok(None);
-        }
-        let effective = context.configuration(arguments.store.overrides())?;
-        let settings = &effective.settings;
-        Ok(Some(Self {
-            asked: settings.cap.request(arguments.most.limit()?, arguments.max_items, u64::MAX)?,
-            keeper: settings.keeper(),
-            handle: None,
-            warnings: configuration_warnings(&effective),
-        }))
+    /// Caps as this asks for; the warnings come with the answer.
+    pub fn new(request: CapRequest, keeper: Keeper, warnings: Vec<Warning>) -> Self {
+        Self { asked: request, keeper, handle: None, warnings }
     }
 
     /// The data of a command that ran, within the limits. Whatever fails here costs the cap, and no answer.
@@ -65,20 +49,23 @@ impl Capping {
 
     fn capped(&mut self, data: Data, ran: &mut Ran, kind: OutputKind) -> Result<Data, CommandError> {
         let is_all_captured = ran.output.is_whole();
-        let source: Box<dyn Read> = match ran.copy.take() {
+        let mut source: Box<dyn Read> = match ran.copy.take() {
             _ if is_all_captured => Box::new(Cursor::new(ran.output.head.clone())),
             Some(Ok(file)) => Box::new(file),
             Some(Err(source)) => return Err(CommandError::Read { path: "the copy of it".into(), source }),
             None => return Err(CommandError::Bug("there is no copy of the output".to_owned())),
         };
-        let output = Input::new("the output".into(), source);
         let mut asked = self.asked.clone();
         if marks_text(&data, unended(ran)) {
             // The mark behind it is within the limit, in any unit.
             asked.limits.most = asked.limits.most.saturating_sub(TRUNCATION_MARKER.len()).max(LEAST_LIMIT);
         }
-        let (printed, handle) =
-            cap_chunks_and_keep(|take| output.each_chunk(take), asked, FieldPath::data(), &mut self.keeper)?;
+        let (printed, handle) = cap_chunks_and_keep(
+            |take| each_chunk(&mut source, take),
+            asked,
+            FieldPath::data(),
+            &mut self.keeper,
+        )?;
         if !printed.is_cut {
             return Ok(data);
         }
@@ -94,5 +81,17 @@ impl Capping {
         self.keeper.close();
         // It is no longer than the hint it stands for.
         self.handle.map_or_else(|| TOO_LARGE_HINT.to_owned(), |handle| format!("`endmark read {handle}`"))
+    }
+}
+
+fn each_chunk(source: &mut dyn Read, take: EachChunk<'_>) -> Result<(), CommandError> {
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        match source.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(count) => take(&buffer[..count])?,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(source) => return Err(CommandError::Read { path: "the output".into(), source }),
+        }
     }
 }

@@ -1,0 +1,205 @@
+//! Runs a tool between the checks before it and the document after it. (EN-1 to EN-5)
+
+mod before;
+mod capping;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use endmark_envelope::{Document, ErrorBody, RESPONSE_TOO_LARGE, Warning};
+use endmark_failure::CommandError;
+use endmark_process::{CaptureLimits, End, OutputLeft, Plan, Ran, Signals, Times, run_captured};
+use serde_json::Value;
+
+use crate::limits::is_given;
+use crate::manifest::Manifest;
+use crate::output::{self, Data};
+use crate::page::{Paging, page};
+use crate::verdict::{not_started, verdict};
+use crate::{built_in, shortened};
+
+pub use capping::Capping;
+
+/// The code of a warning about a process that a tool left behind.
+const OUTPUT_LEFT_OPEN: &str = "OUTPUT_LEFT_OPEN";
+
+/// What to do about an answer that is over its limit. It is shorter than the hint it stands for.
+const TOO_LARGE_HINT: &str = "Ask for less, or for a list.";
+
+/// A command with what is known about it.
+#[derive(Debug)]
+pub struct Tool<'a> {
+    command: &'a [OsString],
+    manifest: Manifest,
+    cursor: Option<&'a str>,
+}
+
+/// What a tool did, and what to do about an answer that is too large all the same.
+#[derive(Debug)]
+pub struct Answered {
+    document: Document,
+    too_large_hint: String,
+}
+
+impl<'a> Tool<'a> {
+    /// A command with its manifest: this file, or what is built in.
+    pub fn new(command: &'a [OsString], manifest: Option<&Path>) -> Result<Self, CommandError> {
+        let manifest = match manifest {
+            Some(path) => before::manifest(path)?,
+            None => built_in::of(command),
+        };
+        let is_given = |flags: &[String]| is_given(&manifest, command, flags);
+        let manifest = Manifest { output: manifest.output.clone().given(is_given), ..manifest.clone() };
+        Ok(Self { command, manifest, cursor: None })
+    }
+
+    /// The same, for the page after the one that gave this cursor.
+    pub fn after(self, cursor: Option<&'a str>) -> Result<Self, CommandError> {
+        if cursor.is_some() && self.manifest.output.pages.is_none() {
+            let hint = "`pages = \"data\"` in `[output]` of the manifest names it.";
+            return Err(CommandError::input("usage", "the manifest names no list that has pages", hint));
+        }
+        Ok(Self { cursor, ..self })
+    }
+
+    /// Checks what the tool is given, runs it, and answers whatever happens; an error is that nothing could be done.
+    pub fn run(
+        &self,
+        mut capping: Option<Capping>,
+        is_quiet: bool,
+        progress: &dyn Fn(&str),
+    ) -> Result<Answered, CommandError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| system(&error))?;
+        // What is capped has no pages.
+        let paging = self.paging().filter(|_| capping.is_none());
+        let ran = runtime.block_on(self.ran(paging.as_ref(), capping.is_some(), is_quiet, progress));
+        // Whoever still waits for standard input would wait for ever.
+        runtime.shutdown_background();
+        let document = match ran? {
+            Ok(ran) => self.document(ran, capping.as_mut()),
+            Err(document) => document,
+        };
+        let too_large_hint = capping.map_or_else(|| TOO_LARGE_HINT.to_owned(), Capping::close);
+        let document = match paging {
+            Some(paging) if is_listed(&document) => {
+                page(document, &paging).unwrap_or_else(|error| failed(error.into()))
+            }
+            _ => document,
+        };
+        Ok(Answered { document, too_large_hint })
+    }
+
+    /// Runs the command; the inner error is the answer that nothing was started.
+    async fn ran(
+        &self,
+        paging: Option<&Paging<'_>>,
+        is_copied: bool,
+        is_quiet: bool,
+        progress: &dyn Fn(&str),
+    ) -> Result<Result<Ran, Document>, CommandError> {
+        let manifest = &self.manifest;
+        let mut signals = Signals::watch().map_err(|error| system(&error))?;
+        let (program, words) = self.command.split_first().ok_or_else(|| {
+            CommandError::input("usage", "there is no command", "Write it behind `--`: `-- git log`.")
+        })?;
+        if let Some(Err(error)) = paging.map(Paging::check) {
+            return Ok(Err(failed(error.into())));
+        }
+        let name = program.to_string_lossy();
+        let stdin = match before::prepare(progress, manifest, self.command, &mut signals).await? {
+            Ok(stdin) => stdin,
+            Err(error) => return Ok(Err(failed(error))),
+        };
+        let plan = Plan {
+            program,
+            arguments: words,
+            variables: &[],
+            withheld: &[],
+            folder: None,
+            stdin,
+            times: Times {
+                whole: manifest.timeout,
+                silence: None,
+                last_word: manifest.grace,
+                grace: manifest.grace,
+            },
+            keeper: None,
+        };
+        let limits = CaptureLimits {
+            output: manifest.output.max_captured_bytes,
+            passed_errors: if is_quiet { 0 } else { manifest.max_stderr_bytes },
+            copies_output: is_copied,
+        };
+        let ran = run_captured(plan, limits, &mut signals).await;
+        Ok(ran.map_err(|error| failed(not_started(&name, &error))))
+    }
+
+    /// What a command that ran has to say, and how it ended.
+    fn document(&self, mut ran: Ran, capping: Option<&mut Capping>) -> Document {
+        let manifest = &self.manifest;
+        let name = self.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
+        let mut data = output::read(&ran.output, &manifest.output, unended(&ran));
+        let error = verdict(manifest, &name, &ran, data.fault.as_ref());
+        if let Some(capping) = capping {
+            data = capping.within(data, &mut ran, manifest.output.kind);
+        }
+        output::disclose(&mut data, &manifest.output.fields);
+        if ran.output_left != OutputLeft::Closed {
+            let message = format!(
+                "a process that `{name}` left behind still has its output open; what it writes from now on is not here"
+            );
+            data.warnings.push(Warning::notice(OUTPUT_LEFT_OPEN, message));
+        }
+        let Data { value, warnings, .. } = data;
+        Document { data: value, error, warnings, duration_ms: 0 }
+    }
+
+    /// The list that has pages, if the manifest names one, and the page that is asked for.
+    fn paging(&self) -> Option<Paging<'_>> {
+        self.manifest.output.pages.as_ref().map(|list| Paging {
+            list,
+            command: self.command,
+            cursor: self.cursor,
+            max_response_bytes: self.manifest.output.max_response_bytes,
+        })
+    }
+
+    /// The answer after this time, within the limit of the manifest.
+    pub fn fitted(&self, answered: Answered, took: Duration) -> Document {
+        let Answered { document, too_large_hint } = answered;
+        let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let document = Document { duration_ms, ..document };
+        let mut document = shortened::within(&document, self.manifest.output.max_response_bytes);
+        if let Some(error) = document.error.as_mut().filter(|error| error.code == RESPONSE_TOO_LARGE) {
+            error.hint = Some(too_large_hint);
+        }
+        document
+    }
+}
+
+/// Whether an answer is to have the list that pages are of. Behind an error there may be data, or none.
+fn is_listed(document: &Document) -> bool {
+    document.error.is_none() || !document.data.is_null()
+}
+
+/// Why something may be missing behind what a tool wrote, if anything may.
+fn unended(ran: &Ran) -> Option<&'static str> {
+    match (ran.forced, ran.end, ran.output_left) {
+        (None, End::Exited(_), OutputLeft::Closed | OutputLeft::Silent) => None,
+        (None, End::Exited(_), OutputLeft::Written) => {
+            Some("a process that the command left behind was still writing when the time was up")
+        }
+        _ => Some("the command was made to end before it came to its own end"),
+    }
+}
+
+fn failed(error: ErrorBody) -> Document {
+    Document { data: Value::Null, error: Some(error), warnings: Vec::new(), duration_ms: 0 }
+}
+
+fn system(error: &io::Error) -> CommandError {
+    CommandError::Upstream { message: format!("the system does not let it run: {error}"), hint: None }
+}
