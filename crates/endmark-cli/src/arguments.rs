@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use endmark_config::Override;
 use endmark_envelope::{Limits, TooLarge};
 
 use self::store::{Doctor, StoreArgument};
@@ -26,7 +27,6 @@ use crate::commands::run::arguments as run;
 use crate::commands::runs::arguments as runs;
 use crate::commands::setup::arguments::Setup;
 use crate::commands::usage::arguments::Usage;
-use crate::config::Override;
 
 /// The formats a text can be in, as they are typed.
 const FORMATS: [&str; 7] = ["auto", "json", "jsonl", "markdown", "tags", "text", "marker"];

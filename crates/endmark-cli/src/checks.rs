@@ -1,5 +1,6 @@
 //! Checks of the set-up, each with what to do where it fails.
 
+use endmark_config::{Effective, Environment, SecretSource, reached};
 use endmark_failure::CommandError;
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_recovery::check_prompt_template;
@@ -7,7 +8,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::answer::{Answer, to_data};
-use crate::config::{Effective, Environment, SecretSource, reached};
 use crate::terminal::{Paint, Painter};
 
 /// What one check found.

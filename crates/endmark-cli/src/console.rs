@@ -1,18 +1,64 @@
 //! The console as pages of the gateway: neither of the two knows the other.
 
+use std::sync::Arc;
+
+use endmark_config::{Environment, SecretSource, Settings, models};
 use endmark_console::{Console, ConsoleSettings};
+use endmark_failure::CommandError;
+use endmark_gateway as gateway;
 use endmark_gateway::{AdminAccess, Answering, Pages, Visit};
+use endmark_store::Handle;
 use http::HeaderMap;
+
+/// A shorter admin key could be guessed.
+const ADMIN_KEY_LEAST_CHARS: usize = 16;
 
 /// A console that a gateway shows.
 #[derive(Debug)]
-pub(crate) struct ConsolePages(Console);
+struct ConsolePages(Console);
 
-impl ConsolePages {
-    /// With these settings.
-    pub(crate) fn new(settings: ConsoleSettings) -> Self {
-        Self(Console::new(settings))
+/// The gateway's settings, with the console as its pages.
+pub(crate) fn with_pages(
+    settings: &Settings,
+    environment: &Environment,
+) -> Result<gateway::Settings, CommandError> {
+    let pages = Some(pages(settings, environment)?);
+    Ok(gateway::Settings { pages, ..endmark_config::for_gateway(settings, environment)? })
+}
+
+/// What the pages below `/endmark/` have to know.
+fn pages(settings: &Settings, environment: &Environment) -> Result<Arc<dyn gateway::Pages>, CommandError> {
+    let read = |source: &SecretSource| source.read(environment, "the admin key");
+    let admin_key = settings.admin_key.as_ref().map(read).transpose()?;
+    if admin_key.as_ref().is_some_and(|key| key.reveal().chars().count() < ADMIN_KEY_LEAST_CHARS) {
+        return Err(CommandError::input(
+            "weak_admin_key",
+            format!("`admin_key` has fewer than {ADMIN_KEY_LEAST_CHARS} characters, and could be guessed"),
+            "`openssl rand -hex 24` makes one.",
+        ));
     }
+    // Under another name the listener is reached from elsewhere, through a proxy or a tunnel. A proxy may also keep that name
+    // to itself; a gateway that requires keys has clients whom its owner does not trust with what is stored.
+    let is_local = settings.listen.ip().to_canonical().is_loopback()
+        && settings.allowed_hosts.is_empty()
+        && !settings.require_key;
+    Ok(Arc::new(ConsolePages(Console::new(ConsoleSettings {
+        admin_key: admin_key.map(|key| key.reveal().to_owned()),
+        is_local,
+        nonce: nonce()?,
+        models: Arc::new(models(settings)),
+        rules: settings.budget.for_gateway().rules,
+        zone: settings.budget.zone.clone(),
+        keep_days: settings.store_policy.keep_days,
+        keep_text: settings.store_policy.keep_text,
+        continuation_tokens: settings.resume.continuation_tokens,
+    }))))
+}
+
+/// What nobody can guess.
+fn nonce() -> Result<String, CommandError> {
+    let made = Handle::random().map_err(CommandError::Bug)?;
+    Ok(made.as_str().to_owned())
 }
 
 impl Pages for ConsolePages {

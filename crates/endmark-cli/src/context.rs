@@ -1,10 +1,10 @@
 //! What every command has at hand.
 
+use endmark_config::{Effective, Environment, Override};
 use endmark_envelope::Warning;
 use endmark_failure::CommandError;
 
 use crate::arguments::Global;
-use crate::config::{self, Effective, Environment, Override};
 use crate::terminal::Terminal;
 
 /// What every command has at hand.
@@ -20,7 +20,7 @@ impl Context {
         let mut overrides =
             self.global.sets.iter().map(|set| Override::parse(set)).collect::<Result<Vec<_>, _>>()?;
         overrides.extend(flags);
-        Ok(config::load(&self.environment, self.global.config.as_deref(), &overrides)?)
+        Ok(endmark_config::load(&self.environment, self.global.config.as_deref(), &overrides)?)
     }
 }
 

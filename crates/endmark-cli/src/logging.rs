@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
+use endmark_config::LOG_VARIABLE;
 use endmark_gateway::Scrubber;
 use tracing::{Dispatch, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
@@ -15,7 +16,6 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry, registry};
 
 use crate::arguments::LogFormat;
-use crate::config::LOG_VARIABLE;
 use crate::context::Context;
 use crate::standard_error;
 use people::PeopleLines;

@@ -6,7 +6,6 @@ mod batch;
 mod checks;
 mod client;
 mod commands;
-mod config;
 mod console;
 mod context;
 mod definition;
@@ -30,5 +29,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    run::run(std::env::args_os().collect(), config::Environment::new(std::env::vars_os())).into()
+    run::run(std::env::args_os().collect(), endmark_config::Environment::new(std::env::vars_os())).into()
 }

@@ -7,12 +7,12 @@ use std::panic::{self, AssertUnwindSafe};
 use std::time::Instant;
 
 use clap::error::ErrorKind;
+use endmark_config::Environment;
 use endmark_failure::{CommandError, Exit};
 
 use crate::answer::{Answer, Outcome};
 use crate::arguments::{Arguments, ColorChoice, Command};
 use crate::commands;
-use crate::config::Environment;
 use crate::context::Context;
 use crate::definition;
 use crate::progress::Progress;

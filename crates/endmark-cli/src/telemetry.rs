@@ -3,15 +3,14 @@
 //! Whether they do is read here, with the feature `otel` and without; the rest of the variables is read by
 //! OpenTelemetry's own library.
 
+use endmark_config::Environment;
+use endmark_failure::CommandError;
+
 #[cfg(feature = "otel")]
 mod export;
 
 #[cfg(feature = "otel")]
 pub(crate) use export::Traces;
-
-use endmark_failure::CommandError;
-
-use crate::config::Environment;
 
 const DISABLED: &str = "OTEL_SDK_DISABLED";
 const EXPORTER: &str = "OTEL_TRACES_EXPORTER";

@@ -6,12 +6,12 @@ use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
+use endmark_config::Environment;
 use endmark_envelope::{Answering, Envelope, ErrorBody, Warning, WriteError};
 use endmark_failure::{CommandError, Exit, visible};
 
 use crate::answer::Answer;
 use crate::arguments::ColorChoice;
-use crate::config::Environment;
 use crate::table::Layout;
 use crate::{logging, standard_error};
 

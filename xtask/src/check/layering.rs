@@ -14,6 +14,19 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-wire", &["endmark-context", "endmark-recovery", "endmark-text"]),
     ("endmark-failure", &["endmark-envelope"]),
     (
+        "endmark-config",
+        &[
+            "endmark-context",
+            "endmark-failure",
+            "endmark-gateway",
+            "endmark-process",
+            "endmark-recovery",
+            "endmark-runs",
+            "endmark-store",
+            "endmark-wire",
+        ],
+    ),
+    (
         "endmark-exec",
         &[
             "endmark-context",
@@ -53,6 +66,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     (
         "endmark-cli",
         &[
+            "endmark-config",
             "endmark-console",
             "endmark-context",
             "endmark-envelope",

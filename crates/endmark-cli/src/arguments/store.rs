@@ -1,9 +1,8 @@
 //! `--store`: which store a command reads or writes.
 
 use clap::Args;
+use endmark_config::Override;
 use endmark_envelope::Limits;
-
-use crate::config::Override;
 
 /// Which store a command reads or writes.
 #[derive(Debug, Default, Args, Limits)]

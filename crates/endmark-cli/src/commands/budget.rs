@@ -2,6 +2,7 @@
 
 pub(crate) mod arguments;
 
+use endmark_config::Effective;
 use endmark_console::reports::budgets::{Report, Row};
 use endmark_context::budget::{Scope, Unit};
 use endmark_context::rate_from_dollars;
@@ -10,7 +11,6 @@ use endmark_store::{Reader, Store, runtime};
 
 use self::arguments::{Budget, BudgetCommand, Raise};
 use crate::answer::{Answer, to_data};
-use crate::config::Effective;
 use crate::context::{Context, configuration_warnings};
 use crate::table::{Cell, Column, Layout};
 use crate::terminal::Paint;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use endmark_config::{Effective, Origin, Shown};
 use endmark_failure::CommandError;
 use serde::Serialize;
 use serde_json::Value;
@@ -10,7 +11,6 @@ use serde_json::Value;
 use crate::answer::{Answer, to_data};
 use crate::arguments::{Config, ConfigCommand};
 use crate::checks;
-use crate::config::{self, Effective, Origin, Shown};
 use crate::context::{Context, configuration_warnings};
 use crate::terminal::{Paint, Painter};
 
@@ -45,7 +45,7 @@ fn path(context: &Context, effective: &Effective) -> Result<Answer, CommandError
         let data = to_data(&PathReport { path: Some(shown(path)), searched: None })?;
         return Ok(Answer::yes(data, format!("{}\n", path.display())));
     }
-    let searched = config::searched(&context.environment);
+    let searched = endmark_config::searched(&context.environment);
     let named: Vec<String> = searched.iter().map(|path| format!("`{}`", path.display())).collect();
     let searched = searched.iter().map(|path| shown(path)).collect();
     let data = to_data(&PathReport { path: None, searched: Some(searched) })?;
@@ -116,7 +116,7 @@ impl<'a> ValueReport<'a> {
 }
 
 fn show(effective: &Effective, painter: Painter) -> Result<Answer, CommandError> {
-    let values = config::shown(effective);
+    let values = endmark_config::shown(effective);
     let data = to_data(&Report {
         file: effective.file.as_ref().map(|path| path.to_string_lossy().into_owned()),
         values: values.iter().map(ValueReport::of).collect(),

@@ -4,6 +4,7 @@ pub(crate) mod arguments;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use endmark_config::models;
 use endmark_context::count::{self, Family};
 use endmark_context::{Moment, Tokens, dollars};
 use endmark_failure::CommandError;
@@ -13,7 +14,6 @@ use serde::Serialize;
 
 use self::arguments::Count;
 use crate::answer::{Answer, to_data};
-use crate::config::models;
 use crate::context::{Context, configuration_warnings};
 use crate::input::Input;
 

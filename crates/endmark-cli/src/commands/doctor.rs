@@ -10,6 +10,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use bytes::Bytes;
+use endmark_config::{Effective, Environment, Settings, Upstream, reached};
 use endmark_context::budget::{Scope, Unit};
 use endmark_failure::CommandError;
 use endmark_store::{Reader, StoreError, runtime};
@@ -21,7 +22,6 @@ use crate::arguments::store::Doctor;
 use crate::checks::{self, Check};
 use crate::client::Client;
 use crate::commands::serve::{self, introduction};
-use crate::config::{Effective, Environment, Settings, Upstream, reached};
 use crate::context::{Context, configuration_warnings};
 
 /// How long an upstream may take to answer at all.

@@ -6,6 +6,7 @@ mod typed;
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use endmark_config::{Effective, Settings, reachable};
 use endmark_context::Moment;
 use endmark_context::budget::{Period, Unit};
 use endmark_failure::CommandError;
@@ -16,7 +17,6 @@ use serde::Serialize;
 use self::arguments::{Add, Keys, KeysCommand, Rotate};
 use crate::answer::{Answer, to_data};
 use crate::arguments::store::StoreArgument;
-use crate::config::{Effective, Settings, reachable};
 use crate::context::{Context, configuration_warnings};
 
 /// What it answers.

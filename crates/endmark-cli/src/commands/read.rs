@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal as _, Write};
 use arguments::Read;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use endmark_config::Settings;
 use endmark_context::cap::{DEFAULT_MAX_ITEMS, Limits};
 use endmark_context::read::{Content, Excerpt, Part, Place, RangeError};
 use endmark_envelope::Warning;
@@ -17,7 +18,6 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::answer::{Answer, Outcome, to_data};
-use crate::config::Settings;
 use crate::context::{Context, configuration_warnings};
 
 /// Reads a part of a kept output.

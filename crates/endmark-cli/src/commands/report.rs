@@ -2,6 +2,7 @@
 
 mod text;
 
+use endmark_config::models;
 use endmark_console::reports::cuts::{Found, Report};
 use endmark_console::reports::span;
 use endmark_failure::CommandError;
@@ -9,7 +10,6 @@ use endmark_store::Reader;
 
 use crate::answer::{Answer, to_data};
 use crate::arguments::Report as Arguments;
-use crate::config::models;
 use crate::context::{Context, configuration_warnings};
 
 /// Reads the ledger and says what is in it.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use endmark_config::{Settings, base_url, reached_at};
 use endmark_failure::CommandError;
 use endmark_recovery::{
     AskFailure, Ending, Join, Reply, ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, Stop,
@@ -22,7 +23,6 @@ use crate::arguments::Resume;
 use crate::client::Client;
 use crate::commands::detect::saved;
 use crate::commands::stitch::{SeamReport, left_out};
-use crate::config::{Settings, base_url, reached_at};
 use crate::context::{Context, configuration_warnings};
 use crate::format;
 use crate::input::Input;

@@ -19,6 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use endmark_config::{Settings, models};
 use endmark_envelope::Warning;
 use endmark_failure::CommandError;
 use endmark_runs::Task;
@@ -26,7 +27,6 @@ use endmark_store::{NoSecrets, Store};
 use tokio::runtime::Runtime;
 
 use crate::answer::Answer;
-use crate::config::{Settings, models};
 use crate::context::{Context, configuration_warnings};
 #[cfg(test)]
 pub(in crate::commands) use answer::Report;

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use endmark_config::{Effective, Override, Settings};
 use endmark_failure::{CommandError, Exit};
 use endmark_gateway::{BuildError, Gateway, ServeError, Server, with_causes};
 use endmark_store::{Leftover, Store, runtime};
@@ -26,7 +27,7 @@ use self::reload::reload;
 use self::signals::{Asked, Signals};
 use crate::answer::{Answer, to_data};
 use crate::arguments::{LogFormat, Serve};
-use crate::config::{self, Effective, Override, Settings};
+use crate::console;
 use crate::context::{Context, configuration_warnings};
 use crate::logging;
 use crate::standard_error;
@@ -61,7 +62,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         context.terminal.warn(warning);
     }
     let settings = &effective.settings;
-    let mut gateway_settings = config::for_gateway(settings, &context.environment)?;
+    let mut gateway_settings = console::with_pages(settings, &context.environment)?;
     gateway_settings.faults = faults.clone();
     logging::hide(gateway_settings.scrubber());
     let store = Store::open(&settings.store).map_err(|error| CommandError::of_store(&error))?;

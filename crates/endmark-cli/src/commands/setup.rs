@@ -14,6 +14,7 @@ mod tests;
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use endmark_config::Settings;
 use endmark_envelope::Warning;
 use endmark_failure::{CommandError, in_one_line};
 use endmark_gateway::Mode;
@@ -21,7 +22,6 @@ use endmark_wire::format::WireFormat;
 use serde::Serialize;
 
 use crate::answer::{Answer, to_data};
-use crate::config::Settings;
 use crate::context::{Context, configuration_warnings};
 use crate::terminal::{Paint, Painter};
 pub(super) use arguments::ClientChoice;

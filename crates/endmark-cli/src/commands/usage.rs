@@ -4,13 +4,13 @@ pub(crate) mod arguments;
 mod csv;
 mod text;
 
+use endmark_config::models;
 use endmark_console::reports::span::{self, MomentError};
 use endmark_console::reports::usage::{EVER, Report};
 use endmark_failure::CommandError;
 use endmark_store::Reader;
 
 use crate::answer::{Answer, to_data};
-use crate::config::models;
 use crate::context::{Context, configuration_warnings};
 use arguments::Usage as Arguments;
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use endmark_config::{Environment, Settings, reached_at};
 use endmark_failure::CommandError;
 use endmark_gateway::BaseUrl;
 use http::{Request, Response};
@@ -26,7 +27,6 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::asked;
 use crate::client::Client;
-use crate::config::{Environment, Settings, reached_at};
 
 /// Certificate authorities that may have certified the collector, beside the system's.
 const CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";

@@ -1,11 +1,11 @@
 //! What limits are asked for, by arguments, by a line of a batch, or by the configuration.
 
+use endmark_config::CapSettings;
 use endmark_context::cap::{Asked, FORMATS, Keep, Limits};
 use endmark_failure::CommandError;
 use endmark_store::CapRequest;
 
 use super::arguments::{Cap, KeepChoice};
-use crate::config::CapSettings;
 
 /// What the arguments ask for, and the configuration where they say nothing.
 pub(super) fn of_arguments(arguments: &Cap, settings: &CapSettings) -> Result<CapRequest, CommandError> {

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use endmark_config::Effective;
 use endmark_gateway::Mode;
 
 use crate::checks::Check;
-use crate::config::Effective;
 
 /// The ledger of some millions of calls, and the journal beside it.
 const MIN_FREE_BYTES: u64 = 1 << 30;
@@ -79,7 +79,7 @@ fn private(path: &Path) -> Option<Check> {
 fn private_file(effective: &Effective, file: &Path) -> Option<Check> {
     let settings = &effective.settings;
     let holds_keys =
-        settings.holds_admin_key() || settings.upstreams.iter().any(crate::config::Upstream::holds_key);
+        settings.holds_admin_key() || settings.upstreams.iter().any(endmark_config::Upstream::holds_key);
     let mode = mode_of(file).filter(|_| holds_keys)?;
     Some(if mode % 0o100 == 0 {
         Check::passed("configuration.rights", "the file holds keys and is its owner's alone")

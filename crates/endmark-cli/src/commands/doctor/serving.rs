@@ -4,8 +4,9 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use endmark_config::{Settings, reachable};
+
 use crate::checks::Check;
-use crate::config::{Settings, reachable};
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// A status line is far shorter.

@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
+use endmark_config::Environment;
 use serde_json::{Value, json};
 
 use super::arguments::{HookAgent, HookKind};
 use crate::commands::setup::{ClientChoice, configuration_file};
-use crate::config::Environment;
 
 /// An event that an agent runs hooks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use endmark_config::Settings;
 use endmark_failure::CommandError;
 use endmark_guard::{Decision, Reason, State};
 use endmark_process::{MAX_WRITTEN_BYTES, open_to_write, read_regular};
@@ -15,7 +16,6 @@ use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use super::arguments::HookAgent;
-use crate::config::Settings;
 
 /// What is known of an agent's attempts at one artifact in one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use endmark_config::Environment;
 use endmark_failure::CommandError;
 use endmark_text::replace_lone_surrogate_bytes;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::arguments::HookAgent;
-use crate::config::Environment;
 use crate::context::Context;
 use crate::input::Input;
 

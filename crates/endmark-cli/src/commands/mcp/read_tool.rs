@@ -1,13 +1,12 @@
 //! The tool `endmark_read`, which a wrapped server offers besides its own: a part of an output that was left out.
 
+use endmark_config::Settings;
 use endmark_context::cap::Limits;
 pub(super) use endmark_context::read::tool::NAME;
 use endmark_context::read::tool::{DESCRIPTION, SCHEMA, Wanted};
 use endmark_failure::CommandError;
 use endmark_store::{Handle, LOCAL_USER, Reader, note_read, refused, unreadable};
 use serde_json::{Value, json};
-
-use crate::config::Settings;
 
 /// The tool as a list of tools names it. Clients of this protocol know more keywords than every provider takes.
 pub(super) fn definition() -> String {

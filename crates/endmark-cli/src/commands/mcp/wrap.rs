@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use endmark_config::Settings;
 use endmark_context::cap::{Limits, Way};
 use endmark_failure::{CommandError, Exit};
 use endmark_process::Keeper as Group;
@@ -23,7 +24,6 @@ use super::messages::{self, Incoming, Outline};
 use super::session::{FromClient, Session};
 use super::{read_tool, results};
 use crate::answer::Outcome;
-use crate::config::Settings;
 use crate::context::Context;
 use crate::terminal::Terminal;
 

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use endmark_config::Override;
 use endmark_envelope::Limits;
 use endmark_guard::Agent;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::store::StoreArgument;
-use crate::config::Override;
 
 /// What its help ends with.
 pub(crate) const EXAMPLES: &str = "\

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use endmark_config::{Effective, models};
 use endmark_failure::CommandError;
 use endmark_runs::{TakenUp, Task};
 use endmark_store::{NoSecrets, Reader, Store, StoreError, StoredRun};
@@ -14,7 +15,6 @@ use super::wish::{Shared, Wish};
 use super::{answer, kept_in, runtime, supervised};
 use crate::answer::Answer;
 use crate::commands::runs::arguments::Resume;
-use crate::config::{Effective, models};
 use crate::context::{Context, configuration_warnings};
 
 /// How many runs are looked at for those that were lost.

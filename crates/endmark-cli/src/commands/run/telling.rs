@@ -5,13 +5,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use endmark_config::Runs;
 use endmark_failure::{CommandError, in_one_line};
 use endmark_gateway::Webhook;
 use endmark_process::open_to_write;
 use endmark_runs::{AgentRun, RunEventReport};
 use serde::Serialize;
 
-use crate::config::Runs;
 use crate::terminal::{Paint, Terminal};
 
 /// Who watches runs that were started here.

@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use endmark_config::{ADMIN_KEY_VARIABLE, Environment, SecretSource, Settings, UPSTREAM_VARIABLES};
 use endmark_console::reports::usage::Spent;
 use endmark_context::Models;
 use endmark_context::budget::{Period, Unit};
@@ -24,7 +25,6 @@ use tempfile::NamedTempFile;
 use tokio::task::JoinHandle;
 
 use super::wish::Shared;
-use crate::config::{self, ADMIN_KEY_VARIABLE, Environment, SecretSource, Settings, UPSTREAM_VARIABLES};
 use crate::context::Context;
 
 /// How long is waited for the last call of an agent that is gone to be written down.
@@ -162,7 +162,7 @@ impl Way {
                 ),
             ));
         }
-        let mut gateway_settings = config::for_gateway(settings, environment)?;
+        let mut gateway_settings = endmark_config::for_gateway(settings, environment)?;
         let withheld = withheld(&gateway_settings, settings, environment);
         let secret = KeySecret::random().map_err(|error| super::of_system(&std::io::Error::other(error)))?;
         let secret = secret.reveal().to_owned();

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use endmark_config::Override;
 use endmark_envelope::Limits;
 
 use crate::arguments::store::StoreArgument;
-use crate::config::Override;
 
 /// What its help ends with.
 pub(crate) const EXAMPLES: &str = "\

@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
+use endmark_config::{Settings, Upstream, reachable};
 use endmark_wire::format::WireFormat;
 use endmark_wire::provider::Provider;
 
-use crate::config::{Settings, Upstream, reachable};
 use crate::context::Context;
 
 /// Reports where it listens, how a client of each format that is served gets there, and where it forwards to; then what

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
+use endmark_config::Settings;
 use endmark_failure::CommandError;
 
 use super::{Serving, cannot_build, configuration};
-use crate::config::{self, Settings};
+use crate::console;
 use crate::logging;
 
 /// Reads the configuration again and lets the next request have it; where it cannot be used, everything stays as it
@@ -42,7 +43,7 @@ fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
             "Name the upstreams in it; to do without any, start anew.",
         ));
     }
-    let mut settings = config::for_gateway(&effective.settings, &serving.context.environment)?;
+    let mut settings = console::with_pages(&effective.settings, &serving.context.environment)?;
     // Where it listens is part of whom it lets in.
     settings.listen = serving.began_with.listen;
     let secrets = settings.scrubber();

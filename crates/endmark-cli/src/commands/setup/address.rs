@@ -1,10 +1,10 @@
 //! Where clients find the gateway: from its configuration, or as it is said.
 
+use endmark_config::{Settings, reachable};
 use endmark_failure::{CommandError, nearest};
 
 use super::arguments::Setup;
 use super::clients::Address;
-use crate::config::{Settings, reachable};
 
 /// The address for a client, and for the upstream that was named.
 pub(super) fn address(arguments: &Setup, settings: &Settings) -> Result<Address, CommandError> {

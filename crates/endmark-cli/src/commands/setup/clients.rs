@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use endmark_config::Environment;
 use endmark_wire::anthropic_messages::Messages;
 use endmark_wire::format::WireFormat;
 use endmark_wire::gemini::Gemini;
@@ -11,7 +12,6 @@ use endmark_wire::openai_responses::Responses;
 
 use super::arguments::ClientChoice;
 use super::document::{Document, Syntax, Value};
-use crate::config::Environment;
 
 /// The addresses of the gateway, as clients want them.
 #[derive(Debug, Clone)]

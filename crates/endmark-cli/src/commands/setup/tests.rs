@@ -1,7 +1,8 @@
+use endmark_config::Environment;
+
 use super::clients::{file, owned, owned_by_others, settings};
 use super::revision::{Keys, Left, Record, revert, revise};
 use super::*;
-use crate::config::Environment;
 
 const ALL: [ClientChoice; 6] = [
     ClientChoice::Claude,

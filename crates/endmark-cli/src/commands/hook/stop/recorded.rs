@@ -2,11 +2,11 @@
 //!
 //! Only ends are written: between two stops nobody supervises the agent, and a run without its supervisor counts as lost.
 
+use endmark_config::Settings;
 use endmark_guard::{Notice, Report, State};
 use endmark_store::{NoSecrets, RunEventRecord, RunRecord, Store, StoreError, runtime};
 
 use crate::commands::hook::attempts::{Record, name_of};
-use crate::config::Settings;
 
 /// So much of the hash names the run.
 const ID_CHARS: usize = 16;

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use endmark_config::Environment;
 use endmark_guard::Agent;
 use endmark_runs::Task;
 use endmark_wire::anthropic_messages::ANTHROPIC;
@@ -12,7 +13,6 @@ use endmark_wire::provider::Provider;
 use serde_json::{Map, Value, json};
 
 use super::files::CLAUDE_SETTINGS;
-use crate::config::Environment;
 
 /// Variables that have an agent's key; the first is the one that all of a provider's agents read.
 const KEY_VARIABLES: [(&Provider, &[&str]); 3] = [

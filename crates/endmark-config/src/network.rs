@@ -11,7 +11,7 @@ use super::environment::Environment;
 use super::settings::{ProxyChoice, Settings, Upstream};
 
 /// The upstream as a client reaches it, without its key.
-pub(crate) fn reached(
+pub fn reached(
     settings: &Settings,
     upstream: &Upstream,
     environment: &Environment,
@@ -42,7 +42,7 @@ pub(crate) fn reached(
 }
 
 /// A server at this address that is no configured upstream, as the environment and the common settings reach it.
-pub(crate) fn reached_at(
+pub fn reached_at(
     settings: &Settings,
     base_url: BaseUrl,
     environment: &Environment,

@@ -8,7 +8,7 @@ use super::settings::{Cap, Settings};
 
 impl Settings {
     /// What keeps full outputs in the store.
-    pub(crate) fn keeper(&self) -> Keeper {
+    pub fn keeper(&self) -> Keeper {
         let keep_days = u32::try_from(self.store_policy.keep_days).unwrap_or(u32::MAX);
         Keeper::new(self.store.clone(), keep_days, self.store_policy.outputs_max_bytes)
     }
@@ -17,7 +17,7 @@ impl Settings {
 impl Cap {
     /// A request with the limits that are given; else with those of the configuration, as far as they stay below the
     /// `own_limit` at which the reader itself would cut.
-    pub(crate) fn request(
+    pub fn request(
         &self,
         limit: Option<(u64, Unit)>,
         max_items: Option<u64>,

@@ -4,24 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use endmark_console::ConsoleSettings;
 use endmark_failure::CommandError;
 use endmark_gateway as gateway;
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
-use endmark_store::Handle;
 
 use super::environment::Environment;
 use super::network::reached;
 use super::prices::models;
-use super::secret_source::SecretSource;
 use super::settings::{Limits, Settings, Upstream};
-use crate::console::ConsolePages;
-
-/// A shorter admin key could be guessed.
-const ADMIN_KEY_LEAST_CHARS: usize = 16;
 
 /// The gateway's settings, with the keys and schemas that the configuration only refers to.
-pub(crate) fn for_gateway(
+pub fn for_gateway(
     settings: &Settings,
     environment: &Environment,
 ) -> Result<gateway::Settings, CommandError> {
@@ -95,43 +88,9 @@ pub(crate) fn for_gateway(
         limits: limits(&settings.limits),
         // What goes wrong on purpose is said on the command line, and never in a file.
         faults: gateway::FaultSettings::default(),
-        pages: Some(pages(settings, environment)?),
+        // Whoever serves them passes them in.
+        pages: None,
     })
-}
-
-/// What the pages below `/endmark/` have to know.
-fn pages(settings: &Settings, environment: &Environment) -> Result<Arc<dyn gateway::Pages>, CommandError> {
-    let read = |source: &SecretSource| source.read(environment, "the admin key");
-    let admin_key = settings.admin_key.as_ref().map(read).transpose()?;
-    if admin_key.as_ref().is_some_and(|key| key.reveal().chars().count() < ADMIN_KEY_LEAST_CHARS) {
-        return Err(CommandError::input(
-            "weak_admin_key",
-            format!("`admin_key` has fewer than {ADMIN_KEY_LEAST_CHARS} characters, and could be guessed"),
-            "`openssl rand -hex 24` makes one.",
-        ));
-    }
-    // Under another name the listener is reached from elsewhere, through a proxy or a tunnel. A proxy may also keep that name
-    // to itself; a gateway that requires keys has clients whom its owner does not trust with what is stored.
-    let is_local = settings.listen.ip().to_canonical().is_loopback()
-        && settings.allowed_hosts.is_empty()
-        && !settings.require_key;
-    Ok(Arc::new(ConsolePages::new(ConsoleSettings {
-        admin_key: admin_key.map(|key| key.reveal().to_owned()),
-        is_local,
-        nonce: nonce()?,
-        models: Arc::new(models(settings)),
-        rules: settings.budget.for_gateway().rules,
-        zone: settings.budget.zone.clone(),
-        keep_days: settings.store_policy.keep_days,
-        keep_text: settings.store_policy.keep_text,
-        continuation_tokens: settings.resume.continuation_tokens,
-    })))
-}
-
-/// What nobody can guess.
-fn nonce() -> Result<String, CommandError> {
-    let made = Handle::random().map_err(CommandError::Bug)?;
-    Ok(made.as_str().to_owned())
 }
 
 fn upstream(

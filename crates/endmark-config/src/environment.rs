@@ -11,7 +11,7 @@ pub(crate) const PREFIX: &str = "ENDMARK_";
 /// The configuration file, in place of the ones that are looked for.
 pub(crate) const CONFIG: &str = "ENDMARK_CONFIG";
 /// What is logged to standard error, as `level` or `target=level,…`.
-pub(crate) const LOG: &str = "ENDMARK_LOG";
+pub const LOG: &str = "ENDMARK_LOG";
 /// Address and port to listen on.
 pub(crate) const LISTEN: &str = "ENDMARK_LISTEN";
 /// Hosts that requests may be sent to.
@@ -21,7 +21,7 @@ pub(crate) const ALLOWED_ORIGINS: &str = "ENDMARK_ALLOWED_ORIGINS";
 /// Whether nobody is let in without one of the gateway's own keys.
 pub(crate) const REQUIRE_KEY: &str = "ENDMARK_REQUIRE_KEY";
 /// What the pages below `/endmark/` ask for.
-pub(crate) const ADMIN_KEY: &str = "ENDMARK_ADMIN_KEY";
+pub const ADMIN_KEY: &str = "ENDMARK_ADMIN_KEY";
 /// The listener's certificate.
 pub(crate) const TLS_CERTIFICATE: &str = "ENDMARK_TLS_CERTIFICATE";
 /// The certificate's key.
@@ -29,7 +29,7 @@ pub(crate) const TLS_KEY: &str = "ENDMARK_TLS_KEY";
 /// Where recoveries are recorded.
 pub(crate) const STORE: &str = "ENDMARK_STORE";
 /// What the variables of an upstream begin with; its name and one of its keys follow.
-pub(crate) const UPSTREAMS: &str = "ENDMARK_UPSTREAMS_";
+pub const UPSTREAMS: &str = "ENDMARK_UPSTREAMS_";
 /// What the variable of a schema begins with; its name follows.
 pub(crate) const SCHEMAS: &str = "ENDMARK_SCHEMAS_";
 /// Certificate authorities that are trusted beside the system's.
@@ -199,23 +199,23 @@ pub(crate) const OTHER_NAMES: [(&str, &str); 4] = [
 
 /// The environment as it was when the process began, so that what is read from it can be tested.
 #[derive(Clone, Default)]
-pub(crate) struct Environment(BTreeMap<String, String>);
+pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
     /// Takes these variables; those that are not UTF-8 are none of ours.
-    pub(crate) fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+    pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let readable =
             |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Self(variables.into_iter().filter_map(readable).collect())
     }
 
     /// The value of this variable; one that is empty counts as not set.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
     /// Every variable that is set and whose name begins like this, in order of the names.
-    pub(crate) fn beginning_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pub fn beginning_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0
             .range(prefix.to_owned()..)
             .take_while(move |(name, _)| name.starts_with(prefix))

@@ -7,29 +7,29 @@ use super::settings::Choice;
 
 /// Budgets; 0 is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Budget {
-    pub(crate) session_tokens: u64,
+pub struct Budget {
+    pub session_tokens: u64,
     /// Nano-dollars, as all that follow in dollars.
-    pub(crate) session_usd: u64,
-    pub(crate) day_tokens: u64,
-    pub(crate) day_usd: u64,
-    pub(crate) key_day_tokens: u64,
-    pub(crate) key_day_usd: u64,
-    pub(crate) model_day_tokens: u64,
-    pub(crate) model_day_usd: u64,
-    pub(crate) assume_output_tokens: u64,
-    pub(crate) on_store_error: OnStoreError,
-    pub(crate) unknown_price: UnknownPrice,
-    pub(crate) unknown_paths: UnknownPaths,
-    pub(crate) zone: Zone,
+    pub session_usd: u64,
+    pub day_tokens: u64,
+    pub day_usd: u64,
+    pub key_day_tokens: u64,
+    pub key_day_usd: u64,
+    pub model_day_tokens: u64,
+    pub model_day_usd: u64,
+    pub assume_output_tokens: u64,
+    pub on_store_error: OnStoreError,
+    pub unknown_price: UnknownPrice,
+    pub unknown_paths: UnknownPaths,
+    pub zone: Zone,
     /// Its address is enough to send something there.
-    pub(crate) webhook: Option<Secret>,
-    pub(crate) webhook_secret: Option<Secret>,
+    pub webhook: Option<Secret>,
+    pub webhook_secret: Option<Secret>,
 }
 
 /// What is done with a call that cannot be held, since the store fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum OnStoreError {
+pub enum OnStoreError {
     /// It is made.
     Open,
     /// It is refused.
@@ -38,7 +38,7 @@ pub(crate) enum OnStoreError {
 
 /// What is done with a call whose price is not known, where a budget is in dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UnknownPrice {
+pub enum UnknownPrice {
     /// It is refused.
     Refuse,
     /// It counts in budgets of tokens alone.
@@ -47,7 +47,7 @@ pub(crate) enum UnknownPrice {
 
 /// How a request of unknown cost or model is treated where a budget or a list of models applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum UnknownPaths {
+pub enum UnknownPaths {
     /// It is refused.
     Refuse,
     /// It passes uncounted.
@@ -96,7 +96,7 @@ impl Default for Budget {
 
 impl Budget {
     /// The same for the gateway.
-    pub(crate) fn for_gateway(&self) -> BudgetSettings {
+    pub fn for_gateway(&self) -> BudgetSettings {
         use {Period::Day, Period::Ever, Unit::NanoUsd, Unit::Tokens};
         let rules = [
             (Scope::Session, Ever, Tokens, self.session_tokens),

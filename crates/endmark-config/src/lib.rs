@@ -25,54 +25,57 @@ use std::path::{Path, PathBuf};
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_store::StoreLocation;
 
-pub(crate) use environment::{
+pub use environment::{
     ADMIN_KEY as ADMIN_KEY_VARIABLE, Environment, LOG as LOG_VARIABLE, UPSTREAMS as UPSTREAM_VARIABLES,
 };
-pub(crate) use error::ConfigError;
-pub(crate) use gateway::for_gateway;
+pub use error::ConfigError;
+pub use gateway::for_gateway;
 use given::Given;
 use layers::Layers;
-pub(crate) use layers::base_url;
+pub use layers::base_url;
 use listening::USUAL_PORT;
-pub(crate) use listening::reachable;
-pub(crate) use network::{reached, reached_at};
-pub(crate) use prices::models;
-pub(crate) use provenance::{Origin, Provenance};
-pub(crate) use secret_source::SecretSource;
-pub(crate) use settings::{Cap as CapSettings, Runs, Settings, Upstream};
-pub(crate) use show::{Shown, shown};
+pub use listening::reachable;
+pub use network::{reached, reached_at};
+pub use prices::models;
+pub use provenance::{Origin, Provenance};
+pub use secret_source::SecretSource;
+pub use settings::{Cap as CapSettings, Runs, Settings, Upstream};
+pub use show::{Shown, shown};
 
 /// The name of the store's file.
 const STORE_FILE: &str = "endmark.db";
 
 /// Where it is by default, as people read it in the documentation: which folder that is, the environment says when the
 /// configuration is read.
-pub(crate) const SHOWN_STORE: &str = "~/.local/state/endmark/endmark.db";
+pub const SHOWN_STORE: &str = "~/.local/state/endmark/endmark.db";
 
 /// The configuration as it is in effect.
 #[derive(Debug)]
-pub(crate) struct Effective {
-    pub(crate) settings: Settings,
-    pub(crate) provenance: Provenance,
+pub struct Effective {
+    /// What is configured.
+    pub settings: Settings,
+    /// Where each value came from.
+    pub provenance: Provenance,
     /// The file that was read, if there is one.
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// What looks like a mistake and is none for certain.
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// A key set on the command line.
 #[derive(Debug, Clone)]
-pub(crate) struct Override {
+pub struct Override {
     /// The flag, as in `--listen`.
-    pub(crate) flag: String,
+    pub flag: String,
     /// The key's full name.
-    pub(crate) key: String,
-    pub(crate) value: String,
+    pub key: String,
+    /// Its value, as it is written.
+    pub value: String,
 }
 
 impl Override {
     /// Reads `KEY=VALUE`, as `--set` takes it.
-    pub(crate) fn parse(assignment: &str) -> Result<Self, ConfigError> {
+    pub fn parse(assignment: &str) -> Result<Self, ConfigError> {
         let (key, value) =
             assignment.split_once('=').ok_or_else(|| ConfigError::NotAnAssignment(assignment.to_owned()))?;
         Ok(Self { flag: "--set".to_owned(), key: key.trim().to_owned(), value: value.to_owned() })
@@ -83,7 +86,7 @@ impl Override {
 const NO_FILE: &str = "/dev/null";
 
 /// Reads the configuration: defaults, then the file, then the environment, then the flags.
-pub(crate) fn load(
+pub fn load(
     environment: &Environment,
     named: Option<&Path>,
     overrides: &[Override],
@@ -154,7 +157,7 @@ fn without_home(environment: &Environment, provenance: &Provenance) -> Option<St
 }
 
 /// Where a configuration file is looked for when none is named, in order.
-pub(crate) fn searched(environment: &Environment) -> Vec<PathBuf> {
+pub fn searched(environment: &Environment) -> Vec<PathBuf> {
     let folder = environment
         .get("XDG_CONFIG_HOME")
         .map(PathBuf::from)

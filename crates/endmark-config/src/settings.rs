@@ -18,88 +18,91 @@ use super::secret_source::SecretSource;
 
 /// Everything that can be configured, with its default.
 #[derive(Debug, Clone)]
-pub(crate) struct Settings {
-    pub(crate) listen: SocketAddr,
-    pub(crate) allowed_hosts: Vec<String>,
-    pub(crate) allowed_origins: Vec<String>,
+#[expect(missing_docs, reason = "`keys::list` documents each key")]
+pub struct Settings {
+    pub listen: SocketAddr,
+    pub allowed_hosts: Vec<String>,
+    pub allowed_origins: Vec<String>,
     /// Whether nobody is let in without one of the gateway's own keys.
-    pub(crate) require_key: bool,
+    pub require_key: bool,
     /// What the pages below `/endmark/` ask for.
-    pub(crate) admin_key: Option<SecretSource>,
-    pub(crate) tls: Tls,
-    pub(crate) store: StoreLocation,
+    pub admin_key: Option<SecretSource>,
+    pub tls: Tls,
+    pub store: StoreLocation,
     /// Certificate authorities that upstreams may be certified by, beside the system's.
-    pub(crate) ca_file: Option<PathBuf>,
+    pub ca_file: Option<PathBuf>,
     /// In the order in which they were given: the first serves the paths that name none.
-    pub(crate) upstreams: Vec<Upstream>,
+    pub upstreams: Vec<Upstream>,
     /// Whether somebody named them: else they are the providers' public endpoints.
-    pub(crate) has_own_upstreams: bool,
-    pub(crate) resume: Resume,
-    pub(crate) correct: Correct,
-    pub(crate) tools: Tools,
-    pub(crate) retry: Retry,
-    pub(crate) limits: Limits,
-    pub(crate) cap: Cap,
-    pub(crate) compact: Compact,
-    pub(crate) budget: Budget,
-    pub(crate) runs: Runs,
-    pub(crate) metrics: Metrics,
-    pub(crate) disclose: Disclose,
-    pub(crate) store_policy: StorePolicy,
-    pub(crate) schemas: Vec<Schema>,
+    pub has_own_upstreams: bool,
+    pub resume: Resume,
+    pub correct: Correct,
+    pub tools: Tools,
+    pub retry: Retry,
+    pub limits: Limits,
+    pub cap: Cap,
+    pub compact: Compact,
+    pub budget: Budget,
+    pub runs: Runs,
+    pub metrics: Metrics,
+    pub disclose: Disclose,
+    pub store_policy: StorePolicy,
+    pub schemas: Vec<Schema>,
     /// The user's own prices, in the order in which they were given.
-    pub(crate) prices: Vec<Price>,
+    pub prices: Vec<Price>,
 }
 
 /// Where events of supervised runs go (CG-4). An address is enough to send something there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Runs {
-    pub(crate) webhook: Option<Secret>,
-    pub(crate) webhook_secret: Option<Secret>,
+#[expect(missing_docs, reason = "`keys::list` documents each key")]
+pub struct Runs {
+    pub webhook: Option<Secret>,
+    pub webhook_secret: Option<Secret>,
 }
 
 impl Settings {
     /// Whether the admin key stands in the configuration itself.
-    pub(crate) fn holds_admin_key(&self) -> bool {
+    pub fn holds_admin_key(&self) -> bool {
         matches!(self.admin_key, Some(SecretSource::Value(_)))
     }
 }
 
 /// The files for TLS on the listener: both or none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Tls {
-    pub(crate) certificate: Option<PathBuf>,
-    pub(crate) key: Option<PathBuf>,
+pub struct Tls {
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
 }
 
 /// A server that requests are forwarded to.
 #[derive(Debug, Clone)]
-pub(crate) struct Upstream {
-    pub(crate) name: String,
-    pub(crate) format: &'static Provider,
+#[expect(missing_docs, reason = "`keys::list` documents each key")]
+pub struct Upstream {
+    pub name: String,
+    pub format: &'static Provider,
     /// What a request has to meet for it.
-    pub(crate) conditions: Conditions,
+    pub conditions: Conditions,
     /// None only until the whole configuration has been read.
-    pub(crate) base_url: Option<BaseUrl>,
+    pub base_url: Option<BaseUrl>,
     /// Its own key, used in place of the client's.
-    pub(crate) api_key: Option<SecretSource>,
-    pub(crate) prefill: Prefill,
+    pub api_key: Option<SecretSource>,
+    pub prefill: Prefill,
     /// The name of the upstream that answers where this one cannot.
-    pub(crate) fallback: Option<String>,
+    pub fallback: Option<String>,
     /// The model it is asked for where it stands in for another.
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
     /// The model that is asked for summaries.
-    pub(crate) summary_model: Option<String>,
+    pub summary_model: Option<String>,
     /// Whether it is another Endmark.
-    pub(crate) endmark: bool,
-    pub(crate) proxy: ProxyChoice,
+    pub endmark: bool,
+    pub proxy: ProxyChoice,
     /// Certificate authorities that are trusted for it beside all others.
-    pub(crate) ca_file: Option<PathBuf>,
+    pub ca_file: Option<PathBuf>,
 }
 
 impl Upstream {
     /// An upstream of this name, as it is before anything is said about it.
-    pub(crate) fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             format: &OPENAI,
@@ -119,14 +122,14 @@ impl Upstream {
 
 impl Upstream {
     /// Whether its key stands in the configuration itself.
-    pub(crate) fn holds_key(&self) -> bool {
+    pub fn holds_key(&self) -> bool {
         matches!(self.api_key, Some(SecretSource::Value(_)))
     }
 }
 
 /// The proxy of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum ProxyChoice {
+pub enum ProxyChoice {
     /// The one that the environment has for it, if any.
     Environment,
     /// None, whatever the environment says.
@@ -139,131 +142,132 @@ pub(crate) enum ProxyChoice {
 
 /// PC-5, PC-9.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Resume {
-    pub(crate) mode: Mode,
-    pub(crate) max_attempts: u64,
-    pub(crate) continuation_tokens: u64,
-    pub(crate) treat_limit_as_cap: u64,
-    pub(crate) max_extra_tokens: u64,
-    pub(crate) client_limit_factor: u64,
-    pub(crate) max_seconds: u64,
-    pub(crate) on_ambiguous: OnAmbiguous,
-    pub(crate) restart: Restart,
-    pub(crate) prompt: Option<String>,
-    pub(crate) strategies: Strategies,
+pub struct Resume {
+    pub mode: Mode,
+    pub max_attempts: u64,
+    pub continuation_tokens: u64,
+    pub treat_limit_as_cap: u64,
+    pub max_extra_tokens: u64,
+    pub client_limit_factor: u64,
+    pub max_seconds: u64,
+    pub on_ambiguous: OnAmbiguous,
+    pub restart: Restart,
+    pub prompt: Option<String>,
+    pub strategies: Strategies,
 }
 
 /// PC-6.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Correct {
-    pub(crate) max_attempts: u64,
-    pub(crate) may_change: bool,
+pub struct Correct {
+    pub max_attempts: u64,
+    pub may_change: bool,
 }
 
 /// PC-9, streaming.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tools {
-    pub(crate) hold: bool,
-    pub(crate) restart: Restart,
-    pub(crate) on_missing: OnMissing,
+pub struct Tools {
+    pub hold: bool,
+    pub restart: Restart,
+    pub on_missing: OnMissing,
 }
 
 /// How often and how long a request is tried again that got no reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Retry {
-    pub(crate) max_retries: u64,
-    pub(crate) max_wait_seconds: u64,
-    pub(crate) budget_percent: u64,
-    pub(crate) budget_per_second: u64,
-    pub(crate) cooldown_seconds: u64,
+pub struct Retry {
+    pub max_retries: u64,
+    pub max_wait_seconds: u64,
+    pub budget_percent: u64,
+    pub budget_per_second: u64,
+    pub cooldown_seconds: u64,
 }
 
 /// How much and how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Limits {
-    pub(crate) header_bytes: u64,
-    pub(crate) body_bytes: u64,
-    pub(crate) reply_bytes: u64,
-    pub(crate) header_seconds: u64,
-    pub(crate) first_byte_seconds: u64,
-    pub(crate) first_token_seconds: u64,
-    pub(crate) idle_seconds: u64,
-    pub(crate) total_seconds: u64,
-    pub(crate) heartbeat_seconds: u64,
-    pub(crate) reconnect_seconds: u64,
-    pub(crate) drain_seconds: u64,
-    pub(crate) connections: u64,
-    pub(crate) header_fields: u64,
-    pub(crate) upload_bytes: u64,
-    pub(crate) stream_bytes: u64,
-    pub(crate) held_bytes: u64,
-    pub(crate) requests: u64,
-    pub(crate) queue: u64,
-    pub(crate) queue_seconds: u64,
-    pub(crate) body_seconds: u64,
-    pub(crate) keep_alive_seconds: u64,
-    pub(crate) unread_seconds: u64,
+pub struct Limits {
+    pub header_bytes: u64,
+    pub body_bytes: u64,
+    pub reply_bytes: u64,
+    pub header_seconds: u64,
+    pub first_byte_seconds: u64,
+    pub first_token_seconds: u64,
+    pub idle_seconds: u64,
+    pub total_seconds: u64,
+    pub heartbeat_seconds: u64,
+    pub reconnect_seconds: u64,
+    pub drain_seconds: u64,
+    pub connections: u64,
+    pub header_fields: u64,
+    pub upload_bytes: u64,
+    pub stream_bytes: u64,
+    pub held_bytes: u64,
+    pub requests: u64,
+    pub queue: u64,
+    pub queue_seconds: u64,
+    pub body_seconds: u64,
+    pub keep_alive_seconds: u64,
+    pub unread_seconds: u64,
 }
 
 /// CX-5.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Cap {
-    pub(crate) enabled: bool,
-    pub(crate) max_chars: u64,
-    pub(crate) max_items: u64,
-    pub(crate) tool: bool,
+#[expect(missing_docs, reason = "`keys::list` documents each key")]
+pub struct Cap {
+    pub enabled: bool,
+    pub max_chars: u64,
+    pub max_items: u64,
+    pub tool: bool,
 }
 
 /// CX-1, CX-2.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Compact {
-    pub(crate) window: CompactWindow,
-    pub(crate) emergency: CompactEmergency,
+pub struct Compact {
+    pub window: CompactWindow,
+    pub emergency: CompactEmergency,
 }
 
 /// The sliding window.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CompactWindow {
-    pub(crate) enabled: bool,
-    pub(crate) trigger_tokens: u64,
-    pub(crate) budget_tokens: u64,
-    pub(crate) keep_events: u64,
+pub struct CompactWindow {
+    pub enabled: bool,
+    pub trigger_tokens: u64,
+    pub budget_tokens: u64,
+    pub keep_events: u64,
 }
 
 /// The emergency brake.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CompactEmergency {
-    pub(crate) enabled: bool,
-    pub(crate) trigger_tokens: u64,
-    pub(crate) keep_messages: u64,
+pub struct CompactEmergency {
+    pub enabled: bool,
+    pub trigger_tokens: u64,
+    pub keep_messages: u64,
 }
 
 /// The counters at `/endmark/metrics`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Metrics {
-    pub(crate) access: Option<MetricsAccess>,
+pub struct Metrics {
+    pub access: Option<MetricsAccess>,
 }
 
 /// PC-9, disclosure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Disclose {
-    pub(crate) always: bool,
-    pub(crate) incomplete: Incomplete,
+pub struct Disclose {
+    pub always: bool,
+    pub incomplete: Incomplete,
 }
 
 /// What the store keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct StorePolicy {
-    pub(crate) keep_text: bool,
-    pub(crate) keep_days: u64,
-    pub(crate) outputs_max_bytes: u64,
+pub struct StorePolicy {
+    pub keep_text: bool,
+    pub keep_days: u64,
+    pub outputs_max_bytes: u64,
 }
 
 /// A JSON Schema that a request names by header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Schema {
-    pub(crate) name: String,
-    pub(crate) path: PathBuf,
+pub struct Schema {
+    pub name: String,
+    pub path: PathBuf,
 }
 
 impl Cap {

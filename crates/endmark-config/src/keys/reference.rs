@@ -6,11 +6,11 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{KEYS, Place};
-use crate::config::Effective;
-use crate::config::prices::Price;
-use crate::config::provenance::Provenance;
-use crate::config::settings::{Choice, Schema, Settings, Upstream};
-use crate::config::show::{Shown, shown};
+use crate::Effective;
+use crate::prices::Price;
+use crate::provenance::Provenance;
+use crate::settings::{Choice, Schema, Settings, Upstream};
+use crate::show::{Shown, shown};
 
 /// Set to anything, it has the page written in place of compared.
 const UPDATE: &str = "ENDMARK_UPDATE_REFERENCE";
@@ -135,6 +135,6 @@ fn the_reference_in_the_documentation_is_that_of_the_keys() {
     assert!(
         found == expected,
         "docs/configuration.md is not what the keys are now: \
-         `{UPDATE}=1 cargo test -p endmark-cli keys::reference` writes it"
+         `{UPDATE}=1 cargo test -p endmark-config reference` writes it"
     );
 }

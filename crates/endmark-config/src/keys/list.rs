@@ -3,8 +3,8 @@
 use endmark_gateway::{HostName, OriginName};
 
 use super::{Access, Key, Place};
-use crate::config::environment;
-use crate::config::given::Expected;
+use crate::environment;
+use crate::given::Expected;
 
 macro_rules! access {
     ($($field:ident).+) => {

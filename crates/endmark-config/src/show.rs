@@ -10,17 +10,19 @@ use super::settings::{Choice, ProxyChoice, Upstream};
 
 /// One key with its value, where that came from, and what it is.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Shown {
+pub struct Shown {
     /// The full name.
-    pub(crate) key: String,
+    pub key: String,
     /// Null where nothing is set. Secrets are `***`.
-    pub(crate) value: Value,
-    pub(crate) origin: Origin,
-    pub(crate) summary: &'static str,
+    pub value: Value,
+    /// Where its value came from.
+    pub origin: Origin,
+    /// What it is for, in one line.
+    pub summary: &'static str,
 }
 
 /// Every key that has a value or could have one, section by section.
-pub(crate) fn shown(effective: &Effective) -> Vec<Shown> {
+pub fn shown(effective: &Effective) -> Vec<Shown> {
     let show = |key: String, value: Value, summary: &'static str| {
         let origin = effective.provenance.of(&key);
         Shown { key, value, origin, summary }

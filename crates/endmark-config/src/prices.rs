@@ -11,13 +11,13 @@ pub(crate) const PRICE_KEYS: [&str; 4] = ["input", "cached_input", "output", "co
 
 /// What the tokens of the models that a pattern names cost.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Price {
+pub struct Price {
     /// A model's name; `*` stands for any characters.
-    pub(crate) pattern: String,
-    pub(crate) input: Option<Rate>,
-    pub(crate) cached_input: Option<Rate>,
-    pub(crate) output: Option<Rate>,
-    pub(crate) context_tokens: Option<u64>,
+    pub pattern: String,
+    pub input: Option<Rate>,
+    pub cached_input: Option<Rate>,
+    pub output: Option<Rate>,
+    pub context_tokens: Option<u64>,
 }
 
 impl Price {
@@ -32,13 +32,13 @@ impl Price {
     }
 
     /// The key without which there is no price.
-    pub(crate) fn missing(&self) -> Option<&'static str> {
+    pub fn missing(&self) -> Option<&'static str> {
         let is_there = [("input", self.input), ("output", self.output)];
         is_there.into_iter().find(|(_, rate)| rate.is_none()).map(|(key, _)| key)
     }
 
     /// Keys, values and what they say.
-    pub(crate) fn values(&self) -> [(&'static str, Value, &'static str); 4] {
+    pub fn values(&self) -> [(&'static str, Value, &'static str); 4] {
         let dollars = |rate: Option<Rate>| json!(rate.map(in_dollars));
         [
             ("input", dollars(self.input), "dollars per million tokens of a prompt"),
@@ -58,7 +58,7 @@ fn in_dollars(rate: Rate) -> f64 {
 }
 
 /// The table of models with the user's own, of which the later ones count more.
-pub(crate) fn models(settings: &Settings) -> Models {
+pub fn models(settings: &Settings) -> Models {
     let mut models = Models::builtin().clone();
     for price in &settings.prices {
         let rates = Rates {

@@ -6,11 +6,16 @@ use std::path::PathBuf;
 
 /// Where one value was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub enum Origin {
     /// Nowhere: it is the default.
     Default,
     /// In a file, on this line (from 1).
-    File { path: PathBuf, line: usize },
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+    },
     /// In the environment variable of this name.
     Environment(String),
     /// By this flag.
@@ -30,16 +35,16 @@ impl fmt::Display for Origin {
 
 /// The origin of every value that is not a default, by the key's full name.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Provenance(BTreeMap<String, Origin>);
+pub struct Provenance(BTreeMap<String, Origin>);
 
 impl Provenance {
     /// Notes that the value of this key now comes from here.
-    pub(crate) fn set(&mut self, key: &str, origin: Origin) {
+    pub fn set(&mut self, key: &str, origin: Origin) {
         self.0.insert(key.to_owned(), origin);
     }
 
     /// Where the value of this key came from.
-    pub(crate) fn of(&self, key: &str) -> Origin {
+    pub fn of(&self, key: &str) -> Origin {
         self.0.get(key).cloned().unwrap_or(Origin::Default)
     }
 }

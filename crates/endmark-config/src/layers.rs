@@ -334,7 +334,7 @@ fn proxy(given: &Given, folder: Option<&Path>) -> Result<ProxyChoice, Expected> 
 }
 
 /// A base URL that can be asked.
-pub(crate) fn base_url(text: &str) -> Result<BaseUrl, Expected> {
+pub fn base_url(text: &str) -> Result<BaseUrl, Expected> {
     let url = text.trim().parse();
     url.map_err(|_| "an http or https URL without query, like \"http://127.0.0.1:8080/v1\"".to_owned())
 }

@@ -9,7 +9,8 @@ use super::provenance::Origin;
 
 /// Why a configuration cannot be used. Each variant knows where the fault is and what to do about it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ConfigError {
+#[expect(missing_docs, reason = "the message of each variant says what it is")]
+pub enum ConfigError {
     #[error("cannot read the configuration `{}`: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
     #[error("{}:{line}:{column}: {message}", path.display())]
@@ -28,7 +29,7 @@ pub(crate) enum ConfigError {
 
 impl ConfigError {
     /// The word for programs.
-    pub(crate) fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::Read { .. } => "config_unreadable",
             Self::Syntax { .. } => "config_syntax",
@@ -39,7 +40,7 @@ impl ConfigError {
     }
 
     /// What to do about it.
-    pub(crate) fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> Option<String> {
         match self {
             Self::Read { .. } => Some("Name a file that exists with `--config`, or leave it out.".to_owned()),
             Self::Syntax { .. } | Self::Value { .. } => None,

@@ -15,7 +15,7 @@ const MAX_BYTES: u64 = 64 * 1024;
 
 /// Where a secret is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum SecretSource {
+pub enum SecretSource {
     /// Written in the configuration.
     Value(Secret),
     /// In the environment variable of this name.
@@ -26,7 +26,7 @@ pub(crate) enum SecretSource {
 
 impl SecretSource {
     /// The secret itself; `what` says what it is, as in "the key of the upstream `a`".
-    pub(crate) fn read(&self, environment: &Environment, what: &str) -> Result<Secret, CommandError> {
+    pub fn read(&self, environment: &Environment, what: &str) -> Result<Secret, CommandError> {
         let text = match self {
             Self::Value(secret) => return Ok(secret.clone()),
             Self::Environment(variable) => environment.get(variable).map(str::to_owned).ok_or_else(|| {
@@ -58,7 +58,7 @@ impl SecretSource {
     }
 
     /// It as it may be shown: by the place where it is kept.
-    pub(crate) fn shown(&self) -> Value {
+    pub fn shown(&self) -> Value {
         match self {
             Self::Value(_) => json!("***"),
             Self::Environment(name) => json!({"env": name}),
