@@ -1,7 +1,7 @@
 //! Checks of the set-up, each with what to do where it fails.
 
 use endmark_config::{Effective, Environment, SecretSource, reached};
-use endmark_failure::CommandError;
+use endmark_failure::{Check, CommandError};
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_recovery::check_prompt_template;
 use serde::Serialize;
@@ -9,40 +9,6 @@ use serde_json::Value;
 
 use crate::answer::{Answer, to_data};
 use crate::terminal::{Paint, Painter};
-
-/// What one check found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Check {
-    /// What was looked at.
-    pub(crate) name: String,
-    pub(crate) is_ok: bool,
-    /// What was found.
-    pub(crate) message: String,
-    /// What to do about it.
-    pub(crate) hint: Option<String>,
-}
-
-impl Check {
-    /// All is well.
-    pub(crate) fn passed(name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { name: name.into(), is_ok: true, message: message.into(), hint: None }
-    }
-
-    /// Something is wrong.
-    pub(crate) fn failed(
-        name: impl Into<String>,
-        message: impl Into<String>,
-        hint: impl Into<String>,
-    ) -> Self {
-        Self { name: name.into(), is_ok: false, message: message.into(), hint: Some(hint.into()) }
-    }
-
-    /// Something is wrong, as an error says it.
-    pub(crate) fn of_error(name: impl Into<String>, error: &CommandError) -> Self {
-        let body = error.body();
-        Self { name: name.into(), is_ok: false, message: body.message, hint: body.hint }
-    }
-}
 
 /// Whether a configuration that could be read can also be used: the keys, schemas and texts it refers to.
 pub(crate) fn of_configuration(effective: &Effective, environment: &Environment) -> Vec<Check> {

@@ -8,6 +8,7 @@ mod client;
 mod commands;
 mod console;
 mod context;
+mod criteria;
 mod definition;
 mod demo;
 mod format;

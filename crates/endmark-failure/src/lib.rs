@@ -1,10 +1,12 @@
 //! How a command fails: with a code for programs, a sentence for people, what to do next, and the exit code of the process.
 
+mod check;
 mod error;
 mod exit;
 mod nearest;
 mod shown;
 
+pub use check::Check;
 pub use error::CommandError;
 pub use exit::Exit;
 pub use nearest::nearest;

@@ -14,6 +14,23 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-wire", &["endmark-context", "endmark-recovery", "endmark-text"]),
     ("endmark-failure", &["endmark-envelope"]),
     (
+        "endmark-agents",
+        &[
+            "endmark-config",
+            "endmark-console",
+            "endmark-context",
+            "endmark-envelope",
+            "endmark-failure",
+            "endmark-gateway",
+            "endmark-guard",
+            "endmark-process",
+            "endmark-runs",
+            "endmark-store",
+            "endmark-text",
+            "endmark-wire",
+        ],
+    ),
+    (
         "endmark-config",
         &[
             "endmark-context",
@@ -66,6 +83,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     (
         "endmark-cli",
         &[
+            "endmark-agents",
             "endmark-config",
             "endmark-console",
             "endmark-context",

@@ -1,6 +1,5 @@
 //! `endmark doctor`: what stands in the way of serving, and what to do about it.
 
-mod hooks;
 mod machine;
 mod serving;
 
@@ -12,14 +11,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use endmark_config::{Effective, Environment, Settings, Upstream, reached};
 use endmark_context::budget::{Scope, Unit};
-use endmark_failure::CommandError;
+use endmark_failure::{Check, CommandError};
 use endmark_store::{Reader, StoreError, runtime};
 use http::Request;
 use http_body_util::Full;
 
 use crate::answer::Answer;
 use crate::arguments::store::Doctor;
-use crate::checks::{self, Check};
+use crate::checks;
 use crate::client::Client;
 use crate::commands::serve::{self, introduction};
 use crate::context::{Context, configuration_warnings};
@@ -30,7 +29,7 @@ const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(3);
 /// Makes every check; none keeps the others from being made.
 pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, CommandError> {
     if arguments.hooks {
-        let checks = runtime::block_on(hooks::checks(context))??;
+        let checks = runtime::block_on(endmark_agents::hooks::checks(&context.environment))??;
         return checks::answer(&checks, context.terminal.output);
     }
     let effective = match configuration(context, arguments) {

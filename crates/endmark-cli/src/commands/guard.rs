@@ -2,7 +2,6 @@
 
 pub(crate) mod arguments;
 mod batch;
-pub(super) mod criteria;
 
 use std::fmt::Write;
 use std::io;
@@ -16,15 +15,20 @@ use arguments::GuardForm;
 
 use crate::answer::{Answer, Outcome, to_data};
 use crate::context::Context;
+use crate::criteria::{self, Demands, MOST_BYTES, is_standard_input, name_of, text_of};
 use crate::input::Input;
 use crate::terminal::{Paint, Painter};
 
-/// A larger artifact is not read: what people are to read is a thousandth of that.
-pub(super) const MOST_BYTES: u64 = 256 << 20;
-
 /// Judges what is named, or a text a line.
 pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Outcome, CommandError> {
-    let guard = criteria::guard(context, arguments)?;
+    let demands = Demands {
+        template: arguments.template.as_deref(),
+        min_lines: arguments.min_lines,
+        sections: &arguments.sections,
+        forbidden: &arguments.forbidden,
+        forbid_only: arguments.forbid_only,
+    };
+    let guard = criteria::guard(context, &demands)?;
     if arguments.batch {
         let input = Input::open(None, context.terminal)?;
         return crate::batch::run(input, |line| batch::answer_line(line, &guard)).map(Outcome::Streamed);
@@ -42,19 +46,6 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Out
     answer(&judged, arguments.to, context.terminal.output).map(Outcome::from)
 }
 
-/// The guard of a template.
-pub(super) fn of_template(context: &Context, template: &Path) -> Result<Guard, CommandError> {
-    criteria::template(context, template).map(Guard::of_template)
-}
-
-fn is_standard_input(file: &Path) -> bool {
-    file == Path::new("-")
-}
-
-fn name_of(file: &Path) -> String {
-    if is_standard_input(file) { "standard input".to_owned() } else { file.display().to_string() }
-}
-
 /// An artifact that is not there is a finding, and no error: that is what the guard is for.
 fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Report, CommandError> {
     let input = match Input::open_file(file, context.terminal) {
@@ -70,21 +61,6 @@ fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Report, Comman
         Artifact::read_file(&text, &file.to_string_lossy())
     };
     Ok(guard.judge(&artifact))
-}
-
-/// The text of a file, if it is one.
-pub(super) fn text_of(file: &Path, bytes: Vec<u8>) -> Result<String, CommandError> {
-    let is_utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
-    String::from_utf8(bytes).map_err(|error| {
-        let name = name_of(file);
-        let at = error.utf8_error().valid_up_to();
-        let message = if is_utf16 {
-            format!("`{name}` is UTF-16")
-        } else {
-            format!("`{name}` is not UTF-8: byte {at} cannot stand where it stands")
-        };
-        CommandError::input("not_utf8", message, "Convert it first, as with `iconv -f UTF-16 -t UTF-8`.")
-    })
 }
 
 /// What the guard says, under the names that others rely on.

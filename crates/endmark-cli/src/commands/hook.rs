@@ -1,31 +1,90 @@
 //! `endmark hook`: the guard, the cap and the ledger inside an agent, through its own hooks.
 
-pub(super) mod agent;
 pub(crate) mod arguments;
-mod attempts;
-mod event;
-pub(super) mod install;
-mod ledger;
-mod stop;
-mod tool;
+pub(crate) mod install;
 
+use std::io;
+
+use endmark_agents::hooks::{self, Event, HookKind, MOST_EVENT_BYTES, Stopped};
 use endmark_failure::CommandError;
 use serde_json::Value;
 
-use arguments::{Hook, HookCommand};
+use arguments::{Compact, Hook, HookCommand, Stop, Tool};
 
 use crate::answer::{Answer, Outcome};
 use crate::context::Context;
+use crate::criteria::{self, Demands};
+use crate::input::Input;
 
 /// Answers an agent's event, or sees to its settings.
 pub(crate) fn run(context: &Context, arguments: &Hook) -> Result<Outcome, CommandError> {
     let answer = match &arguments.command {
         HookCommand::Install(arguments) => return install::run(context, arguments).map(Outcome::from),
-        HookCommand::Tool(arguments) => tool::run(context, arguments),
-        HookCommand::Stop(arguments) => stop::run(context, arguments),
-        HookCommand::Compact(arguments) => ledger::run(context, arguments),
+        HookCommand::Tool(arguments) => tool(context, arguments),
+        HookCommand::Stop(arguments) => stop(context, arguments),
+        HookCommand::Compact(arguments) => compact(context, arguments),
     }?;
     // Whatever else stood on standard output, agents would not take it for an answer.
     let text = answer.map_or_else(String::new, |answer| format!("{answer}\n"));
     Ok(Answer::yes(Value::Null, text).into())
+}
+
+fn event(context: &Context) -> Result<Event, CommandError> {
+    Event::read(&Input::open(None, context.terminal)?.bytes_up_to(MOST_EVENT_BYTES)?)
+}
+
+fn tool(context: &Context, arguments: &Tool) -> Result<Option<Value>, CommandError> {
+    let agent = arguments.agent;
+    let event = event(context)?;
+    if !event.tool_name.as_deref().is_none_or(|tool| agent.is_capped(tool)) {
+        return Ok(None);
+    }
+    let settings = context.configuration(arguments.store.overrides())?.settings;
+    let request = settings.cap.request(arguments.most.limit()?, arguments.max_items, agent.own_limit())?;
+    hooks::cap_result(agent, &event, request, settings.keeper(), &|message| context.terminal.warn(message))
+}
+
+fn stop(context: &Context, arguments: &Stop) -> Result<Option<Value>, CommandError> {
+    let (agent, held_to) = (arguments.agent, &arguments.held_to);
+    let event = event(context)?;
+    if event.is_waiting() {
+        return Ok(None);
+    }
+    let settings = context.configuration(arguments.store.overrides())?.settings;
+    let Some(named) = &held_to.artifact else {
+        return Err(CommandError::input("usage", "no artifact is named", "Add --artifact FILE to the hook."));
+    };
+    let resolved = |path| event.resolved(agent, &context.environment, path);
+    let template = held_to.template.as_deref().map(resolved);
+    let demands = Demands {
+        template: template.as_deref(),
+        min_lines: held_to.min_lines,
+        sections: &held_to.sections,
+        ..Demands::default()
+    };
+    let guard = criteria::guard(context, &demands)?;
+    let path = resolved(named);
+    let text = match Input::open_file(&path, context.terminal) {
+        Err(CommandError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+        opened => Some(criteria::text_of(&path, opened?.bytes_up_to(criteria::MOST_BYTES)?)?),
+    };
+    let stopped = Stopped {
+        agent,
+        event: &event,
+        named,
+        text: text.as_deref(),
+        guard: &guard,
+        attempts: held_to.attempts,
+    };
+    hooks::stop(&stopped, &settings, &context.environment, &|message| context.terminal.warn(message))
+}
+
+fn compact(context: &Context, arguments: &Compact) -> Result<Option<Value>, CommandError> {
+    if arguments.agent.events(HookKind::Compact).is_empty() {
+        let message = format!("{} gives a compacted session nothing back", arguments.agent.title());
+        return Err(CommandError::input("no_such_hook", message, "Only Claude Code has such a hook."));
+    }
+    let event = event(context)?;
+    let settings = context.configuration(arguments.store.overrides())?.settings;
+    hooks::ledger(&event, &settings)
 }

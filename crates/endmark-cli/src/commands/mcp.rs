@@ -1,21 +1,27 @@
 //! `endmark mcp`: any MCP server, its results kept small and in full. (CX-5)
 
 pub(crate) mod arguments;
-mod messages;
-mod read_tool;
-mod results;
-mod session;
-mod wrap;
 
-use arguments::{Mcp, McpCommand};
-use endmark_failure::CommandError;
+use std::sync::Arc;
+
+use arguments::{Mcp, McpCommand, Wrap};
+use endmark_agents::mcp::{CLIENT_LIMIT_CHARS, wrap};
+use endmark_failure::{CommandError, Exit};
 
 use crate::answer::Outcome;
 use crate::context::Context;
 
 /// Wraps a server until its client is gone.
 pub(crate) fn run(context: &Context, arguments: &Mcp) -> Result<Outcome, CommandError> {
-    match &arguments.command {
-        McpCommand::Wrap(arguments) => wrap::run(context, arguments),
+    let McpCommand::Wrap(Wrap { most, max_items, store, server }) = &arguments.command;
+    let terminal = context.terminal;
+    if terminal.json {
+        let message =
+            "standard output is where the server speaks to its client, and has no room for an envelope";
+        return Err(CommandError::input("bad_usage", message, "Leave out `--json`."));
     }
+    let settings = context.configuration(store.overrides())?.settings;
+    let request = settings.cap.request(most.limit()?, *max_items, CLIENT_LIMIT_CHARS)?;
+    wrap(server, &settings, request, Arc::new(move |message| terminal.warn(message)))?;
+    Ok(Outcome::Streamed(Exit::Success))
 }

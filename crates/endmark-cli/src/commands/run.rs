@@ -8,7 +8,6 @@ mod span;
 mod spec;
 mod take_up;
 mod telling;
-mod through;
 mod wish;
 
 use std::cell::RefCell;
@@ -19,6 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use endmark_agents::through;
 use endmark_config::{Settings, models};
 use endmark_envelope::Warning;
 use endmark_failure::CommandError;
@@ -81,7 +81,7 @@ fn supervised(
     let telling = Rc::new(RefCell::new(telling));
     let at_once = NonZeroUsize::new(at_once.into()).unwrap_or(NonZeroUsize::MIN);
     let all = runtime()?.block_on(async {
-        through::open_all(shared, settings, store, &mut tasks)?;
+        through::open_all(&shared.context.environment, &shared.models, settings, store, &mut tasks)?;
         let recorder = store.recorder(NoSecrets);
         let all = many::supervise_all(tasks, at_once, &recorder, &telling).await;
         drop(recorder);

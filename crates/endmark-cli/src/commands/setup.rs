@@ -1,19 +1,14 @@
 //! `endmark setup`: what a client needs to go through Endmark; shown, written into its configuration, or taken back.
 
-mod address;
 pub(crate) mod arguments;
-mod clients;
-pub(super) mod document;
-pub(super) mod file;
-mod lock;
-mod revision;
-
-#[cfg(test)]
-mod tests;
 
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use endmark_agents::clients::{
+    self, Address, Change, Client, ClientChoice, ConfigurationFile, Document, Keys, Left, Record, Reversion,
+    Revision, Setting, Syntax, Unfit, address, without_password,
+};
 use endmark_config::Settings;
 use endmark_envelope::Warning;
 use endmark_failure::{CommandError, in_one_line};
@@ -24,13 +19,7 @@ use serde::Serialize;
 use crate::answer::{Answer, to_data};
 use crate::context::{Context, configuration_warnings};
 use crate::terminal::{Paint, Painter};
-pub(super) use arguments::ClientChoice;
 use arguments::Setup;
-pub(super) use clients::file as configuration_file;
-use clients::{Address, Client, Setting};
-use document::{Document, Syntax, Unfit};
-use file::ConfigurationFile;
-use revision::{Change, Keys, Left, Record, Reversion, Revision};
 
 /// What was done for a client, or is to be done.
 #[derive(Serialize)]
@@ -80,12 +69,13 @@ pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, Comman
     if arguments.undo {
         // What was written comes back whatever became of Endmark's own configuration since.
         let settings = context.configuration(Vec::new()).map(|effective| effective.settings);
-        let address = address::address(arguments, &settings.unwrap_or_default())
-            .unwrap_or_else(|_| Address { root: format!("http://{}", Settings::default().listen) });
+        let address =
+            address(arguments.url.as_deref(), arguments.upstream.as_deref(), &settings.unwrap_or_default())
+                .unwrap_or_else(|_| Address { root: format!("http://{}", Settings::default().listen) });
         return Task::new(context, arguments, address, true).undo();
     }
     let effective = context.configuration(Vec::new())?;
-    let address = address::address(arguments, &effective.settings)?;
+    let address = address(arguments.url.as_deref(), arguments.upstream.as_deref(), &effective.settings)?;
     let resumes_all = effective.settings.resume.mode == Mode::On;
     let task = Task::new(context, arguments, address, resumes_all);
     let answer = if arguments.write { task.write() } else { task.show() }?;
@@ -166,7 +156,7 @@ impl<'a> Task<'a> {
         let file = self.open()?;
         let others = clients::owned_by_others(self.arguments.client);
         let record = self.record(&file, &others)?;
-        let revision = revision::revise(
+        let revision = clients::revise(
             self.syntax(),
             file.text.as_deref(),
             record.as_ref(),
@@ -236,7 +226,7 @@ impl<'a> Task<'a> {
         let others = clients::owned_by_others(self.arguments.client);
         let record = self.record(&file, &others)?;
         let reversion = file.text.as_deref().map(|text| {
-            revision::revert(self.syntax(), text, record.as_ref(), &self.settings, self.keys(&others))
+            clients::revert(self.syntax(), text, record.as_ref(), &self.settings, self.keys(&others))
                 .map_err(|error| self.unfit(&file, &error))
         });
         match reversion.transpose()?.unwrap_or(Reversion::Nothing) {
@@ -311,10 +301,10 @@ impl<'a> Task<'a> {
         &self,
         file: &ConfigurationFile,
         others: &[&'static [&'static str]],
-    ) -> Result<Option<revision::Record>, CommandError> {
+    ) -> Result<Option<Record>, CommandError> {
         let Some(record) = file.record()? else { return Ok(None) };
         match record.has_lost_its_original(self.syntax(), self.keys(others)) {
-            Ok(true) => Err(file::lost(file)),
+            Ok(true) => Err(clients::lost(file)),
             Ok(false) => Ok(Some(record)),
             Err(error) => Err(self.unfit(file, &error)),
         }
@@ -404,14 +394,4 @@ fn left_alone(left: &[Left]) -> Vec<Warning> {
         }
     };
     left.iter().map(|left| Warning::notice("SETUP", message(left))).collect()
-}
-
-/// A value as it can be shown: without what stands before the `@` of an address.
-fn without_password(value: &str) -> String {
-    let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    match authority.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}://***@{host}{path}"),
-        None => value.to_owned(),
-    }
 }

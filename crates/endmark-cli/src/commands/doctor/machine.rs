@@ -4,9 +4,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use endmark_config::Effective;
+use endmark_failure::Check;
 use endmark_gateway::Mode;
-
-use crate::checks::Check;
 
 /// The ledger of some millions of calls, and the journal beside it.
 const MIN_FREE_BYTES: u64 = 1 << 30;

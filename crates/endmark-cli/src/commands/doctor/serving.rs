@@ -5,8 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use endmark_config::{Settings, reachable};
-
-use crate::checks::Check;
+use endmark_failure::Check;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// A status line is far shorter.

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
+use endmark_agents::hooks::{HookAgent, HookKind};
 use endmark_envelope::{Limits, TooLarge};
 
 use crate::arguments::store::StoreArgument;
@@ -54,28 +55,6 @@ impl Hook {
     }
 }
 
-/// The agents that have hooks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum HookAgent {
-    /// Claude Code
-    Claude,
-    /// Codex
-    Codex,
-    /// Gemini CLI
-    Gemini,
-}
-
-/// What a hook is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum HookKind {
-    /// Cap results of tools
-    Tool,
-    /// Hold the agent to its artifact
-    Stop,
-    /// Keep values over a compaction (Claude Code)
-    Compact,
-}
-
 /// The arguments of `hook tool`.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Tool {
@@ -106,7 +85,7 @@ pub(crate) struct Stop {
 }
 
 /// What an agent has to hand over before it may stop.
-#[derive(Debug, Args, Limits)]
+#[derive(Debug, Clone, Args, Limits)]
 pub(crate) struct HeldTo {
     /// The file that has to be whole; a relative path begins at the agent's project
     #[arg(long, value_name = "ARTIFACT", overrides_with = "artifact")]

@@ -129,7 +129,7 @@ impl Wish {
         let artifact = self.artifact.as_deref().ok_or_else(|| missing("artifact", "--artifact"))?;
         let command = self.command.clone().filter(|command| !command.is_empty());
         let command = command.ok_or_else(|| missing("command", "--"))?;
-        let guard = crate::commands::guard::of_template(context, template)?;
+        let guard = crate::criteria::of_template(context, template)?;
         let agent = agent(self.agent, &command)?;
         let prompt = self.prompt(context, &command)?;
         let attempts = self.max_attempts.and_then(NonZeroU32::new).filter(|attempts| attempts.get() <= 1000);

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use endmark_agents::clients::ClientChoice;
 use endmark_envelope::Limits;
 
 /// The arguments of `setup`.
@@ -34,35 +35,4 @@ pub(crate) struct Setup {
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]
     pub(crate) file: Option<PathBuf>,
-}
-
-/// The clients that can be pointed at Endmark.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ClientChoice {
-    /// Claude Code
-    Claude,
-    /// Codex
-    Codex,
-    /// Gemini CLI
-    Gemini,
-    /// opencode
-    Opencode,
-    /// The OpenAI libraries, and whatever reads `OPENAI_BASE_URL`
-    Openai,
-    /// The Anthropic libraries, and whatever reads `ANTHROPIC_BASE_URL`
-    Anthropic,
-}
-
-impl ClientChoice {
-    /// As it is typed.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-            Self::Gemini => "gemini",
-            Self::Opencode => "opencode",
-            Self::Openai => "openai",
-            Self::Anthropic => "anthropic",
-        }
-    }
 }

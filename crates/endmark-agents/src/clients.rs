@@ -1,0 +1,19 @@
+//! Clients that are pointed at a gateway: what each needs, and their configuration files, which are changed in place.
+
+mod address;
+mod client;
+mod document;
+mod file;
+mod lock;
+mod revision;
+
+#[cfg(test)]
+mod tests;
+
+pub use address::{address, without_password};
+pub use client::{
+    Address, Client, ClientChoice, Setting, file, needed, overridden, owned, owned_by_others, settings,
+};
+pub use document::{Document, Removal, Syntax, Unfit, Value};
+pub use file::{ConfigurationFile, lost};
+pub use revision::{Change, Keys, Left, Record, Reversion, Revision, revert, revise};

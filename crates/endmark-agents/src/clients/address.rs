@@ -1,0 +1,106 @@
+//! Where clients find the gateway: from its configuration, or as it is said.
+
+use endmark_config::{Settings, reachable};
+use endmark_failure::{CommandError, nearest};
+
+use super::client::Address;
+
+/// The address for a client, and for the upstream that was named.
+pub fn address(
+    url: Option<&str>,
+    upstream: Option<&str>,
+    settings: &Settings,
+) -> Result<Address, CommandError> {
+    let root = match url {
+        Some(url) => given(url)?,
+        None => configured(settings)?,
+    };
+    let Some(name) = upstream else { return Ok(Address { root }) };
+    let names = || settings.upstreams.iter().map(|upstream| upstream.name.clone());
+    if url.is_none() && !names().any(|known| known == name) {
+        let hint = nearest(name, names()).map_or_else(
+            || "`endmark config` shows those there are; `--url` is for a gateway elsewhere.".to_owned(),
+            |near| format!("Did you mean `{near}`?"),
+        );
+        return Err(CommandError::input("unknown_upstream", format!("there is no upstream `{name}`"), hint));
+    }
+    Ok(Address { root: format!("{root}/u/{name}") })
+}
+
+fn given(url: &str) -> Result<String, CommandError> {
+    let invalid = |message: String| {
+        CommandError::input(
+            "invalid_url",
+            message,
+            "Give it without a version, as in http://gateway.example:4141.",
+        )
+    };
+    let uri: http::Uri = url.parse().map_err(|error| invalid(format!("`{url}` is no URL: {error}")))?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
+        return Err(invalid(format!("`{url}` is no URL with http or https")));
+    }
+    let root = url.trim_end_matches('/');
+    if uri.query().is_some() || url.contains('#') || root.ends_with("/v1") || root.ends_with("/v1beta") {
+        return Err(invalid(format!("`{url}` says more than where the gateway is")));
+    }
+    // It is written into files of several languages, in one line of each.
+    if url.chars().any(|character| character.is_control() || " \"'\\`$#".contains(character)) {
+        return Err(invalid(format!("`{url}` has characters that belong in no URL")));
+    }
+    Ok(root.to_owned())
+}
+
+fn configured(settings: &Settings) -> Result<String, CommandError> {
+    let needs_url = |message: &str| {
+        CommandError::input(
+            "unknown_address",
+            message,
+            "Say where it is: `--url https://gateway.example:4141`.",
+        )
+    };
+    if settings.tls.certificate.is_some() {
+        return Err(needs_url("the gateway speaks TLS, and only you know the name in its certificate"));
+    }
+    let listen = settings.listen;
+    if listen.port() == 0 {
+        return Err(needs_url("the gateway takes any free port (`listen` has port 0)"));
+    }
+    Ok(format!("http://{}", reachable(listen)))
+}
+
+/// A value as it can be shown: without what stands before the `@` of an address.
+pub fn without_password(value: &str) -> String {
+    let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://***@{host}{path}"),
+        None => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_it_listens_everywhere_it_is_found_here() {
+        let at = |listen: &str| {
+            configured(&Settings { listen: listen.parse().unwrap(), ..Settings::default() }).ok()
+        };
+        assert_eq!(at("0.0.0.0:4141").as_deref(), Some("http://127.0.0.1:4141"));
+        assert_eq!(at("[::]:80").as_deref(), Some("http://[::1]:80"));
+        assert_eq!(at("10.0.0.7:9").as_deref(), Some("http://10.0.0.7:9"));
+        assert_eq!(at("127.0.0.1:0"), None);
+    }
+
+    #[test]
+    fn an_address_is_taken_without_a_version() {
+        assert_eq!(
+            given("https://gateway.example:4141/").ok().as_deref(),
+            Some("https://gateway.example:4141")
+        );
+        for wrong in ["gateway", "ftp://a", "http://a/v1", "http://a/v1beta/", "http://a?b", "http://a/\"x"] {
+            assert!(given(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! The clients: what each needs to go through Endmark, where its configuration is, and which format it speaks.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use endmark_config::Environment;
+use endmark_wire::anthropic_messages::Messages;
+use endmark_wire::format::WireFormat;
+use endmark_wire::gemini::Gemini;
+use endmark_wire::openai_chat::Chat;
+use endmark_wire::openai_responses::Responses;
+
+use super::document::{Document, Syntax, Value};
+
+/// The clients that can be pointed at Endmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ClientChoice {
+    /// Claude Code
+    Claude,
+    /// Codex
+    Codex,
+    /// Gemini CLI
+    Gemini,
+    /// opencode
+    Opencode,
+    /// The OpenAI libraries, and whatever reads `OPENAI_BASE_URL`
+    Openai,
+    /// The Anthropic libraries, and whatever reads `ANTHROPIC_BASE_URL`
+    Anthropic,
+}
+
+impl ClientChoice {
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
+            Self::Openai => "openai",
+            Self::Anthropic => "anthropic",
+        }
+    }
+}
+
+/// The addresses of the gateway, as clients want them.
+#[derive(Debug, Clone)]
+pub struct Address {
+    /// Without the version, as `http://127.0.0.1:4141`; with `/u/NAME` for a named upstream.
+    pub root: String,
+}
+
+impl Address {
+    fn with(&self, version: &str) -> String {
+        format!("{}/{version}", self.root)
+    }
+}
+
+/// What is special about one client.
+pub struct Client {
+    /// What it is called.
+    pub title: &'static str,
+    /// The formats it speaks.
+    pub formats: &'static [&'static dyn WireFormat],
+    /// The language of its configuration file.
+    pub syntax: Syntax,
+    /// What has to be known besides; each a sentence.
+    pub notes: &'static [&'static str],
+}
+
+/// One key, and what it has to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// The names that lead to it.
+    pub path: Vec<String>,
+    /// What it has to be.
+    pub value: Value,
+}
+
+impl Setting {
+    fn text(path: &[&str], value: impl Into<String>) -> Self {
+        Self { path: path.iter().map(|&name| name.to_owned()).collect(), value: Value::Text(value.into()) }
+    }
+
+    /// The names that lead to it.
+    pub fn path(&self) -> Vec<&str> {
+        self.path.iter().map(String::as_str).collect()
+    }
+}
+
+/// The formats that a client will ask in, once it is set up.
+pub fn needed(choice: ClientChoice, model: Option<&str>) -> &'static [&'static dyn WireFormat] {
+    match choice {
+        // Which of its other providers are used is the user's choice.
+        ClientChoice::Opencode if model.is_some() => &[&Chat],
+        ClientChoice::Opencode => &[],
+        _ => Client::of(choice).formats,
+    }
+}
+
+/// The providers of opencode that have an address of their own, and the version that belongs into it.
+const OPENCODE_PROVIDERS: [(&str, &str); 3] = [("openai", "v1"), ("anthropic", "v1"), ("google", "v1beta")];
+
+impl Client {
+    /// What is special about this one.
+    pub fn of(choice: ClientChoice) -> Self {
+        match choice {
+            ClientChoice::Claude => Self {
+                title: "Claude Code",
+                formats: &[&Messages],
+                syntax: Syntax::Jsonc,
+                notes: &[
+                    "It takes the settings of a project (.claude/settings.json) before these, and these before the shell's.",
+                    "It needs an API key (ANTHROPIC_API_KEY, or apiKeyHelper): a login at claude.ai is for Anthropic's own address.",
+                ],
+            },
+            ClientChoice::Codex => Self {
+                title: "Codex",
+                formats: &[&Responses],
+                syntax: Syntax::Toml,
+                notes: &[
+                    "It takes the key from OPENAI_API_KEY: a ChatGPT login is for OpenAI's own address.",
+                    "It lists sessions by provider: those of other providers come back with `--undo`.",
+                ],
+            },
+            ClientChoice::Gemini => Self {
+                title: "Gemini CLI",
+                formats: &[&Gemini],
+                syntax: Syntax::Dotenv,
+                notes: &[
+                    "It reads one .env file only: a .env or .gemini/.env of a project comes before this one.",
+                    "It needs GEMINI_API_KEY, and \"gemini-api-key\" where its settings.json names a way to log in.",
+                ],
+            },
+            ClientChoice::Opencode => Self {
+                title: "opencode",
+                formats: &[&Chat, &Responses, &Messages, &Gemini],
+                syntax: Syntax::Jsonc,
+                notes: &["A project's opencode.json comes before this one."],
+            },
+            ClientChoice::Openai => Self {
+                title: "the OpenAI libraries",
+                formats: &[&Chat, &Responses],
+                syntax: Syntax::Dotenv,
+                notes: &[
+                    "The libraries read the environment: an application has to load the .env file, as most do.",
+                ],
+            },
+            ClientChoice::Anthropic => Self {
+                title: "the Anthropic libraries",
+                formats: &[&Messages],
+                syntax: Syntax::Dotenv,
+                notes: &[
+                    "The libraries read the environment: an application has to load the .env file, as most do.",
+                ],
+            },
+        }
+    }
+}
+
+/// Where the configuration of a client is, as the client itself finds it; none where not even a home folder is known.
+pub fn file(choice: ClientChoice, environment: &Environment) -> Option<PathBuf> {
+    let named = |name: &str| environment.get(name).map(PathBuf::from);
+    let home = || named("HOME");
+    match choice {
+        ClientChoice::Claude => named("CLAUDE_CONFIG_DIR")
+            .or_else(|| Some(home()?.join(".claude")))
+            .map(|folder| folder.join("settings.json")),
+        ClientChoice::Codex => named("CODEX_HOME")
+            .or_else(|| Some(home()?.join(".codex")))
+            .map(|folder| folder.join("config.toml")),
+        ClientChoice::Gemini => {
+            named("GEMINI_CLI_HOME").or_else(home).map(|folder| folder.join(".gemini").join(".env"))
+        }
+        ClientChoice::Opencode => named("OPENCODE_CONFIG").or_else(|| {
+            let folder = named("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))?.join("opencode");
+            // Of those that exist the last that it reads, which counts most.
+            let found = ["opencode.jsonc", "opencode.json", "config.json"]
+                .map(|file| folder.join(file))
+                .into_iter()
+                .find(|file| file.is_file());
+            Some(found.unwrap_or_else(|| folder.join("opencode.json")))
+        }),
+        ClientChoice::Openai | ClientChoice::Anthropic => Some(Path::new(".env").to_owned()),
+    }
+}
+
+/// What a client's configuration has to say.
+pub fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) -> Vec<Setting> {
+    match choice {
+        ClientChoice::Claude => vec![Setting::text(&["env", "ANTHROPIC_BASE_URL"], address.root.clone())],
+        ClientChoice::Codex => {
+            let provider = |key, value: &str| Setting::text(&["model_providers", "endmark", key], value);
+            vec![
+                Setting::text(&["model_provider"], "endmark"),
+                provider("name", "Endmark"),
+                provider("base_url", &address.with("v1")),
+                // Of a provider of its own it asks over HTTP; of its built-in one over a WebSocket first.
+                provider("wire_api", "responses"),
+                provider("env_key", "OPENAI_API_KEY"),
+            ]
+        }
+        ClientChoice::Gemini => vec![Setting::text(&["GOOGLE_GEMINI_BASE_URL"], address.root.clone())],
+        ClientChoice::Openai => vec![Setting::text(&["OPENAI_BASE_URL"], address.with("v1"))],
+        ClientChoice::Anthropic => vec![Setting::text(&["ANTHROPIC_BASE_URL"], address.root.clone())],
+        ClientChoice::Opencode => match model {
+            Some(model) => vec![
+                Setting::text(&["provider", "endmark", "npm"], "@ai-sdk/openai-compatible"),
+                Setting::text(&["provider", "endmark", "name"], "Endmark"),
+                Setting::text(&["provider", "endmark", "options", "baseURL"], address.with("v1")),
+                // A provider of its own has no key unless its options name one.
+                Setting::text(&["provider", "endmark", "options", "apiKey"], "{env:OPENAI_API_KEY}"),
+                Setting {
+                    path: ["provider", "endmark", "models", model].map(str::to_owned).to_vec(),
+                    value: Value::Table,
+                },
+            ],
+            None => OPENCODE_PROVIDERS
+                .into_iter()
+                .map(|(provider, version)| {
+                    Setting::text(&["provider", provider, "options", "baseURL"], address.with(version))
+                })
+                .collect(),
+        },
+    }
+}
+
+/// The keys that are taken back by `--undo`, each with all below it.
+pub fn owned(choice: ClientChoice) -> &'static [&'static [&'static str]] {
+    match choice {
+        ClientChoice::Claude => &[&["env", "ANTHROPIC_BASE_URL"]],
+        ClientChoice::Codex => &[&["model_provider"], &["model_providers", "endmark"]],
+        ClientChoice::Gemini => &[&["GOOGLE_GEMINI_BASE_URL"]],
+        ClientChoice::Openai => &[&["OPENAI_BASE_URL"]],
+        ClientChoice::Anthropic => &[&["ANTHROPIC_BASE_URL"]],
+        ClientChoice::Opencode => &[
+            &["provider", "endmark"],
+            &["provider", "openai", "options", "baseURL"],
+            &["provider", "anthropic", "options", "baseURL"],
+            &["provider", "google", "options", "baseURL"],
+        ],
+    }
+}
+
+/// The keys of other clients whose configuration is in the same language: one file may be for several of them.
+pub fn owned_by_others(choice: ClientChoice) -> Vec<&'static [&'static str]> {
+    let syntax = Client::of(choice).syntax;
+    let others = ClientChoice::value_variants().iter().copied();
+    let others = others.filter(|&other| other != choice && Client::of(other).syntax == syntax);
+    others.flat_map(owned).copied().collect()
+}
+
+/// What comes before the client's settings in its own file, as far as it leads elsewhere: the key, and its value.
+pub fn overridden(choice: ClientChoice, document: &Document) -> Option<(String, String)> {
+    if choice != ClientChoice::Codex {
+        return None;
+    }
+    let profile = document.value(&["profile"])?;
+    let provider = document.value(&["profiles", &profile, "model_provider"])?;
+    (provider != "endmark").then(|| (format!("profiles.{profile}.model_provider"), provider))
+}

@@ -1,0 +1,184 @@
+//! A configuration file as text that is changed in place: comments, order, spelling and whatever is unknown stay.
+
+mod dotenv;
+mod jsonc;
+mod lists;
+mod toml;
+
+#[cfg(test)]
+mod tests;
+
+use dotenv::Dotenv;
+use jsonc::Jsonc;
+pub use lists::Removal;
+use toml::Toml;
+
+/// The language of a configuration file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syntax {
+    /// JSON, in which comments and trailing commas are left alone.
+    Jsonc,
+    /// TOML.
+    Toml,
+    /// Lines `NAME=value`.
+    Dotenv,
+}
+
+impl Syntax {
+    /// Its name, for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jsonc => "JSON",
+            Self::Toml => "TOML",
+            Self::Dotenv => "lines of NAME=value",
+        }
+    }
+}
+
+/// What a key is set to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A text.
+    Text(String),
+    /// A table with nothing in it, unless there is one already.
+    Table,
+}
+
+/// Why a file cannot be changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// It is not what it has to be.
+    #[error("{0}")]
+    Unreadable(String),
+    /// Where a table is needed stands something else.
+    #[error("`{0}` is no table in it")]
+    NoTable(String),
+    /// Where a value is needed stands a table; whatever is in it would be lost.
+    #[error("`{0}` is a table in it")]
+    IsTable(String),
+    /// Where a list is needed stands something else.
+    #[error("`{0}` is no list in it")]
+    NoList(String),
+    /// Writing it back would change more than what is asked for.
+    #[error("it cannot be written back as it is")]
+    Unfaithful,
+}
+
+/// A file that was read, ready to be changed.
+pub struct Document {
+    inner: Inner,
+    has_mark: bool,
+    /// Lines end in CR LF, all of them.
+    has_carriage_returns: bool,
+}
+
+enum Inner {
+    Jsonc(Jsonc),
+    Toml(Box<Toml>),
+    Dotenv(Dotenv),
+}
+
+/// The name of what stands below another name.
+fn below(name: &str, key: &str) -> String {
+    if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
+}
+
+const MARK: char = '\u{feff}';
+
+impl Document {
+    /// Reads it. What could not be written back exactly is refused, before anything is changed.
+    pub fn parse(syntax: Syntax, text: &str) -> Result<Self, Unfit> {
+        let body = text.strip_prefix(MARK);
+        let has_mark = body.is_some();
+        let body = body.unwrap_or(text);
+        let has_carriage_returns =
+            body.contains("\r\n") && body.matches('\n').count() == body.matches("\r\n").count();
+        let lines = if has_carriage_returns { body.replace("\r\n", "\n") } else { body.to_owned() };
+        let inner = match syntax {
+            Syntax::Jsonc => Inner::Jsonc(Jsonc::parse(&lines)?),
+            Syntax::Toml => Inner::Toml(Box::new(Toml::parse(&lines)?)),
+            Syntax::Dotenv => Inner::Dotenv(Dotenv::parse(&lines)?),
+        };
+        let document = Self { inner, has_mark, has_carriage_returns };
+        if document.text() == text { Ok(document) } else { Err(Unfit::Unfaithful) }
+    }
+
+    /// The text as it is now.
+    pub fn text(&self) -> String {
+        let text = match &self.inner {
+            Inner::Jsonc(inner) => inner.text(),
+            Inner::Toml(inner) => inner.text(),
+            Inner::Dotenv(inner) => inner.text(),
+        };
+        let text = if self.has_carriage_returns { text.replace('\n', "\r\n") } else { text };
+        if self.has_mark { format!("{MARK}{text}") } else { text }
+    }
+
+    /// What a key is set to, texts without their quotes; none where it is not there.
+    pub fn value(&self, path: &[&str]) -> Option<String> {
+        match &self.inner {
+            Inner::Jsonc(inner) => inner.value(path),
+            Inner::Toml(inner) => inner.value(path),
+            Inner::Dotenv(inner) => inner.value(path),
+        }
+    }
+
+    /// What stands in a table, however deep: names below it, joined by dots, and values. None where it is no table.
+    pub fn leaves(&self, path: &[&str]) -> Option<Vec<(String, String)>> {
+        match &self.inner {
+            Inner::Jsonc(inner) => inner.leaves(path),
+            Inner::Toml(inner) => inner.leaves(path),
+            Inner::Dotenv(_) => None,
+        }
+    }
+
+    /// Sets a key, with the tables on the way to it.
+    pub fn set(&mut self, path: &[&str], value: &Value) -> Result<(), Unfit> {
+        match &mut self.inner {
+            Inner::Jsonc(inner) => inner.set(path, value),
+            Inner::Toml(inner) => inner.set(path, value),
+            Inner::Dotenv(inner) => {
+                inner.set(path, value);
+                Ok(())
+            }
+        }
+    }
+
+    /// The elements of a list; none where it is no list.
+    pub fn list(&self, path: &[&str]) -> Option<Vec<serde_json::Value>> {
+        match &self.inner {
+            Inner::Jsonc(inner) => inner.list(path),
+            Inner::Toml(_) | Inner::Dotenv(_) => None,
+        }
+    }
+
+    /// Adds an element to a list, with the tables on the way to it.
+    pub fn append(&mut self, path: &[&str], element: &serde_json::Value) -> Result<(), Unfit> {
+        match &mut self.inner {
+            Inner::Jsonc(inner) => inner.append(path, element),
+            Inner::Toml(_) | Inner::Dotenv(_) => Err(Unfit::NoList(path.join("."))),
+        }
+    }
+
+    /// Takes elements out of the lists in a list.
+    pub fn remove_elements(&mut self, path: &[&str], removal: &Removal<'_>) {
+        match &mut self.inner {
+            Inner::Jsonc(inner) => inner.remove_elements(path, removal),
+            Inner::Toml(_) | Inner::Dotenv(_) => {}
+        }
+    }
+
+    /// Makes a key, and all below it, what it is in another document of the same language; tables that have nothing left
+    /// in them go, unless they stand in the other.
+    pub fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), Unfit> {
+        match (&mut self.inner, &other.inner) {
+            (Inner::Jsonc(inner), Inner::Jsonc(other)) => inner.take_from(other, path),
+            (Inner::Toml(inner), Inner::Toml(other)) => inner.take_from(other, path),
+            (Inner::Dotenv(inner), Inner::Dotenv(other)) => {
+                inner.take_from(other, path);
+                Ok(())
+            }
+            _ => Err(Unfit::Unfaithful),
+        }
+    }
+}

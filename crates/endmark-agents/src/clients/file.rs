@@ -1,0 +1,258 @@
+//! A configuration file on the disk: read whole, replaced at once, with what is kept beside it.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::fs::{self, Metadata, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use endmark_failure::CommandError;
+use endmark_process::{MAX_WRITTEN_BYTES, read_regular};
+use tempfile::NamedTempFile;
+
+use super::lock::Lock;
+use super::revision::Record;
+
+/// A new file may come to hold a key.
+const OWNER_ONLY_MODE: u32 = 0o600;
+
+/// A client's configuration file.
+pub struct ConfigurationFile {
+    /// Where it really is: a link is followed, and stays.
+    pub path: PathBuf,
+    /// What it said when it was read.
+    pub text: Option<String>,
+    /// Held from before it was read until after it is written, where it is to be written.
+    lock: Option<RefCell<Lock>>,
+}
+
+impl ConfigurationFile {
+    /// Reads it, if there is one.
+    pub fn open(named: &Path) -> Result<Self, CommandError> {
+        let path = Self::real(named)?;
+        let text = read(&path)?;
+        Ok(Self { path, text, lock: None })
+    }
+
+    /// Reads it, if there is one, and keeps other processes of Endmark's from writing it until this is dropped.
+    pub fn open_to_write(named: &Path) -> Result<Self, CommandError> {
+        let path = Self::real(named)?;
+        // Report an unreadable file before a lock is made beside it.
+        read(&path)?;
+        let lock = Lock::take(beside(&path, ".endmark-lock")).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => CommandError::input(
+                "locked_file",
+                format!("another process of Endmark's is writing `{}`", path.display()),
+                "Nothing was written. Run it again when that one is done.",
+            ),
+            _ => unwritable(&path, &error),
+        })?;
+        let text = read(&path)?;
+        Ok(Self { path, text, lock: Some(RefCell::new(lock)) })
+    }
+
+    /// Where it really is.
+    fn real(named: &Path) -> Result<PathBuf, CommandError> {
+        Ok(match fs::canonicalize(named) {
+            Ok(path) => path,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !named.is_symlink() => named.to_owned(),
+            Err(source) => return Err(CommandError::Read { path: named.to_owned(), source }),
+        })
+    }
+
+    /// What was kept when it was written.
+    pub fn record(&self) -> Result<Option<Record>, CommandError> {
+        let Some(written) = read(&self.written())? else { return Ok(None) };
+        Ok(Some(Record { original: read(&self.backup())?, written }))
+    }
+
+    /// A copy of the file as it was found.
+    pub fn backup(&self) -> PathBuf {
+        beside(&self.path, ".endmark-backup")
+    }
+
+    /// A copy of the file as it was left, by which it is known whether somebody else has changed it.
+    pub fn written(&self) -> PathBuf {
+        beside(&self.path, ".endmark-written")
+    }
+
+    /// How many folders there were not, when it was written: those that end with it.
+    fn folders(&self) -> PathBuf {
+        beside(&self.path, ".endmark-folders")
+    }
+
+    /// Writes what is kept, then the file: at every moment there is the old one or the new one, and a way back.
+    pub fn write(&self, record: &Record) -> Result<(), CommandError> {
+        self.check_writable()?;
+        let missing = self.lock.as_ref().map_or(0, |lock| lock.borrow().folders_made());
+        if missing > 0 {
+            self.replace(&self.folders(), &missing.to_string())?;
+        }
+        match &record.original {
+            Some(original) => {
+                self.keep_other_backup(original)?;
+                self.replace(&self.backup(), original)?;
+            }
+            None => remove(&self.backup())?,
+        }
+        self.replace(&self.written(), &record.written)?;
+        self.check_untouched()?;
+        self.replace(&self.path, &record.written)
+    }
+
+    /// Keeps a backup under another name where the file was changed since, and the next backup will have that change.
+    fn keep_other_backup(&self, next: &str) -> Result<(), CommandError> {
+        match read(&self.backup())? {
+            Some(earlier) if earlier != next => {
+                let free = self.earlier_backups().find(|path| !path.exists());
+                free.map_or(Ok(()), |free| self.replace(&free, &earlier))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where earlier backups are kept.
+    fn earlier_backups(&self) -> impl Iterator<Item = PathBuf> {
+        (1_u32..).map(|number| beside(&self.path, &format!(".endmark-backup-{number}")))
+    }
+
+    /// Gives it this text, or removes it, and forgets what was kept.
+    pub fn restore(&self, text: Option<&str>) -> Result<(), CommandError> {
+        self.put(text)?;
+        self.forget()
+    }
+
+    /// Gives it this text, or removes it.
+    pub fn put(&self, text: Option<&str>) -> Result<(), CommandError> {
+        self.check_writable()?;
+        self.check_untouched()?;
+        match text {
+            Some(text) => self.replace(&self.path, text),
+            None => remove(&self.path),
+        }
+    }
+
+    /// Removes what is kept beside it, and the folders that were made for it where nothing else is in them.
+    pub fn forget(&self) -> Result<(), CommandError> {
+        remove(&self.written())?;
+        remove(&self.backup())?;
+        for earlier in self.earlier_backups().take_while(|path| path.exists()) {
+            remove(&earlier)?;
+        }
+        let made = read(&self.folders())?.and_then(|count| count.parse().ok()).unwrap_or(0);
+        remove(&self.folders())?;
+        if let Some(lock) = &self.lock {
+            lock.borrow_mut().release();
+        }
+        // One in which something is cannot be removed, and none above it is empty then.
+        let _ = self.above().take(made).try_for_each(fs::remove_dir);
+        Ok(())
+    }
+
+    /// The folders that it is in, the innermost first.
+    fn above(&self) -> impl Iterator<Item = &Path> {
+        self.path.ancestors().skip(1).take_while(|folder| !folder.as_os_str().is_empty())
+    }
+
+    /// Putting another file in its place would get around its rights, so they are asked for before.
+    fn check_writable(&self) -> Result<(), CommandError> {
+        match fs::metadata(&self.path) {
+            Ok(metadata) if metadata.permissions().readonly() => Err(CommandError::input(
+                "unwritable_file",
+                format!("`{}` is read-only", self.path.display()),
+                "Nothing was written. Whoever made it so may mean it; else allow it with `chmod u+w`, and run it again.",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Clients write their configuration, too: what was decided on must still stand there.
+    fn check_untouched(&self) -> Result<(), CommandError> {
+        if read(&self.path)? == self.text {
+            return Ok(());
+        }
+        Err(CommandError::input(
+            "changed_meanwhile",
+            format!("`{}` was changed by somebody else just now", self.path.display()),
+            "Nothing was written to it. Run it again; if a client is at work, end that first.",
+        ))
+    }
+
+    fn replace(&self, path: &Path, text: &str) -> Result<(), CommandError> {
+        let like = fs::metadata(&self.path).ok();
+        replace(path, text, like.as_ref()).map_err(|error| unwritable(path, &error))
+    }
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.file_name().map_or_else(OsString::new, ToOwned::to_owned);
+    name.push(ending);
+    path.with_file_name(name)
+}
+
+fn read(path: &Path) -> Result<Option<String>, CommandError> {
+    let refused = |why: String| {
+        CommandError::input(
+            "unfit_file",
+            format!("`{}` cannot be used: {why}", path.display()),
+            "Look at it: it is no configuration of a client. Nothing was written.",
+        )
+    };
+    let bytes = match read_regular(path, MAX_WRITTEN_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound => return Ok(None),
+            io::ErrorKind::InvalidInput | io::ErrorKind::IsADirectory | io::ErrorKind::FileTooLarge => {
+                return Err(refused(error.to_string()));
+            }
+            _ => return Err(CommandError::Read { path: path.to_owned(), source: error }),
+        },
+    };
+    String::from_utf8(bytes).map(Some).map_err(|_| refused("it is not UTF-8".to_owned()))
+}
+
+/// Puts a file in the place of another at once, with its owner and rights.
+fn replace(path: &Path, text: &str, like: Option<&Metadata>) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    let mode = like.map_or(OWNER_ONLY_MODE, |like| like.permissions().mode() & 0o777);
+    file.as_file().set_permissions(Permissions::from_mode(mode))?;
+    let own = file.as_file().metadata()?;
+    if let Some(like) = like.filter(|like| (like.uid(), like.gid()) != (own.uid(), own.gid())) {
+        fchown(file.as_file(), Some(like.uid()), Some(like.gid()))?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// What is kept says what was written into a file that was there before, and not what it was before.
+pub fn lost(file: &ConfigurationFile) -> CommandError {
+    let (backup, written) = (file.backup(), file.written());
+    CommandError::input(
+        "lost_backup",
+        format!("`{}` is gone, and with it what `{}` was before", backup.display(), file.path.display()),
+        format!(
+            "Nothing was written. Put it back, or remove `{}`: then `--undo` takes out only what Endmark would write.",
+            written.display()
+        ),
+    )
+}
+
+fn remove(path: &Path) -> Result<(), CommandError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(unwritable(path, &error)),
+        _ => Ok(()),
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> CommandError {
+    CommandError::input(
+        "unwritable_file",
+        format!("cannot write `{}`: {error}", path.display()),
+        "See to its rights, or leave `--write` out and put the lines in by hand.",
+    )
+}

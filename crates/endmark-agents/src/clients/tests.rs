@@ -1,0 +1,234 @@
+use endmark_config::Environment;
+
+use super::client::{file, owned, owned_by_others, settings};
+use super::revision::{Keys, Left, Record, revert, revise};
+use super::*;
+
+const ALL: [ClientChoice; 6] = [
+    ClientChoice::Claude,
+    ClientChoice::Codex,
+    ClientChoice::Gemini,
+    ClientChoice::Opencode,
+    ClientChoice::Openai,
+    ClientChoice::Anthropic,
+];
+
+fn at(root: &str) -> Address {
+    Address { root: root.to_owned() }
+}
+
+fn wanted(choice: ClientChoice, root: &str, model: Option<&str>) -> Vec<Setting> {
+    settings(choice, &at(root), model)
+}
+
+/// Its keys, with those of all others that may share its file.
+fn keys(choice: ClientChoice) -> Keys<'static> {
+    Keys { own: owned(choice), others: owned_by_others(choice).leak() }
+}
+
+/// Files as people have them, and none.
+fn files(syntax: Syntax) -> Vec<Option<&'static str>> {
+    let mut files = match syntax {
+        Syntax::Jsonc => vec![
+            "{}",
+            "{\n\t\"theme\": \"dark\" // mine\n}",
+            "{\"env\":{\"ANTHROPIC_BASE_URL\":\"https://corp.example\",\"A\":\"1\"},\"provider\":{\"openai\":{\"options\":{}}}}\n",
+        ],
+        Syntax::Toml => vec![
+            "# mine\nmodel = \"o9\"\n\n[tui]\ntheme = \"x\" # nice\n",
+            "model_provider = 'azure'\n[model_providers.azure]\nname = \"A\"\n[model_providers.endmark]\nname=\"old\"",
+        ],
+        Syntax::Dotenv => vec!["KEY=1", "export OPENAI_BASE_URL=\"http://old\"\n\n# end\n"],
+    };
+    files.push("");
+    files.into_iter().map(Some).chain([None]).collect()
+}
+
+fn written(choice: ClientChoice, current: Option<&str>, record: Option<&Record>, root: &str) -> Record {
+    let settings = wanted(choice, root, None);
+    match revise(Client::of(choice).syntax, current, record, &settings, keys(choice)).unwrap() {
+        Revision::New { record, .. } => record,
+        Revision::Same => panic!("{choice:?} says it already: {current:?}"),
+    }
+}
+
+#[test]
+fn what_was_written_once_or_twice_comes_back_byte_for_byte() {
+    for choice in ALL {
+        let syntax = Client::of(choice).syntax;
+        for original in files(syntax) {
+            let first = written(choice, original, None, "http://127.0.0.1:4141");
+            assert_eq!(first.original.as_deref(), original);
+            let second = written(choice, Some(&first.written), Some(&first), "http://[::1]:9/u/far");
+            assert_eq!(second.original.as_deref(), original, "{choice:?}");
+            assert_eq!(second, written(choice, original, None, "http://[::1]:9/u/far"), "{choice:?}");
+            for record in [&first, &second] {
+                let back = revert(syntax, &record.written, Some(record), &[], keys(choice)).unwrap();
+                let Reversion::Exactly { original: back, changes } = back else { panic!("{back:?}") };
+                assert_eq!(back.as_deref(), original);
+                assert!(!changes.is_empty());
+            }
+        }
+    }
+}
+
+#[test]
+fn writing_it_again_changes_nothing() {
+    for choice in ALL {
+        let syntax = Client::of(choice).syntax;
+        for original in files(syntax) {
+            let record = written(choice, original, None, "http://a");
+            let again = revise(
+                syntax,
+                Some(&record.written),
+                Some(&record),
+                &wanted(choice, "http://a", None),
+                keys(choice),
+            );
+            assert_eq!(again, Ok(Revision::Same), "{choice:?}");
+        }
+    }
+}
+
+#[test]
+fn of_a_file_that_was_touched_only_our_keys_go_back() {
+    let choice = ClientChoice::Claude;
+    let original = "{\n  \"env\": {\n    \"ANTHROPIC_BASE_URL\": \"https://corp.example\"\n  }\n}\n";
+    let record = written(choice, Some(original), None, "http://a");
+    let touched = record.written.replace("{\n  \"env\"", "{\n  \"theme\": \"dark\",\n  \"env\"");
+    let back = revert(Syntax::Jsonc, &touched, Some(&record), &[], keys(choice)).unwrap();
+    let Reversion::OwnKeys { text, changes, left } = back else { panic!("{back:?}") };
+    assert_eq!(text, original.replace("{\n  \"env\"", "{\n  \"theme\": \"dark\",\n  \"env\""));
+    assert_eq!((changes.len(), left.len()), (1, 0));
+    // A key that somebody has given another value is theirs.
+    let theirs = touched.replace("http://a", "https://theirs.example");
+    let back = revert(Syntax::Jsonc, &theirs, Some(&record), &[], keys(choice)).unwrap();
+    let Reversion::OwnKeys { text, left, .. } = back else { panic!("{back:?}") };
+    let key = "env.ANTHROPIC_BASE_URL".to_owned();
+    assert_eq!((text.as_str(), left), (theirs.as_str(), vec![Left { key, changed: Vec::new() }]));
+    // Writing again takes the touched file, without our keys, for what it was.
+    let again = written(choice, Some(&touched), Some(&record), "http://b");
+    assert!(
+        again.original.as_deref().is_some_and(|text| text.contains("theme") && text.contains("corp.example"))
+    );
+}
+
+#[test]
+fn a_table_that_somebody_has_put_something_into_stays_whole() {
+    let opencode = wanted(ClientChoice::Opencode, "http://a", Some("m"));
+    let codex = wanted(ClientChoice::Codex, "http://a", None);
+    for (choice, settings, original, [ours, theirs], changed) in [
+        (
+            ClientChoice::Codex,
+            &codex,
+            "model = \"x\"\n",
+            ["\"OPENAI_API_KEY\"\n", "\"MINE\"\n[model_providers.endmark.http_headers]\nx = \"y\"\n"],
+            vec!["env_key", "http_headers.x"],
+        ),
+        (
+            ClientChoice::Opencode,
+            &opencode,
+            "{}\n",
+            ["\"m\": {}", "\"m\": {}, \"n\": {\"name\": \"N\"}"],
+            vec!["models.n.name"],
+        ),
+    ] {
+        let syntax = Client::of(choice).syntax;
+        let written = match revise(syntax, Some(original), None, settings, keys(choice)).unwrap() {
+            Revision::New { record, .. } => record,
+            Revision::Same => panic!("{choice:?}"),
+        };
+        assert!(written.written.contains(ours), "{}", written.written);
+        let touched = written.written.replace(ours, theirs);
+        let back = revert(syntax, &touched, Some(&written), settings, keys(choice)).unwrap();
+        let Reversion::OwnKeys { text, left, .. } = back else { panic!("{back:?}") };
+        assert_eq!(text, touched.replace("model_provider = \"endmark\"\n", ""), "{choice:?}");
+        assert_eq!(left.iter().flat_map(|left| &left.changed).collect::<Vec<_>>(), changed);
+        // Nor does it go where nothing is kept any more.
+        let back = revert(syntax, &text, None, settings, keys(choice)).unwrap();
+        assert!(
+            matches!(&back, Reversion::OwnKeys { changes, left, .. } if changes.is_empty() && left.len() == 1),
+            "{back:?}"
+        );
+        // Written again, it comes back with what they put in.
+        let again = revise(syntax, Some(&touched), Some(&written), settings, keys(choice)).unwrap();
+        let Revision::New { record, .. } = again else { continue };
+        assert_eq!(record.original, Some(text));
+    }
+}
+
+#[test]
+fn what_was_written_for_two_clients_comes_back_for_each_alone() {
+    let (first, second) = (ClientChoice::Openai, ClientChoice::Anthropic);
+    let syntax = Syntax::Dotenv;
+    let old = "export OPENAI_BASE_URL=\"http://old\"\nANTHROPIC_BASE_URL=http://corp # why\nX=1\n";
+    for original in [None, Some("X=1\n"), Some(old)] {
+        for touch in ["", "Y=2\n"] {
+            let one = written(first, original, None, "http://a");
+            let touched = one.written.clone() + touch;
+            let both = written(second, Some(&touched), Some(&one), "http://a");
+            let document = Document::parse(syntax, &both.written).unwrap();
+            assert_eq!(document.value(&["OPENAI_BASE_URL"]).as_deref(), Some("http://a/v1"), "{original:?}");
+            assert_eq!(document.value(&["ANTHROPIC_BASE_URL"]).as_deref(), Some("http://a"), "{original:?}");
+            let touched_again = both.written.clone() + touch;
+            for (gone, left) in [(first, second), (second, first)] {
+                let back = revert(syntax, &touched_again, Some(&both), &[], keys(gone)).unwrap();
+                let Reversion::Shared { record, .. } = back else { panic!("{back:?}") };
+                let again = revert(syntax, &record.written, Some(&record), &[], keys(gone)).unwrap();
+                assert!(
+                    matches!(&again, Reversion::Shared { changes, .. } if changes.is_empty()),
+                    "{again:?}"
+                );
+                let back = revert(syntax, &record.written, Some(&record), &[], keys(left)).unwrap();
+                let Reversion::Exactly { original: back, .. } = back else { panic!("{back:?}") };
+                let expected = original.map_or_else(
+                    || Some(touch.repeat(2)).filter(|text| !text.is_empty()),
+                    |original| Some(original.to_owned() + &touch.repeat(2)),
+                );
+                assert_eq!(back, expected, "{gone:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_record_only_what_would_be_written_goes() {
+    let choice = ClientChoice::Codex;
+    let text = "model_provider = \"endmark\"\n[model_providers.endmark]\nname = \"Endmark\"\n";
+    let back = revert(Syntax::Toml, text, None, &wanted(choice, "http://a", None), keys(choice)).unwrap();
+    let Reversion::OwnKeys { text, .. } = back else { panic!("{back:?}") };
+    assert_eq!(text, "");
+    let other = "model_provider = \"azure\"\n";
+    let settings = wanted(choice, "http://a", None);
+    assert_eq!(revert(Syntax::Toml, other, None, &settings, keys(choice)), Ok(Reversion::Nothing));
+}
+
+#[test]
+fn every_client_is_found_where_it_looks_itself() {
+    let environment = |pairs: &[(&str, &str)]| {
+        Environment::new(pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())))
+    };
+    let home = environment(&[("HOME", "/h")]);
+    let path = |choice, environment| file(choice, environment).unwrap().display().to_string();
+    assert_eq!(path(ClientChoice::Claude, &home), "/h/.claude/settings.json");
+    assert_eq!(path(ClientChoice::Codex, &home), "/h/.codex/config.toml");
+    assert_eq!(path(ClientChoice::Gemini, &home), "/h/.gemini/.env");
+    assert_eq!(path(ClientChoice::Opencode, &home), "/h/.config/opencode/opencode.json");
+    let moved = environment(&[
+        ("CLAUDE_CONFIG_DIR", "/c"),
+        ("CODEX_HOME", "/x"),
+        ("GEMINI_CLI_HOME", "/g"),
+        ("OPENCODE_CONFIG", "/o/my.json"),
+    ]);
+    assert_eq!(path(ClientChoice::Claude, &moved), "/c/settings.json");
+    assert_eq!(path(ClientChoice::Codex, &moved), "/x/config.toml");
+    assert_eq!(path(ClientChoice::Gemini, &moved), "/g/.gemini/.env");
+    assert_eq!(path(ClientChoice::Opencode, &moved), "/o/my.json");
+    assert_eq!(file(ClientChoice::Claude, &environment(&[])), None);
+}
+
+#[test]
+fn a_password_in_an_address_is_not_shown() {
+    assert_eq!(without_password("https://me:pass@corp.example/a@b"), "https://***@corp.example/a@b");
+    assert_eq!(without_password("http://corp.example/x"), "http://corp.example/x");
+}

@@ -1,0 +1,18 @@
+//! What agents' hooks run: the guard, the cap and the ledger, answered in the spelling of each agent.
+
+mod agent;
+mod attempts;
+mod check;
+mod event;
+mod install;
+mod ledger;
+mod stop;
+mod tool;
+
+pub use agent::{At, HookAgent, HookKind};
+pub use check::checks;
+pub use event::{Event, MOST_EVENT_BYTES};
+pub use install::{Change, HeldTo, Installation, Planned, plan};
+pub use ledger::ledger;
+pub use stop::{Stopped, stop};
+pub use tool::cap_result;

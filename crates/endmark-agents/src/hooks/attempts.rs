@@ -1,0 +1,168 @@
+//! How often an agent tried, by session and artifact: a small file each, beside the store.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use endmark_config::Settings;
+use endmark_failure::CommandError;
+use endmark_guard::{Decision, Reason, State};
+use endmark_process::{MAX_WRITTEN_BYTES, open_to_write, read_regular};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+
+use super::agent::HookAgent;
+
+/// What is known of an agent's attempts at one artifact in one session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) agent: String,
+    pub(super) session: String,
+    pub(super) artifact: String,
+    /// How often it wanted to stop.
+    pub(super) attempts: u32,
+    /// How many of the last attempts left everything as it was.
+    pub(super) unchanged: u32,
+    /// What stood there at the last attempt.
+    pub(super) fingerprint: String,
+    pub(super) state: State,
+    pub(super) reason: Option<Reason>,
+}
+
+impl Record {
+    /// Notes what was decided after an attempt.
+    pub(super) fn note(&mut self, decision: Decision, fingerprint: &str) {
+        if self.state != State::Released {
+            self.attempts += 1;
+        }
+        self.unchanged = if self.fingerprint == fingerprint { self.unchanged + 1 } else { 0 };
+        fingerprint.clone_into(&mut self.fingerprint);
+        (self.state, self.reason) = match decision {
+            Decision::Succeed => (State::Succeeded, None),
+            Decision::Retry(reason) => (State::RetryQueued, Some(reason)),
+            Decision::Release(reason) | Decision::Fail(reason) => (State::Released, Some(reason)),
+        };
+    }
+}
+
+/// What was decided, and what is known since.
+pub(super) struct Decided {
+    pub(super) decision: Decision,
+    pub(super) record: Record,
+    /// Whether the agent was let go before.
+    pub(super) was_released: bool,
+}
+
+/// The place of one record.
+pub(super) struct Attempts {
+    folder: PathBuf,
+    path: PathBuf,
+    new: Record,
+    keep: Option<Duration>,
+}
+
+impl Attempts {
+    pub(super) fn open(
+        settings: &Settings,
+        agent: HookAgent,
+        session: &str,
+        artifact: &Path,
+    ) -> Result<Self, CommandError> {
+        let folder = folder(settings)?;
+        let artifact = artifact.display().to_string();
+        let name = name_of(&[agent.name(), session, &artifact]);
+        let new = Record {
+            agent: agent.name().to_owned(),
+            session: session.to_owned(),
+            artifact,
+            attempts: 0,
+            unchanged: 0,
+            fingerprint: String::new(),
+            state: State::Running,
+            reason: None,
+        };
+        Ok(Self { path: folder.join(name).with_extension("json"), folder, new, keep: kept_for(settings) })
+    }
+
+    /// Changes the record, alone: hooks of one session may run at once.
+    pub(super) fn change(
+        &self,
+        decide: impl FnOnce(&mut Record) -> Decision,
+    ) -> Result<Decided, CommandError> {
+        let failed = |error: io::Error| unusable(&self.path, &error);
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        let lock = open_to_write(&mut options, &self.folder.join("lock")).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        let mut record = match read_regular(&self.path, MAX_WRITTEN_BYTES) {
+            // One that cannot be read is begun anew: at worst the agent has a few tries more.
+            Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|_| self.new.clone()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.new.clone(),
+            Err(error) => return Err(failed(error)),
+        };
+        // What was finished once and is not any more is a new piece of work.
+        if record.state == State::Succeeded {
+            record = self.new.clone();
+        }
+        let was_released = record.state == State::Released;
+        let decision = decide(&mut record);
+        let text = serde_json::to_vec(&record).map_err(|error| CommandError::Bug(error.to_string()))?;
+        put(&self.path, &text).map_err(failed)?;
+        forget_old(&self.folder, self.keep);
+        Ok(Decided { decision, record, was_released })
+    }
+}
+
+/// Where hooks keep what they know of sessions. Nobody else may read it.
+pub(super) fn folder(settings: &Settings) -> Result<PathBuf, CommandError> {
+    let store = settings.store.absolute();
+    let folder = store.path().parent().unwrap_or(Path::new(".")).join("hooks");
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)
+        .map_err(|error| unusable(&folder, &error))?;
+    Ok(folder)
+}
+
+/// A name for what these words stand for.
+pub(super) fn name_of(words: &[&str]) -> String {
+    hexadecimal(&Sha256::digest(words.join("\0")))
+}
+
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    format!("{:x}", Bytes::copy_from_slice(bytes))
+}
+
+/// Puts a file in its place at once, for its owner alone.
+pub(super) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(bytes)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+pub(super) fn unusable(path: &Path, error: &io::Error) -> CommandError {
+    let message = format!("`{}` cannot be used: {error}", path.display());
+    CommandError::Store { message, hint: Some("See to its rights, or name another `store`.".to_owned()) }
+}
+
+/// How long records are kept; none for ever.
+pub(super) fn kept_for(settings: &Settings) -> Option<Duration> {
+    let days = settings.store_policy.keep_days;
+    (days > 0).then(|| Duration::from_secs(days.saturating_mul(86_400)))
+}
+
+/// Removes what no session has used for so long. What cannot be removed stays until the next time.
+pub(super) fn forget_old(folder: &Path, keep: Option<Duration>) {
+    let Some(before) = keep.and_then(|keep| SystemTime::now().checked_sub(keep)) else { return };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.metadata().and_then(|metadata| metadata.modified()).is_ok_and(|modified| modified < before) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Whether the hooks in agents' settings work: each command is run as its agent would run it, with an event that has a
+//! canary in it, and the canary has to come back.
+
+mod canary;
+mod version;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use endmark_config::Environment;
+use endmark_failure::{Check, CommandError};
+use serde_json::Value;
+
+use super::agent::{At, HookAgent, HookKind};
+use super::install::is_ours;
+use crate::clients::{ConfigurationFile, Document, Syntax};
+
+/// A hook that stands in an agent's settings.
+struct Installed {
+    agent: HookAgent,
+    kind: HookKind,
+    at: At,
+    command: String,
+    file: PathBuf,
+}
+
+/// Tries every hook of Endmark's, of the user and of the project in this folder.
+pub async fn checks(environment: &Environment) -> Result<Vec<Check>, CommandError> {
+    let mut checks = Vec::new();
+    for agent in HookAgent::ALL {
+        let installed = match installed(environment, agent) {
+            Ok(installed) => installed,
+            Err(error) => {
+                checks.push(Check::of_error(format!("hooks.{}", agent.name()), &error));
+                continue;
+            }
+        };
+        for hook in &installed {
+            checks.push(tried(hook).await);
+        }
+        if !installed.is_empty() {
+            checks.push(version::check(agent).await);
+            // What no canary shows: whether the agent calls its hooks at all, and what it cuts before.
+            checks.extend(agent.notes().iter().map(|note| {
+                Check::passed(format!("hooks.{}.note", agent.name()), format!("not checked: {note}"))
+            }));
+        }
+    }
+    if checks.is_empty() {
+        let hint = "`endmark hook install --agent claude` puts one into Claude Code's settings.";
+        checks.push(Check::failed("hooks", "no agent has a hook of Endmark's here", hint));
+    }
+    Ok(checks)
+}
+
+/// The hooks of Endmark's in the settings of an agent.
+fn installed(environment: &Environment, agent: HookAgent) -> Result<Vec<Installed>, CommandError> {
+    let paths = [false, true].map(|is_project| agent.settings(is_project, environment));
+    let mut installed = Vec::new();
+    let mut seen = BTreeSet::new();
+    for path in paths.into_iter().flatten() {
+        let file = ConfigurationFile::open(&path)?;
+        let Some(text) = file.text.as_deref().filter(|_| seen.insert(std::path::absolute(&file.path).ok()))
+        else {
+            continue;
+        };
+        let document = Document::parse(Syntax::Jsonc, text).map_err(|error| {
+            let message = format!("`{}` cannot be read: {error}", file.path.display());
+            CommandError::input("unfit_file", message, "The agent cannot read it either: mend it.")
+        })?;
+        for kind in HookKind::ALL {
+            for &at in agent.events(kind) {
+                let entries = document.list(&["hooks", at.event]).unwrap_or_default();
+                let hooks = entries.iter().filter_map(|entry| entry.get("hooks")?.as_array()).flatten();
+                let commands = hooks.filter_map(|hook| hook.get("command").and_then(Value::as_str));
+                installed.extend(commands.filter(|command| is_ours(command, kind)).map(|command| {
+                    Installed { agent, kind, at, command: command.to_owned(), file: file.path.clone() }
+                }));
+            }
+        }
+    }
+    Ok(installed)
+}
+
+async fn tried(hook: &Installed) -> Check {
+    let name = format!("hooks.{}.{}", hook.agent.name(), hook.kind.name());
+    let place = format!("{} in `{}`", hook.at.event, hook.file.display());
+    match canary::fly(hook.agent, hook.kind, &hook.command).await {
+        Ok(found) => Check::passed(name, format!("{place}: {found}")),
+        Err(reason) => Check::failed(
+            name,
+            format!("{place}: `{}` {reason}", hook.command),
+            format!(
+                "Run `endmark hook install --agent {} {}` again with this program, or `--remove` it.",
+                hook.agent.name(),
+                hook.kind.name()
+            ),
+        ),
+    }
+}

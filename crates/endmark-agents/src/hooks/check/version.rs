@@ -1,0 +1,108 @@
+//! Which versions of agents obey their hooks.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use endmark_failure::Check;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::hooks::agent::HookAgent;
+
+/// Some agents load all of themselves to say their version.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+type Version = (u32, u32, u32);
+
+/// What is known of an agent's versions.
+struct Known {
+    /// The one that was seen to obey.
+    tried: Version,
+    /// The first that has hooks.
+    first: Version,
+    /// From which to which results of tools are not replaced, without a word.
+    ignoring: Option<(Version, Version)>,
+}
+
+fn known(agent: HookAgent) -> Known {
+    match agent {
+        // Of its issue tracker: 68951, 67442.
+        HookAgent::Claude => {
+            Known { tried: (2, 1, 331), first: (2, 0, 0), ignoring: Some(((2, 1, 163), (2, 1, 177))) }
+        }
+        HookAgent::Codex => Known { tried: (0, 169, 0), first: (0, 124, 0), ignoring: None },
+        HookAgent::Gemini => Known { tried: (0, 61, 0), first: (0, 26, 0), ignoring: None },
+    }
+}
+
+/// What is known of the version that is installed.
+pub(super) async fn check(agent: HookAgent) -> Check {
+    let name = format!("hooks.{}.version", agent.name());
+    let Some(version) = installed(agent).await else {
+        let message = format!("`{}` is not in PATH; its version is not known", agent.name());
+        return Check::passed(name, message);
+    };
+    judged(agent, version, name)
+}
+
+fn judged(agent: HookAgent, version: Version, name: String) -> Check {
+    let Known { tried, first, ignoring } = known(agent);
+    let title = format!("{} {}", agent.title(), shown(version));
+    if version < first {
+        let message = format!("{title} has no hooks that can be used: they came with {}", shown(first));
+        return Check::failed(name, message, "Update it.");
+    }
+    if ignoring.is_some_and(|(from, to)| (from..=to).contains(&version)) {
+        return Check::failed(
+            name,
+            format!("{title} ignores what hooks make of a tool's result"),
+            "Update it.",
+        );
+    }
+    Check::passed(
+        name,
+        if version == tried {
+            format!("{title} was seen to obey its hooks")
+        } else {
+            format!("{title} was not tried; {} was seen to obey its hooks", shown(tried))
+        },
+    )
+}
+
+async fn installed(agent: HookAgent) -> Option<Version> {
+    let mut command = Command::new(agent.name());
+    command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+    let output = timeout(PATIENCE, command.output()).await.ok()?.ok()?;
+    version_in(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The first three numbers with dots between them.
+fn version_in(text: &str) -> Option<Version> {
+    text.split_whitespace().find_map(|word| {
+        let mut numbers = word.trim_start_matches('v').splitn(3, '.');
+        let mut next = || {
+            let digits: String = numbers.next()?.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().ok()
+        };
+        Some((next()?, next()?, next()?))
+    })
+}
+
+fn shown((major, minor, patch): Version) -> String {
+    format!("{major}.{minor}.{patch}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_read_and_judged() {
+        assert_eq!(version_in("2.1.331 (Claude Code)\n"), Some((2, 1, 331)));
+        assert_eq!(version_in("codex-cli 0.169.0-beta.1"), Some((0, 169, 0)));
+        assert_eq!(version_in("no version"), None);
+        let ok = |agent, version| judged(agent, version, String::new()).is_ok;
+        assert!(ok(HookAgent::Claude, (2, 1, 331)) && ok(HookAgent::Claude, (2, 1, 178)));
+        assert!(!ok(HookAgent::Claude, (2, 1, 170)) && !ok(HookAgent::Codex, (0, 99, 0)));
+    }
+}

@@ -1,0 +1,80 @@
+//! What agents report to their hooks; the names are the same for all of them.
+
+use std::path::{Path, PathBuf};
+
+use endmark_config::Environment;
+use endmark_failure::CommandError;
+use endmark_text::replace_lone_surrogate_bytes;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::agent::HookAgent;
+
+/// A larger event is not read; agents cut results long before.
+pub const MOST_EVENT_BYTES: u64 = 256 << 20;
+
+/// The states of a finished task, which will not wake the agent.
+const ENDED: [&str; 6] = ["completed", "failed", "killed", "stopped", "cancelled", "canceled"];
+
+/// One event, as far as anything is made of it.
+#[derive(Debug, Default, Deserialize)]
+pub struct Event {
+    pub(super) session_id: Option<String>,
+    pub(super) cwd: Option<PathBuf>,
+    pub(super) transcript_path: Option<PathBuf>,
+    pub(super) hook_event_name: Option<String>,
+    /// The tool whose result it is.
+    pub tool_name: Option<String>,
+    #[serde(default)]
+    pub(super) tool_response: Value,
+    /// What the agent said last (Claude Code, Codex).
+    last_assistant_message: Option<String>,
+    /// The same in Gemini CLI.
+    prompt_response: Option<String>,
+    /// What runs for the agent, and will wake it.
+    #[serde(default)]
+    background_tasks: Value,
+    #[serde(default)]
+    session_crons: Value,
+}
+
+impl Event {
+    /// Reads it from what stands on standard input.
+    pub fn read(bytes: &[u8]) -> Result<Self, CommandError> {
+        serde_json::from_slice(&replace_lone_surrogate_bytes(bytes)).map_err(|error| {
+            CommandError::input(
+                "not_an_event",
+                format!("what stands on standard input is no event of an agent: {error}"),
+                "Agents run this command; `endmark hook install` puts it into their settings.",
+            )
+        })
+    }
+
+    /// The session, without which nothing can be counted.
+    pub fn session(&self) -> Result<&str, CommandError> {
+        self.session_id.as_deref().filter(|id| !id.is_empty()).ok_or_else(|| {
+            CommandError::input("not_an_event", "the event has no `session_id`", "Update the agent.")
+        })
+    }
+
+    /// What the agent said last.
+    pub fn said(&self) -> &str {
+        self.last_assistant_message.as_deref().or(self.prompt_response.as_deref()).unwrap_or_default()
+    }
+
+    /// Whether something is under way that will wake the agent again.
+    pub fn is_waiting(&self) -> bool {
+        let runs = |task: &Value| {
+            let status = task.get("status").and_then(Value::as_str);
+            !status.is_some_and(|status| ENDED.contains(&status))
+        };
+        let has_any = |list: &Value| list.as_array().is_some_and(|list| list.iter().any(runs));
+        has_any(&self.background_tasks) || has_any(&self.session_crons)
+    }
+
+    /// A path of the project.
+    pub fn resolved(&self, agent: HookAgent, environment: &Environment, path: &Path) -> PathBuf {
+        let folder = agent.project_folder(environment).or_else(|| self.cwd.clone()).unwrap_or_default();
+        folder.join(path)
+    }
+}

@@ -1,0 +1,117 @@
+//! The command line that stands in an agent's settings.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use endmark_failure::CommandError;
+
+use super::Installation;
+use crate::hooks::agent::HookKind;
+
+/// What the shell finds the program under: its name, if that is this very program, so that settings can be shared.
+pub(super) fn program(program: &Path, path: Option<&str>) -> String {
+    let name = Path::new("endmark");
+    let same = |folder: PathBuf| fs::canonicalize(folder.join(name)).ok() == fs::canonicalize(program).ok();
+    let first = path.and_then(|path| env::split_paths(path).find(|folder| folder.join(name).is_file()));
+    if first.is_some_and(same) { "endmark".to_owned() } else { quoted(&program.to_string_lossy()) }
+}
+
+/// The command of a hook, with what was typed for it.
+pub(super) fn of(program: &str, kind: HookKind, arguments: &Installation) -> Result<String, CommandError> {
+    let mut words = vec![program.to_owned(), "hook".to_owned(), kind.name().to_owned()];
+    let mut add = |option: &str, value: &str| words.extend([option.to_owned(), quoted(value)]);
+    add("--agent", arguments.agent.name());
+    match kind {
+        HookKind::Tool => {
+            for (option, limit) in limits(arguments) {
+                let most = arguments.agent.keeps_at_most(option == MAX_TOKENS);
+                add(option, &most.map_or(limit, |most| limit.min(most)).to_string());
+            }
+        }
+        HookKind::Stop => {
+            let held_to = &arguments.held_to;
+            let Some(artifact) = &held_to.artifact else {
+                return Err(CommandError::input(
+                    "usage",
+                    "the hook `stop` holds an agent to an artifact, and none is named",
+                    "Add --artifact FILE, and --template FILE if it has to meet more than the usual.",
+                ));
+            };
+            add("--artifact", &artifact.to_string_lossy());
+            if let Some(template) = &held_to.template {
+                add("--template", &template.to_string_lossy());
+            }
+            if let Some(lines) = held_to.min_lines {
+                add("--min-lines", &lines.to_string());
+            }
+            for section in &held_to.sections {
+                add("--section", section);
+            }
+            add("--attempts", &held_to.attempts.to_string());
+        }
+        HookKind::Compact => {}
+    }
+    Ok(words.join(" "))
+}
+
+const MAX_TOKENS: &str = "--max-tokens";
+
+/// The limits that were typed.
+fn limits(arguments: &Installation) -> impl Iterator<Item = (&'static str, u64)> {
+    let limits = [
+        ("--max-chars", arguments.max_chars),
+        ("--max-bytes", arguments.max_bytes),
+        (MAX_TOKENS, arguments.max_tokens),
+    ];
+    limits.into_iter().filter_map(|(option, limit)| Some((option, limit?)))
+}
+
+/// Whether a limit that was typed is above what the agent keeps, and is lowered to that.
+pub(super) fn is_limit_lowered(arguments: &Installation) -> bool {
+    limits(arguments).any(|(option, limit)| {
+        arguments.agent.keeps_at_most(option == MAX_TOKENS).is_some_and(|most| limit > most)
+    })
+}
+
+/// Whether a command in an agent's settings is a hook of Endmark's, of this kind.
+pub(in crate::hooks) fn is_ours(command: &str, kind: HookKind) -> bool {
+    let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches(['\'', '"'])).collect();
+    words.windows(3).any(|three| {
+        let [program, hook, name] = three else { return false };
+        program.rsplit('/').next() == Some("endmark") && *hook == "hook" && *name == kind.name()
+    })
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./=:,+@%".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_of_ours_is_known_and_no_other() {
+        for command in
+            ["endmark hook tool --agent claude", "'/a b/endmark' hook tool", "FOO=1 /x/endmark hook tool"]
+        {
+            assert!(is_ours(command, HookKind::Tool), "{command}");
+            assert!(!is_ours(command, HookKind::Stop), "{command}");
+        }
+        for command in ["notendmark hook tool", "endmark cap", "echo endmark", "my-hook tool"] {
+            assert!(!is_ours(command, HookKind::Tool), "{command}");
+        }
+    }
+
+    #[test]
+    fn a_shell_reads_the_word_that_was_meant() {
+        assert_eq!(quoted("docs/report.md"), "docs/report.md");
+        assert_eq!(quoted("it's $HOME"), "'it'\\''s $HOME'");
+        assert_eq!(quoted(""), "''");
+    }
+}

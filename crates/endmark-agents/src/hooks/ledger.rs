@@ -1,0 +1,98 @@
+//! `endmark hook compact`: what a conversation was about, kept over the agent's own compaction. (CX-4)
+
+use std::io;
+use std::path::Path;
+
+use endmark_config::Settings;
+use endmark_context::compact::ledger_of;
+use endmark_context::count::Family;
+use endmark_failure::CommandError;
+use endmark_process::{MAX_WRITTEN_BYTES, read_regular, read_regular_text};
+use endmark_text::replace_lone_surrogates;
+use endmark_wire::anthropic_messages::Messages;
+use endmark_wire::conversation::Dialogue;
+use serde_json::{Value, json};
+
+use super::attempts::{folder, forget_old, kept_for, name_of, put, unusable};
+use super::event::Event;
+
+/// Claude Code puts what is longer into a file, of which the model sees the beginning.
+const MOST_CHARS: usize = 9_500;
+/// Tokens to begin with; fewer where the text has more characters than that.
+const ROOM_TOKENS: u64 = 2_800;
+/// How often the room is corrected.
+const ATTEMPTS: usize = 5;
+/// A longer transcript is not read.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The answer to the event: the ledger, when the session begins again after a compaction.
+pub fn ledger(event: &Event, settings: &Settings) -> Result<Option<Value>, CommandError> {
+    let folder = folder(settings)?;
+    let path = folder.join(name_of(&["ledger", event.session()?])).with_extension("txt");
+    if event.hook_event_name.as_deref() == Some("PreCompact") {
+        let transcript = event.transcript_path.as_deref().ok_or_else(|| {
+            CommandError::input("not_an_event", "the event names no transcript", "Update the agent.")
+        })?;
+        let text = transcript_of(transcript)?;
+        if let Some(ledger) = ledger_of_transcript(&String::from_utf8_lossy(&text))? {
+            forget_old(&folder, kept_for(settings));
+            put(&path, ledger.as_bytes()).map_err(|error| unusable(&path, &error))?;
+        }
+        return Ok(None);
+    }
+    Ok(kept(&path)?.map(|ledger| {
+        json!({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": ledger}})
+    }))
+}
+
+fn transcript_of(path: &Path) -> Result<Vec<u8>, CommandError> {
+    read_regular(path, MOST_BYTES).map_err(|source| match source.kind() {
+        io::ErrorKind::FileTooLarge => {
+            let message = format!("`{}` has more than {MOST_BYTES} bytes", path.display());
+            CommandError::input("too_large", message, "Name only the part with the result.")
+        }
+        _ => CommandError::Read { path: path.into(), source },
+    })
+}
+
+fn kept(path: &Path) -> Result<Option<String>, CommandError> {
+    match read_regular_text(path, MAX_WRITTEN_BYTES) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unusable(path, &error)),
+    }
+}
+
+/// The ledger of a transcript of Claude Code's; none where there is nothing to keep.
+fn ledger_of_transcript(transcript: &str) -> Result<Option<String>, CommandError> {
+    let messages: Vec<Value> = transcript.lines().filter_map(message).collect();
+    let body = json!({"messages": messages}).to_string();
+    let dialogue = Dialogue::read(&Messages, body.as_bytes())
+        .map_err(|error| CommandError::input("unread_transcript", error.to_string(), "Update Endmark."))?;
+    let mut room = ROOM_TOKENS;
+    for _ in 0..ATTEMPTS {
+        let Some(ledger) = ledger_of(dialogue.conversation(), room, |text| Family::O200k.tokens(text)) else {
+            return Ok(None);
+        };
+        let chars = ledger.chars().count();
+        if chars <= MOST_CHARS {
+            return Ok(Some(ledger));
+        }
+        // A little below what would just do: tokens are not all of one length.
+        room = room * (MOST_CHARS * 9 / 10) as u64 / chars as u64;
+    }
+    Err(CommandError::input("too_large", "the ledger cannot be made short enough", "Nothing is given back."))
+}
+
+/// The message in a line of a transcript, if it is one of the conversation itself: subagents have their own, and what the
+/// agent wrote of it in an earlier compaction is no source.
+fn message(line: &str) -> Option<Value> {
+    let mut entry: Value = serde_json::from_str(&replace_lone_surrogates(line)).ok()?;
+    let is = |name: &str| entry.get(name).and_then(Value::as_bool) == Some(true);
+    let is_turn = matches!(entry.get("type").and_then(Value::as_str), Some("user" | "assistant"));
+    if !is_turn || is("isSidechain") || is("isMeta") || is("isCompactSummary") {
+        return None;
+    }
+    let message = entry.get_mut("message")?.take();
+    Some(json!({"role": message.get("role")?, "content": message.get("content")?}))
+}

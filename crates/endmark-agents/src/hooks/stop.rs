@@ -1,0 +1,121 @@
+//! `endmark hook stop`: an agent that says it is done is held to its artifact, so often and no more. (CG-1, CG-5)
+
+mod recorded;
+
+use std::path::Path;
+
+use endmark_config::{Environment, Settings};
+use endmark_failure::CommandError;
+use endmark_guard::{
+    Artifact, AttemptVerdict, Ceiling, Decision, Facts, Guard, Reason, Report, RetryPrompt, State, decide,
+};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::agent::HookAgent;
+use super::attempts::{Attempts, Record, hexadecimal};
+use super::event::Event;
+
+/// An agent that says it is done, and what it is held to.
+pub struct Stopped<'a> {
+    /// Whose event it is.
+    pub agent: HookAgent,
+    /// The event.
+    pub event: &'a Event,
+    /// The artifact, as it is named.
+    pub named: &'a Path,
+    /// What the artifact says; none where it is not there.
+    pub text: Option<&'a str>,
+    /// What it is held to.
+    pub guard: &'a Guard,
+    /// After how many attempts the agent is let go.
+    pub attempts: u32,
+}
+
+/// The answer to the event; none where the agent may stop. `warn` is told what its user should know.
+pub fn stop(
+    stopped: &Stopped<'_>,
+    settings: &Settings,
+    environment: &Environment,
+    warn: &dyn Fn(&str),
+) -> Result<Option<Value>, CommandError> {
+    let Stopped { agent, event, named, text, guard, attempts: most } = *stopped;
+    let resolved = |path| event.resolved(agent, environment, path);
+    let name = named.to_string_lossy();
+    let artifact = text.map(|text| Artifact::read_file(text, &name));
+    let report = artifact.as_ref().map_or_else(Report::of_missing, |artifact| guard.judge(artifact));
+    let fingerprint = fingerprint(text, &report);
+
+    let attempts = Attempts::open(settings, agent, event.session()?, &resolved(named))?;
+    let decided = attempts.change(|record| {
+        let decision = follows(record, &report, &fingerprint, most);
+        record.note(decision, &fingerprint);
+        decision
+    })?;
+    let attempt = decided.record.attempts;
+    let project = resolved(Path::new("")).display().to_string();
+    // Once is enough, however often it stops afterwards.
+    let is_noted = decided.was_released && decided.record.state == State::Released;
+    let recorded =
+        if is_noted { Ok(()) } else { recorded::record(settings, &decided.record, project, &report, most) };
+    if let Err(error) = recorded {
+        warn(&format!("what became of the agent is not recorded: {error}"));
+    }
+    Ok(match decided.decision {
+        Decision::Succeed => None,
+        Decision::Retry(_) => {
+            let prompt = RetryPrompt {
+                path: &name,
+                artifact: artifact.as_ref(),
+                report: &report,
+                attempt: (attempt, most),
+                verdict: AttemptVerdict::Whole,
+                evidence: &[],
+                said: event.said(),
+                task: None,
+            };
+            Some(agent.refused(&prompt.text()))
+        }
+        Decision::Release(reason) | Decision::Fail(reason) => {
+            let message = format!(
+                "Endmark: `{name}` is not finished after attempt {attempt} of {most}; the agent is let go ({})",
+                reason.name()
+            );
+            warn(&message);
+            Some(HookAgent::said(&message))
+        }
+    })
+}
+
+/// What follows this attempt. An agent that was let go is not asked again in its session.
+fn follows(record: &Record, report: &Report, fingerprint: &str, attempts: u32) -> Decision {
+    let checks_pass = report.findings().is_empty();
+    if !checks_pass && record.state == State::Released {
+        return Decision::Release(record.reason.unwrap_or(Reason::ContextExhaustion));
+    }
+    let is_without_progress = record.unchanged >= 1 && record.fingerprint == fingerprint;
+    let decision = decide(Facts {
+        checks_pass,
+        verdict: AttemptVerdict::Whole,
+        is_at_risk: false,
+        tries_left: attempts.saturating_sub(record.attempts + 1),
+        is_without_progress,
+        ceiling: Ceiling::Below,
+    });
+    // The agent's process goes on whatever is decided here: it is let go, and has not failed.
+    match decision {
+        Decision::Fail(reason) => Decision::Release(reason),
+        other => other,
+    }
+}
+
+/// What stands there, and what it lacks: equal where an attempt changed nothing.
+fn fingerprint(text: Option<&str>, report: &Report) -> String {
+    let mut hash = Sha256::new();
+    hash.update(text.unwrap_or_default());
+    for finding in report.findings() {
+        hash.update([0]);
+        hash.update(finding.check.name());
+    }
+    hexadecimal(&hash.finalize())
+}

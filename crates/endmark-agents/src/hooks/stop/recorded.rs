@@ -1,0 +1,58 @@
+//! What became of an agent that was held, where `endmark runs` shows it. (CG-4)
+//!
+//! Only ends are written: between two stops nobody supervises the agent, and a run without its supervisor counts as lost.
+
+use endmark_config::Settings;
+use endmark_guard::{Notice, Report, State};
+use endmark_store::{NoSecrets, RunEventRecord, RunRecord, Store, StoreError, runtime};
+
+use crate::hooks::attempts::{Record, name_of};
+
+/// So much of the hash names the run.
+const ID_CHARS: usize = 16;
+
+/// Writes the end into the store, if this is one.
+pub(super) fn record(
+    settings: &Settings,
+    record: &Record,
+    folder: String,
+    report: &Report,
+    attempts: u32,
+) -> Result<(), String> {
+    let notice = match (record.state, record.reason) {
+        (State::Released, Some(reason)) => Notice::Released(reason),
+        // One that was never held is no run.
+        (State::Succeeded, _) if record.attempts > 1 => Notice::Succeeded,
+        _ => return Ok(()),
+    };
+    let mut id = name_of(&["run", &record.agent, &record.session, &record.artifact]);
+    id.truncate(ID_CHARS);
+    let run = RunRecord {
+        id,
+        state: record.state.name().to_owned(),
+        reason: record.reason.map(|reason| reason.name().to_owned()),
+        agent: record.agent.clone(),
+        // Nobody knows how it was started.
+        command: "[]".to_owned(),
+        folder,
+        artifact: record.artifact.clone(),
+        attempt: record.attempts,
+        max_attempts: attempts,
+        session: Some(record.session.clone()),
+        findings: u64::try_from(report.findings().len()).ok(),
+        ..RunRecord::default()
+    };
+    let message = format!(
+        "attempt {} of {attempts}, held by a hook: {} findings in `{}`",
+        record.attempts,
+        report.findings().len(),
+        record.artifact
+    );
+    let event = RunEventRecord { name: notice.name().to_owned(), message };
+    let said = |error: StoreError| error.to_string();
+    let store = Store::open(&settings.store).map_err(said)?;
+    let runtime = runtime::new().map_err(|error| error.to_string())?;
+    let recorded = runtime.block_on(store.recorder(NoSecrets).record_run(run, vec![event]));
+    runtime.block_on(store.close());
+    recorded.map_err(said)
+}

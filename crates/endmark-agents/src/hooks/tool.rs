@@ -1,0 +1,117 @@
+//! `endmark hook tool`: a tool's result, shortened before the model reads it. (CX-5)
+
+mod texts;
+
+use std::path::{Component, Path};
+
+use endmark_failure::CommandError;
+use endmark_process::read_regular;
+use endmark_store::{CapRequest, Keeper, LEAST_SHARE, cap_and_keep, share, size};
+use serde_json::Value;
+
+use super::agent::{HookAgent, Shortened};
+use super::event::Event;
+
+/// What was printed is read up to this size.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Caps the result in an event, and keeps it in full. The answer is none where the result is small enough, or nothing that
+/// could be shortened; `warn` is told what its user should know.
+pub fn cap_result(
+    agent: HookAgent,
+    event: &Event,
+    request: CapRequest,
+    mut keeper: Keeper,
+    warn: &dyn Fn(&str),
+) -> Result<Option<Value>, CommandError> {
+    let mut capping = Capping { asked: request, keeper: &mut keeper, not_kept: None };
+    let shortened = match agent {
+        HookAgent::Claude => capping.shaped(event),
+        HookAgent::Codex | HookAgent::Gemini => capping.text(agent, &event.tool_response),
+    };
+    if let Some(message) = capping.not_kept.take() {
+        warn(&message);
+    }
+    keeper.close();
+    Ok(shortened?.map(|result| agent.replaced(result)))
+}
+
+struct Capping<'a> {
+    asked: CapRequest,
+    keeper: &'a mut Keeper,
+    not_kept: Option<String>,
+}
+
+impl Capping<'_> {
+    /// The text of a result, if it is one and too long, behind a line that says what was done.
+    fn text(&mut self, agent: HookAgent, response: &Value) -> Result<Option<Shortened>, CommandError> {
+        let Some(text) = texts::text_of(response) else { return Ok(None) };
+        if size(&text, self.asked.limits.unit) <= self.asked.limits.most {
+            return Ok(None);
+        }
+        let has_failed = response.get("error").is_some_and(|error| !error.is_null());
+        let heading = match (agent, has_failed) {
+            (_, true) => "[Endmark: the tool failed; this is its output, shortened.]\n",
+            // Codex gives its hooks no exit code, and this takes the place of the line that has it.
+            (HookAgent::Codex, false) => {
+                "[Endmark: the tool ran; this is its output, shortened. It is no error, and says nothing of the exit code.]\n"
+            }
+            (_, false) => "[Endmark: the tool ran; this is its output, shortened, and no error.]\n",
+        };
+        let room = size(heading, self.asked.limits.unit);
+        let capped = self.capped(&text, self.asked.limits.most.saturating_sub(room))?;
+        Ok(Some(Shortened::Text(format!("{heading}{capped}"))))
+    }
+
+    /// The same value with shorter texts in it.
+    fn shaped(&mut self, event: &Event) -> Result<Option<Shortened>, CommandError> {
+        let mut value = with_all_that_was_printed(event);
+        let unit = self.asked.limits.unit;
+        let mut found = texts::texts_in(&mut value);
+        let sizes: Vec<usize> = found.iter().map(|text| size(text, unit)).collect();
+        let Some(share) = share(&sizes, self.asked.limits.most) else { return Ok(None) };
+        if share < LEAST_SHARE {
+            let message = "the result has too many texts to shorten each of them";
+            return Err(CommandError::input("too_many_texts", message, "It stays as it is."));
+        }
+        for (text, _) in found.iter_mut().zip(&sizes).filter(|(_, size)| **size > share) {
+            **text = self.capped(text, share)?;
+        }
+        Ok(Some(Shortened::Shaped(value)))
+    }
+
+    fn capped(&mut self, text: &str, most: usize) -> Result<String, CommandError> {
+        let mut asked = self.asked.clone();
+        asked.limits.most = most;
+        let (capped, _) = cap_and_keep(text.as_bytes(), asked, Some(self.keeper))?;
+        let not_kept = capped.warnings.iter().find(|warning| warning.code == "NOT_KEPT");
+        self.not_kept = self.not_kept.take().or_else(|| not_kept.map(|warning| warning.message.clone()));
+        Ok(capped.text)
+    }
+}
+
+/// A result of Claude Code's. Of a long output it has the beginning alone, and names the file with all of it, which lies
+/// beside the session's transcript; the rows that report errors are mostly there.
+fn with_all_that_was_printed(event: &Event) -> Value {
+    let mut value = event.tool_response.clone();
+    let Some(result) = value.as_object_mut() else { return value };
+    let Some(path) = result.get("persistedOutputPath").and_then(Value::as_str) else { return value };
+    let path = Path::new(path);
+    let folder = event.transcript_path.as_deref().map(|transcript| transcript.with_extension(""));
+    // Nothing that an event names elsewhere is read.
+    let is_of_session = folder.is_some_and(|folder| path.starts_with(folder))
+        && path.components().all(|part| part != Component::ParentDir);
+    if !is_of_session {
+        return value;
+    }
+    let Some(all) = read(path) else { return value };
+    result.insert("stdout".to_owned(), Value::String(all));
+    result.remove("persistedOutputPath");
+    result.remove("persistedOutputSize");
+    value
+}
+
+fn read(path: &Path) -> Option<String> {
+    let bytes = read_regular(path, MOST_BYTES).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,289 @@
+//! `endmark mcp wrap`: between an MCP client and a server, over standard input and output.
+//!
+//! A proxy of lines rather than a client and a server of a library's: whatever it does not know passes byte for byte, also
+//! what the protocol does not have yet. A thread passes on what the client says, this one what the server says.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use endmark_config::Settings;
+use endmark_context::cap::{Limits, Way};
+use endmark_failure::{CommandError, Exit};
+use endmark_process::Keeper as Group;
+use endmark_store::{CapRequest, Keeper, size};
+use endmark_wire::json::{Kind, Value, unmarked};
+use serde_json::json;
+
+use super::messages::{self, Incoming, Outline};
+use super::session::{FromClient, Session};
+use super::{read_tool, results};
+
+/// Claude Code refuses results of more than 25,000 tokens; dense text has two and a half characters to one.
+pub const CLIENT_LIMIT_CHARS: u64 = 60_000;
+/// The longest message.
+const MESSAGE_LIMIT_BYTES: u64 = 256 << 20;
+/// JSON-RPC's code for an invalid request, and one for server errors.
+const INVALID_REQUEST: i32 = -32_600;
+const SERVER_ERROR: i32 = -32_000;
+/// How long a server may take to end by itself once its client is gone.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long what a server said last may take to be read once it has ended.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Takes what the user should know, from either direction.
+pub type Warn = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What both directions share.
+struct Shared {
+    session: Mutex<Session>,
+    output: Mutex<io::Stdout>,
+    is_client_gone: Mutex<bool>,
+}
+
+impl Shared {
+    fn session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends the client a message, whole: both directions do.
+    fn send(&self, line: &[u8]) -> io::Result<()> {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        output.write_all(line)?;
+        output.flush()
+    }
+
+    fn is_client_gone(&self) -> MutexGuard<'_, bool> {
+        self.is_client_gone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs the server until the client or the server is gone.
+///
+/// It answers once the client is gone; an error is that the server could not be started, or ended first.
+pub fn wrap(
+    command: &[OsString],
+    settings: &Settings,
+    mut asked: CapRequest,
+    warn: Warn,
+) -> Result<(), CommandError> {
+    asked.limits.way = Way::Tool;
+    let failed = |error: io::Error| CommandError::Upstream {
+        message: format!("the MCP server `{}` cannot be started: {error}", name(command)),
+        hint: Some("What stands behind `--` is run as it is, without a shell.".to_owned()),
+    };
+    // It ends the server and whatever that has started when this process is gone, however that came about.
+    let group = Group::start().map_err(failed)?;
+    let mut server = started(command, &group).map_err(failed)?;
+    let (input, output) = (server.stdin.take(), server.stdout.take());
+    // A process that the server has started may hold its output, and be there for ever: the group ends with the server.
+    let (ended, status) = mpsc::channel();
+    thread::spawn(move || {
+        let status = server.wait().ok();
+        thread::sleep(DRAIN);
+        drop(group);
+        // Nobody listens where the client went away first.
+        let _ = ended.send(status);
+    });
+    let shared = Arc::new(Shared {
+        session: Mutex::default(),
+        output: Mutex::new(io::stdout()),
+        is_client_gone: Mutex::new(false),
+    });
+    if let Some(input) = input {
+        let (shared, settings, limits) = (Arc::clone(&shared), settings.clone(), asked.limits.clone());
+        let warn = Arc::clone(&warn);
+        thread::spawn(move || from_client(input, &shared, &settings, &limits, &warn));
+    }
+    let mut keeper = settings.keeper();
+    let passed = output.map_or(Ok(()), |output| {
+        let mut passing = Passing { shared: &shared, asked: &asked, keeper: &mut keeper, warn: &warn };
+        passing.pass(BufReader::new(output))
+    });
+    keeper.close();
+    passed?;
+    if *shared.is_client_gone() {
+        return Ok(());
+    }
+    // One that has closed its output and goes on is ended with the group, when this process is gone.
+    let status = status.recv_timeout(GRACE).ok().flatten();
+    let how = status.map_or_else(|| "closed its output".to_owned(), |status| format!("ended ({status})"));
+    let message = format!("the MCP server `{}` {how}", name(command));
+    for id in shared.session().unanswered() {
+        shared.send(error(&id, SERVER_ERROR, &message).as_bytes()).map_err(CommandError::Write)?;
+    }
+    Err(CommandError::Upstream { message, hint: None })
+}
+
+/// An answer that is an error, to the request with this id.
+fn error(id: &str, code: i32, message: &str) -> String {
+    let error = json!({"code": code, "message": message});
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}\n")
+}
+
+fn name(command: &[OsString]) -> String {
+    command.first().map(|program| program.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn started(command: &[OsString], group: &Group) -> io::Result<Child> {
+    let (program, rest) = command.split_first().ok_or_else(|| io::Error::other("no command is named"))?;
+    Command::new(program)
+        .args(rest)
+        .process_group(group.group())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+}
+
+/// Passes on what the client says, until it says no more.
+fn from_client(mut server: ChildStdin, shared: &Shared, settings: &Settings, limits: &Limits, warn: &Warn) {
+    let mut client = BufReader::new(io::stdin());
+    let mut line = Vec::new();
+    while let Ok(incoming @ (Incoming::Message | Incoming::TooLong(_))) =
+        messages::read(&mut client, &mut line, MESSAGE_LIMIT_BYTES)
+    {
+        let sent = match incoming {
+            Incoming::TooLong(Outline { id, has_method }) => {
+                let message = format!("a message of the client has more than {MESSAGE_LIMIT_BYTES} bytes");
+                warn(&format!("{message}: it was left out"));
+                let id = id.filter(|_| has_method);
+                id.map_or(Ok(()), |id| shared.send(error(&id, INVALID_REQUEST, &message).as_bytes()))
+            }
+            _ => match shared.session().asked(&line) {
+                FromClient::Pass => server.write_all(&line).and_then(|()| server.flush()),
+                FromClient::Read { id, arguments } => {
+                    let answer = read_tool::answer(&id, arguments.as_deref(), settings, limits);
+                    shared.send(format!("{answer}\n").as_bytes())
+                }
+            },
+        };
+        if sent.is_err() {
+            // The server is gone: who listens to it says so.
+            return;
+        }
+    }
+    *shared.is_client_gone() = true;
+    drop(server);
+    thread::sleep(GRACE);
+    // Still there: the group's keeper ends what is in it.
+    std::process::exit(i32::from(Exit::Success.code()));
+}
+
+/// The direction from the server to the client.
+struct Passing<'a> {
+    shared: &'a Shared,
+    asked: &'a CapRequest,
+    keeper: &'a mut Keeper,
+    warn: &'a Warn,
+}
+
+impl Passing<'_> {
+    fn pass(&mut self, mut server: impl BufRead) -> Result<(), CommandError> {
+        let mut line = Vec::new();
+        let failed = |error: io::Error| CommandError::Upstream {
+            message: format!("the MCP server cannot be understood: {error}"),
+            hint: None,
+        };
+        loop {
+            match messages::read(&mut server, &mut line, MESSAGE_LIMIT_BYTES).map_err(failed)? {
+                Incoming::End => return Ok(()),
+                Incoming::TooLong(outline) => {
+                    let why = format!("has more than {MESSAGE_LIMIT_BYTES} bytes");
+                    self.leave_out(&outline, &why).map_err(CommandError::Write)?;
+                }
+                Incoming::Message => self.message(&line).map_err(CommandError::Write)?,
+            }
+        }
+    }
+
+    /// Sends the client a message of the server, or what takes its place.
+    fn message(&mut self, line: &[u8]) -> io::Result<()> {
+        // A message must be UTF-8, and clients replace invalid bytes.
+        let text = String::from_utf8_lossy(unmarked(line));
+        let Ok(message) = Value::parse_str(&text) else {
+            // It may still be one to a client that reads more than JSON.
+            if size(&text, self.asked.limits.unit) > self.asked.limits.most {
+                return self.leave_out(&messages::outline(line), "is too long to pass, and is not JSON");
+            }
+            return self.shared.send(line);
+        };
+        let changed = if message.kind() == Kind::Array {
+            let of_each: Vec<_> = message.items().map(|message| self.changed(message)).collect();
+            of_each.iter().any(Option::is_some).then(|| {
+                let each = message.items().zip(&of_each);
+                let each =
+                    each.map(|(message, changed)| changed.as_deref().unwrap_or(message.raw()).trim_end());
+                format!("[{}]\n", each.collect::<Vec<_>>().join(","))
+            })
+        } else {
+            self.changed(message).map(|mut changed| {
+                changed.push('\n');
+                changed
+            })
+        };
+        if changed.is_some() && matches!(text, Cow::Owned(_)) {
+            (self.warn)("an answer of the MCP server is not UTF-8: what is not was replaced by U+FFFD");
+        }
+        self.shared.send(changed.as_ref().map_or(line, |changed| changed.as_bytes()))
+    }
+
+    /// Answers the requests that a message would have answered which cannot be passed on.
+    fn leave_out(&self, outline: &Outline, why: &str) -> io::Result<()> {
+        let message = format!("an answer of the MCP server {why}: it was left out");
+        (self.warn)(&message);
+        if outline.has_method {
+            return Ok(());
+        }
+        let lost = self.shared.session().lost(outline.id.as_deref());
+        lost.iter().try_for_each(|id| self.shared.send(error(id, SERVER_ERROR, &message).as_bytes()))
+    }
+
+    /// What takes the place of a message; none where it passes as it is.
+    fn changed(&mut self, message: Value<'_>) -> Option<String> {
+        let awaited = self.shared.session().answered(message);
+        message.field("result").or_else(|| message.field("error"))?;
+        let line = message.raw();
+        if awaited.as_ref().is_some_and(|awaited| awaited.is_for_tools)
+            && message.at("result.tools").is_some()
+        {
+            return self.with_read_tool(line);
+        }
+        // Whatever it answers: a client may take it for the result of a tool where the ids look different here.
+        let is_of_call = awaited.as_ref().is_none_or(|awaited| awaited.is_call);
+        match results::capped(line.as_bytes(), is_of_call, self.asked, self.keeper) {
+            Ok(changed) => changed.map(|changed| {
+                for warning in &changed.warnings {
+                    (self.warn)(&warning.message);
+                }
+                changed.line
+            }),
+            Err(why) => {
+                let message =
+                    format!("a result of the MCP server cannot be shortened, and was left out: {why}");
+                (self.warn)(&message);
+                let id = awaited.map_or_else(|| "null".to_owned(), |awaited| awaited.id);
+                Some(error(&id, SERVER_ERROR, &message).trim_end().to_owned())
+            }
+        }
+    }
+
+    fn with_read_tool(&mut self, line: &str) -> Option<String> {
+        let unchanged = |error: String| {
+            (self.warn)(&format!("an answer of the MCP server passes as it is: {error}"));
+            None
+        };
+        match results::with_read_tool(line.as_bytes()) {
+            Ok(Some(line)) => {
+                self.shared.session().offered();
+                Some(line)
+            }
+            Ok(None) => unchanged(format!("it has a tool `{}` of its own", read_tool::NAME)),
+            Err(error) => unchanged(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! `run --through`: a gateway for each run, on a free port of the loopback address, with a key and a budget of its own. (CX-7)
+
+mod agents;
+mod files;
+
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use endmark_config::{ADMIN_KEY_VARIABLE, Environment, SecretSource, Settings, UPSTREAM_VARIABLES};
+use endmark_console::reports::usage::Spent;
+use endmark_context::Models;
+use endmark_context::budget::{Period, Unit};
+use endmark_failure::CommandError;
+use endmark_gateway::{Gateway, Secret, Server, SoleKey, with_causes};
+use endmark_guard::{TokenUsage, Usage};
+use endmark_runs::{Between, Task};
+use endmark_store::{KeyBudget, KeySecret, Store, UsageRow, utc};
+use endmark_wire::provider::Provider;
+use tempfile::NamedTempFile;
+use tokio::task::JoinHandle;
+
+/// How long is waited for the last call of an agent that is gone to be written down.
+const LOOKS_FOR_END: u32 = 300;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
+/// A key that is as long as this is not found in the value of a variable by chance.
+const MIN_SEARCHED_KEY_BYTES: usize = 16;
+
+/// Begins a gateway for each task that wants one.
+pub fn open_all(
+    environment: &Environment,
+    models: &Arc<Models>,
+    settings: &Settings,
+    store: &Store,
+    tasks: &mut [Task],
+) -> Result<(), CommandError> {
+    if !tasks.iter().any(|task| task.is_through) {
+        return Ok(());
+    }
+    hide_memory()?;
+    let settings = for_runs(environment, settings)?;
+    for task in tasks.iter_mut().filter(|task| task.is_through) {
+        let way = Way::open(environment, models, &settings, store, task)?;
+        task.between = Some(Box::new(way));
+    }
+    Ok(())
+}
+
+/// Closes the memory and the environment of this process to others of its user: the agent runs under the same user id, and
+/// the providers' keys are here. Root can read them all the same.
+fn hide_memory() -> Result<(), CommandError> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
+        .map_err(|error| of_system(&error.into()))?;
+    Ok(())
+}
+
+/// The settings of `serve`, for agents whose keys are in the environment and not in the configuration.
+fn for_runs(environment: &Environment, settings: &Settings) -> Result<Settings, CommandError> {
+    let mut settings = settings.clone();
+    for upstream in &mut settings.upstreams {
+        // Where nobody says where to go, the agents go where the environment says.
+        if !settings.has_own_upstreams
+            && let Some(url) = environment.get(upstream.format.base_url_variable)
+        {
+            let variable = upstream.format.base_url_variable;
+            let url = url.parse().map_err(|error| {
+                CommandError::input(
+                    "invalid_base_url",
+                    format!("{variable}: {error}"),
+                    "Correct or unset it.",
+                )
+            })?;
+            upstream.base_url = Some(url);
+        }
+        let known =
+            agents::key_variables(upstream.format).iter().find(|name| environment.get(name).is_some());
+        let of_environment = || known.map(|name| SecretSource::Environment((*name).to_owned()));
+        upstream.api_key = upstream.api_key.take().or_else(of_environment);
+    }
+    settings.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    (settings.tls.certificate, settings.tls.key) = (None, None);
+    Ok(settings)
+}
+
+/// The variables of this process that hold a key of the gateway's, or say where the admin key is.
+fn withheld(
+    gateway: &endmark_gateway::Settings,
+    settings: &Settings,
+    environment: &Environment,
+) -> Vec<String> {
+    let sources = settings.upstreams.iter().filter_map(|upstream| upstream.api_key.as_ref());
+    let named = sources.chain(&settings.admin_key).filter_map(|source| match source {
+        SecretSource::Environment(name) => Some(name.clone()),
+        SecretSource::Value(_) | SecretSource::File(_) => None,
+    });
+    let keys: Vec<&str> =
+        gateway.upstreams.iter().filter_map(|upstream| Some(upstream.api_key.as_ref()?.reveal())).collect();
+    let has_key =
+        |value: &str| keys.iter().any(|key| key.len() >= MIN_SEARCHED_KEY_BYTES && value.contains(key));
+    let with_key =
+        environment.beginning_with("").filter(|(_, value)| has_key(value)).map(|(name, _)| name.to_owned());
+    // A section of the configuration in variables has its keys in them as they are.
+    let systematic = environment.beginning_with(UPSTREAM_VARIABLES).map(|(name, _)| name.to_owned());
+    named.chain(with_key).chain(systematic).chain([ADMIN_KEY_VARIABLE.to_owned()]).collect()
+}
+
+/// A gateway of one run.
+struct Way {
+    task: String,
+    origin: String,
+    variables: Vec<(String, OsString)>,
+    withheld: Vec<String>,
+    /// The agent's command, with the words that lead it here.
+    command: Vec<OsString>,
+    /// What those words or variables name; it is removed with this.
+    _file: Option<NamedTempFile>,
+    server: Arc<Server>,
+    serving: JoinHandle<()>,
+    store: Store,
+    models: Arc<Models>,
+    /// When it was begun, in UTC.
+    since: String,
+    /// How many calls belong to attempts that are over.
+    counted: Cell<u32>,
+}
+
+impl Way {
+    fn open(
+        environment: &Environment,
+        models: &Arc<Models>,
+        settings: &Settings,
+        store: &Store,
+        task: &Task,
+    ) -> Result<Self, CommandError> {
+        let has_key = |provider: &&'static Provider| {
+            let mut serving = settings.upstreams.iter().filter(|upstream| upstream.format == *provider);
+            serving.any(|upstream| upstream.api_key.is_some())
+        };
+        let wanted = agents::providers_of(task.agent);
+        // Whatever the agent starts finds the gateway for the others, too.
+        let reached: Vec<&'static Provider> = Provider::all().into_iter().filter(has_key).collect();
+        if !wanted.iter().any(|provider| reached.contains(provider)) {
+            let names = wanted.iter().flat_map(|provider| agents::key_variables(provider)).copied();
+            return Err(CommandError::input(
+                "missing_key",
+                format!(
+                    "`{}` cannot go through a gateway: no key for its provider is known",
+                    task.agent.name()
+                ),
+                format!(
+                    "Set {}, or `api_key` in `[upstreams.NAME]`; a login of the agent's own works at its provider alone.",
+                    names.collect::<Vec<_>>().join(" or ")
+                ),
+            ));
+        }
+        let mut gateway_settings = endmark_config::for_gateway(settings, environment)?;
+        let withheld = withheld(&gateway_settings, settings, environment);
+        let secret = KeySecret::random().map_err(|error| of_system(&std::io::Error::other(error)))?;
+        let secret = secret.reveal().to_owned();
+        gateway_settings.pages = None;
+        gateway_settings.sole_key = Some(SoleKey {
+            secret: Secret::new(secret.clone()),
+            name: task.id.clone(),
+            budget: task.limits.nanodollars.map(|limit| KeyBudget {
+                unit: Unit::NanoUsd,
+                limit: limit.get(),
+                period: Period::Ever,
+            }),
+        });
+        let of_system = |error: std::io::Error| self::of_system(&error);
+        let listener = endmark_gateway::listen(settings.listen).map_err(of_system)?;
+        let origin = format!("http://{}", listener.local_addr().map_err(of_system)?);
+        let gateway = Gateway::new(gateway_settings, store.clone()).map_err(|error| {
+            let hint = "`endmark config check` looks at everything at once.";
+            CommandError::input("unusable_settings", with_causes(&error), hint)
+        })?;
+        let variables = agents::variables(task, &reached, &origin, &secret, environment);
+        let file = files::file(task, &variables)?;
+        let command =
+            agents::words(task.agent, &task.command, &origin, file.as_ref().map(NamedTempFile::path));
+        let server = Server::new(gateway);
+        let serving = {
+            let server = Arc::clone(&server);
+            // It is never asked to stop: that would close the store, which is the run's.
+            tokio::spawn(async move {
+                let _ = server.serve(listener, std::future::pending()).await;
+            })
+        };
+        Ok(Self {
+            task: task.id.clone(),
+            variables,
+            withheld,
+            command,
+            _file: file,
+            origin,
+            server,
+            serving,
+            store: store.clone(),
+            models: Arc::clone(models),
+            since: now(),
+            counted: Cell::new(0),
+        })
+    }
+
+    async fn calls(&self) -> Result<Vec<UsageRow>, String> {
+        for _ in 0..LOOKS_FOR_END {
+            if self.server.busy() == 0 {
+                break;
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+        // What was queued before is committed then.
+        self.store.health().await.map_err(|error| error.to_string())?;
+        let (identity, since, but_for) =
+            (format!("key:{}", self.task), self.since.clone(), self.counted.get());
+        let calls = self.store.read(move |reader| reader.calls_of_client(&identity, &since, but_for)).await;
+        calls.map_err(|error| error.to_string())
+    }
+}
+
+impl Between for Way {
+    fn command(&self) -> &[OsString] {
+        &self.command
+    }
+
+    fn variables(&self) -> &[(String, OsString)] {
+        &self.variables
+    }
+
+    fn withheld(&self) -> &[String] {
+        &self.withheld
+    }
+
+    fn received(&self) -> u64 {
+        self.server.admitted_calls()
+    }
+
+    fn has_refused_for_budget(&self) -> bool {
+        self.server.refused_for_budget() > 0
+    }
+
+    fn used(&self) -> Pin<Box<dyn Future<Output = Result<Option<Usage>, String>> + '_>> {
+        Box::pin(async {
+            let calls = self.calls().await?;
+            self.counted
+                .set(self.counted.get().saturating_add(u32::try_from(calls.len()).unwrap_or(u32::MAX)));
+            Ok(Spent::of(&calls, &self.models).map(|spent| Usage {
+                run: TokenUsage::new(spent.prompt, spent.completion),
+                largest_call_tokens: Some(spent.largest_call),
+                cost_nanodollars: spent.nano_usd,
+                model: spent.model,
+                context_tokens: None,
+            }))
+        })
+    }
+}
+
+impl std::fmt::Debug for Way {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Way").field("origin", &self.origin).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+fn of_system(error: &std::io::Error) -> CommandError {
+    CommandError::Upstream { message: format!("the system does not let it run: {error}"), hint: None }
+}
+
+fn now() -> String {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    utc(u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX))
+}

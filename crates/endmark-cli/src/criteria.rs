@@ -1,0 +1,99 @@
+//! What artifacts are held to: a template, and what is typed besides.
+
+use std::io;
+use std::path::Path;
+
+use endmark_failure::CommandError;
+use endmark_guard::{Guard, Template};
+
+use crate::context::Context;
+use crate::input::Input;
+
+/// A larger artifact is not read: what people are to read is a thousandth of that.
+pub(crate) const MOST_BYTES: u64 = 256 << 20;
+
+/// What is demanded of an artifact.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Demands<'a> {
+    pub(crate) template: Option<&'a Path>,
+    /// How many lines that are not blank it must have.
+    pub(crate) min_lines: Option<u32>,
+    /// Titles of the sections that it must have.
+    pub(crate) sections: &'a [String],
+    /// Phrases that it must not have.
+    pub(crate) forbidden: &'a [String],
+    /// Whether only these phrases are forbidden, and none of the known ones.
+    pub(crate) forbid_only: bool,
+}
+
+/// The guard that was asked for.
+pub(crate) fn guard(context: &Context, demands: &Demands<'_>) -> Result<Guard, CommandError> {
+    let template = demands.template.map(|path| template(context, path)).transpose()?;
+    let mut template = template.unwrap_or_default();
+    let criteria = &mut template.criteria;
+    for (option, values) in [("--section", demands.sections), ("--forbid", demands.forbidden)] {
+        if values.iter().any(|value| !value.contains(char::is_alphanumeric)) {
+            let hint = format!("Leave {option} out, or say what is meant.");
+            return Err(CommandError::input(
+                "usage",
+                format!("{option} has neither a letter nor a digit"),
+                hint,
+            ));
+        }
+    }
+    criteria.min_lines =
+        demands.min_lines.and_then(|lines| usize::try_from(lines).ok()).or(criteria.min_lines);
+    criteria.required_sections.extend(demands.sections.iter().cloned());
+    criteria.forbidden_phrases.extend(demands.forbidden.iter().cloned());
+    criteria.handoffs_are_forbidden &= !demands.forbid_only;
+    Ok(Guard::of_template(template))
+}
+
+/// The guard of a template.
+pub(crate) fn of_template(context: &Context, template: &Path) -> Result<Guard, CommandError> {
+    self::template(context, template).map(Guard::of_template)
+}
+
+/// What a template demands.
+fn template(context: &Context, path: &Path) -> Result<Template, CommandError> {
+    let text =
+        Input::open_file(path, context.terminal).and_then(Input::written_text).map_err(with_next_step)?;
+    Template::read(&path.to_string_lossy(), &text).map_err(|error| {
+        CommandError::input("invalid_criteria", format!("`{}`: {error}", path.display()), error.hint())
+    })
+}
+
+/// What to do about a file that cannot be read.
+pub(crate) fn with_next_step(error: CommandError) -> CommandError {
+    let CommandError::Read { source, .. } = &error else { return error };
+    let hint = match source.kind() {
+        io::ErrorKind::NotFound => "Check the path.",
+        io::ErrorKind::IsADirectory => "Name the files in it.",
+        io::ErrorKind::PermissionDenied => "Read it as someone who may, or copy it to where you may.",
+        _ => return error,
+    };
+    CommandError::input("unreadable", error.to_string(), hint)
+}
+
+/// The text of a file, if it is one.
+pub(crate) fn text_of(file: &Path, bytes: Vec<u8>) -> Result<String, CommandError> {
+    let is_utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    String::from_utf8(bytes).map_err(|error| {
+        let name = name_of(file);
+        let at = error.utf8_error().valid_up_to();
+        let message = if is_utf16 {
+            format!("`{name}` is UTF-16")
+        } else {
+            format!("`{name}` is not UTF-8: byte {at} cannot stand where it stands")
+        };
+        CommandError::input("not_utf8", message, "Convert it first, as with `iconv -f UTF-16 -t UTF-8`.")
+    })
+}
+
+pub(crate) fn is_standard_input(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+pub(crate) fn name_of(file: &Path) -> String {
+    if is_standard_input(file) { "standard input".to_owned() } else { file.display().to_string() }
+}
