@@ -1,32 +1,46 @@
 //! What can be typed: every command, its arguments and its help.
 
+pub(crate) mod budget;
+pub(crate) mod cap;
+pub(crate) mod compact;
+pub(crate) mod count;
+pub(crate) mod exec;
+pub(crate) mod findings;
+pub(crate) mod guard;
+pub(crate) mod hook;
+pub(crate) mod init;
+pub(crate) mod keys;
+mod log;
+pub(crate) mod mcp;
+pub(crate) mod read;
+pub(crate) mod run;
+pub(crate) mod runs;
+mod serve;
+pub(crate) mod setup;
 pub(crate) mod store;
+pub(crate) mod usage;
 
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use endmark_config::Override;
 use endmark_envelope::{Limits, TooLarge};
 
+use self::budget::{Budget, BudgetCommand};
+use self::cap::Cap;
+use self::compact::Compact;
+use self::count::Count;
+use self::exec::Exec;
+use self::findings::Findings;
+use self::init::Init;
+use self::keys::Keys;
+pub(crate) use self::log::{Log, LogCommand, StatusChoice};
+use self::read::Read;
+pub(crate) use self::serve::{LogFormat, Serve};
+use self::setup::Setup;
 use self::store::{Doctor, StoreArgument};
-use crate::commands::budget::arguments::{Budget, BudgetCommand};
-use crate::commands::cap::arguments::Cap;
-use crate::commands::compact::arguments::Compact;
-use crate::commands::count::arguments::Count;
-use crate::commands::exec::arguments::Exec;
-use crate::commands::findings::arguments::Findings;
-use crate::commands::guard::arguments as guard;
-use crate::commands::hook::arguments as hook;
-use crate::commands::init::Init;
-use crate::commands::keys::arguments::Keys;
-use crate::commands::mcp::arguments as mcp;
-use crate::commands::read::arguments::Read;
-use crate::commands::run::arguments as run;
-use crate::commands::runs::arguments as runs;
-use crate::commands::setup::arguments::Setup;
-use crate::commands::usage::arguments::Usage;
+use self::usage::Usage;
 
 /// The formats a text can be in, as they are typed.
 const FORMATS: [&str; 7] = ["auto", "json", "jsonl", "markdown", "tags", "text", "marker"];
@@ -382,51 +396,6 @@ impl Command {
     }
 }
 
-/// How a line of the log is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// A line for each request that was not whole, and for each error
-    Text,
-    /// A JSON document for each event, with all its fields
-    Json,
-}
-
-/// The arguments of `serve`.
-#[derive(Debug, Args, Limits)]
-pub(crate) struct Serve {
-    /// Listen on this address and port (key `listen`); port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS")]
-    #[limits(max_bytes = 255)]
-    pub(crate) listen: Option<String>,
-    #[command(flatten)]
-    pub(crate) store: StoreArgument,
-    /// Forward to this server, and to none of those that are configured
-    #[arg(long, value_name = "URL")]
-    #[limits(max_bytes = 2048)]
-    pub(crate) upstream: Option<String>,
-    /// How the log is written; with `--json` it is `json` unless this says otherwise
-    #[arg(long, value_name = "FORMAT")]
-    #[limits(skip)]
-    pub(crate) log: Option<LogFormat>,
-    /// Let replies go wrong on purpose, as in `cut@20,drop@10%`; see docs/faults.md
-    #[arg(long, value_name = "FAULTS", help_heading = "Rehearsal")]
-    #[limits(max_bytes = 1024)]
-    pub(crate) fault: Option<String>,
-    /// Who has to bear them: Endmark (`upstream`) or your application (`client`)
-    #[arg(
-        long,
-        value_name = "SIDE",
-        default_value = "upstream",
-        requires = "fault",
-        help_heading = "Rehearsal"
-    )]
-    #[limits(max_bytes = 64)]
-    pub(crate) fault_side: String,
-    /// The same number, the same faults for the same requests in a row
-    #[arg(long, value_name = "NUMBER", requires = "fault", help_heading = "Rehearsal")]
-    pub(crate) fault_seed: Option<u64>,
-}
-
 /// How a text is to be understood.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct FormatArguments {
@@ -518,49 +487,6 @@ pub(crate) struct Resume {
     #[arg(long, value_name = "FILE")]
     #[limits(skip)]
     pub(crate) prompt_context: Option<PathBuf>,
-}
-
-/// The arguments of `log`.
-#[derive(Debug, Args)]
-pub(crate) struct Log {
-    #[command(subcommand)]
-    pub(crate) command: Option<LogCommand>,
-    #[command(flatten)]
-    pub(crate) store: StoreArgument,
-    /// Show at most so many, the newest first
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) limit: u32,
-    /// Only those that the client got whole (resolved), or did not (exhausted)
-    #[arg(long, value_name = "STATUS")]
-    pub(crate) status: Option<StatusChoice>,
-}
-
-/// How a recovery ended (PC-7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StatusChoice {
-    Resolved,
-    Exhausted,
-}
-
-/// The subcommands of `log`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum LogCommand {
-    /// Explain one recovery: what was received, what was judged and why, and where the seams are
-    Show {
-        /// The row's number, or the request's id from the header x-endmark-request
-        #[arg(value_name = "ID")]
-        id: String,
-        #[command(flatten)]
-        store: StoreArgument,
-    },
-}
-
-impl Log {
-    /// What is typed of the configuration, wherever it stands.
-    pub(crate) fn overrides(&self) -> Vec<Override> {
-        let of_subcommand = self.command.iter().flat_map(|LogCommand::Show { store, .. }| store.overrides());
-        self.store.overrides().into_iter().chain(of_subcommand).collect()
-    }
 }
 
 /// The arguments of `report`.

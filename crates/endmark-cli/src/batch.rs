@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::input::{Input, Line};
-use crate::terminal::JsonOutput;
+use crate::view::terminal::JsonOutput;
 
 /// The longest line that is read; a longer one is answered with an error and skipped.
 const MAX_LINE_BYTES: u64 = 1 << 30;

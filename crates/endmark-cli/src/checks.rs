@@ -7,8 +7,8 @@ use endmark_recovery::check_prompt_template;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::answer::{Answer, to_data};
-use crate::terminal::{Paint, Painter};
+use crate::view::answer::{Answer, to_data};
+use crate::view::paint::{Paint, Painter};
 
 /// Whether a configuration that could be read can also be used: the keys, schemas and texts it refers to.
 pub(crate) fn of_configuration(effective: &Effective, environment: &Environment) -> Vec<Check> {

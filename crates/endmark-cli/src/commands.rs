@@ -3,12 +3,12 @@
 pub(crate) mod budget;
 pub(crate) mod cap;
 pub(crate) mod compact;
-mod completions;
-mod config;
+pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod count;
-mod demo;
-mod detect;
-mod doctor;
+pub(crate) mod demo;
+pub(crate) mod detect;
+pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod findings;
 pub(crate) mod guard;
@@ -16,25 +16,23 @@ pub(crate) mod hook;
 pub(crate) mod init;
 pub(crate) mod keys;
 pub(crate) mod log;
-mod man;
+pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod read;
-mod report;
-mod resume;
+pub(crate) mod report;
+pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod runs;
-#[cfg(test)]
-mod schemas;
-mod serve;
+pub(crate) mod serve;
 pub(crate) mod setup;
-mod stitch;
+pub(crate) mod stitch;
 pub(crate) mod usage;
 
 use endmark_failure::CommandError;
 
-use crate::answer::Outcome;
 use crate::arguments::Command;
 use crate::context::Context;
+use crate::view::answer::Outcome;
 
 /// Runs one subcommand.
 pub(crate) fn run(context: &Context, command: Command) -> Result<Outcome, CommandError> {

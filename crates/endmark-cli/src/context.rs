@@ -5,7 +5,7 @@ use endmark_envelope::Warning;
 use endmark_failure::CommandError;
 
 use crate::arguments::Global;
-use crate::terminal::Terminal;
+use crate::view::terminal::Terminal;
 
 /// What every command has at hand.
 pub(crate) struct Context {

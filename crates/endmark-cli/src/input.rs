@@ -9,7 +9,7 @@ use endmark_failure::CommandError;
 use endmark_process::{MAX_WRITTEN_BYTES, open_regular};
 
 use crate::progress::Counted;
-use crate::terminal::Terminal;
+use crate::view::terminal::Terminal;
 
 /// How much is read at once.
 const BUFFER_BYTES: usize = 64 << 10;

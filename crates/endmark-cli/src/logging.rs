@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use endmark_config::LOG_VARIABLE;
+use endmark_config::{Environment, LOG_VARIABLE};
 use endmark_gateway::Scrubber;
 use tracing::{Dispatch, Subscriber};
 use tracing_subscriber::fmt::MakeWriter;
@@ -15,8 +15,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry, registry};
 
-use crate::arguments::LogFormat;
-use crate::context::Context;
+use crate::arguments::{Global, LogFormat};
 use crate::standard_error;
 use people::PeopleLines;
 
@@ -25,8 +24,14 @@ static IS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// Begins to log: as much as `-q` and `-v` say, unless `ENDMARK_LOG` says it in detail; with what else is to be made of
 /// what is told.
-pub(crate) fn begin(context: &Context, format: LogFormat, also: Option<impl Layer<Registry> + Send + Sync>) {
-    let level = match (context.global.quiet, context.global.verbose) {
+pub(crate) fn begin(
+    global: &Global,
+    environment: &Environment,
+    colors: bool,
+    format: LogFormat,
+    also: Option<impl Layer<Registry> + Send + Sync>,
+) {
+    let level = match (global.quiet, global.verbose) {
         (true, _) => "error",
         // A request that fails has one line with the reason; each try that led to it would be another. `endmark` is the
         // beginning of every crate's name.
@@ -37,13 +42,13 @@ pub(crate) fn begin(context: &Context, format: LogFormat, also: Option<impl Laye
         (false, 1) => "info,endmark=debug,endmark_gateway=debug,endmark_store=debug",
         (false, _) => "trace",
     };
-    let said = context.environment.get(LOG_VARIABLE).and_then(|filter| EnvFilter::try_new(filter).ok());
+    let said = environment.get(LOG_VARIABLE).and_then(|filter| EnvFilter::try_new(filter).ok());
     let filter = said.unwrap_or_else(|| EnvFilter::new(level));
     if format == LogFormat::Json {
         IS_JSON.store(true, Ordering::Relaxed);
     }
     // Only one subscriber can be the process's; a second start would change nothing, and does not matter.
-    let _ = collector(also, format, context.terminal.errors.is_on(), filter).try_init();
+    let _ = collector(also, format, colors, filter).try_init();
 }
 
 /// Who is told of events and spans.

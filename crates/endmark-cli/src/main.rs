@@ -1,6 +1,5 @@
 //! The command `endmark`.
 
-mod answer;
 mod arguments;
 mod batch;
 mod checks;
@@ -17,10 +16,15 @@ mod logging;
 mod pieces;
 mod progress;
 mod run;
+mod saved;
+#[cfg(test)]
+mod schemas;
+mod serving;
+mod since;
 mod standard_error;
-mod table;
+mod supervision;
 mod telemetry;
-mod terminal;
+mod view;
 
 use std::process::ExitCode;
 

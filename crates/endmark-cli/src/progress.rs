@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::arguments::Command;
 use crate::standard_error;
-use crate::terminal::Terminal;
+use crate::view::terminal::Terminal;
 
 /// Work that is over by then needs no line.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);

@@ -10,14 +10,14 @@ use clap::error::ErrorKind;
 use endmark_config::Environment;
 use endmark_failure::{CommandError, Exit};
 
-use crate::answer::{Answer, Outcome};
 use crate::arguments::{Arguments, ColorChoice, Command};
 use crate::commands;
 use crate::context::Context;
 use crate::definition;
 use crate::progress::Progress;
 use crate::standard_error;
-use crate::terminal::Terminal;
+use crate::view::answer::{Answer, Outcome};
+use crate::view::terminal::Terminal;
 
 /// Runs the command that was typed, shows what it came to, and says how the process ends.
 pub(crate) fn run(typed: Vec<OsString>, environment: Environment) -> Exit {

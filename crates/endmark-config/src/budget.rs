@@ -3,7 +3,7 @@
 use endmark_context::budget::{Period, Rule, Scope, Unit, Zone};
 use endmark_gateway::{BudgetSettings, Secret};
 
-use super::settings::Choice;
+use super::choice::Choice;
 
 /// Budgets; 0 is none.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use endmark_context::{Model, Models, Prices, Rates};
 use endmark_failure::CommandError;
 use endmark_gateway as gateway;
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 
 use super::environment::Environment;
 use super::network::reached;
-use super::prices::models;
 use super::settings::{Limits, Settings, Upstream};
 
 /// The gateway's settings, with the keys and schemas that the configuration only refers to.
@@ -153,6 +153,28 @@ fn limits(limits: &Limits) -> gateway::Limits {
         reconnect: Duration::from_secs(limits.reconnect_seconds),
         drain: Duration::from_secs(limits.drain_seconds),
     }
+}
+
+/// The table of models with the user's own, of which the later ones count more.
+pub fn models(settings: &Settings) -> Models {
+    let mut models = Models::builtin().clone();
+    for price in &settings.prices {
+        let rates = Rates {
+            input: price.input,
+            output: price.output,
+            cached: price.cached_input,
+            is_audio_as_text: true,
+            ..Rates::default()
+        };
+        let model = Model {
+            id: price.pattern.clone(),
+            context_tokens: price.context_tokens,
+            prices: Prices::flat(rates),
+            ..Model::default()
+        };
+        models.add(&price.pattern, model);
+    }
+    models
 }
 
 /// A count of what is in memory.

@@ -7,8 +7,8 @@ use endmark_gateway::Secret;
 use endmark_store::StoreLocation;
 
 use super::USUAL_PORT;
+use super::choice::Choice;
 use super::secret_source::SecretSource;
-use super::settings::Choice;
 
 /// A value as a file, a variable or a flag gives it.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,9 +14,10 @@ use endmark_store::StoreLocation;
 use serde_json::{Value, json};
 
 use super::budget::{OnStoreError, UnknownPaths, UnknownPrice};
+use super::choice::Choice;
 use super::given::{Expected, Given};
 use super::secret_source::SecretSource;
-use super::settings::{Choice, Settings};
+use super::settings::Settings;
 
 pub(crate) use list::KEYS;
 

@@ -1,6 +1,7 @@
 //! The configuration: read in layers, each value with the place it came from.
 
 mod budget;
+mod choice;
 mod environment;
 mod error;
 mod file;
@@ -29,14 +30,13 @@ pub use environment::{
     ADMIN_KEY as ADMIN_KEY_VARIABLE, Environment, LOG as LOG_VARIABLE, UPSTREAMS as UPSTREAM_VARIABLES,
 };
 pub use error::ConfigError;
-pub use gateway::for_gateway;
+pub use gateway::{for_gateway, models};
 use given::Given;
 use layers::Layers;
 pub use layers::base_url;
 use listening::USUAL_PORT;
 pub use listening::reachable;
 pub use network::{reached, reached_at};
-pub use prices::models;
 pub use provenance::{Origin, Provenance};
 pub use secret_source::SecretSource;
 pub use settings::{Cap as CapSettings, Runs, Settings, Upstream};

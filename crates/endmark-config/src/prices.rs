@@ -1,10 +1,9 @@
-//! The user's own prices, and the table of models with them. (CX-6)
+//! The user's own prices. (CX-6)
 
-use endmark_context::{Model, Models, Prices, Rate, Rates, rate_from_dollars};
+use endmark_context::{Rate, rate_from_dollars};
 use serde_json::{Value, json};
 
 use super::given::{Expected, Given};
-use super::settings::Settings;
 
 /// The keys of a price.
 pub(crate) const PRICE_KEYS: [&str; 4] = ["input", "cached_input", "output", "context_tokens"];
@@ -55,26 +54,4 @@ fn in_dollars(rate: Rate) -> f64 {
     let dollars = rate as f64 / 1e9;
     debug_assert_eq!(rate_from_dollars(dollars), Ok(rate));
     dollars
-}
-
-/// The table of models with the user's own, of which the later ones count more.
-pub fn models(settings: &Settings) -> Models {
-    let mut models = Models::builtin().clone();
-    for price in &settings.prices {
-        let rates = Rates {
-            input: price.input,
-            output: price.output,
-            cached: price.cached_input,
-            is_audio_as_text: true,
-            ..Rates::default()
-        };
-        let model = Model {
-            id: price.pattern.clone(),
-            context_tokens: price.context_tokens,
-            prices: Prices::flat(rates),
-            ..Model::default()
-        };
-        models.add(&price.pattern, model);
-    }
-    models
 }

@@ -13,6 +13,7 @@ use endmark_wire::openai_chat::OPENAI;
 use endmark_wire::provider::Provider;
 
 use super::budget::Budget;
+use super::choice::Choice;
 use super::prices::Price;
 use super::secret_source::SecretSource;
 
@@ -394,22 +395,6 @@ impl Default for Settings {
             schemas: Vec::new(),
             prices: Vec::new(),
         }
-    }
-}
-
-/// A value that is one word out of a few.
-pub(crate) trait Choice: Copy + PartialEq + 'static {
-    /// Every word with its meaning.
-    fn words() -> Vec<(&'static str, Self)>;
-
-    /// What this word means, if it is one of them.
-    fn from_word(word: &str) -> Option<Self> {
-        Self::words().into_iter().find(|(name, _)| *name == word).map(|(_, value)| value)
-    }
-
-    /// The word for this value.
-    fn word(self) -> &'static str {
-        Self::words().into_iter().find(|(_, value)| *value == self).map_or("", |(name, _)| name)
     }
 }
 

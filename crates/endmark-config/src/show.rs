@@ -3,10 +3,11 @@
 use serde_json::{Value, json};
 
 use super::Effective;
+use super::choice::Choice;
 use super::keys::KEYS;
 use super::provenance::Origin;
 use super::secret_source::SecretSource;
-use super::settings::{Choice, ProxyChoice, Upstream};
+use super::settings::{ProxyChoice, Upstream};
 
 /// One key with its value, where that came from, and what it is.
 #[derive(Debug, Clone, PartialEq)]

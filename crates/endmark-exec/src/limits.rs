@@ -6,21 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use endmark_envelope::FieldPath;
 
 use super::manifest::{ArgumentPlace, Manifest};
-use super::payload::{self, NoJson, PayloadFault};
+use super::payload::{self, NoJson, PayloadFault, TooLarge};
 use super::words::{Typed, Value, at};
-
-/// Something that is too large for its limit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct TooLarge {
-    /// What it is: `arguments.title`, `arguments[2]`, `stdin`.
-    pub(crate) field: String,
-    /// The most it may have.
-    pub(crate) limit: u64,
-    /// What it has; of standard input, the bytes that were read until it was too large.
-    pub(crate) actual: u64,
-    /// What is counted: bytes, characters or items.
-    pub(crate) unit: &'static str,
-}
 
 /// What does not fit a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]

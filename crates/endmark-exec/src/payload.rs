@@ -10,8 +10,20 @@ use endmark_envelope::{FieldPath, Limit};
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 
-use super::limits::TooLarge;
 use super::manifest::PayloadLimit;
+
+/// Something that is too large for its limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TooLarge {
+    /// What it is: `arguments.title`, `arguments[2]`, `stdin`.
+    pub(crate) field: String,
+    /// The most it may have.
+    pub(crate) limit: u64,
+    /// What it has; of standard input, the bytes that were read until it was too large.
+    pub(crate) actual: u64,
+    /// What is counted: bytes, characters or items.
+    pub(crate) unit: &'static str,
+}
 
 /// A payload that has limits inside, and that cannot be read as JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]

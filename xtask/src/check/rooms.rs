@@ -5,169 +5,36 @@ use std::path::Path;
 use crate::source::{is_test_file, lines_without_tests};
 use crate::workspace::{Workspace, WorkspaceError};
 
+mod list;
+
+use list::ROOMS;
+
 /// The rooms of a crate from the bottom to the top: each may see those before it, and no other. A room is a module with
 /// all that is in it; one that is named together with its parent is a room of its own. Modules that need each other are
-/// one room, with `+` between them.
+/// one room, with `+` between them. Of `parent::*` each module in the parent is a room, and none of them sees another.
 type Rooms = &'static [&'static str];
 
-/// The crates whose rooms are held. Every file of such a crate has a room, but for the crate's root.
-const ROOMS: &[(&str, Rooms)] = &[
-    (
-        "endmark-context",
-        &[
-            "moment",
-            "tokens",
-            "price",
-            "models",
-            "budget",
-            "meter",
-            "conversation",
-            "count",
-            "cap",
-            "compact",
-            "read",
-        ],
-    ),
-    (
-        "endmark-guard",
-        &[
-            "artifact",
-            "finding",
-            "phrases",
-            "checks",
-            "criteria",
-            "guard",
-            "outcome",
-            "retry_prompt",
-            "usage",
-            "run",
-            "streams",
-            "render",
-        ],
-    ),
-    (
-        "endmark-wire",
-        &[
-            "json",
-            "edit",
-            "error",
-            "sse",
-            "percent",
-            "http1",
-            "finish_reasons",
-            "reply",
-            "ask",
-            "stream",
-            "writer",
-            "provider",
-            "request + response + history + conversation + closing + own_tool + wire_format + deciding",
-            "openai_chat",
-            "openai_responses",
-            "anthropic_messages",
-            "gemini",
-            "format",
-            "paths",
-            "model_in_path",
-            "saved",
-        ],
-    ),
-    (
-        "endmark-store",
-        &[
-            "fingerprint",
-            "files",
-            "owner",
-            "late",
-            "budgets",
-            "calls",
-            "counted",
-            "error + records",
-            "location",
-            "scrub",
-            "outputs",
-            "keys",
-            "compactions",
-            "runs",
-            "runtime",
-            "outputs::share",
-            "ledger::encoding",
-            "leases",
-            "ledger::patience",
-            "ledger::slate",
-            "engine",
-            "ledger + queue",
-            "writer",
-            "store + recorder",
-            "outputs::draft",
-            "outputs::keeper",
-            "outputs::capping",
-            "outputs::reading",
-            "keys::kept",
-            "compactions::kept",
-            "runs::recorded",
-        ],
-    ),
-    (
-        "endmark-gateway",
-        &[
-            "causes",
-            "query",
-            "scrub",
-            "work",
-            "stopping",
-            "successors",
-            "api",
-            "rotations",
-            "metrics",
-            "settings",
-            "tls",
-            "turn",
-            "admission",
-            "body",
-            "coding",
-            "upstream",
-            "webhook",
-            "budget",
-            "keys::refused",
-            "rescue",
-            "request_body",
-            "faults",
-            "reply",
-            "telemetry",
-            "ledger",
-            "recovery",
-            "shaping",
-            "keys",
-            "gateway",
-            "route",
-            "bounds",
-            "exchange",
-            "disclosure",
-            "mended_items",
-            "stage::admit",
-            "stage::identify",
-            "stage::shape",
-            "stage::reserve",
-            "stage::deliver",
-            "stage::observe",
-            "stage::read",
-            "stage::mend",
-            "stage::settle",
-            "stage::disclose",
-            "stage",
-            "admin",
-            "pass_through",
-            "stack",
-            "edge",
-        ],
-    ),
-];
+/// The room that a path leads into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place<'a> {
+    /// Its place from the bottom.
+    at: usize,
+    /// Which one of `parent::*` it is.
+    sibling: Option<&'a str>,
+}
 
 pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
     let files = workspace.rust_files()?;
     let mut failures = Vec::new();
-    for (name, rooms) in ROOMS {
-        let source = Path::new("crates").join(name).join("src");
+    for package in workspace.members() {
+        let Some((_, rooms)) = ROOMS.iter().find(|(name, _)| *name == package.name) else {
+            failures.push(format!(
+                "the crate `{}` has no rooms: give its modules places in ROOMS (xtask/src/check/rooms/list.rs)",
+                package.name
+            ));
+            continue;
+        };
+        let source = package.folder(workspace).join("src");
         for (file, text) in files.iter().filter(|(file, _)| !is_test_file(file)) {
             if let Ok(inside) = file.strip_prefix(&source) {
                 failures.extend(failures_of(rooms, file, inside, text));
@@ -184,23 +51,32 @@ fn failures_of(rooms: Rooms, file: &Path, inside: &Path, text: &str) -> Vec<Stri
     }
     let Some(own) = room_of(rooms, &module) else {
         return vec![format!(
-            "{} is in no room: give its module a place in ROOMS (xtask/src/check/rooms.rs) and in ARCHITECTURE.md",
+            "{} is in no room: give its module a place in ROOMS (xtask/src/check/rooms/list.rs) and in ARCHITECTURE.md",
             file.display()
         )];
     };
-    let seen =
-        paths(&module, text).into_iter().filter_map(|(line, path)| Some((line, room_of(rooms, &path)?)));
-    let upward = seen.filter(|(_, other)| *other > own);
-    upward
-        .map(|(line, other)| {
-            format!(
-                "{}:{line}: the room `{}` must not see `{}`, which stands above it: move what it needs into a room below both, or let it be passed in",
-                file.display(),
-                rooms[own],
-                rooms[other]
-            )
-        })
-        .collect()
+    let mut failures = Vec::new();
+    for (line, path) in paths(&module, text) {
+        let Some(other) = room_of(rooms, &path) else { continue };
+        let (from, to) = (shown(rooms, own), shown(rooms, other));
+        let file = file.display();
+        if other.at > own.at {
+            failures.push(format!(
+                "{file}:{line}: the room `{from}` must not see `{to}`, which stands above it: move what it needs into a room below both, or let it be passed in"
+            ));
+        } else if other.at == own.at && other.sibling != own.sibling {
+            failures.push(format!(
+                "{file}:{line}: `{from}` must not see `{to}`, which is beside it: move what both need into a room below"
+            ));
+        }
+    }
+    failures
+}
+
+/// A room as people call it.
+fn shown(rooms: Rooms, place: Place<'_>) -> String {
+    let room = rooms[place.at];
+    place.sibling.map_or_else(|| room.to_owned(), |sibling| room.replace('*', sibling))
 }
 
 /// The path of a file's module; empty for the crate's root.
@@ -213,15 +89,23 @@ fn module_of(inside: &Path) -> Vec<String> {
     module
 }
 
-/// The place of the room that a path leads into: the one with the longest name that the path begins with.
-fn room_of(rooms: Rooms, path: &[String]) -> Option<usize> {
-    let is_in = |module: &str| {
+/// The room that a path leads into: the one with the longest name that the path begins with.
+fn room_of<'a>(rooms: Rooms, path: &'a [String]) -> Option<Place<'a>> {
+    let behind = |module: &str| {
         let mut parts = path.iter();
-        module.split("::").all(|part| parts.next().is_some_and(|own| own == part))
+        module.split("::").all(|part| parts.next().is_some_and(|own| own == part)).then(|| parts.next())
     };
-    let longest = |room: &str| room.split(" + ").filter(|module| is_in(module)).map(str::len).max();
-    let found = rooms.iter().enumerate().filter_map(|(place, room)| Some((longest(room)?, place)));
-    found.max().map(|(_, place)| place)
+    let found = rooms.iter().enumerate().flat_map(|(at, room)| {
+        room.split(" + ").filter_map(move |module| {
+            let Some(parent) = module.strip_suffix("::*") else {
+                behind(module)?;
+                return Some((module.len(), Place { at, sibling: None }));
+            };
+            let sibling = behind(parent)??;
+            Some((module.len(), Place { at, sibling: Some(sibling) }))
+        })
+    });
+    found.max_by_key(|(length, _)| *length).map(|(_, place)| place)
 }
 
 /// Every path from the crate's root on that a module names, tests aside, with its line.
@@ -339,6 +223,23 @@ mod tests {
         ] {
             let found = failures_in(name, file, text);
             assert_eq!(found.len(), expected, "{name}: {file}: {text}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn no_command_sees_another() {
+        for (file, text, expected) in [
+            ("commands/runs.rs", "use crate::commands::run::Report;", 1),
+            ("commands/runs/watch.rs", "use super::super::run;", 1),
+            ("commands/runs/watch.rs", "use super::page;", 0),
+            ("commands/runs.rs", "use crate::commands::runs::watch;", 0),
+            ("commands/runs.rs", "use crate::view::runs;", 0),
+            ("commands/runs.rs", "use crate::commands::{cap, runs};", 1),
+            ("arguments/runs.rs", "use crate::commands::runs::Report;", 1),
+            ("commands.rs", "use crate::commands::cap;", 0),
+        ] {
+            let found = failures_in("endmark-cli", file, text);
+            assert_eq!(found.len(), expected, "{file}: {text}: {found:?}");
         }
     }
 

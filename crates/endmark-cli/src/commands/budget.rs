@@ -1,7 +1,5 @@
 //! `endmark budget`: how budgets stand, and more of one for a session. (CX-7)
 
-pub(crate) mod arguments;
-
 use endmark_config::Effective;
 use endmark_console::reports::budgets::{Report, Row};
 use endmark_context::budget::{Scope, Unit};
@@ -9,11 +7,11 @@ use endmark_context::rate_from_dollars;
 use endmark_failure::CommandError;
 use endmark_store::{Reader, Store, runtime};
 
-use self::arguments::{Budget, BudgetCommand, Raise};
-use crate::answer::{Answer, to_data};
+use crate::arguments::budget::{Budget, BudgetCommand, Raise};
 use crate::context::{Context, configuration_warnings};
-use crate::table::{Cell, Column, Layout};
-use crate::terminal::Paint;
+use crate::view::answer::{Answer, to_data};
+use crate::view::paint::Paint;
+use crate::view::table::{Cell, Column, Layout};
 
 /// The most that is added at once, in tokens or nano-dollars: what a store keeps whole.
 const RAISE_LIMIT: u64 = 1_000_000_000_000_000_000;

@@ -1,6 +1,5 @@
 //! `endmark cap`: a tool's output, small enough for a model, and honest about what is left out. (CX-5)
 
-pub(crate) mod arguments;
 mod batch;
 mod limits;
 
@@ -10,11 +9,11 @@ use endmark_failure::CommandError;
 use endmark_store::{CapRequest, Handle, cap_chunks_and_keep, refused};
 use serde::Serialize;
 
-use arguments::Cap;
+use crate::arguments::cap::Cap;
 
-use crate::answer::{Answer, Outcome, to_data};
 use crate::context::{Context, configuration_warnings};
 use crate::input::Input;
+use crate::view::answer::{Answer, Outcome, to_data};
 
 /// Caps one output, or one a line.
 pub(crate) fn run(context: &Context, arguments: &Cap) -> Result<Outcome, CommandError> {
@@ -59,7 +58,7 @@ fn answer(capped: &Capped, handle: Option<&str>) -> Result<Answer, CommandError>
 /// What a capped output is, under the names that others rely on.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report<'a> {
+pub(crate) struct Report<'a> {
     /// The output as it was, or with markers where something is left out.
     text: &'a str,
     /// Under what name the full output is kept; null where nothing is left out, or none is kept.

@@ -1,7 +1,5 @@
 //! `endmark compact`: shortens a conversation. (CX-1 to CX-4)
 
-pub(crate) mod arguments;
-
 use std::collections::BTreeMap;
 
 use endmark_context::compact::{Mode, NotMade, Policy, Receipt as Made, compact};
@@ -14,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use self::arguments::{Compact, ModeChoice};
-use crate::answer::{Answer, Outcome, to_data};
+use crate::arguments::compact::{Compact, ModeChoice};
 use crate::batch::{self, LineAnswer, LineError};
 use crate::context::Context;
 use crate::input::Input;
+use crate::view::answer::{Answer, Outcome, to_data};
 
 /// Compacts the conversation that is named, or that of each line.
 pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, CommandError> {
@@ -240,7 +238,7 @@ struct LineReport<'r> {
 /// What compaction came to, under the names that others rely on.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report {
+pub(crate) struct Report {
     /// The request, or the list of messages, in the form in which it came.
     request: Value,
     receipt: Receipt,

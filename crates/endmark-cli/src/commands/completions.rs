@@ -4,13 +4,13 @@ use clap_complete::Shell;
 use endmark_failure::CommandError;
 use serde::Serialize;
 
-use crate::answer::{Answer, to_data};
 use crate::definition::definition;
+use crate::view::answer::{Answer, to_data};
 
 /// Completions.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report<'a> {
+pub(crate) struct Report<'a> {
     shell: String,
     script: &'a str,
 }

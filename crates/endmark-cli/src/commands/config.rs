@@ -8,11 +8,11 @@ use endmark_failure::CommandError;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::answer::{Answer, to_data};
 use crate::arguments::{Config, ConfigCommand};
 use crate::checks;
 use crate::context::{Context, configuration_warnings};
-use crate::terminal::{Paint, Painter};
+use crate::view::answer::{Answer, to_data};
+use crate::view::paint::{Paint, Painter};
 
 /// Shows or checks the configuration.
 pub(crate) fn run(context: &Context, arguments: &Config) -> Result<Answer, CommandError> {
@@ -32,7 +32,7 @@ pub(crate) fn run(context: &Context, arguments: &Config) -> Result<Answer, Comma
 /// Which file is read.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct PathReport {
+pub(crate) struct PathReport {
     path: Option<String>,
     /// Where it was looked for, if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +59,7 @@ fn path(context: &Context, effective: &Effective) -> Result<Answer, CommandError
 /// What is in effect.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report<'a> {
+pub(crate) struct Report<'a> {
     /// The file that is read.
     file: Option<String>,
     values: Vec<ValueReport<'a>>,

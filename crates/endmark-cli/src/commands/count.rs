@@ -1,7 +1,5 @@
 //! `endmark count`: how many tokens a text or a conversation has for a model, and what sending it costs. (CX-6)
 
-pub(crate) mod arguments;
-
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use endmark_config::models;
@@ -12,15 +10,15 @@ use endmark_wire::conversation::Dialogue;
 use endmark_wire::format;
 use serde::Serialize;
 
-use self::arguments::Count;
-use crate::answer::{Answer, to_data};
+use crate::arguments::count::Count;
 use crate::context::{Context, configuration_warnings};
 use crate::input::Input;
+use crate::view::answer::{Answer, to_data};
 
 /// What it answers.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::commands) struct Report {
+pub(crate) struct Report {
     /// Tokens of the prompt that this would be.
     tokens: u64,
     /// Whether the provider counts the same; else it is an estimate.

@@ -5,12 +5,12 @@ use endmark_failure::CommandError;
 use endmark_store::runtime;
 use serde::Serialize;
 
-use crate::answer::{Answer, to_data};
-use crate::commands::log;
 use crate::context::Context;
 use crate::demo::{self, Received, Scene, Told};
-use crate::table::Layout;
-use crate::terminal::{Paint, Painter};
+use crate::view::answer::{Answer, to_data};
+use crate::view::paint::{Paint, Painter};
+use crate::view::recoveries as recoveries_view;
+use crate::view::table::Layout;
 
 /// How wide each of the two columns is, in characters: both fit into 80.
 const COLUMN_CHARS: usize = 37;
@@ -35,7 +35,7 @@ pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
 /// The story for programs.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report<'a> {
+pub(crate) struct Report<'a> {
     scenes: Vec<SceneReport<'a>>,
     log: Vec<recoveries::Row<'a>>,
 }
@@ -97,7 +97,7 @@ fn text(told: &Told, layout: Layout) -> String {
         text.push_str(&scene_text(number, scene, painter));
     }
     text.extend(["\n", &painter.paint(Paint::Strong, "What Endmark recorded"), " (`endmark log`)\n\n"]);
-    text.push_str(&log::table(&told.log, layout));
+    text.push_str(&recoveries_view::text(&told.log, layout));
     text.push_str("\nWith a server of your own:\n\n  endmark serve --upstream http://127.0.0.1:8080/v1\n");
     text
 }

@@ -1,7 +1,6 @@
 //! `endmark detect`: is this text whole? (PC-1)
 
 mod completed;
-pub(super) mod saved;
 mod state;
 
 use std::borrow::Cow;
@@ -10,22 +9,21 @@ use std::path::Path;
 
 use endmark_envelope::Warning;
 use endmark_failure::{CommandError, in_one_line};
-use endmark_guard::{Artifact, Kind};
 use endmark_text::detect::Detector;
-use endmark_text::{Detection, Format, Hint, InToken, Verdict, replace_lone_surrogates};
+use endmark_text::{Detection, Format, InToken, Verdict, replace_lone_surrogates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use completed::{Closing, Problem};
-use saved::Source;
 
-use crate::answer::{Answer, Outcome, to_data};
 use crate::arguments::Detect;
 use crate::batch::{self, Field, LineAnswer, LineError};
 use crate::context::Context;
 use crate::format;
 use crate::input::Input;
-use crate::terminal::{Paint, Painter};
+use crate::saved::{self, Source, mid_sentence};
+use crate::view::answer::{Answer, Outcome, to_data};
+use crate::view::paint::{Paint, Painter};
 
 /// Answers for one text, or for one a line.
 pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, CommandError> {
@@ -54,7 +52,7 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
         return closed(&detection, &Closing::of(&raw, &format, &detection)).map(Outcome::from);
     }
     let name = arguments.file.as_deref().map(Path::to_string_lossy);
-    let undecided = undecided(&raw, &detection, name.as_deref());
+    let undecided = mid_sentence(&raw, &detection, name.as_deref());
     let answered = Answered { detection: &detection, undecided, repairable };
     answer(context, &answered, None).map(Outcome::from)
 }
@@ -115,17 +113,6 @@ impl<'a> Answered<'a> {
             (verdict, _) => summary(verdict),
         }
     }
-}
-
-/// Why a whole text may as well be cut: it is prose that stops in mid-sentence, which `endmark guard` finds too. `name` is
-/// that of its file, by which code is recognised.
-fn undecided(raw: &[u8], detection: &Detection, name: Option<&str>) -> Option<&'static str> {
-    let is_prose = !matches!(detection.detected, Some(Format::Json | Format::Jsonl | Format::Tags));
-    let hint = detection.hint.filter(|_| is_prose && detection.verdict.is_whole());
-    let (Some(Hint::MidSentence), Ok(text)) = (hint, str::from_utf8(raw)) else { return None };
-    let kind = name.map_or_else(|| Artifact::read(text), |name| Artifact::read_file(text, name)).kind();
-    (kind == Kind::Markdown)
-        .then_some("the last paragraph stops in mid-sentence: it is cut, or ends without a full stop")
 }
 
 /// Answers yes or no, with the part of a saved reply that was judged.
@@ -221,7 +208,7 @@ fn answer_line(line: &str, default: &Format, arguments: &Detect) -> Result<LineA
     let (detection, repairable) = read(&detector, arguments.lenient || request.lenient == Some(true));
     let is_to_close = arguments.complete || request.complete == Some(true);
     let closing = is_to_close.then(|| Closing::of(&raw, &format, &detection));
-    let undecided = undecided(&raw, &detection, None);
+    let undecided = mid_sentence(&raw, &detection, None);
     let answered = Answered { detection: &detection, undecided, repairable };
     let json = serde_json::to_string(&Report::of(&answered, Some(&request.id), closing.as_ref()))
         .map_err(|error| failed(error.to_string()))?;
@@ -231,7 +218,7 @@ fn answer_line(line: &str, default: &Format, arguments: &Detect) -> Result<LineA
 /// What detection says, under the names that others rely on. Offsets are UTF-8 bytes.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report<'a> {
+pub(crate) struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a Value>,
     verdict: &'static str,

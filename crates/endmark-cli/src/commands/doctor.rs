@@ -16,12 +16,12 @@ use endmark_store::{Reader, StoreError, runtime};
 use http::Request;
 use http_body_util::Full;
 
-use crate::answer::Answer;
 use crate::arguments::store::Doctor;
 use crate::checks;
 use crate::client::Client;
-use crate::commands::serve::{self, introduction};
 use crate::context::{Context, configuration_warnings};
+use crate::serving::{configuration_with, keyless};
+use crate::view::answer::Answer;
 
 /// How long an upstream may take to answer at all.
 const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(3);
@@ -46,7 +46,7 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
     checks.push(store(&effective));
     checks.extend(machine::checks(&effective));
     checks.push(listen(&effective));
-    checks.extend(introduction::keyless(&effective.settings).into_iter().map(|message| {
+    checks.extend(keyless(&effective.settings).into_iter().map(|message| {
         Check::failed(
             "require_key",
             message,
@@ -60,7 +60,7 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
 
 /// The configuration that is checked, with the upstream of the command line instead of its own.
 fn configuration(context: &Context, arguments: &Doctor) -> Result<Effective, CommandError> {
-    serve::configuration_with(context, arguments.upstream.as_deref(), arguments.store.overrides())
+    configuration_with(context, arguments.upstream.as_deref(), arguments.store.overrides())
 }
 
 /// Whether the store can be used. One that does not exist yet is not created here.

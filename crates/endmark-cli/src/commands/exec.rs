@@ -7,13 +7,11 @@ use endmark_envelope::Answering;
 use endmark_exec::{Answered, Capping, Tool};
 use endmark_failure::{CommandError, Exit};
 
-pub(crate) mod arguments;
+use crate::arguments::exec::Exec;
 
-use arguments::Exec;
-
-use crate::answer::Outcome;
 use crate::context::{Context, configuration_warnings};
-use crate::terminal::JsonOutput;
+use crate::view::answer::Outcome;
+use crate::view::terminal::JsonOutput;
 
 /// Checks what a tool is given, runs it, and answers in an envelope whatever happens.
 pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, CommandError> {

@@ -1,13 +1,12 @@
 //! `endmark findings`: what a team of agents hands over, whole or cut. (AR)
 
-pub(crate) mod arguments;
-pub(super) mod check;
-pub(super) mod fit;
-pub(super) mod merge;
+pub(crate) mod check;
+pub(crate) mod fit;
+pub(crate) mod merge;
 mod pages;
-pub(super) mod plan;
-pub(super) mod progress;
-pub(super) mod protocol;
+pub(crate) mod plan;
+pub(crate) mod progress;
+pub(crate) mod protocol;
 mod sources;
 mod team;
 mod tokens;
@@ -18,9 +17,9 @@ use endmark_findings::{Position, Remark};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::answer::{Outcome, to_data};
+use crate::arguments::findings::{Findings, FindingsCommand};
 use crate::context::Context;
-use arguments::{Findings, FindingsCommand};
+use crate::view::answer::{Outcome, to_data};
 
 /// Runs one of its subcommands.
 pub(crate) fn run(context: &Context, arguments: &Findings) -> Result<Outcome, CommandError> {

@@ -1,6 +1,5 @@
 //! `endmark guard`: is this artifact really finished? (CG-1, CG-2)
 
-pub(crate) mod arguments;
 mod batch;
 
 use std::fmt::Write;
@@ -11,13 +10,14 @@ use endmark_failure::{CommandError, in_one_line};
 use endmark_guard::{Artifact, Finding, Guard, Judged, Report, Verdict, github, junit, sarif};
 use serde::Serialize;
 
-use arguments::GuardForm;
+use crate::arguments::guard as arguments;
+use crate::arguments::guard::GuardForm;
 
-use crate::answer::{Answer, Outcome, to_data};
 use crate::context::Context;
 use crate::criteria::{self, Demands, MOST_BYTES, is_standard_input, name_of, text_of};
 use crate::input::Input;
-use crate::terminal::{Paint, Painter};
+use crate::view::answer::{Answer, Outcome, to_data};
+use crate::view::paint::{Paint, Painter};
 
 /// Judges what is named, or a text a line.
 pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Outcome, CommandError> {

@@ -1,6 +1,5 @@
 //! `endmark hook`: the guard, the cap and the ledger inside an agent, through its own hooks.
 
-pub(crate) mod arguments;
 pub(crate) mod install;
 
 use std::io;
@@ -9,12 +8,12 @@ use endmark_agents::hooks::{self, Event, HookKind, MOST_EVENT_BYTES, Stopped};
 use endmark_failure::CommandError;
 use serde_json::Value;
 
-use arguments::{Compact, Hook, HookCommand, Stop, Tool};
+use crate::arguments::hook::{Compact, Hook, HookCommand, Stop, Tool};
 
-use crate::answer::{Answer, Outcome};
 use crate::context::Context;
 use crate::criteria::{self, Demands};
 use crate::input::Input;
+use crate::view::answer::{Answer, Outcome};
 
 /// Answers an agent's event, or sees to its settings.
 pub(crate) fn run(context: &Context, arguments: &Hook) -> Result<Outcome, CommandError> {

@@ -2,31 +2,20 @@
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
-use std::path::PathBuf;
 
-use clap::Args;
-use endmark_envelope::Limits;
 use endmark_failure::CommandError;
 use serde::Serialize;
 
-use crate::answer::{Answer, to_data};
+use crate::arguments::init::Init;
+use crate::view::answer::{Answer, to_data};
 
 /// The configuration. What is commented out is the default, or an example.
 const TEMPLATE: &str = include_str!("init/endmark.toml");
 
-/// The arguments of `init`.
-#[derive(Debug, Args, Limits)]
-pub(crate) struct Init {
-    /// The file to write; Endmark finds `endmark.toml` in the current folder by itself
-    #[arg(value_name = "FILE", default_value = "endmark.toml")]
-    #[limits(skip)]
-    pub(crate) file: PathBuf,
-}
-
 /// What was written.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report {
+pub(crate) struct Report {
     /// The file.
     file: String,
 }

@@ -1,6 +1,5 @@
 //! `endmark keys`: who may come into the gateway, for which models, with which budget, and until when. (CX-7)
 
-pub(crate) mod arguments;
 mod typed;
 
 use std::fmt::Write as _;
@@ -14,15 +13,15 @@ use endmark_store::{Key, KeyError, KeyState, NewKey, Reader, Store, runtime};
 use endmark_wire::openai_chat::OPENAI;
 use serde::Serialize;
 
-use self::arguments::{Add, Keys, KeysCommand, Rotate};
-use crate::answer::{Answer, to_data};
+use crate::arguments::keys::{Add, Keys, KeysCommand, Rotate};
 use crate::arguments::store::StoreArgument;
 use crate::context::{Context, configuration_warnings};
+use crate::view::answer::{Answer, to_data};
 
 /// What it answers.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::commands) struct Report {
+pub(crate) struct Report {
     /// All keys, by name.
     keys: Vec<Row>,
     /// The secret of a key that was made or rotated; it is not shown again.

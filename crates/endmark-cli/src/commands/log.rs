@@ -2,19 +2,17 @@
 
 mod calls;
 mod show;
-mod table;
-
-pub(crate) use table::text as table;
 
 use endmark_console::reports::recoveries::{self, Report, Row};
 use endmark_failure::CommandError;
 use endmark_store::{FinalStatus, LogFilter, Reader, StoreError};
 use serde_json::Value;
 
-use crate::answer::{Answer, to_data};
 use crate::arguments::{Log, LogCommand, StatusChoice};
 use crate::context::{Context, configuration_warnings};
-use crate::terminal::Painter;
+use crate::view::answer::{Answer, to_data};
+use crate::view::paint::Painter;
+use crate::view::recoveries as recoveries_view;
 
 /// Lists recoveries, or explains one.
 pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandError> {
@@ -29,7 +27,10 @@ pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandE
             let rows =
                 reader.recent(arguments.limit, &filter).map_err(|error| CommandError::of_store(&error))?;
             let data = to_data(&Report { rows: rows.iter().map(Row::of).collect(), calls: None })?;
-            Answer::yes(data, table(&rows, context.terminal.tables()) + &table::reasons(&rows))
+            Answer::yes(
+                data,
+                recoveries_view::text(&rows, context.terminal.tables()) + &recoveries_view::reasons(&rows),
+            )
         }
     };
     Ok(answer.with_warnings(warnings))

@@ -5,13 +5,13 @@ use clap_mangen::Man;
 use endmark_failure::CommandError;
 use serde::Serialize;
 
-use crate::answer::{Answer, to_data};
 use crate::definition::definition;
+use crate::view::answer::{Answer, to_data};
 
 /// A manual page.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report<'a> {
+pub(crate) struct Report<'a> {
     name: &'a str,
     page: &'a str,
 }

@@ -1,15 +1,13 @@
 //! `endmark mcp`: any MCP server, its results kept small and in full. (CX-5)
 
-pub(crate) mod arguments;
-
 use std::sync::Arc;
 
-use arguments::{Mcp, McpCommand, Wrap};
+use crate::arguments::mcp::{Mcp, McpCommand, Wrap};
 use endmark_agents::mcp::{CLIENT_LIMIT_CHARS, wrap};
 use endmark_failure::{CommandError, Exit};
 
-use crate::answer::Outcome;
 use crate::context::Context;
+use crate::view::answer::Outcome;
 
 /// Wraps a server until its client is gone.
 pub(crate) fn run(context: &Context, arguments: &Mcp) -> Result<Outcome, CommandError> {

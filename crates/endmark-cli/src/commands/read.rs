@@ -1,11 +1,10 @@
 //! `endmark read`: a part of an output that was kept in full. (CX-5)
 
-pub(crate) mod arguments;
-
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
 
-use arguments::Read;
+use crate::arguments::read as arguments;
+use crate::arguments::read::Read;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use endmark_config::Settings;
@@ -17,8 +16,8 @@ use endmark_store::{CapRequest, Handle, KeptOutput, LOCAL_USER, Reader, StoreErr
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::answer::{Answer, Outcome, to_data};
 use crate::context::{Context, configuration_warnings};
+use crate::view::answer::{Answer, Outcome, to_data};
 
 /// Reads a part of a kept output.
 pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, CommandError> {
@@ -140,7 +139,7 @@ fn limits(arguments: &Read, settings: &Settings) -> Result<Limits, CommandError>
 /// A part of an output, under the names that others rely on.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report<'a> {
+pub(crate) struct Report<'a> {
     handle: &'a str,
     /// The part; null where it is no text.
     text: Option<&'a str>,

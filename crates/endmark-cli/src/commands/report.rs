@@ -4,13 +4,13 @@ mod text;
 
 use endmark_config::models;
 use endmark_console::reports::cuts::{Found, Report};
-use endmark_console::reports::span;
 use endmark_failure::CommandError;
 use endmark_store::Reader;
 
-use crate::answer::{Answer, to_data};
 use crate::arguments::Report as Arguments;
 use crate::context::{Context, configuration_warnings};
+use crate::since::seconds;
+use crate::view::answer::{Answer, to_data};
 
 /// Reads the ledger and says what is in it.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, CommandError> {
@@ -22,15 +22,4 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     let report = Report::of(&found, &arguments.since, effective.settings.resume.continuation_tokens);
     let text = text::text(&report, context.terminal.tables());
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
-}
-
-/// A span of time as it is typed: `90m`, `12h`, `7d`, `4w`.
-pub(super) fn seconds(typed: &str) -> Result<u64, CommandError> {
-    span::seconds(typed).ok_or_else(|| {
-        CommandError::input(
-            "bad_since",
-            format!("`{typed}` is no span of time"),
-            "Write a number with m, h, d or w behind it, as in `--since 7d`.",
-        )
-    })
 }

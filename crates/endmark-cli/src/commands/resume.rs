@@ -18,14 +18,14 @@ use http_body_util::Full;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::answer::{Answer, to_data};
 use crate::arguments::Resume;
 use crate::client::Client;
-use crate::commands::detect::saved;
-use crate::commands::stitch::{SeamReport, left_out};
 use crate::context::{Context, configuration_warnings};
 use crate::format;
 use crate::input::Input;
+use crate::saved;
+use crate::view::answer::{Answer, to_data};
+use crate::view::seams::{SeamReport, left_out};
 
 /// What the model is taken to have been asked where nobody says it: a conversation has to begin with a user.
 const UNKNOWN_QUESTION: &str = "Write the text.";
@@ -95,7 +95,7 @@ fn demanded(text: &str, format: Format) -> Result<Option<Format>, CommandError> 
 /// What came of asking.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report<'a> {
+pub(crate) struct Report<'a> {
     /// `whole`, or `exhausted`.
     outcome: &'static str,
     /// The whole, or everything that was received.

@@ -1,127 +1,13 @@
 //! `endmark run`: agents' commands, supervised until their artifacts are finished or there is a reason to let them go. (CG-3 to CG-5)
 
-mod answer;
-pub(crate) mod arguments;
-mod kept;
-mod many;
-mod span;
-mod spec;
-mod take_up;
-mod telling;
-mod wish;
-
-use std::cell::RefCell;
-use std::io;
-use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-
-use endmark_agents::through;
-use endmark_config::{Settings, models};
-use endmark_envelope::Warning;
 use endmark_failure::CommandError;
-use endmark_runs::Task;
-use endmark_store::{NoSecrets, Store};
-use tokio::runtime::Runtime;
 
-use crate::answer::Answer;
-use crate::context::{Context, configuration_warnings};
-#[cfg(test)]
-pub(in crate::commands) use answer::Report;
-use many::AllOver;
-pub(super) use take_up::take_up;
-use telling::Telling;
-use wish::{Shared, Wish};
-
-/// How long events that are still on their way are waited for at the end.
-const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
+use crate::arguments::run::Run;
+use crate::context::Context;
+use crate::supervision::supervise;
+use crate::view::answer::Answer;
 
 /// Supervises one command, or those of a file, to their ends.
-pub(crate) fn run(context: &Context, arguments: &arguments::Run) -> Result<Answer, CommandError> {
-    let effective = context.configuration(arguments.overrides())?;
-    let kept = kept_in(&effective.settings);
-    let transcripts = |id: &str| match &arguments.output_folder {
-        Some(folder) if arguments.spec.is_none() => folder.clone(),
-        Some(folder) => folder.join(id),
-        None => kept.join(id),
-    };
-    let models = Arc::new(models(&effective.settings));
-    let shared = Shared { context, models, transcripts: &transcripts };
-    let typed = Wish::typed(arguments);
-    let tasks = match &arguments.spec {
-        Some(path) => spec::read(&shared, path, &typed)?,
-        None => vec![typed.check(&shared)?],
-    };
-    let telling = Telling::new(context.terminal, arguments.events.as_deref(), &effective.settings.runs)?;
-    let store = Store::open(&effective.settings.store).map_err(|error| CommandError::of_store(&error))?;
-    forget_old(&effective.settings, &kept);
-    let (all, warnings) =
-        supervised(&shared, &effective.settings, &store, tasks, arguments.parallel, telling)?;
-    let painter = context.terminal.output;
-    let answer = if arguments.spec.is_some() {
-        answer::of_all(context.terminal.tables(), all)?
-    } else {
-        let over = all.over.into_iter().next();
-        answer::of_one(painter, over.ok_or_else(|| CommandError::Bug("no run is over".to_owned()))?)?
-    };
-    Ok(answer.with_warnings(configuration_warnings(&effective)).with_warnings(warnings))
-}
-
-/// Supervises all of them, so many at a time, and closes the store; answers what was not as it should be, too.
-fn supervised(
-    shared: &Shared<'_>,
-    settings: &Settings,
-    store: &Store,
-    mut tasks: Vec<Task>,
-    at_once: u16,
-    telling: Telling,
-) -> Result<(AllOver, Vec<Warning>), CommandError> {
-    let telling = Rc::new(RefCell::new(telling));
-    let at_once = NonZeroUsize::new(at_once.into()).unwrap_or(NonZeroUsize::MIN);
-    let all = runtime()?.block_on(async {
-        through::open_all(&shared.context.environment, &shared.models, settings, store, &mut tasks)?;
-        let recorder = store.recorder(NoSecrets);
-        let all = many::supervise_all(tasks, at_once, &recorder, &telling).await;
-        drop(recorder);
-        let webhook = telling.borrow().webhook();
-        if let Some(webhook) = webhook
-            && !webhook.flush(WEBHOOK_PATIENCE).await
-        {
-            telling.borrow_mut().warn("not all events came to the webhook");
-        }
-        store.close().await;
-        all.map_err(|error| of_system(&error))
-    })?;
-    let outcomes = all.over.iter().flat_map(|over| &over.outcome.warnings);
-    let telling = telling.borrow();
-    let warnings =
-        outcomes.chain(&telling.warnings).map(|message| Warning::notice("AGENT_RUN", message)).collect();
-    Ok((all, warnings))
-}
-
-fn runtime() -> Result<Runtime, CommandError> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| of_system(&error))
-}
-
-fn of_system(error: &io::Error) -> CommandError {
-    CommandError::Upstream { message: format!("the system does not let it run: {error}"), hint: None }
-}
-
-/// The folder beside the store, with a folder for each run.
-fn kept_in(settings: &Settings) -> PathBuf {
-    let mut folder = settings.store.path().as_os_str().to_owned();
-    folder.push("-runs");
-    PathBuf::from(folder)
-}
-
-/// Removes what agents printed in runs that are too old.
-fn forget_old(settings: &Settings, folder: &Path) {
-    // As in the store, 0 days are for ever.
-    let days = u32::try_from(settings.store_policy.keep_days).unwrap_or(u32::MAX);
-    if days > 0 {
-        kept::forget(folder, Duration::from_hours(24) * days, SystemTime::now());
-    }
+pub(crate) fn run(context: &Context, arguments: &Run) -> Result<Answer, CommandError> {
+    supervise(context, arguments)
 }

@@ -1,7 +1,5 @@
 //! `endmark runs`: supervised runs, as they stand, one in full, or live. (CG-6)
 
-pub(crate) mod arguments;
-pub(super) mod table;
 mod watch;
 
 use std::fmt::Write;
@@ -10,33 +8,24 @@ use endmark_context::dollars_for_people;
 use endmark_failure::{CommandError, in_one_line};
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{Reader, Store, StoreError};
-use serde::Serialize;
 use serde_json::Value;
 
-use crate::answer::{Answer, Outcome, to_data};
+use crate::arguments::runs as arguments;
+use crate::arguments::runs::RunsCommand;
 use crate::context::{Context, configuration_warnings};
-use crate::table::Layout;
-use arguments::RunsCommand;
+use crate::supervision::take_up;
+use crate::view::answer::{Answer, Outcome, to_data};
+use crate::view::runs::{self, RunsReport};
+use crate::view::table::Layout;
 
 /// How many events of a run are shown.
 const MOST_EVENTS: u32 = 10_000;
-
-/// What it answers.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::commands) struct Report {
-    /// The newest first.
-    runs: Vec<AgentRun>,
-    /// What happened, where one run is asked for: `runs show`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    events: Option<Vec<RunEventReport>>,
-}
 
 /// Lists runs, shows one, or watches them.
 pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outcome, CommandError> {
     let effective = context.configuration(arguments.overrides())?;
     if let Some(RunsCommand::Resume(resume)) = &arguments.command {
-        return super::run::take_up(context, resume, &effective).map(Outcome::from);
+        return take_up(context, resume, &effective).map(Outcome::from);
     }
     let failed = |error: StoreError| CommandError::of_store(&error);
     let location = &effective.settings.store;
@@ -58,17 +47,12 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
             let text = if runs.is_empty() {
                 "No run is recorded yet; `endmark run` starts one.\n".to_owned()
             } else {
-                table::lines(&runs, layout).join("\n") + "\n"
+                runs::lines(&runs, layout).join("\n") + "\n"
             };
-            Answer::yes(to_data(&Report { runs, events: None })?, text)
+            Answer::yes(to_data(&RunsReport { runs, events: None })?, text)
         }
     };
     Ok(answer.with_warnings(configuration_warnings(&effective)).into())
-}
-
-/// Runs as the data of an answer.
-pub(super) fn data_of(runs: Vec<AgentRun>) -> Result<Value, CommandError> {
-    to_data(&Report { runs, events: None })
 }
 
 /// Whether a run is said to be under way whose supervisor is gone.
@@ -91,12 +75,12 @@ fn shown(reader: &Reader, id: &str, layout: Layout) -> Result<Answer, CommandErr
     let events = reader.run_events(Some(&run.id), 0, MOST_EVENTS).map_err(failed)?;
     let events: Vec<RunEventReport> = events.into_iter().map(RunEventReport::from).collect();
     let text = in_full(&run, &events, layout);
-    Ok(Answer::yes(to_data(&Report { runs: vec![run], events: Some(events) })?, text))
+    Ok(Answer::yes(to_data(&RunsReport { runs: vec![run], events: Some(events) })?, text))
 }
 
 /// A run for people.
 fn in_full(run: &AgentRun, events: &[RunEventReport], layout: Layout) -> String {
-    let mut text = table::lines(std::slice::from_ref(run), layout).join("\n");
+    let mut text = runs::lines(std::slice::from_ref(run), layout).join("\n");
     text.push('\n');
     let mut fact = |name: &str, value: String| {
         // Writing to a string cannot fail.

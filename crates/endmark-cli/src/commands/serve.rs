@@ -25,19 +25,17 @@ use tracing_subscriber::layer::Identity;
 use self::introduction::introduce;
 use self::reload::reload;
 use self::signals::{Asked, Signals};
-use crate::answer::{Answer, to_data};
 use crate::arguments::{LogFormat, Serve};
 use crate::console;
 use crate::context::{Context, configuration_warnings};
 use crate::logging;
+use crate::serving;
 use crate::standard_error;
 #[cfg(not(feature = "otel"))]
 use crate::telemetry;
 use crate::telemetry::Traces;
-use crate::terminal::Terminal;
-
-/// The name of the upstream that `--upstream` names.
-const NAMED_UPSTREAM: &str = "default";
+use crate::view::answer::{Answer, to_data};
+use crate::view::terminal::Terminal;
 
 /// How often records that are too old are looked for.
 const FORGET_EVERY: Duration = Duration::from_hours(1);
@@ -48,7 +46,7 @@ const SUM_EVERY: Duration = Duration::from_secs(5);
 /// What was served, once it stops.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report {
+pub(crate) struct Report {
     /// The address and port that it listened on.
     listen: String,
 }
@@ -166,14 +164,26 @@ fn give_up(
 #[cfg(feature = "otel")]
 fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandError> {
     let traces = Traces::start(&context.environment)?;
-    logging::begin(context, log_format(context, arguments), traces.as_ref().map(Traces::layer));
+    logging::begin(
+        &context.global,
+        &context.environment,
+        context.terminal.errors.is_on(),
+        log_format(context, arguments),
+        traces.as_ref().map(Traces::layer),
+    );
     Ok(traces)
 }
 
 /// Begins to log.
 #[cfg(not(feature = "otel"))]
 fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandError> {
-    logging::begin(context, log_format(context, arguments), None::<Identity>);
+    logging::begin(
+        &context.global,
+        &context.environment,
+        context.terminal.errors.is_on(),
+        log_format(context, arguments),
+        None::<Identity>,
+    );
     if let Some(warning) = telemetry::warning(&context.environment)? {
         context.terminal.warn(&warning);
     }
@@ -193,25 +203,7 @@ fn configuration(context: &Context, arguments: &Serve) -> Result<Effective, Comm
         value,
     });
     let flags = listen.into_iter().chain(arguments.store.overrides()).collect();
-    configuration_with(context, arguments.upstream.as_deref(), flags)
-}
-
-/// The configuration with these flags. An upstream that is named by `--upstream` takes the place of all others.
-pub(super) fn configuration_with(
-    context: &Context,
-    upstream: Option<&str>,
-    mut flags: Vec<Override>,
-) -> Result<Effective, CommandError> {
-    flags.extend(upstream.map(|url| Override {
-        flag: "--upstream".to_owned(),
-        key: format!("upstreams.{NAMED_UPSTREAM}.base_url"),
-        value: url.to_owned(),
-    }));
-    let mut effective = context.configuration(flags)?;
-    if upstream.is_some() {
-        effective.settings.upstreams.retain(|upstream| upstream.name == NAMED_UPSTREAM);
-    }
-    Ok(effective)
+    serving::configuration_with(context, arguments.upstream.as_deref(), flags)
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener, CommandError> {

@@ -1,7 +1,5 @@
 //! `endmark setup`: what a client needs to go through Endmark; shown, written into its configuration, or taken back.
 
-pub(crate) mod arguments;
-
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -16,15 +14,15 @@ use endmark_gateway::Mode;
 use endmark_wire::format::WireFormat;
 use serde::Serialize;
 
-use crate::answer::{Answer, to_data};
+use crate::arguments::setup::Setup;
 use crate::context::{Context, configuration_warnings};
-use crate::terminal::{Paint, Painter};
-use arguments::Setup;
+use crate::view::answer::{Answer, to_data};
+use crate::view::paint::{Paint, Painter};
 
 /// What was done for a client, or is to be done.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report {
+pub(crate) struct Report {
     client: &'static str,
     /// `shown`, `written`, `undone`, or `unchanged`.
     action: &'static str,

@@ -9,14 +9,15 @@ use endmark_text::{Format, detect::detect, replace_lone_surrogates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::answer::{Answer, Outcome, to_data};
 use crate::arguments::{self, FromChoice};
 use crate::batch::{self, Field, LineAnswer, LineError};
-use crate::commands::detect::saved;
 use crate::context::Context;
 use crate::format;
 use crate::input::Input;
 use crate::pieces;
+use crate::saved;
+use crate::view::answer::{Answer, Outcome, to_data};
+use crate::view::seams::{LEFT_OUT, SeamReport, left_out};
 
 /// How many parts are joined at once: each part reads everything before it again.
 const MAX_PARTS: usize = 100;
@@ -63,22 +64,6 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Ou
         Warning::notice(LEFT_OUT, message)
     });
     Ok(answer(&texts, &format, from)?.with_warnings(halves).into())
-}
-
-/// The code of the warning that bytes of a part are not in the result.
-const LEFT_OUT: &str = "LEFT_OUT";
-
-/// What these seams left out of the parts, as warnings.
-pub(super) fn left_out(seams: &[Seam]) -> impl Iterator<Item = Warning> {
-    seams.iter().filter(|seam| seam.dropped_bytes > 0).map(|seam| {
-        let shown = seam.dropped.escape_debug().to_string().replace("\\\"", "\"");
-        let more = if seam.dropped.len() < seam.dropped_bytes { "…" } else { "" };
-        let (count, place, style) = (seam.dropped_bytes, seam.at, seam.style.name());
-        Warning::notice(
-            LEFT_OUT,
-            format!("{count} bytes are left out at the seam at byte {place} ({style}): {shown}{more}"),
-        )
-    })
 }
 
 fn too_many_parts(parts: usize) -> String {
@@ -204,7 +189,7 @@ fn answer_line(line: &str, default: &Format, default_from: AskedFrom) -> Result<
 /// What stitching came to, under the names that others rely on. Offsets are UTF-8 bytes of `text`.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Report<'a> {
+pub(crate) struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a Value>,
     outcome: &'static str,
@@ -225,35 +210,9 @@ struct CandidateReport<'a> {
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct SeamReport {
-    at: usize,
-    style: &'static str,
-    dropped_bytes: usize,
-    /// The beginning of those bytes, at most 80 characters.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    dropped: String,
-    confidence: f64,
-    alternatives: usize,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ErrorReport<'a> {
     code: &'a str,
     message: &'a str,
-}
-
-impl SeamReport {
-    pub(super) fn of(seam: &Seam) -> Self {
-        Self {
-            at: seam.at,
-            style: seam.style.name(),
-            dropped_bytes: seam.dropped_bytes,
-            dropped: seam.dropped.clone(),
-            confidence: seam.confidence,
-            alternatives: seam.alternatives,
-        }
-    }
 }
 
 impl<'a> CandidateReport<'a> {

@@ -1,6 +1,5 @@
 //! `endmark usage`: tokens and dollars of upstream calls, by session, model, key, upstream, day or purpose. (CX-6)
 
-pub(crate) mod arguments;
 mod csv;
 mod text;
 
@@ -10,9 +9,9 @@ use endmark_console::reports::usage::{EVER, Report};
 use endmark_failure::CommandError;
 use endmark_store::Reader;
 
-use crate::answer::{Answer, to_data};
+use crate::arguments::usage::Usage as Arguments;
 use crate::context::{Context, configuration_warnings};
-use arguments::Usage as Arguments;
+use crate::view::answer::{Answer, to_data};
 
 /// Reads the ledger and sums it.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, CommandError> {

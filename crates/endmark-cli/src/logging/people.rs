@@ -12,7 +12,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::terminal::{Paint, Painter};
+use crate::view::paint::{Paint, Painter};
 
 /// The target of the line that each request has at its end.
 const ACCESS: &str = "endmark::access";

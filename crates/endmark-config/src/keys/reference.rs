@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use super::{KEYS, Place};
 use crate::Effective;
+use crate::choice::Choice;
 use crate::prices::Price;
 use crate::provenance::Provenance;
-use crate::settings::{Choice, Schema, Settings, Upstream};
+use crate::settings::{Schema, Settings, Upstream};
 use crate::show::{Shown, shown};
 
 /// Set to anything, it has the page written in place of compared.

@@ -9,9 +9,9 @@ use endmark_failure::{CommandError, Exit};
 use endmark_process::read_regular_text;
 use endmark_process::{Signals, SpoolError, Spooled, Stdin, signals, spool};
 
-use crate::limits::{self, Misfit, TooLarge};
+use crate::limits::{self, Misfit};
 use crate::manifest::{self, MAX_MANIFEST_BYTES, Manifest, PayloadLimit};
-use crate::payload::{self, NoJson, PayloadFault};
+use crate::payload::{self, NoJson, PayloadFault, TooLarge};
 use crate::verdict::stopped_by;
 
 /// Reads the manifest of a tool.

@@ -74,7 +74,7 @@ pub(super) fn is_limit_lowered(arguments: &Installation) -> bool {
 }
 
 /// Whether a command in an agent's settings is a hook of Endmark's, of this kind.
-pub(in crate::hooks) fn is_ours(command: &str, kind: HookKind) -> bool {
+pub(crate) fn is_ours(command: &str, kind: HookKind) -> bool {
     let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches(['\'', '"'])).collect();
     words.windows(3).any(|three| {
         let [program, hook, name] = three else { return false };

@@ -5,7 +5,7 @@ use endmark_context::cap::{Asked, FORMATS, Keep, Limits};
 use endmark_failure::CommandError;
 use endmark_store::CapRequest;
 
-use super::arguments::{Cap, KeepChoice};
+use crate::arguments::cap::{Cap, KeepChoice};
 
 /// What the arguments ask for, and the configuration where they say nothing.
 pub(super) fn of_arguments(arguments: &Cap, settings: &CapSettings) -> Result<CapRequest, CommandError> {

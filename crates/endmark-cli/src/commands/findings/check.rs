@@ -7,13 +7,13 @@ use endmark_failure::{CommandError, in_one_line};
 use endmark_findings::{AgentResult, Cut, FindingForm, FindingState, ReadFinding, Remark};
 use serde::Serialize;
 
-use super::arguments::Check;
 use super::pages::{Asked, pieces};
 use super::sources::{self, Source};
 use super::{Place, data, warnings};
-use crate::answer::Answer;
+use crate::arguments::findings::Check;
 use crate::context::Context;
-use crate::terminal::{Paint, Painter};
+use crate::view::answer::Answer;
+use crate::view::paint::{Paint, Painter};
 
 /// All results, as they are answered.
 #[derive(Serialize)]

@@ -9,13 +9,13 @@ use endmark_findings::{
 use serde::Serialize;
 use serde_json::Value;
 
-use super::arguments::Fit;
 use super::pages::{Asked, beside_pages};
 use super::sources::{self, Source};
 use super::tokens::O200kBase;
 use super::warnings;
-use crate::answer::{Answer, Refusal, to_data};
+use crate::arguments::findings::Fit;
 use crate::context::Context;
+use crate::view::answer::{Answer, Refusal, to_data};
 
 /// A fitting, as it is answered.
 #[derive(Serialize)]

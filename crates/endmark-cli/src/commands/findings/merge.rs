@@ -6,11 +6,11 @@ use endmark_findings::{Disclosure, FinalReport, Merged, MergedFinding, NOT_NAMED
 use serde::Serialize;
 use serde_json::Value;
 
-use super::arguments::{Merge, Report, ReportForm, TeamArguments};
 use super::pages::{Asked, beside_pages};
 use super::{data, sources, team, warnings};
-use crate::answer::{Answer, ListInPages};
+use crate::arguments::findings::{Merge, Report, ReportForm, TeamArguments};
 use crate::context::Context;
+use crate::view::answer::{Answer, ListInPages};
 
 /// Merged results, as they are answered.
 #[derive(Serialize)]

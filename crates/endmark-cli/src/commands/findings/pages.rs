@@ -8,8 +8,8 @@ use endmark_envelope::{FieldPath, Warning};
 use endmark_failure::CommandError;
 use serde::Serialize;
 
-use crate::answer::ListInPages;
 use crate::context::Context;
+use crate::view::answer::ListInPages;
 
 /// What a list of an answer is of: a cursor of anything else is refused.
 pub(super) struct Asked<'a> {

@@ -7,11 +7,11 @@ use endmark_failure::{CommandError, in_one_line};
 use endmark_findings::{Merged, Recovery, RecoveryState, Run};
 use serde::Serialize;
 
-use super::arguments::Plan;
 use super::pages::Asked;
 use super::{sources, team, warnings};
-use crate::answer::{Answer, to_data};
+use crate::arguments::findings::Plan;
 use crate::context::Context;
+use crate::view::answer::{Answer, to_data};
 
 /// A plan, as it is answered.
 #[derive(Serialize)]

@@ -11,13 +11,13 @@ use endmark_failure::{CommandError, in_one_line};
 use endmark_findings::{Checkpoint, Remark, RemarkKind, missing_checkpoints};
 use serde::Serialize;
 
-use super::arguments::Progress;
 use super::pages::{Asked, pieces};
 use super::sources::{self, Source};
 use super::{Place, warnings};
-use crate::answer::{Answer, to_data};
+use crate::arguments::findings::Progress;
 use crate::context::Context;
-use crate::terminal::Terminal;
+use crate::view::answer::{Answer, to_data};
+use crate::view::terminal::Terminal;
 
 /// Progress, as it is answered.
 #[derive(Serialize)]

@@ -3,8 +3,8 @@
 use endmark_failure::CommandError;
 use serde::Serialize;
 
-use super::arguments::{Protocol, ProtocolForm};
-use crate::answer::{Answer, to_data};
+use crate::arguments::findings::{Protocol, ProtocolForm};
+use crate::view::answer::{Answer, to_data};
 
 /// The instructions, as they are answered.
 #[derive(Serialize)]

@@ -8,11 +8,12 @@ use endmark_agents::hooks::{Change, HeldTo, HookKind, Installation, plan};
 use endmark_failure::{CommandError, in_one_line};
 use serde::Serialize;
 
-use super::arguments::{self, Install};
-use crate::answer::{Answer, to_data};
+use crate::arguments::hook::{self as arguments, Install};
 use crate::context::Context;
 use crate::criteria;
-use crate::terminal::{Paint, Painter, ask};
+use crate::view::answer::{Answer, to_data};
+use crate::view::paint::{Paint, Painter};
+use crate::view::terminal::ask;
 
 /// The most that is read of an answer.
 const ANSWER_BYTES: u64 = 64;
@@ -20,7 +21,7 @@ const ANSWER_BYTES: u64 = 64;
 /// What was done, or is to be done.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::commands) struct Report {
+pub(crate) struct Report {
     agent: &'static str,
     /// `written`, `shown` with `--dry-run`, or `unchanged`.
     action: &'static str,

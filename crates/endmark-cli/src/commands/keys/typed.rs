@@ -5,8 +5,8 @@ use endmark_context::{Day, Moment, rate_from_dollars};
 use endmark_failure::CommandError;
 use endmark_store::KeyBudget;
 
-use super::arguments::Add;
-use crate::commands::report;
+use crate::arguments::keys::Add;
+use crate::since;
 
 /// The budget that was typed; 0 is none.
 pub(super) fn budget(add: &Add) -> Result<Option<KeyBudget>, CommandError> {
@@ -41,7 +41,7 @@ pub(super) fn end(typed: &str, now: u64) -> Result<u64, CommandError> {
     };
     let ends_at = match Day::parse(typed) {
         Some(_) => Moment::parse(&format!("{typed} 00:00")).map(Moment::unix_seconds),
-        None => report::seconds(typed).ok().and_then(|seconds| now.checked_add(seconds)),
+        None => since::seconds(typed).ok().and_then(|seconds| now.checked_add(seconds)),
     };
     let ends_at = ends_at.ok_or_else(|| unusable("is no day and no span of time"))?;
     if ends_at <= now { Err(unusable("is over")) } else { Ok(ends_at) }
@@ -51,5 +51,5 @@ pub(super) fn end(typed: &str, now: u64) -> Result<u64, CommandError> {
 pub(super) fn overlap(typed: &str) -> Result<u64, CommandError> {
     // `0m` is no span of time elsewhere; here it ends the old secret at once.
     let is_none = typed.trim_end_matches(['m', 'h', 'd', 'w']).parse() == Ok(0_u64);
-    if is_none { Ok(0) } else { report::seconds(typed) }
+    if is_none { Ok(0) } else { since::seconds(typed) }
 }

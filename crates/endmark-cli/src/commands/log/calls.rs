@@ -5,7 +5,7 @@ use std::fmt::Write;
 use endmark_failure::in_one_line;
 use endmark_store::UsageRow;
 
-use crate::terminal::{Paint, Painter};
+use crate::view::paint::{Paint, Painter};
 
 /// The calls for people, a line each.
 pub(super) fn text(calls: &[UsageRow], painter: Painter) -> String {

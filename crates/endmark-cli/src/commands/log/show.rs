@@ -6,7 +6,7 @@ use endmark_console::reports::NotAsked;
 use endmark_failure::in_lines;
 use endmark_store::{FinalStatus, LogRow, Piece, Recovery};
 
-use crate::terminal::{Paint, Painter};
+use crate::view::paint::{Paint, Painter};
 
 /// How much of a kept text is shown around its ends, in characters.
 const EXCERPT_CHARS: usize = 160;

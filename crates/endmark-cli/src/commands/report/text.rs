@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use endmark_console::reports::cuts::Report;
 
-use crate::table::{Cell, Column, Layout};
-use crate::terminal::Paint;
+use crate::view::paint::Paint;
+use crate::view::table::{Cell, Column, Layout};
 
 /// Days that are shown; `--json` has all.
 const MAX_DAYS: usize = 30;

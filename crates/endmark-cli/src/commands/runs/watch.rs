@@ -8,10 +8,11 @@ use endmark_failure::{CommandError, Exit, in_one_line};
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{Reader, StoreError};
 
-use super::table;
 use crate::context::Context;
-use crate::table::Layout;
-use crate::terminal::{self, JsonOutput, Paint, Painter};
+use crate::view::paint::{Paint, Painter};
+use crate::view::runs as table;
+use crate::view::table::Layout;
+use crate::view::terminal::{self, JsonOutput};
 
 /// How often one looks.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(300);

@@ -8,6 +8,7 @@ use endmark_wire::format::WireFormat;
 use endmark_wire::provider::Provider;
 
 use crate::context::Context;
+use crate::serving::keyless;
 
 /// Reports where it listens, how a client of each format that is served gets there, and where it forwards to; then what
 /// will keep it from serving.
@@ -73,25 +74,6 @@ fn shown(upstream: &Upstream) -> String {
         Some(url) => format!("{} ({url})", upstream.name),
         None => upstream.name.clone(),
     }
-}
-
-/// What is wrong where clients bring keys of the gateway's own: these do not open an upstream, and it has no key to put in
-/// their place. A server on this machine mostly needs none.
-pub(in crate::commands) fn keyless(settings: &Settings) -> Vec<String> {
-    let is_far = |upstream: &&Upstream| {
-        upstream.api_key.is_none()
-            && !upstream.base_url.as_ref().is_some_and(endmark_gateway::BaseUrl::is_this_machine)
-    };
-    let upstreams = settings.upstreams.iter().filter(|_| settings.require_key).filter(is_far);
-    upstreams
-        .map(|upstream| {
-            let name = &upstream.name;
-            format!(
-                "`require_key` is set and the upstream `{name}` has no key, so it will refuse every request: set \
-                 `[upstreams.{name}] api_key = {{ env = \"NAME\" }}`"
-            )
-        })
-        .collect()
 }
 
 /// The address by which this machine reaches others. Nothing is sent to find it.

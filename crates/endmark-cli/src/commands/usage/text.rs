@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::table::{Cell, Column, Layout};
-use crate::terminal::Paint;
+use crate::view::paint::Paint;
+use crate::view::table::{Cell, Column, Layout};
 use endmark_context::dollars_for_people;
 
 use endmark_console::reports::usage::{Row, Total, UsageKey};

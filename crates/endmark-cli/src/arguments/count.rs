@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use endmark_envelope::Limits;
 
-use crate::commands::compact::arguments::FORMATS;
+use crate::arguments::compact::FORMATS;
 
 /// The arguments of `count`.
 #[derive(Debug, Args, Limits)]

@@ -12,7 +12,8 @@ use endmark_process::open_to_write;
 use endmark_runs::{AgentRun, RunEventReport};
 use serde::Serialize;
 
-use crate::terminal::{Paint, Terminal};
+use crate::view::paint::Paint;
+use crate::view::terminal::Terminal;
 
 /// Who watches runs that were started here.
 pub(super) struct Telling {

@@ -3,8 +3,8 @@
 use endmark_console::reports::NotAsked;
 use endmark_store::{FinalStatus, LogRow};
 
-use crate::table::{Cell, Column, Layout};
-use crate::terminal::Paint;
+use crate::view::paint::Paint;
+use crate::view::table::{Cell, Column, Layout};
 
 const COLUMNS: [Column<'static>; 8] = [
     Column::fixed("ID"),
@@ -26,7 +26,7 @@ pub(crate) fn text(rows: &[LogRow], layout: Layout) -> String {
 }
 
 /// Below the table: of which rows nothing was asked, why, and what would change it; each reason once.
-pub(super) fn reasons(rows: &[LogRow]) -> String {
+pub(crate) fn reasons(rows: &[LogRow]) -> String {
     let mut told: Vec<(NotAsked, Vec<String>)> = Vec::new();
     for row in rows {
         let Some(reason) = NotAsked::of(row) else { continue };

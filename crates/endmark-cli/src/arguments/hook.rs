@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use endmark_agents::hooks::{HookAgent, HookKind};
 use endmark_envelope::{Limits, TooLarge};
 
+use crate::arguments::cap::Most;
 use crate::arguments::store::StoreArgument;
-use crate::commands::cap::arguments::Most;
 
 /// What its help ends with.
 pub(crate) const EXAMPLES: &str = "\

@@ -3,8 +3,8 @@
 use clap::Args;
 use endmark_envelope::Limits;
 
+use crate::arguments::cap::Most;
 use crate::arguments::store::StoreArgument;
-use crate::commands::cap::arguments::Most;
 
 /// The arguments of `read`.
 #[derive(Debug, Args, Limits)]

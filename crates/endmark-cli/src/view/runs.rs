@@ -1,9 +1,14 @@
-//! Runs as lines of a table.
+//! Runs as an answer has them, and as lines of a table.
 
-use endmark_runs::AgentRun;
+use endmark_failure::CommandError;
+use endmark_runs::{AgentRun, RunEventReport};
+use serde::Serialize;
+use serde_json::Value;
 
-use crate::table::{Cell, Column, Layout};
-use crate::terminal::Paint;
+use crate::view::answer::to_data;
+
+use crate::view::paint::Paint;
+use crate::view::table::{Cell, Column, Layout};
 
 /// How many signs the bar has.
 const BAR: u64 = 10;
@@ -18,8 +23,24 @@ const COLUMNS: [Column<'static>; 7] = [
     Column::text("reason"),
 ];
 
+/// What `runs` answers.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct RunsReport {
+    /// The newest first.
+    pub(crate) runs: Vec<AgentRun>,
+    /// What happened, where one run is asked for: `runs show`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) events: Option<Vec<RunEventReport>>,
+}
+
+/// Runs as the data of an answer.
+pub(crate) fn data_of(runs: Vec<AgentRun>) -> Result<Value, CommandError> {
+    to_data(&RunsReport { runs, events: None })
+}
+
 /// The headings, and a line for each run.
-pub(in crate::commands) fn lines(runs: &[AgentRun], layout: Layout) -> Vec<String> {
+pub(crate) fn lines(runs: &[AgentRun], layout: Layout) -> Vec<String> {
     layout.lines(COLUMNS, runs.iter().map(cells))
 }
 

@@ -9,12 +9,14 @@ use endmark_findings::ResultForm;
 use schemars::Schema;
 use serde_json::Value;
 
-use super::{
-    cap, compact, completions, config, count, demo, detect, findings, guard, hook, init, keys, man, read,
-    resume, run, runs, serve, setup, stitch,
-};
 use crate::checks;
+use crate::commands::{
+    cap, compact, completions, config, count, demo, detect, findings, guard, hook, init, keys, man, read,
+    resume, serve, setup, stitch,
+};
 use crate::definition::definition;
+use crate::supervision;
+use crate::view::runs::RunsReport;
 
 /// Set to anything, it has the files written in place of compared.
 const UPDATE: &str = "ENDMARK_UPDATE_SCHEMAS";
@@ -54,8 +56,8 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("read", of_answer::<read::Report<'_>>()),
         ("report", of_answer::<reports::cuts::Report<'_>>()),
         ("resume", of_answer::<resume::Report<'_>>()),
-        ("run", of_answer::<run::Report>()),
-        ("runs", of_answer::<runs::Report>()),
+        ("run", of_answer::<supervision::Report>()),
+        ("runs", of_answer::<RunsReport>()),
         ("serve", of_answer::<serve::Report>()),
         ("setup", of_answer::<setup::Report>()),
         ("stitch", of_answer::<stitch::Report<'_>>()),

@@ -1,6 +1,7 @@
 //! A saved reply of a provider: the text and the calls in it are judged, together with the reason it gives for its end. (PC-8)
 
 use endmark_failure::CommandError;
+use endmark_guard::{Artifact, Kind};
 use endmark_recovery::{CutKind, Ending, Evidence, Judgement, Stop, judge};
 use endmark_text::detect::detect;
 use endmark_text::{Detection, Format, Hint, Truncation, Verdict};
@@ -12,18 +13,18 @@ use serde::Serialize;
 
 /// What is judged in a saved reply: the first part of it that is not whole, else its first text.
 #[derive(Debug)]
-pub(super) struct Judged {
-    pub(super) reply: Source,
+pub(crate) struct Judged {
+    pub(crate) reply: Source,
     /// Its offsets are those of the part.
-    pub(super) detection: Detection,
+    pub(crate) detection: Detection,
     /// Why the provider's word for its end leaves open whether it is whole.
-    pub(super) undecided: Option<&'static str>,
+    pub(crate) undecided: Option<&'static str>,
 }
 
 /// Where the text comes from that is judged.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Source {
+pub(crate) struct Source {
     format: &'static str,
     model: String,
     /// As `choice 0, text` or `choice 0, arguments of get_weather`.
@@ -36,7 +37,7 @@ pub(super) struct Source {
 
 impl Source {
     /// The same in one line.
-    pub(super) fn for_people(&self) -> String {
+    pub(crate) fn for_people(&self) -> String {
         let stop = self.stop.as_deref().unwrap_or("nothing");
         format!("a reply of {}: {}, which ended with `{stop}`", self.format, self.part)
     }
@@ -56,7 +57,7 @@ struct Part<'a> {
 ///
 /// # Errors
 /// Where nothing is joined to the reply: it ended with a refusal, a filter or a pause, or it is more than one text.
-pub(in crate::commands) fn text_to_continue(raw: &[u8]) -> Result<Option<(String, Stop)>, CommandError> {
+pub(crate) fn text_to_continue(raw: &[u8]) -> Result<Option<(String, Stop)>, CommandError> {
     let Some(SavedReply { reply, .. }) = saved_reply(raw) else { return Ok(None) };
     let refused = |message: &str, hint: &str| Err(CommandError::input("invalid_reply", message, hint));
     match reply.choices.as_slice() {
@@ -83,7 +84,7 @@ fn text_judged(choice: &Choice) -> Judgement {
 }
 
 /// Judges a saved reply; none where the bytes are something else.
-pub(super) fn judged(raw: &[u8]) -> Option<Judged> {
+pub(crate) fn judged(raw: &[u8]) -> Option<Judged> {
     let SavedReply { format, reply, error } = saved_reply(raw)?;
     let mut first = None;
     for choice in &reply.choices {
@@ -186,8 +187,19 @@ fn undecided(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Option<
         Some(Meaning::Refused) => Some("the provider refused or filtered it"),
         Some(Meaning::Unknown) => Some("the provider ended it with a word that is not known"),
         Some(_) => None,
-        None => super::undecided(part.text.as_bytes(), detection, None),
+        None => mid_sentence(part.text.as_bytes(), detection, None),
     }
+}
+
+/// Why a whole text may as well be cut: it is prose that stops in mid-sentence, which `endmark guard` finds too. `name` is
+/// that of its file, by which code is recognised.
+pub(crate) fn mid_sentence(raw: &[u8], detection: &Detection, name: Option<&str>) -> Option<&'static str> {
+    let is_prose = !matches!(detection.detected, Some(Format::Json | Format::Jsonl | Format::Tags));
+    let hint = detection.hint.filter(|_| is_prose && detection.verdict.is_whole());
+    let (Some(Hint::MidSentence), Ok(text)) = (hint, str::from_utf8(raw)) else { return None };
+    let kind = name.map_or_else(|| Artifact::read(text), |name| Artifact::read_file(text, name)).kind();
+    (kind == Kind::Markdown)
+        .then_some("the last paragraph stops in mid-sentence: it is cut, or ends without a full stop")
 }
 
 /// What somebody looks for to find the cut.

@@ -13,9 +13,9 @@ use endmark_store::{NoSecrets, Reader, Store, StoreError, StoredRun};
 use super::telling::Telling;
 use super::wish::{Shared, Wish};
 use super::{answer, kept_in, runtime, supervised};
-use crate::answer::Answer;
-use crate::commands::runs::arguments::Resume;
+use crate::arguments::runs::Resume;
 use crate::context::{Context, configuration_warnings};
+use crate::view::answer::Answer;
 
 /// How many runs are looked at for those that were lost.
 const MOST_RUNS: u32 = 10_000;
@@ -26,7 +26,7 @@ const LOOKS_FOR_AGENT: u32 = 150;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// Takes runs up, and supervises them to their ends. All of them are checked before any is started.
-pub(in crate::commands) fn take_up(
+pub(crate) fn take_up(
     context: &Context,
     arguments: &Resume,
     effective: &Effective,
@@ -57,7 +57,7 @@ pub(in crate::commands) fn take_up(
         supervised(&shared, &effective.settings, &store, tasks, arguments.parallel, telling)?;
     let runs = all.over.iter().map(|over| over.outcome.run.clone()).collect();
     let mut answer = answer::of_all(context.terminal.tables(), all)?;
-    answer.data = crate::commands::runs::data_of(runs)?;
+    answer.data = crate::view::runs::data_of(runs)?;
     Ok(answer.with_warnings(configuration_warnings(effective)).with_warnings(warnings))
 }
 

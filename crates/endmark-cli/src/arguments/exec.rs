@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::arguments::cap::Most;
 use crate::arguments::store::StoreArgument;
-use crate::commands::cap::arguments::Most;
 
 /// The arguments of `exec`.
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use endmark_failure::in_one_line;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::terminal::{Paint, Painter};
+use crate::view::paint::{Paint, Painter};
 
 /// The widest cell in terminal columns: a longer one, as of a model's name, would push all others out of sight.
 const CELL_LIMIT_COLUMNS: usize = 64;

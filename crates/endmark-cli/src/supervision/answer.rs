@@ -9,16 +9,16 @@ use endmark_runs::{AgentRun, Task};
 use serde::Serialize;
 
 use super::many::{AllOver, Over};
-use crate::answer::{Answer, to_data};
-use crate::commands::runs::table;
-use crate::table::Layout;
-use crate::terminal::{Paint, Painter};
+use crate::view::answer::{Answer, to_data};
+use crate::view::paint::{Paint, Painter};
+use crate::view::runs as table;
+use crate::view::table::Layout;
 
 /// What `run` answers.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
-pub(in crate::commands) enum Report {
+pub(crate) enum Report {
     /// Of a command that was typed.
     One(Box<One>),
     /// Of a file of runs.
@@ -33,7 +33,7 @@ pub(in crate::commands) enum Report {
 /// A run that is over.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(in crate::commands) struct One {
+pub(crate) struct One {
     agent_run: AgentRun,
     /// What the artifact lacks.
     findings: Vec<Finding>,

@@ -13,8 +13,8 @@ use endmark_runs::{Task, missing_stream, run_id};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::arguments::{self, AgentChoice};
 use super::span;
+use crate::arguments::run::{self as arguments, AgentChoice};
 use crate::context::Context;
 use crate::input::Input;
 

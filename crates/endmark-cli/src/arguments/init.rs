@@ -1,0 +1,15 @@
+//! What can be typed behind `endmark init`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use endmark_envelope::Limits;
+
+/// The arguments of `init`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Init {
+    /// The file to write; Endmark finds `endmark.toml` in the current folder by itself
+    #[arg(value_name = "FILE", default_value = "endmark.toml")]
+    #[limits(skip)]
+    pub(crate) file: PathBuf,
+}

@@ -1,0 +1,49 @@
+//! What can be typed behind `endmark log`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use endmark_config::Override;
+
+use super::store::StoreArgument;
+
+/// The arguments of `log`.
+#[derive(Debug, Args)]
+pub(crate) struct Log {
+    #[command(subcommand)]
+    pub(crate) command: Option<LogCommand>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
+    /// Show at most so many, the newest first
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) limit: u32,
+    /// Only those that the client got whole (resolved), or did not (exhausted)
+    #[arg(long, value_name = "STATUS")]
+    pub(crate) status: Option<StatusChoice>,
+}
+
+/// How a recovery ended (PC-7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StatusChoice {
+    Resolved,
+    Exhausted,
+}
+
+/// The subcommands of `log`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LogCommand {
+    /// Explain one recovery: what was received, what was judged and why, and where the seams are
+    Show {
+        /// The row's number, or the request's id from the header x-endmark-request
+        #[arg(value_name = "ID")]
+        id: String,
+        #[command(flatten)]
+        store: StoreArgument,
+    },
+}
+
+impl Log {
+    /// What is typed of the configuration, wherever it stands.
+    pub(crate) fn overrides(&self) -> Vec<Override> {
+        let of_subcommand = self.command.iter().flat_map(|LogCommand::Show { store, .. }| store.overrides());
+        self.store.overrides().into_iter().chain(of_subcommand).collect()
+    }
+}

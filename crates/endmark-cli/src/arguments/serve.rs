@@ -1,0 +1,51 @@
+//! What can be typed behind `endmark serve`.
+
+use clap::{Args, ValueEnum};
+use endmark_envelope::Limits;
+
+use super::store::StoreArgument;
+
+/// How a line of the log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// A line for each request that was not whole, and for each error
+    Text,
+    /// A JSON document for each event, with all its fields
+    Json,
+}
+
+/// The arguments of `serve`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Serve {
+    /// Listen on this address and port (key `listen`); port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    #[limits(max_bytes = 255)]
+    pub(crate) listen: Option<String>,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
+    /// Forward to this server, and to none of those that are configured
+    #[arg(long, value_name = "URL")]
+    #[limits(max_bytes = 2048)]
+    pub(crate) upstream: Option<String>,
+    /// How the log is written; with `--json` it is `json` unless this says otherwise
+    #[arg(long, value_name = "FORMAT")]
+    #[limits(skip)]
+    pub(crate) log: Option<LogFormat>,
+    /// Let replies go wrong on purpose, as in `cut@20,drop@10%`; see docs/faults.md
+    #[arg(long, value_name = "FAULTS", help_heading = "Rehearsal")]
+    #[limits(max_bytes = 1024)]
+    pub(crate) fault: Option<String>,
+    /// Who has to bear them: Endmark (`upstream`) or your application (`client`)
+    #[arg(
+        long,
+        value_name = "SIDE",
+        default_value = "upstream",
+        requires = "fault",
+        help_heading = "Rehearsal"
+    )]
+    #[limits(max_bytes = 64)]
+    pub(crate) fault_side: String,
+    /// The same number, the same faults for the same requests in a row
+    #[arg(long, value_name = "NUMBER", requires = "fault", help_heading = "Rehearsal")]
+    pub(crate) fault_seed: Option<u64>,
+}

@@ -1,0 +1,15 @@
+//! Spans of time, as they are typed.
+
+use endmark_console::reports::span;
+use endmark_failure::CommandError;
+
+/// A span of time as it is typed: `90m`, `12h`, `7d`, `4w`.
+pub(crate) fn seconds(typed: &str) -> Result<u64, CommandError> {
+    span::seconds(typed).ok_or_else(|| {
+        CommandError::input(
+            "bad_since",
+            format!("`{typed}` is no span of time"),
+            "Write a number with m, h, d or w behind it, as in `--since 7d`.",
+        )
+    })
+}

@@ -1,0 +1,97 @@
+//! Colours, for whoever can see them.
+
+use endmark_config::Environment;
+
+use crate::arguments::ColorChoice;
+
+/// Colours text, or leaves it alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Painter {
+    is_on: bool,
+}
+
+/// The sequences that a [`Painter`] writes.
+pub(crate) const COLOURS: [&str; 6] =
+    ["\x1b[1;32m", "\x1b[1;31m", "\x1b[1;33m", "\x1b[1m", "\x1b[2m", "\x1b[0m"];
+
+/// What a colour means. Everything can be read without it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Paint {
+    /// Fine, whole.
+    Good,
+    /// Wrong, cut.
+    Bad,
+    /// Doubtful.
+    Doubt,
+    /// A heading or the word that counts.
+    Strong,
+    /// Beside the point.
+    Faint,
+}
+
+impl Painter {
+    /// Leaves every text alone.
+    #[cfg(test)]
+    pub(crate) const OFF: Self = Self { is_on: false };
+
+    /// What the flags, the environment and the place of the text ask for.
+    pub(crate) fn new(choice: ColorChoice, is_terminal: bool, environment: &Environment) -> Self {
+        let is_wanted =
+            is_terminal && environment.get("NO_COLOR").is_none() && environment.get("TERM") != Some("dumb");
+        Self {
+            is_on: match choice {
+                ColorChoice::Always => true,
+                ColorChoice::Never => false,
+                ColorChoice::Auto => is_wanted,
+            },
+        }
+    }
+
+    /// Colours if this is so.
+    pub(crate) const fn when(is_on: bool) -> Self {
+        Self { is_on }
+    }
+
+    /// Whether anything is coloured.
+    pub(crate) fn is_on(self) -> bool {
+        self.is_on
+    }
+
+    /// The text in the colour of its meaning.
+    pub(crate) fn paint(self, paint: Paint, text: &str) -> String {
+        if !self.is_on || text.is_empty() {
+            return text.to_owned();
+        }
+        let code = match paint {
+            Paint::Good => "1;32",
+            Paint::Bad => "1;31",
+            Paint::Doubt => "1;33",
+            Paint::Strong => "1",
+            Paint::Faint => "2",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(variables: &[(&str, &str)]) -> Environment {
+        Environment::new(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())))
+    }
+
+    #[test]
+    fn colour_is_for_terminals_and_no_color_is_heeded_unless_overruled() {
+        let is_on = |choice, is_terminal, variables: &[_]| {
+            Painter::new(choice, is_terminal, &environment(variables)).is_on
+        };
+        assert!(is_on(ColorChoice::Auto, true, &[]));
+        assert!(!is_on(ColorChoice::Auto, false, &[]));
+        assert!(!is_on(ColorChoice::Auto, true, &[("NO_COLOR", "1")]));
+        assert!(is_on(ColorChoice::Auto, true, &[("NO_COLOR", "")]));
+        assert!(!is_on(ColorChoice::Auto, true, &[("TERM", "dumb")]));
+        assert!(is_on(ColorChoice::Always, false, &[("NO_COLOR", "1")]));
+        assert!(!is_on(ColorChoice::Never, true, &[]));
+    }
+}

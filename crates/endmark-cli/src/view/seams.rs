@@ -1,0 +1,48 @@
+//! Seams between the parts of a reply, as answers report them.
+
+use endmark_envelope::Warning;
+use endmark_recovery::Seam;
+use serde::Serialize;
+
+/// The code of the warning that bytes of a part are not in the result.
+pub(crate) const LEFT_OUT: &str = "LEFT_OUT";
+
+/// What these seams left out of the parts, as warnings.
+pub(crate) fn left_out(seams: &[Seam]) -> impl Iterator<Item = Warning> {
+    seams.iter().filter(|seam| seam.dropped_bytes > 0).map(|seam| {
+        let shown = seam.dropped.escape_debug().to_string().replace("\\\"", "\"");
+        let more = if seam.dropped.len() < seam.dropped_bytes { "…" } else { "" };
+        let (count, place, style) = (seam.dropped_bytes, seam.at, seam.style.name());
+        Warning::notice(
+            LEFT_OUT,
+            format!("{count} bytes are left out at the seam at byte {place} ({style}): {shown}{more}"),
+        )
+    })
+}
+
+/// A seam.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct SeamReport {
+    at: usize,
+    style: &'static str,
+    dropped_bytes: usize,
+    /// The beginning of those bytes, at most 80 characters.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    dropped: String,
+    confidence: f64,
+    alternatives: usize,
+}
+
+impl SeamReport {
+    pub(crate) fn of(seam: &Seam) -> Self {
+        Self {
+            at: seam.at,
+            style: seam.style.name(),
+            dropped_bytes: seam.dropped_bytes,
+            dropped: seam.dropped.clone(),
+            confidence: seam.confidence,
+            alternatives: seam.alternatives,
+        }
+    }
+}
