@@ -83,7 +83,7 @@ fn for_runs(environment: &Environment, settings: &Settings) -> Result<Settings, 
         let of_environment = || known.map(|name| SecretSource::Environment((*name).to_owned()));
         upstream.api_key = upstream.api_key.take().or_else(of_environment);
     }
-    settings.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    settings.gateway.listener.listen = SocketAddr::from(([127, 0, 0, 1], 0));
     (settings.tls.certificate, settings.tls.key) = (None, None);
     Ok(settings)
 }
@@ -95,7 +95,7 @@ fn withheld(
     environment: &Environment,
 ) -> Vec<String> {
     let sources = settings.upstreams.iter().filter_map(|upstream| upstream.api_key.as_ref());
-    let named = sources.chain(&settings.admin_key).filter_map(|source| match source {
+    let named = sources.chain(&settings.files.admin_key).filter_map(|source| match source {
         SecretSource::Environment(name) => Some(name.clone()),
         SecretSource::Value(_) | SecretSource::File(_) => None,
     });
@@ -174,7 +174,7 @@ impl Way {
             }),
         });
         let of_system = |error: std::io::Error| self::of_system(&error);
-        let listener = endmark_gateway::listen(settings.listen).map_err(of_system)?;
+        let listener = endmark_gateway::listen(settings.gateway.listener.listen).map_err(of_system)?;
         let origin = format!("http://{}", listener.local_addr().map_err(of_system)?);
         let gateway = Gateway::new(gateway_settings, store.clone()).map_err(|error| {
             let hint = "`endmark config check` looks at everything at once.";

@@ -68,7 +68,7 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
             ),
         });
     }
-    if let Some(template) = &settings.resume.prompt {
+    if let Some(template) = &settings.gateway.resume.prompt {
         checks.push(match check_prompt_template(template) {
             Ok(()) => Check::passed("resume.prompt", "the text can be used"),
             Err(error) => Check::failed(

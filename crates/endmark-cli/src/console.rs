@@ -29,7 +29,7 @@ pub(crate) fn with_pages(
 /// What the pages below `/endmark/` have to know.
 fn pages(settings: &Settings, environment: &Environment) -> Result<Arc<dyn gateway::Pages>, CommandError> {
     let read = |source: &SecretSource| source.read(environment, "the admin key");
-    let admin_key = settings.admin_key.as_ref().map(read).transpose()?;
+    let admin_key = settings.files.admin_key.as_ref().map(read).transpose()?;
     if admin_key.as_ref().is_some_and(|key| key.reveal().chars().count() < ADMIN_KEY_LEAST_CHARS) {
         return Err(CommandError::input(
             "weak_admin_key",
@@ -39,9 +39,9 @@ fn pages(settings: &Settings, environment: &Environment) -> Result<Arc<dyn gatew
     }
     // Under another name the listener is reached from elsewhere, through a proxy or a tunnel. A proxy may also keep that name
     // to itself; a gateway that requires keys has clients whom its owner does not trust with what is stored.
-    let is_local = settings.listen.ip().to_canonical().is_loopback()
-        && settings.allowed_hosts.is_empty()
-        && !settings.require_key;
+    let is_local = settings.gateway.listener.listen.ip().to_canonical().is_loopback()
+        && settings.gateway.listener.allowed_hosts.is_empty()
+        && !settings.gateway.listener.require_key;
     Ok(Arc::new(ConsolePages(Console::new(ConsoleSettings {
         admin_key: admin_key.map(|key| key.reveal().to_owned()),
         is_local,
@@ -49,9 +49,9 @@ fn pages(settings: &Settings, environment: &Environment) -> Result<Arc<dyn gatew
         models: Arc::new(models(settings)),
         rules: settings.budget.for_gateway().rules,
         zone: settings.budget.zone.clone(),
-        keep_days: settings.store_policy.keep_days,
-        keep_text: settings.store_policy.keep_text,
-        continuation_tokens: settings.resume.continuation_tokens,
+        keep_days: settings.gateway.store_policy.keep_days.into(),
+        keep_text: settings.gateway.store_policy.keep_text,
+        continuation_tokens: settings.gateway.resume.continuation_tokens,
     }))))
 }
 

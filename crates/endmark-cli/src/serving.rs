@@ -33,7 +33,8 @@ pub(crate) fn keyless(settings: &Settings) -> Vec<String> {
         upstream.api_key.is_none()
             && !upstream.base_url.as_ref().is_some_and(endmark_gateway::BaseUrl::is_this_machine)
     };
-    let upstreams = settings.upstreams.iter().filter(|_| settings.require_key).filter(is_far);
+    let upstreams =
+        settings.upstreams.iter().filter(|_| settings.gateway.listener.require_key).filter(is_far);
     upstreams
         .map(|upstream| {
             let name = &upstream.name;

@@ -55,7 +55,8 @@ pub(crate) fn supervise(context: &Context, arguments: &Run) -> Result<Answer, Co
         None => vec![typed.check(&shared)?],
     };
     let telling = Telling::new(context.terminal, arguments.events.as_deref(), &effective.settings.runs)?;
-    let store = Store::open(&effective.settings.store).map_err(|error| CommandError::of_store(&error))?;
+    let store =
+        Store::open(&effective.settings.files.store).map_err(|error| CommandError::of_store(&error))?;
     forget_old(&effective.settings, &kept);
     let (all, warnings) =
         supervised(&shared, &effective.settings, &store, tasks, arguments.parallel, telling)?;
@@ -112,7 +113,7 @@ fn of_system(error: &io::Error) -> CommandError {
 
 /// The folder beside the store, with a folder for each run.
 fn kept_in(settings: &Settings) -> PathBuf {
-    let mut folder = settings.store.path().as_os_str().to_owned();
+    let mut folder = settings.files.store.path().as_os_str().to_owned();
     folder.push("-runs");
     PathBuf::from(folder)
 }
@@ -120,7 +121,7 @@ fn kept_in(settings: &Settings) -> PathBuf {
 /// Removes what agents printed in runs that are too old.
 fn forget_old(settings: &Settings, folder: &Path) {
     // As in the store, 0 days are for ever.
-    let days = u32::try_from(settings.store_policy.keep_days).unwrap_or(u32::MAX);
+    let days = settings.gateway.store_policy.keep_days;
     if days > 0 {
         kept::forget(folder, Duration::from_hours(24) * days, SystemTime::now());
     }

@@ -1,30 +1,47 @@
 //! What may be spent. (CX-7)
 
 use endmark_context::budget::{Period, Rule, Scope, Unit, Zone};
-use endmark_gateway::{BudgetSettings, Secret};
+use endmark_gateway::{BudgetSettings, Hidden, Secret};
+use endmark_setting::{AtLeast, OneOf, settings};
 
-use super::choice::Choice;
+use super::kinds::{Dollars, ZoneName};
 
-/// Budgets; 0 is none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Budget {
-    pub session_tokens: u64,
-    /// Nano-dollars, as all that follow in dollars.
-    pub session_usd: u64,
-    pub day_tokens: u64,
-    pub day_usd: u64,
-    pub key_day_tokens: u64,
-    pub key_day_usd: u64,
-    pub model_day_tokens: u64,
-    pub model_day_usd: u64,
-    pub assume_output_tokens: u64,
-    pub on_store_error: OnStoreError,
-    pub unknown_price: UnknownPrice,
-    pub unknown_paths: UnknownPaths,
-    pub zone: Zone,
-    /// Its address is enough to send something there.
-    pub webhook: Option<Secret>,
-    pub webhook_secret: Option<Secret>,
+settings! {
+    /// What may be spent; 0 is no budget. Dollars are held in nano-dollars.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Budget {
+        /// Tokens that a session may take; 0: any number (`SRE_AGENT_TOKEN_BUDGET`, `ENDMARK_TOKEN_BUDGET`).
+        session_tokens: u64 = 0, AtLeast(0);
+        /// Dollars that a session may cost; 0: any sum.
+        session_usd: u64 = 0, Dollars;
+        /// Tokens that all requests may take on one day; 0: any number.
+        day_tokens: u64 = 0, AtLeast(0);
+        /// Dollars that all requests may cost on one day; 0: any sum.
+        day_usd: u64 = 0, Dollars;
+        /// Tokens that one key may take on one day; 0: any number.
+        key_day_tokens: u64 = 0, AtLeast(0);
+        /// Dollars that one key may cost on one day; 0: any sum.
+        key_day_usd: u64 = 0, Dollars;
+        /// Tokens that one model may take on one day; 0: any number.
+        model_day_tokens: u64 = 0, AtLeast(0);
+        /// Dollars that one model may cost on one day; 0: any sum.
+        model_day_usd: u64 = 0, Dollars;
+        /// Tokens of output that are held for a call that names no limit.
+        assume_output_tokens: u64 = 4_096, AtLeast(1);
+        /// Whether calls are made where the store cannot hold them: open, or closed.
+        on_store_error: OnStoreError = OnStoreError::Open, ON_STORE_ERROR;
+        /// A model without a price, where a budget is in dollars: refuse, or count_tokens_only.
+        unknown_price: UnknownPrice = UnknownPrice::Refuse, UNKNOWN_PRICE;
+        /// Paths whose cost is not counted, where a budget applies: refuse, or pass.
+        unknown_paths: UnknownPaths = UnknownPaths::Refuse, UNKNOWN_PATHS;
+        /// The zone in which days and months begin at midnight: UTC, +02:00, Europe/Berlin.
+        zone: Zone = Zone::default(), ZoneName;
+        // Its address is enough to send something there.
+        /// An address that is sent an event when a budget comes to 80 or 95 percent.
+        webhook: Option<Secret> = None, Hidden;
+        /// What these events are signed with (HMAC-SHA256, in x-endmark-signature).
+        webhook_secret: Option<Secret> = None, Hidden;
+    }
 }
 
 /// What is done with a call that cannot be held, since the store fails.
@@ -54,45 +71,14 @@ pub enum UnknownPaths {
     Pass,
 }
 
-impl Choice for UnknownPaths {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("refuse", Self::Refuse), ("pass", Self::Pass)]
-    }
-}
+const ON_STORE_ERROR: OneOf<OnStoreError> =
+    OneOf(&[("open", OnStoreError::Open), ("closed", OnStoreError::Closed)]);
 
-impl Choice for OnStoreError {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("open", Self::Open), ("closed", Self::Closed)]
-    }
-}
+const UNKNOWN_PRICE: OneOf<UnknownPrice> =
+    OneOf(&[("refuse", UnknownPrice::Refuse), ("count_tokens_only", UnknownPrice::CountTokensOnly)]);
 
-impl Choice for UnknownPrice {
-    fn words() -> Vec<(&'static str, Self)> {
-        vec![("refuse", Self::Refuse), ("count_tokens_only", Self::CountTokensOnly)]
-    }
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self {
-            session_tokens: 0,
-            session_usd: 0,
-            day_tokens: 0,
-            day_usd: 0,
-            key_day_tokens: 0,
-            key_day_usd: 0,
-            model_day_tokens: 0,
-            model_day_usd: 0,
-            assume_output_tokens: 4_096,
-            on_store_error: OnStoreError::Open,
-            unknown_price: UnknownPrice::Refuse,
-            unknown_paths: UnknownPaths::Refuse,
-            zone: Zone::default(),
-            webhook: None,
-            webhook_secret: None,
-        }
-    }
-}
+const UNKNOWN_PATHS: OneOf<UnknownPaths> =
+    OneOf(&[("refuse", UnknownPaths::Refuse), ("pass", UnknownPaths::Pass)]);
 
 impl Budget {
     /// The same for the gateway.

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use endmark_setting::Given;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigError;
-use super::given::Given;
 
 /// One assignment of a file.
 #[derive(Debug, PartialEq)]

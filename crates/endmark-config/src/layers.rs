@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use endmark_failure::nearest;
-use endmark_gateway::{BaseUrl, Secret, Unfit, UnusablePattern};
+use endmark_gateway::{BaseUrl, PREFILLS, Secret, Unfit, UnusablePattern};
 use endmark_runs::AGENT_VARIABLES;
+use endmark_setting::{Expected, Given};
 use endmark_store::StoreLocation;
+use endmark_wire::provider::Provider;
 
 use super::environment::{self, Environment};
 use super::error::ConfigError;
-use super::given::{Expected, Given};
-use super::keys::{KEYS, Key};
+use super::keys::{self, KEYS, Key};
 use super::prices::{PRICE_KEYS, Price};
 use super::provenance::{Origin, Provenance};
 use super::secret_source::SecretSource;
@@ -77,7 +78,7 @@ impl Layers {
                 check_name(schema, "a schema", &origin)?;
                 self.set_schema(schema, given, folder)
             }
-            _ => match Key::named(name) {
+            _ => match keys::named(name) {
                 Some(key) => {
                     let given = self.at_home(name, given);
                     let set = key.set(&mut self.settings, &given);
@@ -96,7 +97,8 @@ impl Layers {
             expected,
         })?;
         if name == "store" {
-            self.settings.store = StoreLocation::sqlite(below(folder, self.settings.store.path()));
+            let path = below(folder, self.settings.files.store.path());
+            self.settings.files.store = StoreLocation::sqlite(path);
         }
         self.provenance.set(name, origin);
         Ok(())
@@ -121,9 +123,11 @@ impl Layers {
             if let Some(name) = self.key_of_variable(variable) {
                 self.set(&name, &given, origin, None)?;
             } else if ![environment::CONFIG, environment::LOG].contains(&variable) {
-                let known =
-                    KEYS.iter().map(|key| key.environment).chain([environment::CONFIG, environment::LOG]);
-                let nearest = nearest(variable, known.map(str::to_owned));
+                let known = KEYS
+                    .iter()
+                    .map(Key::variable)
+                    .chain([environment::CONFIG, environment::LOG].map(str::to_owned));
+                let nearest = nearest(variable, known);
                 let hint = nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
                 warnings
                     .push(format!("the environment variable `{variable}` means nothing to Endmark{hint}"));
@@ -209,8 +213,8 @@ impl Layers {
 
     /// The full name of the key that this variable sets.
     fn key_of_variable(&self, variable: &str) -> Option<String> {
-        if let Some(key) = Key::of_variable(variable) {
-            return Some(key.name.to_owned());
+        if let Some(key) = keys::of_variable(variable) {
+            return Some(key.name().to_owned());
         }
         if let Some(schema) = variable.strip_prefix(environment::SCHEMAS) {
             return Some(format!("schemas.{}", schema.to_lowercase()));
@@ -259,7 +263,7 @@ fn set_upstream(
     folder: Option<&Path>,
 ) -> Result<(), Expected> {
     match key {
-        "format" => upstream.format = given.choice()?,
+        "format" => upstream.format = format(given)?,
         "base_url" => upstream.base_url = Some(base_url(&given.text()?)?),
         "for_paths" => {
             let names = given.names().unwrap_or_default();
@@ -279,7 +283,7 @@ fn set_upstream(
         }
         "for_models" => upstream.conditions.models = patterns(given, "qwen*")?,
         "for_headers" => upstream.conditions.headers = patterns(given, "x-team: blue")?,
-        "prefill" => upstream.prefill = given.choice()?,
+        "prefill" => upstream.prefill = PREFILLS.meaning(given)?,
         "fallback" => upstream.fallback = given.optional_text()?,
         "model" => upstream.model = given.optional_text()?,
         "summary_model" => upstream.summary_model = given.optional_text()?,
@@ -300,6 +304,16 @@ fn set_upstream(
         }
     }
     Ok(())
+}
+
+/// A provider's format by its name.
+fn format(given: &Given) -> Result<&'static Provider, Expected> {
+    let name = given.text().unwrap_or_default();
+    let all = Provider::all();
+    all.iter().find(|provider| provider.name == name.trim()).copied().ok_or_else(|| {
+        let names: Vec<String> = all.iter().map(|provider| format!("`{}`", provider.name)).collect();
+        format!("one of {}", names.join(", "))
+    })
 }
 
 /// Patterns that a request may meet; `example` shows one.
@@ -349,7 +363,7 @@ fn check_name(name: &str, what: &'static str, origin: &Origin) -> Result<(), Con
 
 /// Whether this is the name of a section, which may be empty.
 fn is_section(name: &str) -> bool {
-    let is_below = |key: &Key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+    let is_below = |key: &Key| key.name().strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
     ["upstreams", "schemas", "prices"].contains(&name) || KEYS.iter().any(is_below)
 }
 
@@ -359,11 +373,11 @@ fn unknown(name: &str, given: &Given, origin: Origin) -> ConfigError {
         return ConfigError::Value { key: name.to_owned(), origin, expected };
     }
     if matches!(given, Given::Other("table")) && !name.contains('.') {
-        let sections = KEYS.iter().filter_map(|key| key.name.split_once('.')).map(|(section, _)| section);
+        let sections = KEYS.iter().filter_map(|key| key.name().split_once('.')).map(|(section, _)| section);
         let sections = sections.chain(["upstreams", "schemas", "prices"]).map(str::to_owned);
         return ConfigError::UnknownKey { key: name.to_owned(), origin, nearest: nearest(name, sections) };
     }
-    let mut known: Vec<String> = KEYS.iter().map(|key| key.name.to_owned()).collect();
+    let mut known: Vec<String> = KEYS.iter().map(|key| key.name().to_owned()).collect();
     if let [_, upstream, _] = name.split('.').collect::<Vec<_>>()[..] {
         known.extend(UPSTREAM_KEYS.iter().map(|key| format!("upstreams.{upstream}.{key}")));
     }

@@ -1,13 +1,12 @@
 //! The configuration: read in layers, each value with the place it came from.
 
 mod budget;
-mod choice;
 mod environment;
 mod error;
 mod file;
 mod gateway;
-mod given;
 mod keys;
+mod kinds;
 mod layers;
 mod listening;
 mod network;
@@ -26,20 +25,19 @@ use std::path::{Path, PathBuf};
 use endmark_process::{MAX_WRITTEN_BYTES, read_regular_text};
 use endmark_store::StoreLocation;
 
+use endmark_setting::Given;
 pub use environment::{
     ADMIN_KEY as ADMIN_KEY_VARIABLE, Environment, LOG as LOG_VARIABLE, UPSTREAMS as UPSTREAM_VARIABLES,
 };
 pub use error::ConfigError;
 pub use gateway::{for_gateway, models};
-use given::Given;
 use layers::Layers;
 pub use layers::base_url;
-use listening::USUAL_PORT;
 pub use listening::reachable;
 pub use network::{reached, reached_at};
 pub use provenance::{Origin, Provenance};
 pub use secret_source::SecretSource;
-pub use settings::{Cap as CapSettings, Runs, Settings, Upstream};
+pub use settings::{Runs, Settings, Upstream};
 pub use show::{Shown, shown};
 
 /// The name of the store's file.
@@ -93,7 +91,7 @@ pub fn load(
 ) -> Result<Effective, ConfigError> {
     let file = find(environment, named);
     let mut layers = Layers::default();
-    layers.settings.store = default_store(environment);
+    layers.settings.files.store = default_store(environment);
     layers.home = environment.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     if let Some(path) = &file {
         let text = if path == Path::new(NO_FILE) {
@@ -113,10 +111,10 @@ pub fn load(
         layers.set(key, &Given::Written(value.clone()), Origin::Flag(flag.clone()), None)?;
     }
     layers.finish()?;
-    if layers.settings.store == StoreLocation::sqlite(STORE_FILE) {
+    if layers.settings.files.store == StoreLocation::sqlite(STORE_FILE) {
         warnings.extend(without_home(environment, &layers.provenance));
     }
-    layers.settings.store = layers.settings.store.absolute();
+    layers.settings.files.store = layers.settings.files.store.absolute();
     Ok(Effective { settings: layers.settings, provenance: layers.provenance, file, warnings })
 }
 

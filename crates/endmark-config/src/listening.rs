@@ -2,9 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// The port where no other one is configured.
-pub(super) const USUAL_PORT: u16 = 4141;
-
 /// Where this machine reaches a listener, which may listen on all its addresses.
 pub fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {

@@ -62,7 +62,7 @@ fn of_environment(base_url: &BaseUrl, environment: &Environment) -> Result<Optio
 }
 
 fn authorities(settings: &Settings) -> Result<Authorities, CommandError> {
-    settings.ca_file.as_deref().map_or_else(|| Ok(Authorities::default()), read)
+    settings.files.ca_file.as_deref().map_or_else(|| Ok(Authorities::default()), read)
 }
 
 fn read(path: &Path) -> Result<Authorities, CommandError> {

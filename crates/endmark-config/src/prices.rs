@@ -1,9 +1,10 @@
 //! The user's own prices. (CX-6)
 
 use endmark_context::{Rate, rate_from_dollars};
+use endmark_setting::{Expected, Given};
 use serde_json::{Value, json};
 
-use super::given::{Expected, Given};
+use super::kinds::rate;
 
 /// The keys of a price.
 pub(crate) const PRICE_KEYS: [&str; 4] = ["input", "cached_input", "output", "context_tokens"];
@@ -22,9 +23,9 @@ pub struct Price {
 impl Price {
     pub(crate) fn set(&mut self, key: &str, given: &Given) -> Result<(), Expected> {
         match key {
-            "input" => self.input = Some(given.rate()?),
-            "cached_input" => self.cached_input = Some(given.rate()?),
-            "output" => self.output = Some(given.rate()?),
+            "input" => self.input = Some(rate(given)?),
+            "cached_input" => self.cached_input = Some(rate(given)?),
+            "output" => self.output = Some(rate(given)?),
             _ => self.context_tokens = Some(given.count(1)?),
         }
         Ok(())

@@ -1,9 +1,9 @@
 //! The effective configuration as a list that can be shown.
 
+use endmark_gateway::PREFILLS;
 use serde_json::{Value, json};
 
 use super::Effective;
-use super::choice::Choice;
 use super::keys::KEYS;
 use super::provenance::Origin;
 use super::secret_source::SecretSource;
@@ -30,7 +30,7 @@ pub fn shown(effective: &Effective) -> Vec<Shown> {
     };
     let mut all: Vec<Shown> = KEYS
         .iter()
-        .map(|key| show(key.name.to_owned(), key.value(&effective.settings), key.summary))
+        .map(|key| show(key.name().to_owned(), key.value(&effective.settings), key.summary()))
         .collect();
     for upstream in &effective.settings.upstreams {
         for (key, value, summary) in upstream_values(upstream) {
@@ -58,7 +58,7 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
     };
     let conditions = &upstream.conditions;
     [
-        ("format", json!(upstream.format.word()), "the wire format it speaks"),
+        ("format", json!(upstream.format.name), "the wire format it speaks"),
         (
             "base_url",
             json!(upstream.base_url.as_ref().map(ToString::to_string)),
@@ -72,7 +72,11 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
         ("for_paths", all(&conditions.paths), "paths that are for it, of which it then gets no others"),
         ("for_models", all(&conditions.models), "models that are for it; `*` stands for anything"),
         ("for_headers", all(&conditions.headers), "header fields of requests that are for it"),
-        ("prefill", json!(upstream.prefill.word()), "how it is asked to continue an unfinished message"),
+        (
+            "prefill",
+            json!(PREFILLS.word(upstream.prefill)),
+            "how it is asked to continue an unfinished message",
+        ),
         ("fallback", json!(upstream.fallback), "the upstream that answers where this one cannot"),
         ("model", json!(upstream.model), "the model it is asked for where it stands in for another"),
         (

@@ -48,7 +48,7 @@ fn without_anything_said_the_public_endpoints_are_served() {
             ("gemini", &GEMINI, google.to_owned()),
         ]
     );
-    assert_eq!(effective.settings.resume.max_attempts, 2);
+    assert_eq!(effective.settings.gateway.resume.max_attempts, 2);
     assert_eq!(effective.provenance.of("listen"), Origin::Default);
 }
 
@@ -57,7 +57,7 @@ fn the_later_layer_wins_and_is_remembered() {
     let text = "[resume]\nmode = \"off\"\nmax_attempts = 3\ncontinuation_tokens = 9\n";
     let variables = [("ENDMARK_RESUME_MODE", "warn"), ("ENDMARK_RESUME_MAX_ATTEMPTS", "4")];
     let effective = load_text(text, &variables, &["resume.max_attempts=5"]).unwrap();
-    let Settings { resume, .. } = &effective.settings;
+    let resume = &effective.settings.gateway.resume;
     assert_eq!((resume.mode, resume.max_attempts, resume.continuation_tokens), (Mode::Warn, 5, 9));
     assert!(matches!(effective.provenance.of("resume.continuation_tokens"), Origin::File { line: 4, .. }));
     assert_eq!(effective.provenance.of("resume.mode"), Origin::Environment("ENDMARK_RESUME_MODE".into()));
@@ -200,6 +200,6 @@ fn an_unknown_variable_is_a_warning_that_names_the_nearest() {
 fn paths_in_a_file_are_relative_to_the_file() {
     let (folder, path) = file("store = \"sqlite:log.db\"\n[schemas]\nticket = \"ticket.json\"\n");
     let effective = load(&environment(&[]), Some(&path), &[]).unwrap();
-    assert_eq!(effective.settings.store.path(), folder.path().join("log.db"));
+    assert_eq!(effective.settings.files.store.path(), folder.path().join("log.db"));
     assert_eq!(effective.settings.schemas[0].path, folder.path().join("ticket.json"));
 }

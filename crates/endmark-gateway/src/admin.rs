@@ -62,13 +62,13 @@ pub(crate) async fn respond(
 
 /// Answers with the metrics, if the client may read them.
 fn metrics(gateway: &Gateway, head: &Parts) -> Result<Response<AnyBody>, Refusal> {
-    let Settings { metrics_access, require_key, pages, .. } = &gateway.settings;
+    let Settings { metrics, listener, pages, .. } = &gateway.settings;
     let access = pages.as_ref().map_or(AdminAccess::NoKey, |pages| pages.admin_access(&head.headers));
-    let is_open = match metrics_access {
+    let is_open = match metrics.access {
         Some(MetricsAccess::Open) => true,
         Some(MetricsAccess::Admin) => false,
         // Where clients need a key, no one else may learn what they do.
-        None => !(*require_key && access == AdminAccess::NoKey),
+        None => !(listener.require_key && access == AdminAccess::NoKey),
     };
     match access {
         _ if is_open => Ok(health::metrics(gateway)),

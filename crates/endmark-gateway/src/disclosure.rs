@@ -77,12 +77,12 @@ impl Disclosure {
             invalid: false,
             is_unknown: false,
             is_incomplete: false,
-            incomplete: exchange.gateway.settings.incomplete,
+            incomplete: exchange.gateway.settings.disclose.incomplete,
             left_out: 0,
             limit_sent: None,
             upstream: None,
             counts: if !view.stream || view.include_usage { Counts::Whole } else { Counts::Untold },
-            something: exchange.gateway.settings.disclose_always,
+            something: exchange.gateway.settings.disclose.always,
         }
     }
 

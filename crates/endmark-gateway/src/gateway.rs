@@ -157,9 +157,13 @@ impl Gateway {
                 Schema::compile(text).map_err(|source| BuildError::Schema { name: name.clone(), source })?;
             schemas.insert(name.clone(), schema);
         }
-        let is_loopback = settings.listen.ip().to_canonical().is_loopback();
+        let is_loopback = settings.listener.listen.ip().to_canonical().is_loopback();
         Ok(Self {
-            visitors: Visitors::new(is_loopback, &settings.allowed_hosts, &settings.allowed_origins)?,
+            visitors: Visitors::new(
+                is_loopback,
+                &settings.listener.allowed_hosts,
+                &settings.listener.allowed_origins,
+            )?,
             tls: settings.tls.as_ref().map(acceptor).transpose()?,
             held: Arc::default(),
             successors: Arc::default(),
@@ -191,7 +195,9 @@ impl Gateway {
         headers: &HeaderMap,
         uri: &Uri,
     ) -> Result<Option<Arc<OwnKey>>, Refusal> {
-        self.keys.of(&self.store, self.settings.require_key || self.keys.is_for_one(), headers, uri).await
+        self.keys
+            .of(&self.store, self.settings.listener.require_key || self.keys.is_for_one(), headers, uri)
+            .await
     }
 
     /// Notes on the head of a request for one of the gateway's own pages who its client is. They require no key: each says by

@@ -46,10 +46,11 @@ pub use gateway::{BuildError, Gateway};
 pub use scrub::Scrubber;
 pub use settings::{
     AddedLatency, AdminAccess, Answering, Authorities, AuthoritiesError, BaseUrl, BaseUrlError,
-    BudgetSettings, CapSettings, CompactSettings, Conditions, CorrectSettings, EmergencySettings, FaultError,
-    FaultPlan, FaultSettings, FaultSide, FieldPattern, Incomplete, Limits, MetricsAccess, Mode, OnMissing,
-    PageBody, Pages, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings,
-    Secret, Settings, SoleKey, TlsFiles, Unfit, UnknownFaultSide, UnknownMode, UnknownPrefill,
+    BudgetSettings, CapSettings, CompactSettings, Conditions, CorrectSettings, DiscloseSettings,
+    EmergencySettings, FaultError, FaultPlan, FaultSettings, FaultSide, FieldPattern, Hidden, Incomplete,
+    Limits, ListenerSettings, MODES, MetricsAccess, MetricsSettings, Mode, OnMissing, PREFILLS, PageBody,
+    Pages, Pattern, Prefill, Proxy, ProxyError, ProxyVariableError, ResumeSettings, RetrySettings, Secret,
+    Settings, SoleKey, StorePolicy, TlsFiles, ToolSettings, USUAL_PORT, Unfit, UnknownFaultSide, UnknownMode,
     UnusablePattern, Upstream, Visit, WindowSettings,
 };
 pub use telemetry::SPANS;

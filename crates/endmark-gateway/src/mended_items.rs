@@ -25,8 +25,8 @@ pub(crate) async fn keep(exchange: &Exchange, items: Vec<StoredItem>) {
     let work = async {
         for item in &items {
             let Some(handle) = handle(&owner, &item.id) else { continue };
-            let keep_days = gateway.settings.keep_days;
-            let max_bytes = gateway.settings.outputs_max_bytes;
+            let keep_days = gateway.settings.store_policy.keep_days;
+            let max_bytes = gateway.settings.store_policy.outputs_max_bytes;
             let new = NewOutput { handle, owner: owner.clone(), keep_days, max_bytes };
             let mut draft = gateway.store.begin_output(new).await?;
             draft.push(item.json.as_bytes()).await?;

@@ -61,7 +61,7 @@ fn configured(settings: &Settings) -> Result<String, CommandError> {
     if settings.tls.certificate.is_some() {
         return Err(needs_url("the gateway speaks TLS, and only you know the name in its certificate"));
     }
-    let listen = settings.listen;
+    let listen = settings.gateway.listener.listen;
     if listen.port() == 0 {
         return Err(needs_url("the gateway takes any free port (`listen` has port 0)"));
     }

@@ -119,7 +119,7 @@ impl Attempts {
 
 /// Where hooks keep what they know of sessions. Nobody else may read it.
 pub(super) fn folder(settings: &Settings) -> Result<PathBuf, CommandError> {
-    let store = settings.store.absolute();
+    let store = settings.files.store.absolute();
     let folder = store.path().parent().unwrap_or(Path::new(".")).join("hooks");
     DirBuilder::new()
         .recursive(true)
@@ -153,8 +153,8 @@ pub(super) fn unusable(path: &Path, error: &io::Error) -> CommandError {
 
 /// How long records are kept; none for ever.
 pub(super) fn kept_for(settings: &Settings) -> Option<Duration> {
-    let days = settings.store_policy.keep_days;
-    (days > 0).then(|| Duration::from_secs(days.saturating_mul(86_400)))
+    let days = settings.gateway.store_policy.keep_days;
+    (days > 0).then(|| Duration::from_secs(u64::from(days) * 86_400))
 }
 
 /// Removes what no session has used for so long. What cannot be removed stays until the next time.

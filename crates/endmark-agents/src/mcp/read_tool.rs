@@ -47,12 +47,12 @@ fn read(arguments: &str, settings: &Settings, limits: &Limits) -> Result<String,
         hint: None,
     })?;
     let named = Handle::parse_known(&handle)?;
-    let reader = Reader::open(&settings.store).map_err(|error| CommandError::of_store(&error))?;
+    let reader = Reader::open(&settings.files.store).map_err(|error| CommandError::of_store(&error))?;
     // What a gateway keeps for its clients is none of a model's business.
     let output = reader.output(&named, LOCAL_USER).map_err(|error| unreadable(&error))?;
     let limits = Limits { handle: Some(handle), ..limits.clone() };
     let excerpt = output.part(&part, &limits).map_err(|error| CommandError::from(&error))?;
     // Whether its days begin anew is nothing that a model could do anything about.
-    let _ = note_read(&settings.store, &named);
+    let _ = note_read(&settings.files.store, &named);
     excerpt.for_a_model(&limits).map_err(|error| refused(&error))
 }

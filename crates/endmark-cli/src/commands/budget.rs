@@ -29,7 +29,7 @@ pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, Comma
         raised(&effective, raise)?;
     }
     let failed = |error| CommandError::of_store(&error);
-    let reader = Reader::open(&effective.settings.store).map_err(failed)?;
+    let reader = Reader::open(&effective.settings.files.store).map_err(failed)?;
     let rows = reader.budgets().map_err(failed)?;
     let rules = effective.settings.budget.for_gateway().rules;
     let keys = reader.keys().map_err(failed)?;
@@ -64,7 +64,7 @@ fn raised(effective: &Effective, raise: &Raise) -> Result<(), CommandError> {
     let failed = |error| CommandError::of_store(&error);
     let session = session(effective, &raise.session, unit)?;
     let known = runtime::block_on(async {
-        let store = Store::open(&effective.settings.store).map_err(failed)?;
+        let store = Store::open(&effective.settings.files.store).map_err(failed)?;
         let known = store.raise_budget(&session, unit, amount).await.map_err(failed);
         store.close().await;
         known
@@ -83,7 +83,8 @@ fn unknown(typed: &str, unit: Unit) -> CommandError {
 /// The session that is meant: the one of this name, or the only one that begins so.
 fn session(effective: &Effective, typed: &str, unit: Unit) -> Result<String, CommandError> {
     let failed = |error| CommandError::of_store(&error);
-    let rows = Reader::open(&effective.settings.store).and_then(|reader| reader.budgets()).map_err(failed)?;
+    let rows =
+        Reader::open(&effective.settings.files.store).and_then(|reader| reader.budgets()).map_err(failed)?;
     let mut found: Vec<String> = rows
         .into_iter()
         .filter(|row| row.scope == Scope::Session.name() && row.unit == unit.name())

@@ -19,7 +19,7 @@ use crate::view::answer::{Answer, Outcome, to_data};
 pub(crate) fn run(context: &Context, arguments: &Cap) -> Result<Outcome, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
     let settings = &effective.settings;
-    let asked = limits::of_arguments(arguments, &settings.cap)?;
+    let asked = limits::of_arguments(arguments, settings)?;
     let input = Input::open(arguments.file.as_deref(), context.terminal)?;
     let mut keeper = settings.keeper();
     let outcome = if arguments.batch {

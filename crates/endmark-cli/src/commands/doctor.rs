@@ -65,7 +65,7 @@ fn configuration(context: &Context, arguments: &Doctor) -> Result<Effective, Com
 
 /// Whether the store can be used. One that does not exist yet is not created here.
 fn store(effective: &Effective) -> Check {
-    let location = &effective.settings.store;
+    let location = &effective.settings.files.store;
     match Reader::open(location) {
         Err(StoreError::NoFile { .. }) if location.can_be_created() => {
             Check::passed("store", format!("`{location}` does not exist yet; `endmark serve` creates it"))
@@ -167,7 +167,7 @@ fn told_by_store(error: &StoreError) -> Check {
 }
 
 fn listen(effective: &Effective) -> Check {
-    let address = effective.settings.listen;
+    let address = effective.settings.gateway.listener.listen;
     match TcpListener::bind(address) {
         Err(error) if error.kind() == ErrorKind::AddrInUse && serving::is_own(&effective.settings) => {
             Check::passed("listen", format!("`endmark serve` listens on {address}"))

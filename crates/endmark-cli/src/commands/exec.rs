@@ -37,7 +37,7 @@ fn capping(context: &Context, arguments: &Exec) -> Result<Option<Capping>, Comma
     }
     let effective = context.configuration(arguments.store.overrides())?;
     let settings = &effective.settings;
-    let request = settings.cap.request(most.limit()?, arguments.max_items, u64::MAX)?;
+    let request = settings.cap_request(most.limit()?, arguments.max_items, u64::MAX)?;
     Ok(Some(Capping::new(request, settings.keeper(), configuration_warnings(&effective))))
 }
 

@@ -39,7 +39,7 @@ fn tool(context: &Context, arguments: &Tool) -> Result<Option<Value>, CommandErr
         return Ok(None);
     }
     let settings = context.configuration(arguments.store.overrides())?.settings;
-    let request = settings.cap.request(arguments.most.limit()?, arguments.max_items, agent.own_limit())?;
+    let request = settings.cap_request(arguments.most.limit()?, arguments.max_items, agent.own_limit())?;
     hooks::cap_result(agent, &event, request, settings.keeper(), &|message| context.terminal.warn(message))
 }
 

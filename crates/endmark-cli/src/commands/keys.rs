@@ -95,7 +95,7 @@ fn added(context: &Context, add: &Add) -> Result<Answer, CommandError> {
 
 /// The text about a new secret on standard error. Standard output has the secret alone, for scripts.
 fn how_to_use(settings: &Settings, name: &str) -> String {
-    let url = OPENAI.base_url_at(&format!("http://{}", reachable(settings.listen)));
+    let url = OPENAI.base_url_at(&format!("http://{}", reachable(settings.gateway.listener.listen)));
     format!(
         "The key of `{name}`. It is shown once: only its hash is kept. A client sends it where it sends its provider's key:\n\n  \
          OPENAI_BASE_URL={url} OPENAI_API_KEY=KEY your-application\n"
@@ -127,7 +127,7 @@ fn changed<T>(
 ) -> Result<T, CommandError> {
     let failed = |error| CommandError::of_store(&error);
     let done = runtime::block_on(async {
-        let store = Store::open(&effective.settings.store).map_err(failed)?;
+        let store = Store::open(&effective.settings.files.store).map_err(failed)?;
         let done = change(&store).await;
         store.close().await;
         Ok::<_, CommandError>(done)
@@ -154,7 +154,7 @@ fn changed<T>(
 
 fn rows(effective: &Effective) -> Result<Vec<Row>, CommandError> {
     let failed = |error| CommandError::of_store(&error);
-    let reader = Reader::open(&effective.settings.store).map_err(failed)?;
+    let reader = Reader::open(&effective.settings.files.store).map_err(failed)?;
     let now = now();
     Ok(reader.keys().map_err(failed)?.into_iter().map(|key| Row::of(key, now)).collect())
 }

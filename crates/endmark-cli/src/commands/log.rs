@@ -18,7 +18,8 @@ use crate::view::recoveries as recoveries_view;
 pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandError> {
     let effective = context.configuration(arguments.overrides())?;
     let warnings = configuration_warnings(&effective);
-    let reader = Reader::open(&effective.settings.store).map_err(|error| CommandError::of_store(&error))?;
+    let reader =
+        Reader::open(&effective.settings.files.store).map_err(|error| CommandError::of_store(&error))?;
     let painter = context.terminal.output;
     let answer = match &arguments.command {
         Some(LogCommand::Show { id, .. }) => shown(&reader, id, painter)?,

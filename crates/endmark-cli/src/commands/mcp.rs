@@ -19,7 +19,7 @@ pub(crate) fn run(context: &Context, arguments: &Mcp) -> Result<Outcome, Command
         return Err(CommandError::input("bad_usage", message, "Leave out `--json`."));
     }
     let settings = context.configuration(store.overrides())?.settings;
-    let request = settings.cap.request(most.limit()?, *max_items, CLIENT_LIMIT_CHARS)?;
+    let request = settings.cap_request(most.limit()?, *max_items, CLIENT_LIMIT_CHARS)?;
     wrap(server, &settings, request, Arc::new(move |message| terminal.warn(message)))?;
     Ok(Outcome::Streamed(Exit::Success))
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
     let settings = &effective.settings;
     let limits = limits(arguments, settings)?;
     let handle = Handle::parse_known(&arguments.handle)?;
-    let reader = Reader::open(&settings.store).map_err(|error| CommandError::of_store(&error))?;
+    let reader = Reader::open(&settings.files.store).map_err(|error| CommandError::of_store(&error))?;
     let output = match reader.output(&handle, LOCAL_USER) {
         // Who can read the store's file can read what its gateway keeps for its clients.
         Err(StoreError::NoOutput { .. }) => reader.output_of_a_client(&handle),
@@ -35,7 +35,7 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
     let part = typed(&arguments.part)?;
     let excerpt = output.part(&part, &limits).map_err(|error| CommandError::from(&error))?;
     let mut warnings = configuration_warnings(&effective);
-    if let Err(error) = note_read(&settings.store, &handle) {
+    if let Err(error) = note_read(&settings.files.store, &handle) {
         let message = format!("that the output was read cannot be noted: {error}");
         warnings.push(Warning::notice("NOT_NOTED", message));
     }
@@ -131,7 +131,7 @@ fn answer(
 
 fn limits(arguments: &Read, settings: &Settings) -> Result<Limits, CommandError> {
     let limit = arguments.most.limit()?;
-    let CapRequest { limits, .. } = CapRequest::new(limit, settings.cap.max_chars, settings.cap.max_items)?;
+    let CapRequest { limits, .. } = settings.cap_request(limit, None, u64::MAX)?;
     let max_items = limits.max_items.max(DEFAULT_MAX_ITEMS);
     Ok(Limits { max_items, handle: Some(arguments.handle.clone()), ..limits })
 }

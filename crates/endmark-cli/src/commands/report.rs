@@ -17,9 +17,9 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     let seconds = seconds(&arguments.since)?;
     let effective = context.configuration(arguments.store.overrides())?;
     let failed = |error| CommandError::of_store(&error);
-    let reader = Reader::open(&effective.settings.store).map_err(failed)?;
+    let reader = Reader::open(&effective.settings.files.store).map_err(failed)?;
     let found = Found::read(&reader, seconds, &models(&effective.settings)).map_err(failed)?;
-    let report = Report::of(&found, &arguments.since, effective.settings.resume.continuation_tokens);
+    let report = Report::of(&found, &arguments.since, effective.settings.gateway.resume.continuation_tokens);
     let text = text::text(&report, context.terminal.tables());
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
 }

@@ -45,10 +45,10 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
     let demanded = demanded(&text, format::of_arguments(&arguments.format)?)?;
     let server = Server::new(context, arguments, &effective.settings)?;
     let policy = ResumePolicy {
-        max_attempts: u32::try_from(effective.settings.resume.max_attempts).unwrap_or(u32::MAX),
-        on_ambiguous: effective.settings.resume.on_ambiguous,
+        max_attempts: effective.settings.gateway.resume.max_attempts,
+        on_ambiguous: effective.settings.gateway.resume.on_ambiguous,
         sent: 0,
-        prompt: effective.settings.resume.prompt.clone(),
+        prompt: effective.settings.gateway.resume.prompt.clone(),
         ..ResumePolicy::default()
     };
     let runtime = runtime::new()?;
@@ -180,8 +180,12 @@ impl Server {
             url: format!("{base_url}/chat/completions"),
             authorization: arguments.api_key_env.as_deref().map(|name| key(context, name)).transpose()?,
             request,
-            terms: Terms { limit: settings.resume.continuation_tokens, stream: false, include_usage: false },
-            within: Duration::from_secs(settings.limits.total_seconds),
+            terms: Terms {
+                limit: settings.gateway.resume.continuation_tokens,
+                stream: false,
+                include_usage: false,
+            },
+            within: settings.gateway.limits.total,
         })
     }
 

@@ -28,7 +28,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
         return take_up(context, resume, &effective).map(Outcome::from);
     }
     let failed = |error: StoreError| CommandError::of_store(&error);
-    let location = &effective.settings.store;
+    let location = &effective.settings.files.store;
     let mut reader = Reader::open(location).map_err(failed)?;
     if has_lost_runs(&reader, arguments.limit).map_err(failed)? {
         // Whoever opens the store for writing marks them.

@@ -8,7 +8,7 @@ mod reload;
 mod signals;
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -63,14 +63,17 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
     let mut gateway_settings = console::with_pages(settings, &context.environment)?;
     gateway_settings.faults = faults.clone();
     logging::hide(gateway_settings.scrubber());
-    let store = Store::open(&settings.store).map_err(|error| CommandError::of_store(&error))?;
-    if let Some(warning) = files::raise_limit(settings.limits.connections, settings.limits.requests) {
+    let store = Store::open(&settings.files.store).map_err(|error| CommandError::of_store(&error))?;
+    if let Some(warning) =
+        files::raise_limit(settings.gateway.limits.connections, settings.gateway.limits.requests)
+    {
         context.terminal.warn(&warning);
     }
     let runtime = runtime::new()?;
     let served = runtime.block_on(async {
-        let listener = listen(settings.listen)?;
-        let address = listener.local_addr().map_err(|error| cannot_listen(settings.listen, &error))?;
+        let listener = listen(settings.gateway.listener.listen)?;
+        let address =
+            listener.local_addr().map_err(|error| cannot_listen(settings.gateway.listener.listen, &error))?;
         let gateway = Gateway::new(gateway_settings, store.clone()).map_err(|error| cannot_build(&error))?;
         // Watched before anybody can know that it serves: a signal right after must not kill it undrained.
         let server = Server::new(gateway);
@@ -88,7 +91,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
             .map_err(|error| CommandError::Bug(format!("no thread for the log: {error}")))?;
         introduce(context, settings, address);
         rehearsal::warn(context, &faults);
-        let keep_days = Arc::new(AtomicU64::new(settings.store_policy.keep_days));
+        let keep_days = Arc::new(AtomicU32::new(settings.gateway.store_policy.keep_days));
         let forgetting = tokio::spawn(forget(store.clone(), Arc::clone(&keep_days)));
         let summing = tokio::spawn(sum(store.clone()));
         let serving = Serving {
@@ -247,12 +250,14 @@ fn cannot_build(error: &BuildError) -> CommandError {
 }
 
 /// Forgets records that are older than so many days, for as long as it is served; 0 keeps them for ever.
-async fn forget(store: Store, keep_days: Arc<AtomicU64>) {
+async fn forget(store: Store, keep_days: Arc<AtomicU32>) {
     let mut interval = tokio::time::interval(FORGET_EVERY);
     loop {
         interval.tick().await;
-        let keep_days = keep_days.load(Ordering::Relaxed);
-        let Some(days) = u32::try_from(keep_days).ok().filter(|days| *days > 0) else { continue };
+        let days = keep_days.load(Ordering::Relaxed);
+        if days == 0 {
+            continue;
+        }
         match store.forget_after(days).await {
             Ok(0) => {}
             Ok(rows) => tracing::info!(rows, days, "forgot old records"),
@@ -292,7 +297,7 @@ struct Serving<'a> {
     /// The configuration that it began with: some of it stays until the next start.
     began_with: Settings,
     /// For how many days records are kept.
-    keep_days: Arc<AtomicU64>,
+    keep_days: Arc<AtomicU32>,
     /// Whether the configuration in effect names its upstreams.
     has_own_upstreams: AtomicBool,
 }

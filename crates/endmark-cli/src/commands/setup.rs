@@ -69,12 +69,14 @@ pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, Comman
         let settings = context.configuration(Vec::new()).map(|effective| effective.settings);
         let address =
             address(arguments.url.as_deref(), arguments.upstream.as_deref(), &settings.unwrap_or_default())
-                .unwrap_or_else(|_| Address { root: format!("http://{}", Settings::default().listen) });
+                .unwrap_or_else(|_| Address {
+                    root: format!("http://{}", Settings::default().gateway.listener.listen),
+                });
         return Task::new(context, arguments, address, true).undo();
     }
     let effective = context.configuration(Vec::new())?;
     let address = address(arguments.url.as_deref(), arguments.upstream.as_deref(), &effective.settings)?;
-    let resumes_all = effective.settings.resume.mode == Mode::On;
+    let resumes_all = effective.settings.gateway.resume.mode == Mode::On;
     let task = Task::new(context, arguments, address, resumes_all);
     let answer = if arguments.write { task.write() } else { task.show() }?;
     // Of a gateway elsewhere the configuration here says nothing.

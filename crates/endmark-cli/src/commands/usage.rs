@@ -17,7 +17,7 @@ use crate::view::answer::{Answer, to_data};
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
     let failed = |error| CommandError::of_store(&error);
-    let reader = Reader::open(&effective.settings.store).map_err(failed)?;
+    let reader = Reader::open(&effective.settings.files.store).map_err(failed)?;
     let moment = |typed: &Option<String>, ever: &str| match typed {
         Some(typed) => moment(&reader, typed),
         None => Ok(ever.to_owned()),

@@ -32,7 +32,7 @@ pub(crate) fn take_up(
     effective: &Effective,
 ) -> Result<Answer, CommandError> {
     let failed = |error: StoreError| CommandError::of_store(&error);
-    let location = &effective.settings.store;
+    let location = &effective.settings.files.store;
     // Whoever opens the store for writing marks the runs whose supervisors are gone.
     let store = Store::open(location).map_err(failed)?;
     let reader = Reader::open(location).map_err(failed)?;

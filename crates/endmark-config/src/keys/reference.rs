@@ -5,9 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{KEYS, Place};
+use super::KEYS;
 use crate::Effective;
-use crate::choice::Choice;
 use crate::prices::Price;
 use crate::provenance::Provenance;
 use crate::settings::{Schema, Settings, Upstream};
@@ -30,37 +29,6 @@ A key of a section is written below the section's name:
 
 [Reference in short](reference.md) has the keys that most users need. This page is generated from the list of keys in the source.
 ";
-
-fn words<T: Choice>() -> String {
-    T::words().iter().map(|(word, _)| format!("`{word}`")).collect::<Vec<_>>().join(", ")
-}
-
-/// The values that a key accepts.
-fn accepted(place: &Place) -> String {
-    match place {
-        Place::Address(_) => "an address and port".to_owned(),
-        Place::Store(_) => "`sqlite:PATH`".to_owned(),
-        Place::OptionalText(_) => "text".to_owned(),
-        Place::OptionalPath(_) => "a path".to_owned(),
-        Place::Names(..) => "a list of names".to_owned(),
-        Place::Count { least, .. } => format!("a number, at least {least}"),
-        Place::Flag(_) => "`true`, `false`".to_owned(),
-        Place::Mode(_) => words::<endmark_gateway::Mode>(),
-        Place::Restart(_) => words::<endmark_recovery::Restart>(),
-        Place::OnAmbiguous(_) => words::<endmark_recovery::OnAmbiguous>(),
-        Place::Incomplete(_) => words::<endmark_gateway::Incomplete>(),
-        Place::OnMissing(_) => words::<endmark_gateway::OnMissing>(),
-        Place::MetricsAccess(_) => words::<endmark_gateway::MetricsAccess>(),
-        Place::Strategies(_) => "a list of ways".to_owned(),
-        Place::Dollars(_) => "dollars".to_owned(),
-        Place::OnStoreError(_) => words::<super::super::budget::OnStoreError>(),
-        Place::UnknownPrice(_) => words::<super::super::budget::UnknownPrice>(),
-        Place::UnknownPaths(_) => words::<super::super::budget::UnknownPaths>(),
-        Place::Secret(_) => "a text, never shown".to_owned(),
-        Place::KeptSecret(_) => "a text, `{ env = \"NAME\" }` or `{ file = \"PATH\" }`".to_owned(),
-        Place::Zone(_) => "`UTC`, `+HH:MM`, or a name like `Europe/Berlin`".to_owned(),
-    }
-}
 
 /// A default as it is written in the file.
 fn default(value: &Value) -> String {
@@ -98,7 +66,7 @@ fn page() -> String {
     let mut last = None;
     for Shown { key, value, summary, .. } in defaults() {
         let (section, name) = section(&key);
-        let known = KEYS.iter().find(|known| known.name == key);
+        let known = KEYS.iter().find(|known| known.name() == key);
         if last.as_ref() != Some(&section) {
             let title =
                 if section.is_empty() { "Keys of no section".to_owned() } else { format!("`[{section}]`") };
@@ -116,8 +84,8 @@ fn page() -> String {
             Some(known) => writeln!(
                 page,
                 "| `{name}` | {default} | {} | `{}` | {summary} |",
-                accepted(&known.place),
-                known.environment
+                known.accepts(),
+                known.variable()
             ),
             None => writeln!(page, "| `{name}` | {default} | {summary} |"),
         };

@@ -30,7 +30,7 @@ pub(super) async fn page(
     let handle = Handle::parse(handle).ok_or_else(unknown)?;
     let number = number(head.uri.query())?;
     let key = head.extensions.get::<Arc<OwnKey>>();
-    if key.is_none() && gateway.settings.require_key {
+    if key.is_none() && gateway.settings.listener.require_key {
         return Err(KeyRefused::Missing.into());
     }
     let own_key = key.map(|key| key.identity());

@@ -149,7 +149,7 @@ async fn whole(
     let cut_after = (disclosed && may_lack_calls(case, suspect)).then(|| kind_of_end(suspect));
     // No continuation helps a full window or a repetition: the provider's own word says more.
     let keeps_word = suspect.fills_window || suspect.reply.stop == Some(Stop::Repetition);
-    let finish = match (disclosed && !keeps_word, cut_after, case.settings.on_missing_calls) {
+    let finish = match (disclosed && !keeps_word, cut_after, case.settings.tools.on_missing) {
         (false, ..) | (true, Some(_), OnMissing::Cut) => Finish::AsItWas,
         (true, ..) => Finish::Normal,
     };
@@ -324,7 +324,7 @@ fn pipeline(
 fn restart(settings: &Settings, part: &Part) -> Restart {
     match part {
         Part::Text => settings.resume.restart,
-        Part::ToolCall(call) => match settings.restart_tool_calls {
+        Part::ToolCall(call) => match settings.tools.restart {
             Restart::Same if call.free_text => Restart::Any,
             other => other,
         },
@@ -349,7 +349,7 @@ fn mended(
     mut answered: Answered,
     whole: AnsweredWhole,
 ) -> Mended {
-    let is_ended_as_cut = answered.may_lack_calls && case.settings.on_missing_calls == OnMissing::Cut;
+    let is_ended_as_cut = answered.may_lack_calls && case.settings.tools.on_missing == OnMissing::Cut;
     let finish = if is_ended_as_cut { Finish::Cut } else { Finish::Normal };
     match outcome.result {
         PipelineResult::Passed => Mended::Untouched,

@@ -124,7 +124,7 @@ impl Record {
             kind,
             started,
             open: Some(open),
-            keep_text: case.settings.keep_text,
+            keep_text: case.settings.store_policy.keep_text,
             calls_before: calls.load(Ordering::Relaxed),
             calls,
         }

@@ -4,23 +4,26 @@ use endmark_context::cap::{DEFAULT_MAX_CHARS, DEFAULT_MAX_ITEMS};
 use endmark_context::compact::{
     EMERGENCY_TRIGGER_TOKENS, KEEP_TURNS, WINDOW_BUDGET_TOKENS, WINDOW_TRIGGER_TOKENS,
 };
+use endmark_setting::{AtLeast, Flag, settings};
 
-/// How long the results of tools may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CapSettings {
-    /// Whether they are capped at all.
-    pub enabled: bool,
-    /// The most characters of one.
-    pub max_chars: usize,
-    /// The most items of a list in one.
-    pub max_items: usize,
-    /// Whether a model is offered a tool that reads what was left out.
-    pub tool: bool,
-}
+/// The least characters that a tool's output may be given: there has to be room for markers with a handle.
+const LEAST_CAP: u64 = 200;
 
-impl Default for CapSettings {
-    fn default() -> Self {
-        Self { enabled: true, max_chars: DEFAULT_MAX_CHARS, max_items: DEFAULT_MAX_ITEMS, tool: false }
+/// The least tokens of a history that is compacted: a summary has to have room in it.
+const LEAST_COMPACT: u64 = 500;
+
+settings! {
+    /// How long the results of tools may be.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct CapSettings {
+        /// Most characters of a tool's output (`MAX_RESULT_CHARS`).
+        max_chars: usize = DEFAULT_MAX_CHARS, AtLeast(LEAST_CAP);
+        /// Most items of a list in a tool's output.
+        max_items: usize = DEFAULT_MAX_ITEMS, AtLeast(1);
+        /// Whether outputs of tools are capped on their way to an upstream.
+        enabled: bool = true, Flag;
+        /// Whether models are offered a tool that reads what was left out.
+        tool: bool = false, Flag;
     }
 }
 
@@ -33,43 +36,30 @@ pub struct CompactSettings {
     pub emergency: EmergencySettings,
 }
 
-/// The older part of a long history is condensed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WindowSettings {
-    /// Whether it is, where a request does not say so itself.
-    pub enabled: bool,
-    /// Tokens of a history from which on it is.
-    pub trigger_tokens: u64,
-    /// The most tokens of a history afterwards.
-    pub budget_tokens: u64,
-    /// How many of the newest turns stay in full.
-    pub keep_turns: usize,
-}
-
-impl Default for WindowSettings {
-    fn default() -> Self {
-        Self {
-            enabled: false,
-            trigger_tokens: WINDOW_TRIGGER_TOKENS,
-            budget_tokens: WINDOW_BUDGET_TOKENS,
-            keep_turns: KEEP_TURNS,
-        }
+settings! {
+    /// When the older part of a long history is condensed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct WindowSettings {
+        /// Whether the older part of a long history is condensed.
+        enabled: bool = false, Flag;
+        /// Tokens of a history from which on that is done.
+        trigger_tokens: u64 = WINDOW_TRIGGER_TOKENS, AtLeast(LEAST_COMPACT);
+        /// Most tokens of a history afterwards.
+        budget_tokens: u64 = WINDOW_BUDGET_TOKENS, AtLeast(LEAST_COMPACT);
+        /// Newest messages that stay in full.
+        keep_turns as "keep_events": usize = KEEP_TURNS, AtLeast(1);
     }
 }
 
-/// A request is condensed that its model could not take, or that its provider refused for length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct EmergencySettings {
-    /// Whether it is.
-    pub enabled: bool,
-    /// Tokens of a request from which on it is; fewer where its model takes fewer.
-    pub trigger_tokens: u64,
-    /// How many of the newest turns stay in full.
-    pub keep_turns: usize,
-}
-
-impl Default for EmergencySettings {
-    fn default() -> Self {
-        Self { enabled: true, trigger_tokens: EMERGENCY_TRIGGER_TOKENS, keep_turns: KEEP_TURNS }
+settings! {
+    /// When a request is condensed that its model could not take, or that its provider refused for length.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct EmergencySettings {
+        /// Whether a request is condensed that no model could take, or that its provider refused for length.
+        enabled: bool = true, Flag;
+        /// Tokens of a request from which on that is done; fewer where its model takes fewer (`SAFE_TRIGGER_TOKENS`).
+        trigger_tokens: u64 = EMERGENCY_TRIGGER_TOKENS, AtLeast(LEAST_COMPACT);
+        /// Newest messages that stay in full then.
+        keep_turns as "keep_messages": usize = KEEP_TURNS, AtLeast(1);
     }
 }

@@ -1,18 +1,15 @@
 //! What corrections of a reply's form may do.
 
 use endmark_recovery::MAX_CORRECTION_ATTEMPTS;
+use endmark_setting::{AtLeast, Flag, settings};
 
-/// What corrections of a reply's form may do (PC-6).
-#[derive(Debug, Clone)]
-pub struct CorrectSettings {
-    /// Calls that may be spent on them, for each choice that a request asks for.
-    pub max_attempts: u32,
-    /// Whether they may change or drop what was received complete, though its schema does not demand that.
-    pub may_change: bool,
-}
-
-impl Default for CorrectSettings {
-    fn default() -> Self {
-        Self { max_attempts: MAX_CORRECTION_ATTEMPTS, may_change: false }
+settings! {
+    /// What corrections of a reply's form may do (PC-6).
+    #[derive(Debug, Clone)]
+    pub struct CorrectSettings {
+        /// Formatting corrections tried (`MAX_CORRECTION_ATTEMPTS`).
+        max_attempts: u32 = MAX_CORRECTION_ATTEMPTS, AtLeast(0);
+        /// Whether a correction may change or drop a value that was received complete.
+        may_change: bool = false, Flag;
     }
 }

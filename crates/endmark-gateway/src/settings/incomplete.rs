@@ -1,11 +1,15 @@
 //! How a client is shown a reply that could not be made whole.
 
+use endmark_setting::OneOf;
+
 /// How a client is shown a reply that could not be made whole, or that may lack calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Incomplete {
     /// As far as it came, with the provider's own word for a cut reply.
-    #[default]
     FinishReason,
     /// As an error of the provider's shape: frameworks show neither headers nor unknown fields, but raise errors.
     Error,
 }
+
+pub(super) const INCOMPLETE: OneOf<Incomplete> =
+    OneOf(&[("finish_reason", Incomplete::FinishReason), ("error", Incomplete::Error)]);

@@ -1,12 +1,16 @@
 //! How a reply ends that may lack tool calls.
 
+use endmark_setting::OneOf;
+
 /// How a reply ends whose tool calls are whole, and that was cut where further ones may be missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnMissing {
     /// With its calls, so that the client runs them. The default: a model that gets their results makes a missing call in its next
     /// turn, while whole calls that are dropped are generated and paid for again.
-    #[default]
     Deliver,
     /// As a cut one, for clients that must have all calls of a turn or none.
     Cut,
 }
+
+pub(super) const ON_MISSING: OneOf<OnMissing> =
+    OneOf(&[("deliver", OnMissing::Deliver), ("cut", OnMissing::Cut)]);

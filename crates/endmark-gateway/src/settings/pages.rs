@@ -44,15 +44,6 @@ pub enum AdminAccess {
     NoKey,
 }
 
-/// Who may read the metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MetricsAccess {
-    /// Every client that reaches the gateway.
-    Open,
-    /// A client with the admin key.
-    Admin,
-}
-
 /// Who shows pages below `/endmark/`. Each says by itself to whom it answers.
 pub trait Pages: fmt::Debug + Send + Sync {
     /// Returns whether a request with these headers has the admin key.

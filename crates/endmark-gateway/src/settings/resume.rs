@@ -4,52 +4,36 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use endmark_recovery::{MAX_RESUME_ATTEMPTS, OnAmbiguous, Restart, Strategies};
+use endmark_setting::{AtLeast, OneOf, Text, settings};
 
-/// When and how cut replies are resumed (PC-9).
-#[derive(Debug, Clone)]
-pub struct ResumeSettings {
-    /// When a cut reply is resumed, unless the request says otherwise.
-    pub mode: Mode,
-    /// Continuations that may be asked for, for each choice that a request asks for.
-    pub max_attempts: u32,
-    /// The output limit a continuation carries at least, in tokens.
-    pub continuation_tokens: u64,
-    /// In formats that want a limit in every request, one from which on it is taken for the model's and not for what
-    /// the client wants, in tokens.
-    pub treat_limit_as_cap: u64,
-    /// Output tokens that all continuations of one request may be allowed together.
-    pub max_extra_tokens: u64,
-    /// In [`Mode::Auto`], how many times the limit that the client set all continuations of its reply may take together, in
-    /// output tokens; at least 2,048.
-    pub client_limit_factor: u64,
-    /// For the recovery of a reply whose client set an output limit; longer if a reply of that limit, at the pace of the
-    /// first one, would have taken longer.
-    pub max_time: Duration,
-    /// What to hand over when two seams are plausible.
-    pub on_ambiguous: OnAmbiguous,
-    /// Which text that was generated again may replace a cut one.
-    pub restart: Restart,
-    /// The user's own wording of the resume prompt.
-    pub prompt: Option<String>,
-    /// The ways to get the rest, in the order in which they are tried.
-    pub strategies: Strategies,
-}
+use super::kinds::{ON_AMBIGUOUS, RESTART, Ways};
 
-impl Default for ResumeSettings {
-    fn default() -> Self {
-        Self {
-            mode: Mode::Auto,
-            max_attempts: MAX_RESUME_ATTEMPTS,
-            continuation_tokens: 4_096,
-            treat_limit_as_cap: 4_096,
-            max_extra_tokens: 16_384,
-            client_limit_factor: 4,
-            max_time: Duration::from_mins(1),
-            on_ambiguous: OnAmbiguous::Stop,
-            restart: Restart::Any,
-            prompt: None,
-            strategies: Strategies::default(),
-        }
+settings! {
+    /// When and how cut replies are resumed (PC-9).
+    #[derive(Debug, Clone)]
+    pub struct ResumeSettings {
+        /// When a cut reply is resumed: auto, on, off or warn.
+        mode: Mode = Mode::Auto, MODES;
+        /// Continuation calls made for each choice before a reply is given up (`MAX_RESUME_ATTEMPTS`).
+        max_attempts: u32 = MAX_RESUME_ATTEMPTS, AtLeast(0);
+        /// Output limit of a continuation call, where the client's own is not larger.
+        continuation_tokens: u64 = 4_096, AtLeast(1);
+        /// A limit that Anthropic Messages wants in every request counts as the client's own only below this.
+        treat_limit_as_cap: u64 = 4_096, AtLeast(1);
+        /// Output limit of all continuation calls of one request together.
+        max_extra_tokens: u64 = 16_384, AtLeast(0);
+        /// In auto, output tokens of all continuation calls of a reply whose client set a limit, as a multiple of that; at least 2048.
+        client_limit_factor: u64 = 4, AtLeast(1);
+        /// Time for the recovery of a reply that its client limited, where that reply's own pace gives it no more.
+        max_time as "max_seconds": Duration = Duration::from_mins(1), AtLeast(1);
+        /// What is done with an ambiguous seam: stop, or take the best candidate.
+        on_ambiguous: OnAmbiguous = OnAmbiguous::Stop, ON_AMBIGUOUS;
+        /// Which text or document that is generated again may replace a cut one: any, one with the same complete values, none.
+        restart: Restart = Restart::Any, RESTART;
+        /// The text that asks a model to continue, in place of the built-in one.
+        prompt: Option<String> = None, Text;
+        /// The ways to get the rest, in the order in which they are tried: prefill, prompt, restart.
+        strategies: Strategies = Strategies::default(), Ways;
     }
 }
 
@@ -66,15 +50,14 @@ pub enum Mode {
     Off,
 }
 
+/// Each mode by its word, as it is typed.
+pub const MODES: OneOf<Mode> =
+    OneOf(&[("auto", Mode::Auto), ("on", Mode::On), ("off", Mode::Off), ("warn", Mode::Warn)]);
+
 impl Mode {
     /// The literal name, as it is typed.
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::On => "on",
-            Self::Warn => "warn",
-            Self::Off => "off",
-        }
+        MODES.word(self)
     }
 
     /// Whether what is wrong may be put right, and is not only told of.
@@ -95,12 +78,6 @@ impl FromStr for Mode {
     type Err = UnknownMode;
 
     fn from_str(name: &str) -> Result<Self, UnknownMode> {
-        match name.trim() {
-            "auto" => Ok(Self::Auto),
-            "on" => Ok(Self::On),
-            "warn" => Ok(Self::Warn),
-            "off" => Ok(Self::Off),
-            other => Err(UnknownMode(other.to_owned())),
-        }
+        MODES.of_word(name).ok_or_else(|| UnknownMode(name.trim().to_owned()))
     }
 }

@@ -1,8 +1,8 @@
 //! The servers that requests are forwarded to, and how each continues an unfinished message (PC-3).
 
 use std::borrow::Cow;
-use std::str::FromStr;
 
+use endmark_setting::OneOf;
 use endmark_wire::openai_chat::OPENAI;
 use endmark_wire::provider::Provider;
 
@@ -92,23 +92,12 @@ pub enum Prefill {
     Partial,
 }
 
-/// A way of prefilling that is not known.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown prefill `{0}`: use auto, never, assistant, continue_final_message, prefix or partial")]
-pub struct UnknownPrefill(String);
-
-impl FromStr for Prefill {
-    type Err = UnknownPrefill;
-
-    fn from_str(name: &str) -> Result<Self, UnknownPrefill> {
-        match name {
-            "auto" => Ok(Self::Auto),
-            "never" => Ok(Self::Never),
-            "assistant" => Ok(Self::Assistant),
-            "continue_final_message" => Ok(Self::ContinueFinalMessage),
-            "prefix" => Ok(Self::Prefix),
-            "partial" => Ok(Self::Partial),
-            other => Err(UnknownPrefill(other.to_owned())),
-        }
-    }
-}
+/// Each way by its word.
+pub const PREFILLS: OneOf<Prefill> = OneOf(&[
+    ("auto", Prefill::Auto),
+    ("never", Prefill::Never),
+    ("assistant", Prefill::Assistant),
+    ("continue_final_message", Prefill::ContinueFinalMessage),
+    ("prefix", Prefill::Prefix),
+    ("partial", Prefill::Partial),
+]);

@@ -27,8 +27,8 @@ impl Subject<'_> {
         let new = NewOutput {
             handle: handle.clone(),
             owner: self.owner(),
-            keep_days: self.settings.keep_days,
-            max_bytes: self.settings.outputs_max_bytes,
+            keep_days: self.settings.store_policy.keep_days,
+            max_bytes: self.settings.store_policy.outputs_max_bytes,
         };
         let mut draft = self.store.begin_output(new).await?;
         draft.push(value).await?;

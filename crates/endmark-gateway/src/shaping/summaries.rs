@@ -261,7 +261,7 @@ async fn condensed(
     }
     let keeping = subject.store.keep_summary(
         &owner,
-        subject.settings.keep_days,
+        subject.settings.store_policy.keep_days,
         kept.clone(),
         CondensedIn { session: subject.session.to_owned(), dropped: made.dropped },
     );

@@ -78,7 +78,7 @@ async fn a_reply_that_may_lack_calls_ends_as_cut_if_that_is_wanted() {
                 .then(Wire::Chat.answer(&[said], End::Limit, stream))
                 .otherwise(answered.unwrap_or(refused));
             let endmark =
-                Endmark::start_with(script, |settings| settings.on_missing_calls = OnMissing::Cut).await;
+                Endmark::start_with(script, |settings| settings.tools.on_missing = OnMissing::Cut).await;
             let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(stream), stream).await;
             let what = format!("{stream} {said:?}: {}", reply.text());
             assert_eq!(heard.calls, [("get_weather".to_owned(), r#"{"city":"Paris"}"#.to_owned())], "{what}");
@@ -99,7 +99,7 @@ async fn a_reply_that_may_lack_calls_ends_as_cut_if_that_is_wanted() {
         let refused = Answer::error(400, "invalid_request_error", None, "no");
         let script = Script::new().then(Answer::sse(wire.frames(&[PARIS], None))).otherwise(refused);
         let endmark =
-            Endmark::start_with(script, |settings| settings.on_missing_calls = OnMissing::Cut).await;
+            Endmark::start_with(script, |settings| settings.tools.on_missing = OnMissing::Cut).await;
         let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;
         assert!(heard.stop.is_none() && heard.error.is_some(), "{wire:?}: {}", reply.text());
     }

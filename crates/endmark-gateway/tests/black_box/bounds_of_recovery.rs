@@ -323,7 +323,7 @@ async fn a_client_hears_that_its_reply_is_worked_on() {
         let endmark = Endmark::start_with(Script::new().then(first).otherwise(rest), |settings| {
             hurried(settings);
             settings.resume.max_time = Duration::from_mins(1);
-            settings.hold_tool_calls = true;
+            settings.tools.hold = true;
         })
         .await;
         let mut body = Wire::Chat.request(true);

@@ -138,7 +138,7 @@ async fn a_cut_call_before_the_last_stays_cut() {
             let script = Script::new().then(two_calls(index, arguments, in_one)).otherwise(rest);
             let endmark = Endmark::start_with(script, |settings| {
                 settings.resume.mode = Mode::On;
-                settings.hold_tool_calls = hold;
+                settings.tools.hold = hold;
             })
             .await;
             let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;
@@ -173,7 +173,7 @@ async fn nothing_is_asked_for_behind_what_may_be_two_calls() {
         let script = Script::new().otherwise(stream(&deltas, "length"));
         let endmark = Endmark::start_with(script, |settings| {
             settings.resume.mode = Mode::On;
-            settings.hold_tool_calls = hold;
+            settings.tools.hold = hold;
         })
         .await;
         let (reply, heard) = Wire::Chat.ask(&endmark, &Wire::Chat.request(true), true).await;

@@ -270,7 +270,7 @@ async fn audio_searches_and_tiers_have_their_own_prices() {
             models.add("heard", Model { prices: Prices::flat(audio), ..Model::default() });
             models.add("plain", Model { prices: Prices::flat(rates(1_000_000_000, 0)), ..Model::default() });
             settings.models = Some(Arc::new(models));
-            settings.disclose_always = true;
+            settings.disclose.always = true;
         })
         .await;
         let mut body = wire.request(false);

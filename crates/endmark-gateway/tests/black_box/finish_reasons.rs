@@ -137,7 +137,7 @@ async fn a_stream_discloses_a_word_that_is_not_known_and_may_be_an_error() {
         for incomplete in [Incomplete::default(), Incomplete::Error] {
             let answer = ended_unknown(wire);
             let endmark = Endmark::start_with(Script::new().then(answer), |settings| {
-                settings.incomplete = incomplete;
+                settings.disclose.incomplete = incomplete;
             })
             .await;
             let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;

@@ -104,7 +104,7 @@ async fn a_call_keeps_the_values_that_came_complete() {
         ] {
             let call = |arguments| Said::Call("get_weather", arguments);
             let set = |settings: &mut Settings| {
-                settings.restart_tool_calls = restart.unwrap_or(settings.restart_tool_calls);
+                settings.tools.restart = restart.unwrap_or(settings.tools.restart);
                 // A correction may complete a call as well.
                 settings.correct.max_attempts = u32::from(again == other);
             };

@@ -10,7 +10,7 @@ use crate::support::spoken::{End, Said, Wire};
 const BEGUN: &str = "The harbour was quiet, and";
 
 fn as_errors(settings: &mut Settings) {
-    settings.incomplete = Incomplete::Error;
+    settings.disclose.incomplete = Incomplete::Error;
     settings.resume.mode = Mode::On;
     settings.resume.treat_limit_as_cap = 1;
 }
@@ -61,7 +61,7 @@ async fn by_default_it_keeps_the_providers_word_for_a_cut_reply() {
     for stream in [false, true] {
         let endmark = Endmark::start_with(exhausting(Wire::Chat, stream), |settings| {
             as_errors(settings);
-            settings.incomplete = Incomplete::default();
+            settings.disclose.incomplete = Incomplete::default();
         })
         .await;
         let reply = ask(&endmark, Wire::Chat, stream).await;

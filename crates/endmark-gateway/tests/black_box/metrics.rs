@@ -241,7 +241,7 @@ async fn where_keys_are_required_the_metrics_are_closed_without_an_admin_key() {
         [(false, None, 200), (true, None, 403), (true, Some(MetricsAccess::Open), 200), (false, admin, 403)]
     {
         let endmark = Endmark::start_with(Script::new(), |settings| {
-            (settings.require_key, settings.metrics_access) = (require_key, access);
+            (settings.listener.require_key, settings.metrics.access) = (require_key, access);
         })
         .await;
         for key in ["", "Bearer", "Bearer em_sk_1", "Basic Og=="] {

@@ -81,7 +81,7 @@ async fn another_endmark_says_what_it_did_and_nothing_is_done_again() {
     let outer = Endmark::start_with(Script::new(), |settings| {
         settings.upstreams = vec![before(&inner)];
         settings.resume.mode = Mode::On;
-        settings.disclose_always = true;
+        settings.disclose.always = true;
     })
     .await;
     let reply = outer.ask(&request(5)).await;
@@ -108,7 +108,7 @@ async fn one_that_stands_in_for_an_upstream_keeps_its_word_too() {
         let key = Some(Secret::new("of-the-inner-one".to_owned()));
         settings.upstreams.push(Target { api_key: key, ..target });
         settings.retry.max_retries = 0;
-        (settings.resume.mode, settings.disclose_always) = (Mode::On, true);
+        (settings.resume.mode, settings.disclose.always) = (Mode::On, true);
     })
     .await;
     let reply = outer.ask(&request(5)).await;

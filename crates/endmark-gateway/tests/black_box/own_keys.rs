@@ -19,7 +19,7 @@ fn good() -> Script {
 }
 
 fn required(settings: &mut Settings) {
-    settings.require_key = true;
+    settings.listener.require_key = true;
     settings.upstreams[0].api_key = Some(Secret::new(UPSTREAMS_KEY.to_owned()));
 }
 

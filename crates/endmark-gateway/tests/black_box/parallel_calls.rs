@@ -18,7 +18,7 @@ async fn asked(wire: Wire, end: End, rest: &[Said<'_>], stream: bool, hold: bool
         End::Calls,
         false,
     ));
-    let endmark = Endmark::start_with(script, |settings| settings.hold_tool_calls = hold).await;
+    let endmark = Endmark::start_with(script, |settings| settings.tools.hold = hold).await;
     wire.ask(&endmark, &wire.request(stream), stream).await
 }
 
@@ -85,7 +85,7 @@ async fn the_call_that_was_made_whole_says_so_and_keeps_its_place() {
                 testkit::Answer::json(200, &whole)
             };
             let script = Script::new().then(first).otherwise(RESPONSES.answer(&[WHOLE], End::Calls, false));
-            let endmark = Endmark::start_with(script, |settings| settings.hold_tool_calls = true).await;
+            let endmark = Endmark::start_with(script, |settings| settings.tools.hold = true).await;
             let (reply, heard) = RESPONSES.ask(&endmark, &RESPONSES.request(stream), stream).await;
             let what = format!("{end:?} {stream} {marked}: {}", reply.text());
             assert_eq!(heard.stop.as_deref(), Some("completed"), "{what}");
@@ -196,7 +196,7 @@ async fn blocks_behind_a_call_that_is_left_out_are_numbered_on() {
         End::Turn,
         false,
     ));
-    let endmark = Endmark::start_with(script, |settings| settings.hold_tool_calls = true).await;
+    let endmark = Endmark::start_with(script, |settings| settings.tools.hold = true).await;
     let (reply, heard) = messages.ask(&endmark, &messages.request(true), true).await;
     let what = reply.text();
     let mut begun = reply.json_events();

@@ -106,8 +106,8 @@ async fn a_host_or_a_page_of_elsewhere_is_refused_and_told_which_setting_lets_it
     assert_eq!(endmark.calls(), 0);
     let open =
         Endmark::start_with(Script::new().otherwise(Answer::new(200, "text/plain", "reached")), |settings| {
-            settings.allowed_hosts = vec!["gw.example".to_owned()];
-            settings.allowed_origins = vec!["https://page.example".to_owned()];
+            settings.listener.allowed_hosts = vec!["gw.example".to_owned()];
+            settings.listener.allowed_origins = vec!["https://page.example".to_owned()];
         })
         .await;
     let said = answer(open.address, with("gw.example:443", "origin: https://page.example\r\n")).await;

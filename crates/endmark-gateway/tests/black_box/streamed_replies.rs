@@ -199,7 +199,7 @@ async fn held_tool_calls_come_whole_or_not_at_all_before_their_end() {
         let model = ScriptedModel::new(arguments).calls("write_file").prefill(Prefill::Rejects);
         let endmark = Endmark::start_with(model, |settings| {
             settings.resume.mode = Mode::On;
-            settings.hold_tool_calls = true;
+            settings.tools.hold = true;
         })
         .await;
         let mut body = stream_request(limit);
@@ -427,7 +427,7 @@ async fn held_calls_of_a_kind_that_is_not_known_are_not_lost() {
     let custom = json!({"tool_calls": [{"index": 0, "id": "c", "type": "custom", "custom": {"name": "shell", "input": "ls"}}]});
     let frames = ChatFrames::new().delta(&custom).cut();
     let endmark = Endmark::start_with(Script::new().otherwise(Answer::sse(frames)), |settings| {
-        settings.hold_tool_calls = true;
+        settings.tools.hold = true;
     })
     .await;
     let reply = endmark.ask(&stream_request(50)).await;

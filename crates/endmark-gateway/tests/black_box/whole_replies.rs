@@ -429,7 +429,7 @@ async fn an_ambiguous_seam_is_an_honest_cut_unless_the_best_is_asked_for() {
 #[tokio::test]
 async fn everything_is_told_where_that_is_configured() {
     let endmark =
-        Endmark::start_with(ScriptedModel::new("Yes."), |settings| settings.disclose_always = true).await;
+        Endmark::start_with(ScriptedModel::new("Yes."), |settings| settings.disclose.always = true).await;
     let reply = endmark.ask(&request(50)).await;
     assert_eq!(reply.header("x-endmark-outcome"), Some("whole"));
     assert_eq!(reply.header("x-endmark-attempts"), Some("0"));
@@ -440,7 +440,7 @@ async fn texts_are_kept_only_where_that_is_configured() {
     for keep_text in [false, true] {
         let endmark = Endmark::start_with(ScriptedModel::new(STORY).prefill(Prefill::Echoes), |settings| {
             settings.resume.mode = Mode::On;
-            settings.keep_text = keep_text;
+            settings.store_policy.keep_text = keep_text;
         })
         .await;
         let reply = endmark.ask(&request(7)).await;

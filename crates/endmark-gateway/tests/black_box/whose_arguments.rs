@@ -139,7 +139,7 @@ async fn a_reply_of_which_a_cut_call_is_all_says_so() {
     let other = wire.answer(&[Said::Text("Sorry.")], End::Turn, true);
     let endmark = Endmark::start_with(Script::new().then(first).otherwise(other), |settings| {
         settings.resume.mode = Mode::On;
-        settings.hold_tool_calls = true;
+        settings.tools.hold = true;
     })
     .await;
     let (reply, heard) = wire.ask(&endmark, &wire.request(true), true).await;

@@ -1,6 +1,6 @@
 //! What limits are asked for, by arguments, by a line of a batch, or by the configuration.
 
-use endmark_config::CapSettings;
+use endmark_config::Settings;
 use endmark_context::cap::{Asked, FORMATS, Keep, Limits};
 use endmark_failure::CommandError;
 use endmark_store::CapRequest;
@@ -8,9 +8,9 @@ use endmark_store::CapRequest;
 use crate::arguments::cap::{Cap, KeepChoice};
 
 /// What the arguments ask for, and the configuration where they say nothing.
-pub(super) fn of_arguments(arguments: &Cap, settings: &CapSettings) -> Result<CapRequest, CommandError> {
-    let max_items = arguments.max_items.unwrap_or(settings.max_items);
-    let CapRequest { limits, .. } = CapRequest::new(arguments.most.limit()?, settings.max_chars, max_items)?;
+pub(super) fn of_arguments(arguments: &Cap, settings: &Settings) -> Result<CapRequest, CommandError> {
+    let CapRequest { limits, .. } =
+        settings.cap_request(arguments.most.limit()?, arguments.max_items, u64::MAX)?;
     let keep = match arguments.keep {
         KeepChoice::Both => Keep::Both,
         KeepChoice::Head => Keep::Head,

@@ -15,7 +15,7 @@ const EARLIEST_PLAUSIBLE_TIME: Duration = Duration::from_hours(490_896);
 
 /// All of these checks.
 pub(super) fn checks(effective: &Effective) -> Vec<Check> {
-    let path = effective.settings.store.path();
+    let path = effective.settings.files.store.path();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut checks = Vec::new();
     if folder.is_dir() {
@@ -27,7 +27,10 @@ pub(super) fn checks(effective: &Effective) -> Vec<Check> {
         checks.extend(private_file(effective, file));
     }
     checks.push(clock(SystemTime::now()));
-    checks.push(mode(effective.settings.resume.mode, effective.settings.store_policy.keep_days));
+    checks.push(mode(
+        effective.settings.gateway.resume.mode,
+        effective.settings.gateway.store_policy.keep_days.into(),
+    ));
     checks
 }
 

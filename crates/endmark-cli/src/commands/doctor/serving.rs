@@ -15,12 +15,13 @@ const HINT: &str = "Start it with `endmark serve`, or name the configuration it 
 
 /// Whether a gateway answers on the address that another listener was refused.
 pub(super) fn is_own(settings: &Settings) -> bool {
-    settings.tls.certificate.is_none() && matches!(ask(reachable(settings.listen)), Ok(200 | 503))
+    settings.tls.certificate.is_none()
+        && matches!(ask(reachable(settings.gateway.listener.listen)), Ok(200 | 503))
 }
 
 /// Asks the listener for its readiness; one that speaks TLS is only connected to, as its certificate is for its name.
 pub(super) fn check(settings: &Settings) -> Check {
-    let address = reachable(settings.listen);
+    let address = reachable(settings.gateway.listener.listen);
     let asked = if settings.tls.certificate.is_some() {
         connect(address).map(|_| None)
     } else {

@@ -6,8 +6,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const OTHER_FILES: u64 = 256;
 
 /// Raises the number of open files as far as connections and requests need it; says where that is not allowed.
-pub(super) fn raise_limit(connections: u64, requests: u64) -> Option<String> {
-    let needed = connections.saturating_add(requests).saturating_add(OTHER_FILES);
+pub(super) fn raise_limit(connections: usize, requests: usize) -> Option<String> {
+    let clients = u64::try_from(connections.saturating_add(requests)).unwrap_or(u64::MAX);
+    let needed = clients.saturating_add(OTHER_FILES);
     let limit = getrlimit(Resource::Nofile);
     let current = limit.current.unwrap_or(u64::MAX);
     if current >= needed {

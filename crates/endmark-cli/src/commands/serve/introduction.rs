@@ -35,8 +35,8 @@ pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketA
         let (titles, urls) = (titles.join(", "), urls.join(", "));
         let _ = write!(said, "\n  export {variable}={url}\n    {titles}: forwards to {urls}\n");
     }
-    let mode = settings.resume.mode.word();
-    let store = settings.store.path();
+    let mode = settings.gateway.resume.mode.word();
+    let store = settings.files.store.path();
     let store = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
     let _ = write!(
         said,
@@ -47,7 +47,9 @@ pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketA
     if !address.ip().is_loopback() {
         context.terminal.warn("everybody who reaches this address can use it");
     }
-    if settings.admin_key.is_none() && (settings.require_key || !address.ip().is_loopback()) {
+    if settings.files.admin_key.is_none()
+        && (settings.gateway.listener.require_key || !address.ip().is_loopback())
+    {
         context.terminal.warn("the pages are closed: set `admin_key` to see them");
     }
     for message in keyless(settings) {

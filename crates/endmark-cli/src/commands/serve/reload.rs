@@ -45,13 +45,13 @@ fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
     }
     let mut settings = console::with_pages(&effective.settings, &serving.context.environment)?;
     // Where it listens is part of whom it lets in.
-    settings.listen = serving.began_with.listen;
+    settings.listener.listen = serving.began_with.gateway.listener.listen;
     let secrets = settings.scrubber();
     let gateway = serving.server.gateway().reloaded(settings).map_err(|error| cannot_build(&error))?;
     logging::hide(secrets);
     serving.server.reload(gateway);
     serving.has_own_upstreams.store(effective.settings.has_own_upstreams, Ordering::Relaxed);
-    serving.keep_days.store(effective.settings.store_policy.keep_days, Ordering::Relaxed);
+    serving.keep_days.store(effective.settings.gateway.store_policy.keep_days, Ordering::Relaxed);
     let mut said = effective.warnings;
     said.extend(unchanged(&serving.began_with, &effective.settings));
     Ok(said)
@@ -62,8 +62,8 @@ fn unchanged(before: &Settings, now: &Settings) -> Vec<String> {
         (before != now).then(|| format!("`{key}` is `{now}` now and stays `{before}` until the next start"))
     };
     [
-        stays("listen", before.listen.to_string(), now.listen.to_string()),
-        stays("store", before.store.to_string(), now.store.to_string()),
+        stays("listen", before.gateway.listener.listen.to_string(), now.gateway.listener.listen.to_string()),
+        stays("store", before.files.store.to_string(), now.files.store.to_string()),
     ]
     .into_iter()
     .flatten()

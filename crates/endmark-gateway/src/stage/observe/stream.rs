@@ -322,7 +322,7 @@ impl<'a> Observer<'a> {
         if event.idle {
             return self.is_held_back_while_idle();
         }
-        self.holds_calls |= self.exchange.gateway.settings.hold_tool_calls
+        self.holds_calls |= self.exchange.gateway.settings.tools.hold
             && event.pieces.iter().any(|delta| matches!(delta.piece, Piece::ToolCall { .. }));
         self.sure.take(self.reader.received(), event);
         let is_end = event.error.is_some() || self.ends_in_doubt(event);
@@ -393,7 +393,7 @@ impl<'a> Observer<'a> {
         let is_awaited = self.exchange.asks_usage && view.choices == 1;
         let count_may_come = event.usage.is_none()
             && (is_awaited || (self.exchange.limit_of_one_reply().is_some() && view.include_usage));
-        let is_disclosed = self.exchange.gateway.settings.disclose_always || choice.unknown_end().is_some();
+        let is_disclosed = self.exchange.gateway.settings.disclose.always || choice.unknown_end().is_some();
         if is_disclosed || count_may_come {
             return false;
         }

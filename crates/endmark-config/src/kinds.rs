@@ -1,0 +1,118 @@
+//! The kinds of values that only the configuration has.
+
+use std::path::Path;
+
+use endmark_context::budget::Zone;
+use endmark_context::{Rate, rate_from_dollars};
+use endmark_gateway::Secret;
+use endmark_setting::{Expected, Given, Kind};
+use endmark_store::StoreLocation;
+use serde_json::{Value, json};
+
+use super::secret_source::SecretSource;
+
+/// Reads a rate, from dollars per million tokens.
+pub(crate) fn rate(given: &Given) -> Result<Rate, Expected> {
+    let dollars = match given {
+        #[expect(clippy::cast_precision_loss, reason = "no price has 16 digits")]
+        Given::Integer(number) => Some(*number as f64),
+        Given::Float(number) => Some(*number),
+        Given::Written(text) => text.trim().parse().ok(),
+        _ => None,
+    };
+    let dollars = dollars.ok_or_else(|| "a number of dollars per million tokens, like 0.30".to_owned())?;
+    rate_from_dollars(dollars).map_err(|error| format!("a number of dollars per million tokens ({error})"))
+}
+
+/// Nano-dollars, written in dollars.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dollars;
+
+impl Kind<u64> for Dollars {
+    fn read(&self, given: &Given) -> Result<u64, Expected> {
+        // A rate is nano-dollars for a million of something: here for one thing.
+        rate(given).map_err(|_| "a number of dollars, 0 or more, like 2.50".to_owned())
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "no budget has 16 digits")]
+    fn show(&self, value: &u64) -> Value {
+        match *value {
+            0 => json!(0),
+            nano_usd => json!(nano_usd as f64 / 1e9),
+        }
+    }
+
+    fn accepts(&self) -> String {
+        "dollars".to_owned()
+    }
+}
+
+/// The zone in which days begin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ZoneName;
+
+impl Kind<Zone> for ZoneName {
+    fn read(&self, given: &Given) -> Result<Zone, Expected> {
+        given.text()?.parse().map_err(|_| {
+            "`UTC`, hours and minutes east of it, like `+02:00`, or a name, like `Europe/Berlin`".to_owned()
+        })
+    }
+
+    fn show(&self, value: &Zone) -> Value {
+        json!(value.to_string())
+    }
+
+    fn accepts(&self) -> String {
+        "`UTC`, `+HH:MM`, or a name like `Europe/Berlin`".to_owned()
+    }
+}
+
+/// The place of a store.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StorePlace;
+
+impl Kind<StoreLocation> for StorePlace {
+    fn read(&self, given: &Given) -> Result<StoreLocation, Expected> {
+        StoreLocation::parse(&given.text()?)
+            .map_err(|_| "the path of a SQLite file, like \"sqlite:endmark.db\"".to_owned())
+    }
+
+    fn show(&self, value: &StoreLocation) -> Value {
+        json!(value.to_string())
+    }
+
+    fn accepts(&self) -> String {
+        "`sqlite:PATH`".to_owned()
+    }
+}
+
+/// A secret, or the place where one is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept;
+
+impl Kind<Option<SecretSource>> for Kept {
+    fn read(&self, given: &Given) -> Result<Option<SecretSource>, Expected> {
+        match given {
+            Given::FromEnvironment(name) => Ok(Some(SecretSource::Environment(name.clone()))),
+            Given::FromFile(path) => Ok(Some(SecretSource::File(path.into()))),
+            given => match given.optional_text() {
+                Ok(text) => Ok(text.map(|text| SecretSource::Value(Secret::new(text)))),
+                Err(_) => Err("a string, { env = \"NAME\" } or { file = \"PATH\" }".to_owned()),
+            },
+        }
+    }
+
+    fn show(&self, value: &Option<SecretSource>) -> Value {
+        value.as_ref().map_or(Value::Null, SecretSource::shown)
+    }
+
+    fn accepts(&self) -> String {
+        "a text, `{ env = \"NAME\" }` or `{ file = \"PATH\" }`".to_owned()
+    }
+
+    fn place_below(&self, value: &mut Option<SecretSource>, folder: &Path) {
+        if let Some(SecretSource::File(path)) = value {
+            *path = folder.join(&path);
+        }
+    }
+}

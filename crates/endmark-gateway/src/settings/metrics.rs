@@ -1,0 +1,23 @@
+//! Who may read the metrics.
+
+use endmark_setting::{OneOf, settings};
+
+/// Who may read the metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricsAccess {
+    /// Every client that reaches the gateway.
+    Open,
+    /// A client with the admin key.
+    Admin,
+}
+
+const ACCESS: OneOf<MetricsAccess> = OneOf(&[("open", MetricsAccess::Open), ("admin", MetricsAccess::Admin)]);
+
+settings! {
+    /// The counters at `/endmark/metrics`.
+    #[derive(Debug, Clone)]
+    pub struct MetricsSettings {
+        /// Who reads the metrics: all, or who has the admin key; unset: all, but none with require_key and no admin_key.
+        access: Option<MetricsAccess> = None, ACCESS;
+    }
+}

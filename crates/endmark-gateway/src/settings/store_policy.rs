@@ -1,0 +1,16 @@
+//! What the store keeps.
+
+use endmark_setting::{AtLeast, Flag, settings};
+
+settings! {
+    /// What the store keeps, and for how long.
+    #[derive(Debug, Clone)]
+    pub struct StorePolicy {
+        /// Whether the texts of cut replies are stored.
+        keep_text: bool = false, Flag;
+        /// For how many days records are kept; 0: for ever.
+        keep_days: u32 = 30, AtLeast(0);
+        /// The room that kept outputs may take in the store, compressed; the least recently used ones are removed for new ones; 0: no limit.
+        outputs_max_bytes: u64 = 2 << 30, AtLeast(0);
+    }
+}

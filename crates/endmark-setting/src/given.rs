@@ -1,0 +1,124 @@
+//! A value as it was given, before it is known what it is for.
+
+/// A value as a file, a variable or a flag gives it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Given {
+    /// Written where everything is text (a variable, a flag): read as whatever the key needs.
+    Written(String),
+    /// A TOML string.
+    Text(String),
+    /// A TOML integer.
+    Integer(i64),
+    /// A TOML float.
+    Float(f64),
+    /// A TOML boolean.
+    Boolean(bool),
+    /// The TOML table `{ env = "NAME" }`.
+    FromEnvironment(String),
+    /// The TOML table `{ file = "PATH" }`.
+    FromFile(String),
+    /// A TOML array of strings.
+    List(Vec<String>),
+    /// Anything else that TOML can say, by the name of its type.
+    Other(&'static str),
+}
+
+/// What a key needs and did not get: completes "… must be …".
+pub type Expected = String;
+
+impl Given {
+    /// The value as a text.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not a text.
+    pub fn text(&self) -> Result<String, Expected> {
+        match self {
+            Self::Written(text) | Self::Text(text) => Ok(text.clone()),
+            _ => Err("a string".to_owned()),
+        }
+    }
+
+    /// The value as a text that is not empty; an empty one is nothing.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not a text.
+    pub fn optional_text(&self) -> Result<Option<String>, Expected> {
+        self.text().map(|text| Some(text).filter(|text| !text.is_empty()))
+    }
+
+    /// The value as a list of names; commas stand between those that are written.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not a list of texts.
+    pub fn names(&self) -> Result<Vec<String>, Expected> {
+        match self {
+            Self::List(names) => Ok(names.clone()),
+            Self::Written(text) => Ok(text
+                .split(',')
+                .map(str::trim)
+                .filter(|name| !name.is_empty())
+                .map(str::to_owned)
+                .collect()),
+            _ => Err("a list of strings, like [\"one\", \"two\"]".to_owned()),
+        }
+    }
+
+    /// The value as a whole number from `least` on; `_` and `,` may stand between digits of a written one.
+    ///
+    /// # Errors
+    ///
+    /// Where it is not a whole number, or a smaller one.
+    pub fn count(&self, least: u64) -> Result<u64, Expected> {
+        let count = match self {
+            Self::Integer(number) => u64::try_from(*number).ok(),
+            Self::Written(text) => text.replace(['_', ','], "").trim().parse().ok(),
+            _ => None,
+        };
+        count.filter(|count| *count >= least).ok_or_else(|| format!("a whole number, {least} or more"))
+    }
+
+    /// The value as yes or no.
+    ///
+    /// # Errors
+    ///
+    /// Where it is neither.
+    pub fn flag(&self) -> Result<bool, Expected> {
+        match self {
+            Self::Boolean(flag) => Ok(*flag),
+            Self::Written(text) => match text.trim() {
+                "true" | "1" | "yes" | "on" => Ok(true),
+                "false" | "0" | "no" | "off" => Ok(false),
+                _ => Err("`true` or `false`".to_owned()),
+            },
+            _ => Err("`true` or `false`".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OneOf;
+
+    const MODES: OneOf<u8> = OneOf(&[("auto", 1), ("on", 2)]);
+
+    #[test]
+    fn written_values_are_read_as_what_the_key_needs() {
+        assert_eq!(Given::Written("850_000".into()).count(0), Ok(850_000));
+        assert_eq!(Given::Written("850,000".into()).count(0), Ok(850_000));
+        assert_eq!(Given::Written("yes".into()).flag(), Ok(true));
+        assert_eq!(MODES.meaning(&Given::Written("on".into())), Ok(2));
+    }
+
+    #[test]
+    fn a_type_that_toml_states_is_not_guessed_away() {
+        assert!(Given::Text("2".into()).count(0).is_err());
+        assert!(Given::Text("true".into()).flag().is_err());
+        assert!(Given::Integer(2).text().is_err());
+        assert_eq!(Given::Integer(-1).count(0), Err("a whole number, 0 or more".into()));
+        assert_eq!(MODES.meaning(&Given::Text("often".into())), Err("one of `auto`, `on`".into()));
+    }
+}

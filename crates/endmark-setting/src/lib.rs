@@ -1,0 +1,69 @@
+//! One declaration for each setting: its field, its key, its bounds and its default.
+//!
+//! [`settings!`] declares a section of the configuration. Each line of it makes a field of a struct, its default, and a [`Key`]. The
+//! configuration file, the environment, the flags, `endmark config` and the reference in the documentation all go by the keys.
+//!
+//! ```
+//! use endmark_setting::{AtLeast, Flag, Given};
+//!
+//! endmark_setting::settings! {
+//!     /// How kettles boil.
+//!     #[derive(Debug, Clone)]
+//!     pub struct Kettle {
+//!         /// The cups of water in it.
+//!         cups: u32 = 2, AtLeast(1);
+//!         /// Whether it whistles.
+//!         whistles as "has_whistle": bool = true, Flag;
+//!     }
+//! }
+//!
+//! let mut kettle = Kettle::default();
+//! let keys = Kettle::keys();
+//! assert_eq!(keys[0].set(&mut kettle, &Given::Written("3".into())), Ok(()));
+//! assert_eq!(kettle.cups, 3);
+//! assert_eq!(keys[1].name(), "has_whistle");
+//! assert!(keys[0].set(&mut kettle, &Given::Integer(0)).is_err());
+//! ```
+
+mod given;
+mod key;
+mod kind;
+
+pub use given::{Expected, Given};
+pub use key::Key;
+pub use kind::{AtLeast, FilePath, Flag, Kind, Names, OneOf, Text};
+
+/// Declares a section of the configuration.
+///
+/// A line is a docstring of one sentence, which is also the summary that users read; the field, and `as "KEY"` where its key has
+/// another name; the type; the default; and the [`Kind`] that says which values are accepted.
+#[macro_export]
+macro_rules! settings {
+    ($(#[$meta:meta])* pub struct $name:ident {
+        $(#[doc = $summary:literal] $field:ident $(as $key:literal)? : $type:ty = $default:expr, $kind:expr;)*
+    }) => {
+        $(#[$meta])*
+        pub struct $name {
+            $(#[doc = $summary] pub $field: $type,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
+        impl $name {
+            /// The keys of this section, in the order in which they are shown.
+            pub fn keys() -> Vec<$crate::Key<Self>> {
+                vec![$($crate::Key::new(
+                    [$($key,)? stringify!($field)][0],
+                    $summary,
+                    |section: &Self| &section.$field,
+                    |section: &mut Self| &mut section.$field,
+                    $kind,
+                ),)*]
+            }
+        }
+    };
+}
