@@ -75,7 +75,6 @@ def fill(path, count, recoveries, chance):
       reasoning_tokens, total_tokens, sent_bytes, received_bytes, first_byte_ms, total_ms) VALUES ({marks})"""
     for cut, row in calls(count, now, chance):
         store.execute(insert, row)
-        store.execute("INSERT INTO usage_unsummed (request_id, call, started_at) VALUES (?, ?, ?)", (row[0], row[1], row[11]))
         if cut and logged < recoveries:
             logged += 1
             whole = chance.random() < 0.9
@@ -173,7 +172,7 @@ def main():
         with Served(program, folder) as served:
             store = sqlite3.connect(path)
             begin = time.perf_counter()
-            while store.execute("SELECT EXISTS (SELECT 1 FROM usage_unsummed)").fetchone()[0]:
+            while store.execute("SELECT EXISTS (SELECT 1 FROM usage WHERE is_summed = 0)").fetchone()[0]:
                 time.sleep(0.2)
             print(f"Summed in {time.perf_counter() - begin:.0f} s, into {store.execute('SELECT count(*) FROM usage_sums').fetchone()[0]} sums.\n")
             for by in ["model", "key", "day"]:

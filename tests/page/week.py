@@ -71,8 +71,6 @@ class Week:
             text(at), text(end), status, given.get("ending", "clean"), given.get("stop", "stop"), verdict, given.get("kind"),
             prompt, output, given.get("cached"), None, (prompt or 0) + (output or 0), (prompt or 900) * 4, (output or 20) * 4, 400.0 if status == 200 else None,
             seconds * 1000))
-        # A call that its writer has not summed; the gateway sums it within seconds.
-        self.store.execute("INSERT INTO usage_unsummed (request_id, call, started_at) VALUES (?, ?, ?)", (request, call, text(at)))
         return end
 
     def cut(self, request: str, at: datetime, model: str, session: str, kind: str, outcome: str, reason: str, style: str | None) -> None:

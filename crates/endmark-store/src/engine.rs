@@ -6,6 +6,7 @@ pub(crate) mod budgets;
 pub(crate) mod capabilities;
 pub(crate) mod compactions;
 mod connection;
+pub(crate) mod cuts;
 mod excerpt;
 mod fault;
 mod integers;
@@ -33,7 +34,7 @@ pub(crate) use migrate::known as known_schema;
 pub use moment::utc;
 pub use parts::OutputPage;
 pub use reader::{
-    BudgetDifference, BudgetPlace, CompactionRow, CutHour, CutSummary, LogFilter, Reader, RequestChoices,
+    BudgetDifference, BudgetPlace, CompactionRow, CutPeriod, CutSummary, LogFilter, Reader, RequestChoices,
     RequestFilter, RequestPage, RequestRow, SessionOutput, Summed, UsageReport, UsageSummary,
 };
 pub(crate) use session::{Recorded, Session};

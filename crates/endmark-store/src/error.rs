@@ -101,7 +101,7 @@ pub enum StoreError {
     },
     /// A migration that is in the store has another text in this version.
     #[error(
-        "migration {version} of the store `{path}` is not the one this Endmark has: it was made by another build; use that one, or name another file with `--store` or the key `store`"
+        "the store `{path}` was made by a development build whose tables differ (migration {version}), and this Endmark cannot read it: move the file away, and `endmark serve` creates a new one; or name another file with `--store` or the key `store`"
     )]
     OtherMigration {
         /// The database's file.

@@ -51,7 +51,7 @@ pub use calls::{Billing, CallSettled, CallStarted, Charge, Purpose, Tokens, Usag
 pub use compactions::{CLIENT, CondensedIn, KeptSummary, LOCAL_USER};
 pub use counted::{CallClass, CallSums, MINUTE_EDGES, PROMPT_EDGES, counted};
 pub use engine::{
-    BudgetDifference, BudgetPlace, CompactionRow, CutHour, CutSummary, Dimension, KeptOutput, LogFilter,
+    BudgetDifference, BudgetPlace, CompactionRow, CutPeriod, CutSummary, Dimension, KeptOutput, LogFilter,
     OutputPage, OutputPiece, ReadError, Reader, RequestChoices, RequestFilter, RequestPage, RequestRow,
     SessionOutput, Summed, UsageReport, UsageSummary, utc,
 };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use endmark_context::budget::Unit;
 
 use crate::engine::{
-    self, BUSY_TIMEOUT, LogFilter, Reader, Session, budgets, compactions, outputs, recoveries, runs, sums,
-    usage,
+    self, BUSY_TIMEOUT, LogFilter, Reader, Session, budgets, compactions, cuts, outputs, recoveries, runs,
+    sums, usage,
 };
 use crate::error::StoreError;
 use crate::late::Late;
@@ -157,10 +157,12 @@ impl Store {
         let mut summed = 0;
         loop {
             match self.writer.write(|session| sums::step(session)).await? {
-                0 => return Ok(summed),
+                0 => break,
                 calls => summed += calls,
             }
         }
+        while self.writer.write(|session| cuts::step(session)).await? {}
+        Ok(summed)
     }
 
     /// Adds to the budget of a session (CX-7), which goes on where it was used up; answers whether it is known. The unit is

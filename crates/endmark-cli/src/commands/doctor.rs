@@ -155,8 +155,8 @@ fn wrong_sums(reader: &Reader) -> Option<Check> {
         Ok(Some(day)) => Some(Check::failed(
             "store.sums",
             format!("the sums of {day} (UTC) are not what the calls of that day come to"),
-            "Somebody changed the tables `usage` or `usage_sums`. To have all calls summed anew: DELETE FROM usage_sums; \
-             INSERT OR IGNORE INTO usage_unsummed SELECT started_at, request_id, call FROM usage;",
+            "Another program changed a table. To have all calls summed again: DELETE FROM usage_sums; DELETE FROM cut_sums; \
+             UPDATE usage SET is_summed = 0;",
         )),
     }
 }

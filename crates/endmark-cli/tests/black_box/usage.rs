@@ -177,7 +177,7 @@ fn what_is_summed_while_it_is_served_is_what_the_calls_come_to() {
             (&json!(4), &json!(3)),
             "{before:?}"
         );
-        until("SELECT count(*) FROM usage_unsummed", "0").await;
+        until("SELECT count(*) FROM usage WHERE is_summed = 0", "0").await;
         assert_eq!(asked(), before);
         let sound = place.run(&["doctor"]).output;
         assert!(sound.contains("budgets and sums add up"), "{sound}");
@@ -191,8 +191,7 @@ fn what_is_summed_while_it_is_served_is_what_the_calls_come_to() {
         assert!(doctor.output.contains("are not what the calls of that day come to"), "{}", doctor.output);
         sql(
             &place,
-            "DELETE FROM usage_sums;
-             INSERT OR IGNORE INTO usage_unsummed SELECT started_at, request_id, call FROM usage;",
+            "DELETE FROM usage_sums; DELETE FROM cut_sums; UPDATE usage SET is_summed = 0;",
         );
         assert_eq!(asked(), before, "as the doctor says");
     });

@@ -302,11 +302,11 @@ fn days(found: &Found, report: &cuts::Report<'_>) -> BTreeMap<String, [u64; 3]> 
     for day in &report.days {
         days.entry(day.day.to_owned()).or_default()[0] += day.replies;
     }
-    for hour in found.cut_hours() {
-        let day = days.entry(hour.hour.get(..10).unwrap_or_default().to_owned()).or_default();
-        day[1] += hour.replies;
-        if ["resumed", "restarted", "corrected"].contains(&hour.outcome.as_str()) {
-            day[2] += hour.replies;
+    for cut in found.cut_periods() {
+        let day = days.entry(cut.period.get(..10).unwrap_or_default().to_owned()).or_default();
+        day[1] += cut.replies;
+        if ["resumed", "restarted", "corrected"].contains(&cut.outcome.as_str()) {
+            day[2] += cut.replies;
         }
     }
     days
@@ -337,9 +337,9 @@ fn in_words(segments: &[Segment]) -> String {
 /// Cut replies by day, from the first day of the span, or of the records, to today.
 fn by_day(seen: &Seen, counts: Counts, seconds: u64) -> Markup {
     let mut days: BTreeMap<String, BTreeMap<&str, u64>> = BTreeMap::new();
-    for hour in seen.found.cut_hours() {
-        let day = days.entry(hour.hour.get(..10).unwrap_or_default().to_owned()).or_default();
-        *day.entry(&hour.outcome).or_default() += hour.replies;
+    for cut in seen.found.cut_periods() {
+        let day = days.entry(cut.period.get(..10).unwrap_or_default().to_owned()).or_default();
+        *day.entry(&cut.outcome).or_default() += cut.replies;
     }
     let date = |second: u64| endmark_context::Moment::from_unix_seconds(second).day().to_string();
     let began = seen.began.as_deref().and_then(words::seconds_of).unwrap_or(seen.now);
@@ -384,8 +384,8 @@ fn by_day(seen: &Seen, counts: Counts, seconds: u64) -> Markup {
 /// Replies by hour on the first day.
 fn by_hour(seen: &Seen) -> Markup {
     let mut cut: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
-    for hour in seen.found.cut_hours() {
-        *cut.entry(&hour.hour).or_default().entry(&hour.outcome).or_default() += hour.replies;
+    for replies in seen.found.cut_periods() {
+        *cut.entry(&replies.period).or_default().entry(&replies.outcome).or_default() += replies.replies;
     }
     let name = |hour: u64| {
         let day = endmark_context::Moment::from_unix_seconds(hour * HOUR).day().to_string();

@@ -1,7 +1,7 @@
 //! Cuts: how many replies were cut, of which kind, what became of them, and what resuming costs (PC-9).
 
 use endmark_context::Models;
-use endmark_store::{CutHour, CutSummary, Reader, StoreError, Summed, UsageReport, UsageSummary};
+use endmark_store::{CutPeriod, CutSummary, Reader, StoreError, Summed, UsageReport, UsageSummary};
 use serde::Serialize;
 
 use super::usage::{Sums, Total, UsageKey};
@@ -115,9 +115,9 @@ impl Found {
         Self::of(models, |of_recovery| reader.usage_before(seconds, of_recovery))
     }
 
-    /// Returns the cut replies by hour and outcome.
-    pub fn cut_hours(&self) -> &[CutHour] {
-        &self.read.cut_hours
+    /// Returns the cut replies by period and outcome.
+    pub fn cut_periods(&self) -> &[CutPeriod] {
+        &self.read.cut_periods
     }
 
     fn of(

@@ -5,7 +5,7 @@ mod charges;
 mod pages;
 mod requests;
 mod runs;
-mod summary;
+pub(in crate::engine) mod summary;
 mod sums;
 
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::records::{FinalStatus, LogRow, LoggedPiece, Piece, Recovery};
 pub use charges::BudgetDifference;
 pub use pages::{BudgetPlace, CompactionRow, SessionOutput};
 pub use requests::{RequestChoices, RequestFilter, RequestPage, RequestRow};
-pub use summary::{CutHour, CutSummary, UsageReport, UsageSummary};
+pub use summary::{CutPeriod, CutSummary, UsageReport, UsageSummary};
 pub use sums::Summed;
 
 /// Reads a store that a gateway may be writing. It blocks: not for an async task.

@@ -7,16 +7,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
+use rusqlite::Connection;
 use rusqlite::hooks::Wal;
-use rusqlite::{Connection, ErrorCode};
 
 use crate::calls::Call;
 use crate::engine::connection::open_for_writing;
 use crate::engine::moving_in::move_in;
-use crate::engine::{budgets, leases, sums, usage};
+use crate::engine::{budgets, leases, usage};
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, LeasedAmount, LeasedCall, Leases};
 use crate::owner::Owner;
+
+/// Statements that are kept prepared: more than the writer has.
+const PREPARED_STATEMENTS: usize = 64;
 
 /// Pages of the journal after which it is moved into the file: four megabytes, as SQLite itself has it.
 const MAX_JOURNAL_PAGES: i32 = 1_000;
@@ -31,12 +34,10 @@ pub(crate) struct Session {
 }
 
 /// What became of the row of a call.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Recorded {
-    /// It is in the transaction.
-    Written,
-    /// The call has its row already.
-    Known,
+    /// It is in the transaction, or was there before.
+    Kept,
     /// No table takes it, for this reason: kept, it would keep all others back for ever.
     Refused(String),
 }
@@ -67,6 +68,7 @@ impl Session {
 
     /// The pages of its journal are counted: SQLite moves that by itself, too, but does not say where that fails.
     fn on(mut connection: Connection, path: &Path) -> Result<Self, StoreError> {
+        connection.set_prepared_statement_cache_capacity(PREPARED_STATEMENTS);
         let journal_pages = Arc::new(AtomicI32::new(0));
         let seen = Arc::clone(&journal_pages);
         let hook = move |_: &mut Wal, pages: i32| {
@@ -104,33 +106,14 @@ impl Session {
         self.execute("RELEASE one")
     }
 
-    /// Writes the row of a call that is over. An error is the store's, and ends the transaction.
-    pub(crate) fn record(&self, call: &Call, leased: &[LeasedAmount]) -> Result<Recorded, StoreError> {
-        let recorded = usage::insert(self, call).and_then(|is_new| {
-            // Its holds in leases are settled there.
-            if leased.is_empty() {
-                budgets::settle(self, call)?;
-            }
-            Ok(if is_new { Recorded::Written } else { Recorded::Known })
-        });
-        let error = match recorded {
-            Ok(recorded) => return Ok(recorded),
-            Err(error) => error,
-        };
-        let is_the_rows = matches!(
-            error.sqlite_error_code(),
-            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
-        );
-        if is_the_rows && !self.is_autocommit() {
-            return Ok(Recorded::Refused(error.to_string()));
-        }
-        self.roll_back();
-        Err(self.failed(&error))
+    /// Writes the rows of calls that are over. An error is the store's, and ends the transaction.
+    pub(crate) fn record(&self, calls: &[&Call]) -> Result<Vec<Recorded>, StoreError> {
+        self.whole(|connection| usage::record_all(connection, calls))
     }
 
-    /// Sums calls whose rows are in the transaction.
-    pub(crate) fn sum(&self, calls: &[&Call]) -> Result<(), StoreError> {
-        self.whole(|connection| sums::sum(connection, calls))
+    /// Settles a call whose holds are in no lease. An error is the store's, and ends the transaction.
+    pub(crate) fn settle(&self, call: &Call) -> Result<Recorded, StoreError> {
+        self.whole(|connection| usage::unless_refused(connection, budgets::settle(connection, call)))
     }
 
     /// Writes the entries of calls that were held in leases.
@@ -161,7 +144,7 @@ impl Session {
     }
 
     /// Does work of the transaction itself; if it fails, the transaction is over.
-    fn whole(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> Result<(), StoreError> {
+    fn whole<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         work(self).map_err(|error| {
             self.roll_back();
             self.failed(&error)

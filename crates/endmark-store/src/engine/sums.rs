@@ -1,17 +1,15 @@
 //! The statements that sum calls by day and hour.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use crate::calls::{Call, UsageRow};
 use crate::counted::{CallClass, CallSums, counted};
-use crate::engine::Fault;
 use crate::engine::integers::integer;
-use crate::engine::moment::utc;
 use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
 use crate::engine::usage::row_of;
-use crate::ledger::encoding::clipped;
+use crate::engine::{Fault, cuts};
 
 /// Calls summed in one transaction: others wait for milliseconds.
 const SUMMED_AT_ONCE: u32 = 1_000;
@@ -84,6 +82,12 @@ pub(crate) struct Place {
     pub(crate) class: CallClass,
 }
 
+/// Sums by their place in the table.
+pub(crate) type Sums = HashMap<Place, CallSums>;
+
+/// Where calls are found that no sum contains.
+pub(crate) const UNSUMMED: &str = "usage INDEXED BY usage_unsummed";
+
 /// Sums of calls, on their way into the table.
 #[derive(Debug, Default)]
 pub(crate) struct Summing(HashMap<Group, CallSums>);
@@ -112,7 +116,7 @@ impl Summing {
     }
 
     /// The rows of the table that these belong to.
-    pub(crate) fn places(&self) -> HashMap<Place, CallSums> {
+    pub(crate) fn places(&self) -> Sums {
         let mut places = HashMap::new();
         for (Group { class, hour, session, key }, counts) in &self.0 {
             for grain in Grain::ALL {
@@ -135,62 +139,51 @@ impl Summing {
     }
 }
 
-/// Notes that a call is in no sum yet.
-pub(crate) fn leave(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "INSERT OR IGNORE INTO usage_unsummed (started_at, request_id, call) VALUES (?1, ?2, ?3)",
-        )?
-        .execute(params![
-            utc(call.started.started_ms),
-            clipped(&call.started.request_id),
-            call.started.call
-        ])?;
-    Ok(())
-}
-
-/// Sums calls whose rows are written in this transaction. Calls with little in common are left to [`step`], which sums more of
-/// them at once: to leave a call costs two statements, one now and one then.
-pub(crate) fn sum(connection: &Connection, calls: &[&Call]) -> rusqlite::Result<()> {
+/// Returns the sums of calls.
+pub(crate) fn of(calls: &[&Call]) -> Sums {
     let mut summing = Summing::default();
-    if calls.len() > 2 {
-        for call in calls {
-            summing.add(&row_of(call));
-        }
-        let places = summing.places();
-        if places.len() <= 2 * calls.len() {
-            return write_all(connection, &places);
-        }
-    }
     for call in calls {
-        leave(connection, call)?;
+        summing.add(&row_of(call));
     }
-    Ok(())
+    summing.places()
 }
 
-/// Sums the oldest calls that stand in no sum yet; answers how many, 0 where none is left.
+/// Returns the sums of calls if these have much in common. Other calls are left to [`step`], which sums more of them at once: to
+/// leave a call costs little now and one statement later.
+pub(crate) fn of_similar(calls: &[&Call]) -> Option<Sums> {
+    if calls.len() <= 2 {
+        return None;
+    }
+    Some(of(calls)).filter(|sums| sums.len() <= 2 * calls.len())
+}
+
+/// Sums the oldest calls that no sum contains yet. Returns how many; 0 if every call is summed.
 pub(crate) fn step(connection: &Connection) -> Result<u64, Fault> {
     // The limit stands in the text: for a value of it SQLite would plan the statement anew each time.
-    let oldest = format!(
-        "{ROW} (SELECT usage.* FROM usage_unsummed n CROSS JOIN usage
-           ON usage.request_id = n.request_id AND usage.call = n.call LIMIT {SUMMED_AT_ONCE}) {BESIDE}"
-    );
+    let oldest =
+        format!("{ROW} {UNSUMMED} {BESIDE} WHERE is_summed = 0 ORDER BY started_at LIMIT {SUMMED_AT_ONCE}");
     let calls: Vec<UsageRow> =
         connection.prepare_cached(&oldest)?.query_map([], usage_row)?.collect::<rusqlite::Result<_>>()?;
     let mut summing = Summing::default();
     for call in &calls {
         summing.add(call);
         connection
-            .prepare_cached(
-                "DELETE FROM usage_unsummed WHERE started_at = ?1 AND request_id = ?2 AND call = ?3",
-            )?
-            .execute(params![call.started_at, call.request_id, call.call])?;
+            .prepare_cached("UPDATE usage SET is_summed = 1 WHERE request_id = ?1 AND call = ?2")?
+            .execute(params![call.request_id, call.call])?;
     }
     write_all(connection, &summing.places())?;
     Ok(calls.len() as u64)
 }
 
-fn write_all(connection: &Connection, sums: &HashMap<Place, CallSums>) -> rusqlite::Result<()> {
+/// Adds sums to those of the table. Sums of cut replies are deleted if they lack some of these calls.
+pub(crate) fn write_all(connection: &Connection, sums: &Sums) -> rusqlite::Result<()> {
+    let days = |(place, counts): (&Place, &CallSums)| {
+        let has_cuts = place.grain == Grain::Day && place.dimension.is_empty() && counts.cut > 0;
+        has_cuts.then(|| place.period.clone())
+    };
+    for day in sums.iter().filter_map(days).collect::<HashSet<_>>() {
+        cuts::forget_day(connection, &day)?;
+    }
     let mut classes = HashMap::new();
     for (place, counts) in sums {
         let class = if let Some(class) = classes.get(&place.class) {

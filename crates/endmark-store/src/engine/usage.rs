@@ -1,84 +1,151 @@
 //! The statements about upstream calls.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ErrorCode, Statement, ToSql, params};
 
-use crate::calls::{Billing, Call, CallSettled, CallStarted, Tokens, UsageRow};
+use crate::calls::{Billing, Call, Tokens, UsageRow};
 use crate::counted::INTERRUPTED;
 use crate::engine::integers::integer;
 use crate::engine::moment::utc;
-use crate::engine::{Fault, budgets, sums};
+use crate::engine::{Fault, Recorded, budgets, sums};
 use crate::ledger::encoding::clipped;
 
 /// Rows forgotten in one transaction: others wait for milliseconds, not for seconds.
 const FORGOTTEN_AT_ONCE: u32 = 5_000;
 
-/// Records a call that another process left: writes its row, settles what it holds, and leaves it to be summed.
+/// Rows that are written by one statement: most of its cost is its beginning and its end.
+const ROWS_TOGETHER: usize = 16;
+
+const COLUMNS: &str = "request_id, call, purpose, session, credential, upstream, format, model, streamed, mode, started_at,
+  sent_bytes, ended_at, answered_model, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
+  cached_tokens, reasoning_tokens, total_tokens, received_bytes, first_byte_ms, total_ms, is_summed";
+
+/// Records a call that another process left: writes its row and settles what it holds.
 pub(crate) fn record(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
-    if insert(connection, call)? {
-        sums::leave(connection, call)?;
-    }
+    insert(connection, call)?;
     budgets::settle(connection, call)
 }
 
-/// Writes the row of a call, once: a call that has its row already keeps it. Answers whether it is new.
-pub(crate) fn insert(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {
-    let Call { started, settled } = call;
-    let tokens = settled.as_ref().map_or(Tokens::default(), |settled| settled.tokens);
-    let ended_ms =
-        settled.as_ref().map(|settled| started.started_ms.saturating_add(settled.total_us / 1_000));
-    let written = connection
-        .prepare_cached(
-            "INSERT INTO usage (request_id, call, purpose, session, credential, upstream, format, model, streamed,
-               mode, started_at, sent_bytes, ended_at, answered_model, http_status, ending, stop, verdict, cut_kind,
-               prompt_tokens, output_tokens, cached_tokens, reasoning_tokens, total_tokens, received_bytes,
-               first_byte_ms, total_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-               ?22, ?23, ?24, ?25, ?26, ?27)
-             ON CONFLICT (request_id, call) DO NOTHING",
-        )?
-        .execute(params![
-            clipped(&started.request_id),
-            started.call,
-            started.purpose.name(),
-            clipped(&started.session),
-            started.credential.as_deref().map(clipped),
-            clipped(&started.upstream),
-            started.format,
-            clipped(&started.model),
-            started.streamed,
-            started.mode,
-            utc(started.started_ms),
-            integer(started.sent_bytes),
-            ended_ms.map(utc),
-            settled.as_ref().and_then(|settled| settled.answered_model.as_deref()).map(clipped),
-            settled.as_ref().and_then(|settled| settled.http_status),
-            settled.as_ref().map_or(INTERRUPTED, |settled| &settled.ending),
-            settled.as_ref().and_then(|settled| settled.stop.as_deref()),
-            settled.as_ref().and_then(|settled| settled.verdict.as_deref()),
-            settled.as_ref().and_then(|settled| settled.cut_kind.as_deref()),
-            tokens.prompt.map(integer),
-            tokens.output.map(integer),
-            tokens.cached.map(integer),
-            tokens.reasoning.map(integer),
-            tokens.total.map(integer),
-            settled.as_ref().map(|settled| integer(settled.received_bytes)),
-            settled.as_ref().and_then(|settled| settled.first_byte_us).map(milliseconds),
-            settled.as_ref().map(|settled| milliseconds(settled.total_us)),
-        ])?;
-    if written > 0
-        && let Some(settled) = settled
-    {
-        record_beside(connection, started, settled)?;
+/// Writes the rows of calls, and sums those that are cheap to sum together. Returns what became of each row.
+pub(crate) fn record_all(connection: &Connection, calls: &[&Call]) -> rusqlite::Result<Vec<Recorded>> {
+    let mut sums = sums::of_similar(calls);
+    let (mut recorded, mut summed) = (Vec::with_capacity(calls.len()), Vec::new());
+    let (together, rest) = calls.as_chunks::<ROWS_TOGETHER>();
+    for calls in together.iter().map(<[_; ROWS_TOGETHER]>::as_slice).chain(rest.chunks(1)) {
+        match insert_all(connection, calls, sums.is_some()) {
+            Ok(()) => {
+                summed.extend_from_slice(calls);
+                for call in calls {
+                    recorded.push(unless_refused(connection, record_beside(connection, call))?);
+                }
+            }
+            // The statement wrote nothing. One of its rows is known already, or cannot be written.
+            Err(error) if is_of_a_row(connection, &error) => {
+                for call in calls {
+                    recorded.push(unless_refused(connection, insert(connection, call).map(|_| ()))?);
+                }
+            }
+            Err(error) => return Err(error),
+        }
     }
-    Ok(written > 0)
+    if sums.is_some() && summed.len() < calls.len() {
+        sums = Some(sums::of(&summed));
+    }
+    if let Some(sums) = sums {
+        sums::write_all(connection, &sums)?;
+    }
+    Ok(recorded)
+}
+
+/// What became of a row, unless the error is the store's.
+pub(crate) fn unless_refused(
+    connection: &Connection,
+    result: rusqlite::Result<()>,
+) -> rusqlite::Result<Recorded> {
+    match result {
+        Ok(()) => Ok(Recorded::Kept),
+        Err(error) if is_of_a_row(connection, &error) => Ok(Recorded::Refused(error.to_string())),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a row is the reason for an error, and the transaction goes on.
+fn is_of_a_row(connection: &Connection, error: &rusqlite::Error) -> bool {
+    let is_of_a_row = matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
+    );
+    is_of_a_row && !connection.is_autocommit()
+}
+
+/// Writes the row of a call that no sum contains; a call that has its row already keeps it. Returns whether it is new.
+pub(crate) fn insert(connection: &Connection, call: &Call) -> rusqlite::Result<bool> {
+    match insert_all(connection, &[call], false) {
+        Ok(()) => record_beside(connection, call).map(|()| true),
+        Err(rusqlite::Error::SqliteFailure(error, _))
+            if error.extended_code == rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY =>
+        {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes the rows of calls, all or none.
+fn insert_all(connection: &Connection, calls: &[&Call], is_summed: bool) -> rusqlite::Result<()> {
+    let marks = format!("({})", vec!["?"; COLUMNS.split(',').count()].join(", "));
+    let sql = format!("INSERT INTO usage ({COLUMNS}) VALUES {}", vec![marks; calls.len()].join(", "));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut place = 0;
+    for call in calls {
+        bind(&mut statement, &mut place, call, is_summed)?;
+    }
+    statement.raw_execute().map(|_| ())
+}
+
+/// Binds the values of a row, in the order of [`COLUMNS`].
+fn bind(
+    statement: &mut Statement<'_>,
+    place: &mut usize,
+    Call { started, settled }: &Call,
+    is_summed: bool,
+) -> rusqlite::Result<()> {
+    let mut value = |value: &dyn ToSql| {
+        *place += 1;
+        statement.raw_bind_parameter(*place, value)
+    };
+    let settled = settled.as_ref();
+    let tokens = settled.map_or(Tokens::default(), |settled| settled.tokens);
+    value(&clipped(&started.request_id))?;
+    value(&started.call)?;
+    value(&started.purpose.name())?;
+    value(&clipped(&started.session))?;
+    value(&started.credential.as_deref().map(clipped))?;
+    value(&clipped(&started.upstream))?;
+    value(&started.format)?;
+    value(&clipped(&started.model))?;
+    value(&started.streamed)?;
+    value(&started.mode)?;
+    value(&utc(started.started_ms))?;
+    value(&integer(started.sent_bytes))?;
+    value(&settled.map(|settled| utc(started.started_ms.saturating_add(settled.total_us / 1_000))))?;
+    value(&settled.and_then(|settled| settled.answered_model.as_deref()).map(clipped))?;
+    value(&settled.and_then(|settled| settled.http_status))?;
+    value(&settled.map_or(INTERRUPTED, |settled| &settled.ending))?;
+    value(&settled.and_then(|settled| settled.stop.as_deref()))?;
+    value(&settled.and_then(|settled| settled.verdict.as_deref()))?;
+    value(&settled.and_then(|settled| settled.cut_kind.as_deref()))?;
+    for count in [tokens.prompt, tokens.output, tokens.cached, tokens.reasoning, tokens.total] {
+        value(&count.map(integer))?;
+    }
+    value(&settled.map(|settled| integer(settled.received_bytes)))?;
+    value(&settled.and_then(|settled| settled.first_byte_us).map(milliseconds))?;
+    value(&settled.map(|settled| milliseconds(settled.total_us)))?;
+    value(&is_summed)
 }
 
 /// Writes what few calls have, in tables of its own.
-fn record_beside(
-    connection: &Connection,
-    started: &CallStarted,
-    settled: &CallSettled,
-) -> rusqlite::Result<()> {
+fn record_beside(connection: &Connection, Call { started, settled }: &Call) -> rusqlite::Result<()> {
+    let Some(settled) = settled else { return Ok(()) };
     let tokens = settled.tokens;
     if let Some(tokens_written) = tokens.cache_written.filter(|tokens| *tokens > 0) {
         connection

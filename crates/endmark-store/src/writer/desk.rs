@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crate::calls::Call;
 use crate::engine::{Recorded, Session};
 use crate::error::StoreError;
 use crate::files::Files;
@@ -184,21 +185,21 @@ impl Desk {
         let session = self.session()?;
         session.begin()?;
         let mut costs: HashMap<Arc<BudgetKey>, u64> = HashMap::new();
-        let mut new = Vec::with_capacity(rows.len());
         let mut entries = Vec::new();
         // What was spent before what is asked: a hold sees every call that is over.
-        for row in rows {
-            match session.record(&row.call, &row.leased)? {
-                Recorded::Written => new.push(&row.call),
-                Recorded::Known => {}
-                Recorded::Refused(error) => {
-                    self.counters.refused_rows.fetch_add(1, Ordering::Relaxed);
-                    tracing::error!(
-                        request = row.call.started.request_id,
-                        error,
-                        "the store refuses the row of a call"
-                    );
-                }
+        let calls: Vec<&Call> = rows.iter().map(|row| &row.call).collect();
+        for (row, recorded) in rows.iter().zip(session.record(&calls)?) {
+            let recorded = match recorded {
+                Recorded::Kept if row.leased.is_empty() => session.settle(&row.call)?,
+                recorded => recorded,
+            };
+            if let Recorded::Refused(error) = recorded {
+                self.counters.refused_rows.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(
+                    request = row.call.started.request_id,
+                    error,
+                    "the store refuses the row of a call"
+                );
             }
             for amount in &row.leased {
                 entries.push((&row.call, amount));
@@ -206,7 +207,6 @@ impl Desk {
                 *sum = sum.saturating_add(amount.cost);
             }
         }
-        session.sum(&new)?;
         session.settle_leased(&entries)?;
         session.charge_leased(&costs)?;
         self.leases.flush(&costs);

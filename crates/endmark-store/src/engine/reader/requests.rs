@@ -398,6 +398,6 @@ mod tests {
         assert_eq!(ids(&model, 3).0, "r0");
         let (report, own) = (reader.usage_since(u64::MAX, |_| {}).unwrap(), 1);
         assert_eq!(report.cuts.iter().map(|cut| cut.at_own_limit).sum::<u64>(), own);
-        assert_eq!(report.cut_hours.iter().map(|hour| hour.replies).sum::<u64>(), 3);
+        assert_eq!(report.cut_periods.iter().map(|period| period.replies).sum::<u64>(), 3);
     }
 }

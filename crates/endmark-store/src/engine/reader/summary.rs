@@ -7,10 +7,8 @@ use super::Summed;
 use crate::calls::UsageRow;
 use crate::counted::CallSums;
 use crate::engine::Reader;
-use crate::engine::integers::natural;
 use crate::engine::sums::{Dimension, Grain};
 use crate::error::StoreError;
-use crate::records::LEFT_BY_OWN_LIMIT;
 
 /// What is known of the requests of one day, upstream and model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,11 +56,11 @@ pub struct CutSummary {
     pub at_own_limit: u64,
 }
 
-/// Cut replies of one hour and outcome.
+/// Cut replies of one hour or day and one outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CutHour {
-    /// The hour, as `YYYY-MM-DD HH` in UTC.
-    pub hour: String,
+pub struct CutPeriod {
+    /// The hour, as `YYYY-MM-DD HH` in UTC; or the day, as `YYYY-MM-DD`, if it ended a day ago or earlier.
+    pub period: String,
     /// See [`CutSummary::outcome`].
     pub outcome: String,
     /// How many.
@@ -76,8 +74,8 @@ pub struct UsageReport {
     pub days: Vec<UsageSummary>,
     /// By upstream, model, kind and outcome.
     pub cuts: Vec<CutSummary>,
-    /// The same replies by hour and outcome, in that order.
-    pub cut_hours: Vec<CutHour>,
+    /// The same replies by period and outcome, in that order.
+    pub cut_periods: Vec<CutPeriod>,
     /// Requests in all.
     pub requests: u64,
     /// Calls of recoveries with a price that sums of tokens do not tell.
@@ -88,26 +86,9 @@ pub struct UsageReport {
 const AFTER_ALL: &str = "9999-12-31 23:59:59";
 
 /// The purposes of calls whose answers are replies.
-pub(super) const FOR_REPLIES: [&str; 5] = ["reply", "retry", "fallback", "closing", "read"];
+pub(in crate::engine) const FOR_REPLIES: [&str; 5] = ["reply", "retry", "fallback", "closing", "read"];
 /// The purposes of calls that recover a reply.
 const FOR_RECOVERY: [&str; 2] = ["resume", "correction"];
-
-// A reply may have several cut parts: the worst outcome stands for it, as it does for the client. Of which purposes stands
-// behind it.
-const CUTS: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), CASE (
-      SELECT max(CASE outcome WHEN 'exhausted' THEN 6 WHEN 'cut' THEN 5 WHEN 'interrupted' THEN 4 WHEN 'cancelled' THEN 3
-        WHEN 'restarted' THEN 2 WHEN 'corrected' THEN 1 ELSE 0 END)
-      FROM recoveries r WHERE r.request_id = u.request_id)
-      WHEN 0 THEN 'resumed' WHEN 1 THEN 'corrected' WHEN 2 THEN 'restarted' WHEN 3 THEN 'cancelled' WHEN 5 THEN 'cut'
-      WHEN 6 THEN 'exhausted'
-      ELSE 'interrupted' END,
-    coalesce(u.prompt_tokens, u.sent_bytes / 4) + coalesce(u.output_tokens,
-      (SELECT text_bytes / 4 FROM usage_texts t WHERE t.request_id = u.request_id AND t.call = u.call), u.received_bytes / 4, 0),
-    u.prompt_tokens IS NULL OR u.output_tokens IS NULL, substr(u.started_at, 1, 13),
-    EXISTS (SELECT 1 FROM recoveries r WHERE r.request_id = u.request_id AND r.outcome = 'cut')
-      AND NOT EXISTS (SELECT 1 FROM recoveries r WHERE r.request_id = u.request_id AND r.outcome = 'cut' AND r.reason <> ?3)
-  FROM usage u
-  WHERE u.started_at >= ?1 AND u.started_at < ?2 AND u.verdict = 'cut' AND u.purpose IN ";
 
 impl Reader {
     /// Returns what the ledger contains of the last `seconds` seconds; the sums of the calls that recovered replies go to
@@ -149,7 +130,7 @@ impl Reader {
         until: &str,
         mut of_recovery: impl FnMut(&Summed<'_>),
     ) -> Result<UsageReport, StoreError> {
-        let (cuts, cut_hours) = self.cuts(from, until).map_err(|error| self.failed(&error))?;
+        let (cuts, cut_periods) = self.cut_replies(from, until).map_err(|error| self.failed(&error))?;
         let (mut days, mut requests) = (BTreeMap::new(), 0);
         self.sums((Dimension::Nothing, None), from, until, |summed| {
             let Summed { at, class, sums, .. } = summed;
@@ -166,31 +147,7 @@ impl Reader {
         let mut recoveries_billed_apart = self.calls_billed_apart(None, from, until)?;
         recoveries_billed_apart.retain(|call| FOR_RECOVERY.contains(&call.purpose.as_str()));
         let days = days.into_iter().map(day).collect();
-        Ok(UsageReport { days, cuts, cut_hours, requests, recoveries_billed_apart })
-    }
-
-    /// Returns the cut replies that began in this span: the most frequent first, and by hour.
-    fn cuts(&self, from: &str, until: &str) -> rusqlite::Result<(Vec<CutSummary>, Vec<CutHour>)> {
-        let mut cuts: BTreeMap<[String; 4], (u64, u64, u64, u64)> = BTreeMap::new();
-        let mut hours: BTreeMap<(String, String), u64> = BTreeMap::new();
-        let mut statement =
-            self.connection().prepare_cached(&format!("{CUTS} ('{}')", FOR_REPLIES.join("', '")))?;
-        let mut rows = statement.query((from, until, LEFT_BY_OWN_LIMIT))?;
-        while let Some(row) = rows.next()? {
-            let outcome: String = row.get(3)?;
-            *hours.entry((row.get(6)?, outcome.clone())).or_default() += 1;
-            let at_own_limit = outcome == "cut" && row.get(7)?;
-            let place = [row.get(0)?, row.get(1)?, row.get(2)?, outcome];
-            let (replies, tokens, estimated, own) = cuts.entry(place).or_default();
-            *replies += 1;
-            *tokens += natural(row.get(4)?);
-            *estimated += u64::from(row.get::<_, bool>(5)?);
-            *own += u64::from(at_own_limit);
-        }
-        let mut cuts: Vec<CutSummary> = cuts.into_iter().map(cut).collect();
-        cuts.sort_by_key(|cut| Reverse(cut.replies));
-        let hours = hours.into_iter().map(|((hour, outcome), replies)| CutHour { hour, outcome, replies });
-        Ok((cuts, hours.collect()))
+        Ok(UsageReport { days, cuts, cut_periods, requests, recoveries_billed_apart })
     }
 }
 
@@ -209,13 +166,4 @@ fn day(((Reverse(day), upstream, model), sums): (Day, CallSums)) -> UsageSummary
         prompt_tokens: sums.reported_prompt,
         output_tokens: sums.reported_output,
     }
-}
-
-fn cut(
-    ([upstream, model, kind, outcome], (replies, resent_tokens, estimated, at_own_limit)): (
-        [String; 4],
-        (u64, u64, u64, u64),
-    ),
-) -> CutSummary {
-    CutSummary { upstream, model, kind, outcome, replies, resent_tokens, estimated, at_own_limit }
 }

@@ -6,10 +6,10 @@ use rusqlite::{Row, ToSql, params};
 
 use crate::calls::UsageRow;
 use crate::counted::{CallClass, CallSums, counted};
-use crate::engine::Reader;
 use crate::engine::integers::natural;
 use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
-use crate::engine::sums::{Dimension, Grain, Place, Summing};
+use crate::engine::sums::{Dimension, Grain, Place, Summing, UNSUMMED};
+use crate::engine::{Reader, cuts};
 use crate::error::StoreError;
 
 /// Calls that count together.
@@ -94,9 +94,7 @@ impl Reader {
                 self.each_row(&sql, &[&from, &to.as_str().min(until)], &mut each_call)?;
             }
             let sql = format!(
-                "{ROW} (SELECT usage.* FROM usage_unsummed n CROSS JOIN usage
-                   ON usage.request_id = n.request_id AND usage.call = n.call
-                   WHERE n.started_at >= ?1 AND n.started_at < ?2) {BESIDE}"
+                "{ROW} {UNSUMMED} {BESIDE} WHERE is_summed = 0 AND started_at >= ?1 AND started_at < ?2"
             );
             self.each_row(&sql, &[&since, &until], &mut |call| {
                 if !hours.iter().any(|hour| call.started_at.starts_with(hour)) {
@@ -193,7 +191,9 @@ impl Reader {
                 .query_map([], |row| row.get(0))?
                 .collect::<rusqlite::Result<_>>()?;
             for day in days {
-                if self.sums_as_written(&day, &classes)? != self.sums_anew(&day)? {
+                if self.sums_as_written(&day, &classes)? != self.sums_anew(&day)?
+                    || cuts::are_wrong(self.connection(), &day)?
+                {
                     return Ok(Some(day));
                 }
             }
@@ -228,10 +228,8 @@ impl Reader {
 
     fn sums_anew(&self, day: &str) -> rusqlite::Result<BTreeMap<Place, CallSums>> {
         let mut summing = Summing::default();
-        let sql = format!(
-            "{ROW} usage {BESIDE} WHERE started_at >= ?1 AND started_at < ?2 AND NOT EXISTS (SELECT 1 FROM usage_unsummed n
-               WHERE n.started_at = usage.started_at AND n.request_id = usage.request_id AND n.call = usage.call)"
-        );
+        let sql =
+            format!("{ROW} usage {BESIDE} WHERE started_at >= ?1 AND started_at < ?2 AND is_summed = 1");
         self.each_row(&sql, &[&day, &format!("{day} 24")], &mut |call| summing.add(call))?;
         Ok(summing.places().into_iter().collect())
     }

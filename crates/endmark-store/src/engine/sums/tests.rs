@@ -3,10 +3,11 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use rusqlite::Connection;
 
-use super::{Dimension, Grain, step, sum};
+use super::{Dimension, Grain, step};
 use crate::calls::{Billing, Call, CallSettled, CallStarted, Purpose, Tokens};
 use crate::counted::{CallClass, CallSums, counted};
-use crate::engine::usage::{insert, row_of};
+use crate::engine::Recorded;
+use crate::engine::usage::{insert, record_all, row_of};
 use crate::{Reader, Store, StoreLocation};
 
 /// The first of November 2026.
@@ -88,10 +89,8 @@ fn happen(connection: &Connection, at: usize, event: &Event) {
         Event::Written { minute, ref numbers } => {
             let of = |(nth, number): (usize, &u32)| call(format!("r{at}-{nth}"), minute, *number);
             let calls: Vec<Call> = numbers.iter().enumerate().map(of).collect();
-            for call in &calls {
-                assert!(insert(connection, call).unwrap());
-            }
-            sum(connection, &calls.iter().collect::<Vec<_>>()).unwrap();
+            let recorded = record_all(connection, &calls.iter().collect::<Vec<_>>()).unwrap();
+            assert_eq!(recorded, vec![Recorded::Kept; calls.len()]);
         }
         Event::Forgotten { calls, newest } => {
             let order = if newest { "DESC" } else { "ASC" };
@@ -196,7 +195,7 @@ fn calls_with_much_in_common_are_summed_with_their_rows_and_others_later() {
     drop(Store::open(&location).unwrap());
     let connection = Connection::open(location.path()).unwrap();
     let left = || {
-        let sql = "SELECT count(*) FROM usage_unsummed";
+        let sql = "SELECT count(*) FROM usage WHERE is_summed = 0";
         connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap()
     };
     happen(&connection, 0, &Event::Written { minute: 700, numbers: vec![0x0C40; 9] });

@@ -1,0 +1,250 @@
+//! Cut replies by what became of them: read one by one, or summed by day.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
+
+use crate::engine::integers::{integer, natural};
+use crate::engine::reader::summary::{CutPeriod, CutSummary, FOR_REPLIES};
+use crate::engine::sums::Grain;
+use crate::engine::{Fault, Reader};
+use crate::records::LEFT_BY_OWN_LIMIT;
+
+/// The words for outcomes by the rank that [`REPLIES`] gives them: the worst outcome of its cut parts is a reply's. A reply left
+/// cut has two ranks: 5 if its client's own limit was the reason for each part that was left cut.
+const OUTCOMES: [&str; 8] =
+    ["resumed", "corrected", "restarted", "cancelled", "interrupted", "cut", "cut", "exhausted"];
+const INTERRUPTED: usize = 4;
+const AT_OWN_LIMIT: usize = 5;
+
+/// Cut replies. The purposes and a condition follow.
+const REPLIES: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), (
+      SELECT max(CASE outcome WHEN 'resumed' THEN 0 WHEN 'corrected' THEN 1 WHEN 'restarted' THEN 2 WHEN 'cancelled' THEN 3
+        WHEN 'interrupted' THEN 4 WHEN 'exhausted' THEN 7 WHEN 'cut' THEN CASE reason WHEN ?1 THEN 5 ELSE 6 END ELSE 0 END)
+      FROM recoveries r WHERE r.request_id = u.request_id),
+    coalesce(u.prompt_tokens, u.sent_bytes / 4) + coalesce(u.output_tokens,
+      (SELECT text_bytes / 4 FROM usage_texts t WHERE t.request_id = u.request_id AND t.call = u.call), u.received_bytes / 4, 0),
+    u.prompt_tokens IS NULL OR u.output_tokens IS NULL, u.started_at
+  FROM usage u INDEXED BY ";
+
+/// Counts of cut replies, grouped.
+#[derive(Default)]
+struct Cuts {
+    summaries: HashMap<String, CutSummary>,
+    periods: BTreeMap<(String, &'static str), u64>,
+    key: String,
+}
+
+impl Cuts {
+    fn add(
+        &mut self,
+        [upstream, model, kind]: [&str; 3],
+        outcome: &'static str,
+        period: &str,
+        [replies, resent_tokens, estimated, at_own_limit]: [u64; 4],
+    ) {
+        self.key.clear();
+        for part in [upstream, model, kind, outcome] {
+            self.key.push_str(part);
+            self.key.push('\0');
+        }
+        if !self.summaries.contains_key(&self.key) {
+            let [upstream, model, kind, outcome] = [upstream, model, kind, outcome].map(str::to_owned);
+            let empty = CutSummary {
+                upstream,
+                model,
+                kind,
+                outcome,
+                replies: 0,
+                resent_tokens: 0,
+                estimated: 0,
+                at_own_limit: 0,
+            };
+            self.summaries.insert(self.key.clone(), empty);
+        }
+        if let Some(sum) = self.summaries.get_mut(&self.key) {
+            sum.replies += replies;
+            sum.resent_tokens += resent_tokens;
+            sum.estimated += estimated;
+            sum.at_own_limit += at_own_limit;
+        }
+        *self.periods.entry((period.to_owned(), outcome)).or_default() += replies;
+    }
+
+    /// Adds the sums of days that are all within a span. Returns these days.
+    fn read_sums(
+        &mut self,
+        connection: &Connection,
+        from: &str,
+        until: &str,
+    ) -> rusqlite::Result<BTreeSet<String>> {
+        let mut days = BTreeSet::new();
+        let mut statement = connection.prepare_cached(
+            "SELECT upstream, model, cut_kind, outcome, replies, resent_tokens, estimated, at_own_limit, day FROM cut_sums
+             WHERE day || ' 00:00:00' >= ?1 AND day || ' 24' <= ?2",
+        )?;
+        let mut rows = statement.query([from, until])?;
+        while let Some(row) = rows.next()? {
+            let (day, outcome) = (row.get_ref(8)?.as_str()?, row.get_ref(3)?.as_str()?);
+            let outcome = OUTCOMES.into_iter().find(|known| *known == outcome).unwrap_or("exhausted");
+            let amount = |column| row.get::<_, i64>(column).map(natural);
+            self.add(place(row)?, outcome, day, [amount(4)?, amount(5)?, amount(6)?, amount(7)?]);
+            if !days.contains(day) {
+                days.insert(day.to_owned());
+            }
+        }
+        Ok(days)
+    }
+
+    /// Adds the replies that a condition selects, by the hour.
+    fn read(
+        &mut self,
+        connection: &Connection,
+        condition: &str,
+        values: impl Params,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> rusqlite::Result<()> {
+        let purposes = FOR_REPLIES.join("', '");
+        let sql =
+            REPLIES.to_owned() + condition + " AND u.verdict = 'cut' AND u.purpose IN ('" + &purposes + "')";
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(values)?;
+        while let Some(row) = rows.next()? {
+            let started_at = row.get_ref(6)?.as_str()?;
+            if is_wanted(Grain::Day.of(started_at)) {
+                let rank = row.get::<_, Option<u8>>(3)?.map_or(INTERRUPTED, usize::from);
+                let counts = [
+                    1,
+                    natural(row.get(4)?),
+                    u64::from(row.get::<_, bool>(5)?),
+                    u64::from(rank == AT_OWN_LIMIT),
+                ];
+                self.add(
+                    place(row)?,
+                    OUTCOMES.get(rank).copied().unwrap_or("exhausted"),
+                    Grain::Hour.of(started_at),
+                    counts,
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The upstream, the model and the kind: the first three columns.
+fn place<'a>(row: &'a Row<'_>) -> rusqlite::Result<[&'a str; 3]> {
+    Ok([row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?])
+}
+
+impl Reader {
+    /// Returns the cut replies that began in a span: the most frequent first, and by period.
+    pub(super) fn cut_replies(
+        &self,
+        from: &str,
+        until: &str,
+    ) -> rusqlite::Result<(Vec<CutSummary>, Vec<CutPeriod>)> {
+        // All at one moment: a day may be summed meanwhile.
+        let moment = self.connection().unchecked_transaction()?;
+        let cuts = between(self.connection(), from, until)?;
+        moment.finish()?;
+        let mut summaries: Vec<CutSummary> = cuts.summaries.into_values().collect();
+        let order = |cut: &CutSummary| {
+            (
+                Reverse(cut.replies),
+                cut.upstream.clone(),
+                cut.model.clone(),
+                cut.kind.clone(),
+                cut.outcome.clone(),
+            )
+        };
+        summaries.sort_by_cached_key(order);
+        let periods = cuts.periods.into_iter();
+        let periods = periods.map(|((period, outcome), replies)| CutPeriod {
+            period,
+            outcome: outcome.to_owned(),
+            replies,
+        });
+        Ok((summaries, periods.collect()))
+    }
+}
+
+fn between(connection: &Connection, from: &str, until: &str) -> rusqlite::Result<Cuts> {
+    let mut cuts = Cuts::default();
+    let days = cuts.read_sums(connection, from, until)?;
+    let mut gaps: Vec<(String, String)> = Vec::new();
+    let mut since = from.to_owned();
+    for day in &days {
+        gaps.push((std::mem::replace(&mut since, format!("{day} 24")), format!("{day} ")));
+    }
+    gaps.push((since, until.to_owned()));
+    for (since, until) in gaps.iter().filter(|(since, until)| since < until) {
+        let condition = "usage_cut WHERE u.started_at >= ?2 AND u.started_at < ?3";
+        cuts.read(connection, condition, params![LEFT_BY_OWN_LIMIT, since, until], |_| true)?;
+    }
+    // Calls of summed days that were written later.
+    let condition = "usage_unsummed WHERE u.is_summed = 0 AND u.started_at >= ?2 AND u.started_at < ?3";
+    cuts.read(connection, condition, params![LEFT_BY_OWN_LIMIT, from, until], |day| days.contains(day))?;
+    Ok(cuts)
+}
+
+/// Sums the cut replies of one day that ended a day ago or earlier, and whose calls are all summed. Returns whether there was one.
+pub(crate) fn step(connection: &Connection) -> Result<bool, Fault> {
+    step_before(connection, "date('now', '-1 day')")
+}
+
+fn step_before(connection: &Connection, end: &str) -> Result<bool, Fault> {
+    let first = format!(
+        "SELECT substr(min(started_at), 1, 10) FROM usage WHERE verdict = 'cut' AND purpose IN ('{}')",
+        FOR_REPLIES.join("', '")
+    );
+    let sql = format!(
+        "WITH RECURSIVE days(day) AS (
+           {first} UNION ALL SELECT ({first} AND started_at > day || ' 24') FROM days WHERE day IS NOT NULL)
+         SELECT day FROM days WHERE day < {end} AND day NOT IN (SELECT day FROM cut_sums)
+           AND NOT EXISTS (SELECT 1 FROM usage WHERE is_summed = 0 AND started_at >= day AND started_at < day || ' 24')
+         LIMIT 1"
+    );
+    let day: Option<String> = connection.prepare_cached(&sql)?.query_row([], |row| row.get(0)).optional()?;
+    let Some(day) = day else { return Ok(false) };
+    let cuts = between(connection, &day, &format!("{day} 24"))?;
+    for cut in cuts.summaries.values() {
+        connection
+            .prepare_cached(
+                "INSERT INTO cut_sums (day, upstream, model, cut_kind, outcome, replies, resent_tokens, estimated, at_own_limit)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            )?
+            .execute(params![
+                day,
+                cut.upstream,
+                cut.model,
+                cut.kind,
+                cut.outcome,
+                integer(cut.replies),
+                integer(cut.resent_tokens),
+                integer(cut.estimated),
+                integer(cut.at_own_limit)
+            ])?;
+    }
+    Ok(true)
+}
+
+/// Whether the sums of a day differ from its summed calls.
+pub(super) fn are_wrong(connection: &Connection, day: &str) -> rusqlite::Result<bool> {
+    let (mut written, mut read) = (Cuts::default(), Cuts::default());
+    let until = format!("{day} 24");
+    if written.read_sums(connection, day, &until)?.is_empty() {
+        return Ok(false);
+    }
+    let condition = "usage_by_time WHERE u.is_summed = 1 AND u.started_at >= ?2 AND u.started_at < ?3";
+    read.read(connection, condition, params![LEFT_BY_OWN_LIMIT, day, until], |_| true)?;
+    Ok(written.summaries != read.summaries)
+}
+
+/// Deletes the sums of a day, to which a call was added.
+pub(super) fn forget_day(connection: &Connection, day: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM cut_sums WHERE day = ?1")?.execute([day]).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests;
