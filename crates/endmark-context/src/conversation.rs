@@ -101,6 +101,8 @@ pub enum Content<'a> {
     Server {
         /// What the provider calls it.
         kind: Cow<'a, str>,
+        /// The id of the item that it followed from, as a call from its approval.
+        follows: Option<Cow<'a, str>>,
     },
     /// An item that the provider stored, by its id alone: a call, reasoning, or a message.
     Reference {

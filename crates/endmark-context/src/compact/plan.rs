@@ -51,7 +51,7 @@ impl Fixed {
         let is_compaction = |at: &usize| {
             let kinds = turns[*at].parts.iter();
             kinds.into_iter().any(
-                |part| matches!(&part.content, Content::Server { kind } if kind.starts_with("compaction")),
+                |part| matches!(&part.content, Content::Server { kind, .. } if kind.starts_with("compaction")),
             )
         };
         pinned.extend((0..turns.len()).filter(is_compaction));

@@ -2,9 +2,9 @@
 
 mod references;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{Call, Conversation, ToolResult};
+use super::{Call, Content, Conversation, ToolResult};
 
 /// A part by its turn's position and its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,9 +34,20 @@ impl Pairs {
     pub fn of(conversation: &Conversation<'_>) -> Self {
         let mut pairs = Self::default();
         let mut open = Open::default();
+        // Items by their ids, and the turns that a later item links.
+        let (mut items, mut links) = (HashMap::new(), Vec::new());
         for (turn, standing) in conversation.turns.iter().enumerate() {
             for (part, content) in standing.parts.iter().enumerate() {
                 let place = Place { turn, part };
+                match &content.content {
+                    Content::Call(Call { id: Some(id), .. }) | Content::Reference { id } => {
+                        items.insert(id.as_ref(), place);
+                    }
+                    Content::Server { follows: Some(id), .. } => {
+                        links.extend(items.get(id.as_ref()).map(|item| (*item, turn)));
+                    }
+                    _ => {}
+                }
                 if let Some(call) = content.call() {
                     open.add(place, call);
                 } else if let Some(result) = content.result() {
@@ -51,7 +62,11 @@ impl Pairs {
             }
         }
         pairs.unanswered = open.left();
-        pairs.steps = references::steps(conversation, &mut pairs.orphans);
+        let mut steps = references::steps(conversation, &mut pairs.orphans);
+        steps.extend(links.into_iter().map(|(item, turn)| {
+            pairs.result_of(item).map(|result| result.turn).into_iter().chain([item.turn, turn]).collect()
+        }));
+        pairs.steps = joined(steps);
         pairs
     }
 
@@ -76,7 +91,7 @@ impl Pairs {
     }
 
     /// Turns that stay or go together, each list in its order: references to stored items, and the results of the calls
-    /// that may be among these. No turn is in two of them.
+    /// that may be among these; an approval, its answer, and the call that names it. No turn is in two of them.
     pub fn steps(&self) -> &[Vec<usize>] {
         &self.steps
     }
@@ -90,6 +105,31 @@ impl Pairs {
     pub fn is_orphan(&self, result: Place) -> bool {
         self.orphans.binary_search(&result).is_ok()
     }
+}
+
+/// Joins the steps that share a turn.
+fn joined(steps: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+    let mut parents: Vec<usize> = (0..steps.len()).collect();
+    let root = |parents: &mut [usize], mut step: usize| {
+        while parents[step] != step {
+            parents[step] = parents[parents[step]];
+            step = parents[step];
+        }
+        step
+    };
+    let mut step_of: BTreeMap<usize, usize> = BTreeMap::new();
+    for (step, turns) in steps.iter().enumerate() {
+        for turn in turns {
+            let own = root(&mut parents, step);
+            let other = root(&mut parents, *step_of.entry(*turn).or_insert(own));
+            parents[own] = other;
+        }
+    }
+    let mut joined: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (turn, step) in step_of {
+        joined.entry(root(&mut parents, step)).or_default().push(turn);
+    }
+    joined.into_values().collect()
 }
 
 /// Calls that have no result yet.

@@ -75,7 +75,7 @@ fn block(block: Value<'_>) -> (Content<'_>, Slot<'_>) {
         "thinking" => Content::Reasoning { text: word("thinking").unwrap_or_default(), sealed: true },
         "redacted_thinking" => Content::Reasoning { text: Cow::default(), sealed: true },
         "image" | "document" | "container_upload" => Content::Media(media(block, kind)),
-        _ if is_of_server(&kind) => Content::Server { kind },
+        _ if is_of_server(&kind) => Content::Server { kind, follows: None },
         _ => Content::Unknown { kind },
     };
     (content, Slot::None)

@@ -71,7 +71,7 @@ fn part(part: Value<'_>) -> (Content<'_>, Slot<'_>) {
     }
     let server = SERVER.into_iter().find(|name| part.field(name).is_some());
     if let Some(kind) = server {
-        return (Content::Server { kind: kind.into() }, Slot::None);
+        return (Content::Server { kind: kind.into(), follows: None }, Slot::None);
     }
     // Parts may be nothing but the signature of a thought.
     if let (Some(_), None) = (signature_of(part), part.fields().nth(1)) {

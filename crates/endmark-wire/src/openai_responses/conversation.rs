@@ -71,7 +71,9 @@ pub(super) fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static 
         return one(Content::Reasoning { text, sealed: true }, Slot::None);
     }
     if is_of_server(&kind) {
-        return one(Content::Server { kind }, Slot::None);
+        // A call of an MCP server names the approval that it needed.
+        let follows = fields.get("approval_request_id").and_then(Value::text);
+        return one(Content::Server { kind, follows }, Slot::None);
     }
     one(Content::Unknown { kind }, Slot::None)
 }

@@ -122,3 +122,38 @@ fn what_names_an_item_stays_or_goes_with_it() {
         assert!(compactions > 3, "{approval} {by_reference}: {compactions}");
     }
 }
+
+/// A call of an MCP server that needed an approval names the request for it.
+#[test]
+fn a_call_stays_or_goes_with_its_approval() {
+    let format = endmark_wire::format::named("openai_responses").unwrap();
+    for by_reference in [false, true] {
+        let mut items = vec![said("user", 0)];
+        for number in 1..30 {
+            items.extend(pair(number, true, by_reference));
+            items.push(json!({"type": "mcp_call", "id": format!("mcp_{number}"), "server_label": "s", "name": "t",
+                "approval_request_id": format!("mcpr_{number}"), "arguments": "{}", "output": "word ".repeat(40)}));
+            items.extend([said("assistant", number), said("user", number)]);
+        }
+        let body = serde_json::to_vec(&items).unwrap();
+        let mut compactions = 0;
+        for keep_share in [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8] {
+            let policy = Policy { keep_share: Some(keep_share), ..Policy::window(count) };
+            let (made, edited) = compacted(format, &body, &policy);
+            compactions += u64::from(!made.edits.is_empty());
+            let edited: Vec<Value> = serde_json::from_slice(&edited).unwrap();
+            let requests: HashSet<_> = edited
+                .iter()
+                .filter_map(|item| item["id"].as_str())
+                .filter(|id| id.starts_with("mcpr_"))
+                .collect();
+            let named = |kind: &str| -> HashSet<_> {
+                let of_kind = edited.iter().filter(|item| item["type"] == kind);
+                of_kind.filter_map(|item| item["approval_request_id"].as_str()).collect()
+            };
+            assert_eq!(named("mcp_call"), requests, "{by_reference} {keep_share}");
+            assert_eq!(named("mcp_approval_response"), requests, "{by_reference} {keep_share}");
+        }
+        assert!(compactions > 3, "{by_reference}: {compactions}");
+    }
+}
