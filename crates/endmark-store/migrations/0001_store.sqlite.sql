@@ -127,12 +127,12 @@ CREATE TABLE IF NOT EXISTS usage_cache_writes (
   tokens_1h INTEGER NOT NULL,
   PRIMARY KEY (request_id, call)) WITHOUT ROWID;
 
--- The length of an answer's text if the provider reported no tokens. Tokens are estimated from it: a stream's frames are
--- twenty times as long.
-CREATE TABLE IF NOT EXISTS usage_texts (
+-- Tokens of calls that their providers did not report, as the gateway estimated them. A call that costs nothing has no row.
+CREATE TABLE IF NOT EXISTS usage_estimates (
   request_id TEXT NOT NULL,
   call INTEGER NOT NULL,
-  text_bytes INTEGER NOT NULL,
+  prompt INTEGER NOT NULL,
+  output INTEGER NOT NULL,
   PRIMARY KEY (request_id, call)) WITHOUT ROWID;
 
 -- Counts with a price of their own, and the tier that served the call. Sums count such a call like any other; a report adds the
