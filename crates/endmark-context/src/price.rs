@@ -81,6 +81,12 @@ pub fn is_standard_tier(tier: &str) -> bool {
     matches!(tier, "" | "default" | "standard" | "auto")
 }
 
+/// Anthropic's word for inference in the United States alone, which costs 1.1 times as much for all tokens:
+/// <https://platform.claude.com/docs/en/about-claude/pricing#data-residency-pricing>.
+const US_ONLY: &str = "us";
+/// The part of the price of tokens that it costs more.
+const US_ONLY_SHARE: u128 = 10;
+
 /// A cost that could be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
@@ -99,7 +105,8 @@ impl Prices {
     /// What a call costs whose reply came at `at`, or none where the table has no price of its tokens (CX-6: an
     /// unknown price is never 0).
     ///
-    /// `tier` is what the reply says it was served as (`default` and `standard` are the standard price).
+    /// `tier` is what the reply says it was served as (`default` and `standard` are the standard price). Several words are
+    /// joined by `+`; `us` is a tenth more for tokens, as Anthropic charges for inference in the United States alone.
     ///
     /// ```
     /// use endmark_context::{Models, Moment, Tokens};
@@ -117,16 +124,20 @@ impl Prices {
     /// The same in millionths of nano-dollars, not rounded, and whether the tier is unknown.
     pub fn exact_cost(&self, tokens: &Tokens, at: Moment, tier: Option<&str>) -> Option<(u128, bool)> {
         let standard = applying(&self.standard, at)?;
-        let wanted = tier.filter(|tier| !is_standard_tier(tier));
-        let variant = wanted.and_then(|tier| {
-            let (_, entries) = self.variants.iter().find(|(name, _)| name.eq_ignore_ascii_case(tier))?;
-            applying(entries, at)
-        });
         let mut rates = standard.rates_for(tokens.prompt);
-        if let Some(variant) = variant {
-            rates = variant.rates_for(tokens.prompt).over(rates);
+        let (mut is_us_only, mut is_unknown) = (false, false);
+        for word in tier.unwrap_or_default().split('+').filter(|word| !is_standard_tier(word)) {
+            let variant = self.variants.iter().find(|(name, _)| name.eq_ignore_ascii_case(word));
+            match variant.and_then(|(_, entries)| applying(entries, at)) {
+                Some(variant) => rates = variant.rates_for(tokens.prompt).over(rates),
+                None if word == US_ONLY => is_us_only = true,
+                None => is_unknown = true,
+            }
         }
-        Some((rates.cost_of(tokens)?, wanted.is_some() && variant.is_none()))
+        let searches = Tokens { web_searches: tokens.web_searches, ..Tokens::default() };
+        let (cost, of_searches) = (rates.cost_of(tokens)?, rates.cost_of(&searches)?);
+        let more = if is_us_only { (cost - of_searches) / US_ONLY_SHARE } else { 0 };
+        Some((cost.saturating_add(more), is_unknown))
     }
 
     /// What several calls cost together at the standard price, in millionths of nano-dollars, not rounded: calls at `at` whose

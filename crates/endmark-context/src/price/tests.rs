@@ -60,6 +60,19 @@ fn worked_examples() {
 }
 
 #[test]
+fn inference_in_the_united_states_alone_costs_a_tenth_more() {
+    let model = crate::Models::builtin().find("claude-opus-4-6").unwrap();
+    let at = crate::Moment::parse("2026-11-24 12:00").unwrap();
+    let tokens = Tokens { prompt: 1_000, completion: 100, web_searches: 1, ..Tokens::default() };
+    let cost = |tier| model.prices.cost(&tokens, at, tier).map(|cost| (cost.nano_usd, cost.is_unknown_tier));
+    // 1,000 at $5 and 100 at $25 a million, and a search for a cent, which costs the same everywhere.
+    assert_eq!(cost(None), Some((17_500_000, false)));
+    assert_eq!(cost(Some("us")), Some((18_250_000, false)));
+    assert_eq!(cost(Some("batch+us")).map(|(cost, _)| cost), Some(10_000_000 + 3_750_000 * 11 / 10));
+    assert_eq!(cost(Some("eu")), Some((17_500_000, true)));
+}
+
+#[test]
 fn a_tier_without_a_price_costs_the_standard_price_and_is_reported() {
     let prices = &Models::builtin().find("claude-sonnet-5").unwrap().prices;
     let tokens = Tokens { prompt: 1_000_000, ..Tokens::default() };

@@ -1,5 +1,7 @@
 //! Tokens in Anthropic's `usage`: what was read from a cache, or written to one, is not in `input_tokens`.
 
+use endmark_context::is_standard_tier;
+
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
 use crate::reply::{Details, Usage};
@@ -19,9 +21,18 @@ pub(super) struct Counts {
 const KNOWN: [&str; 4] =
     ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens"];
 
-/// The tier that a message was served in: fast mode has prices of its own.
+/// Words for inference anywhere, which has the standard price.
+const ANYWHERE: [&str; 3] = ["", "global", "not_available"];
+
+/// The tier that a message was served in: fast mode has prices of its own, and so has inference in one country alone.
 pub(super) fn tier(usage: Value<'_>) -> Option<String> {
-    usage.word("speed").filter(|speed| speed == "fast").or_else(|| usage.word("service_tier"))
+    let speed = usage.word("speed").filter(|speed| speed == "fast");
+    let tier = speed.or_else(|| usage.word("service_tier"));
+    let geo = usage.word("inference_geo").filter(|geo| !ANYWHERE.contains(&geo.as_str()));
+    match (tier, geo) {
+        (Some(tier), Some(geo)) if !is_standard_tier(&tier) => Some(format!("{tier}+{geo}")),
+        (tier, geo) => geo.or(tier),
+    }
 }
 
 impl Counts {
@@ -159,6 +170,21 @@ mod tests {
         let end = read(r#"{"input_tokens":0,"cache_read_input_tokens":0,"output_tokens":222}"#);
         let usage = start.then(&end).usage().unwrap();
         assert_eq!((usage.prompt, usage.cached, usage.completion), (1_300, Some(1_000), 222));
+    }
+
+    #[test]
+    fn a_tier_has_the_country_that_inference_was_in() {
+        for (usage, expected) in [
+            (r#"{"service_tier":"standard","inference_geo":"global"}"#, Some("standard")),
+            (r#"{"service_tier":"standard","inference_geo":"not_available"}"#, Some("standard")),
+            (r#"{"service_tier":"standard","inference_geo":"us"}"#, Some("us")),
+            (r#"{"inference_geo":"us"}"#, Some("us")),
+            (r#"{"speed":"fast","inference_geo":"us"}"#, Some("fast+us")),
+            (r#"{"service_tier":"batch","inference_geo":null}"#, Some("batch")),
+            ("{}", None),
+        ] {
+            assert_eq!(tier(Value::parse_str(usage).unwrap()).as_deref(), expected, "{usage}");
+        }
     }
 
     #[test]
