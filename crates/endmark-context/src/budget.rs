@@ -7,7 +7,7 @@ mod account;
 mod lease;
 mod window;
 
-pub use account::{Account, BYTES_PER_TOKEN, Level, charged_tokens};
+pub use account::{Account, Level};
 pub use lease::{Lease, Standing};
 pub use window::{Period, Zone, ZoneError};
 

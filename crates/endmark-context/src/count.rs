@@ -7,11 +7,14 @@ mod claude;
 mod family;
 mod image;
 mod openai;
+mod rates;
 mod request;
+mod tally;
 
 pub use family::Family;
 pub use image::{Dimensions, dimensions};
-pub use request::{Unreadable, request, request_unless};
+pub use request::{RequestTokens, Unreadable, estimated_request, request, request_unless};
+pub use tally::{TextTally, unread_tokens};
 
 /// Tokens that were counted here, and not reported by a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! A meter around a program's own calls of models (CX-6, CX-7): [`Meter::before_call`] and [`Meter::after_call`].
 
-use crate::budget::{Account, CLOSING_OUTPUT_TOKENS, Level, Unit, charged_tokens};
+use crate::budget::{Account, CLOSING_OUTPUT_TOKENS, Level, Unit};
 use crate::models::Models;
 use crate::moment::Moment;
 use crate::tokens::Tokens;
@@ -13,7 +13,7 @@ use crate::tokens::Tokens;
 ///
 /// let mut meter = Meter::new(Models::builtin()).with_tokens(10_000);
 /// let at = Moment::parse("2026-11-24 12:00").unwrap();
-/// let before = BeforeCall { model: "gpt-5", prompt_tokens: 900, max_output_tokens: 500, sent_bytes: 3_600 };
+/// let before = BeforeCall { model: "gpt-5", prompt_tokens: 900, max_output_tokens: 500 };
 /// let admitted = meter.before_call(&before, at)?;
 /// assert_eq!((admitted.max_output_tokens, meter.held(), meter.left()), (500, 1_400, Some(8_600)));
 /// // … the call is made; its provider reports what it took …
@@ -53,12 +53,10 @@ pub struct SessionUsage {
 pub struct BeforeCall<'a> {
     /// The model that is asked.
     pub model: &'a str,
-    /// Tokens of its prompt, as an estimate: [`crate::count::request`] makes one.
+    /// Tokens of its prompt, as an estimate: [`crate::count::request`] makes one. It is charged if no provider reports them.
     pub prompt_tokens: u64,
     /// The most that it may generate.
     pub max_output_tokens: u64,
-    /// Bytes of the request's body: the prompt is estimated from them where nobody reports its tokens.
-    pub sent_bytes: u64,
 }
 
 /// A call that may be made. It has to be given back to [`Meter::after_call`]: until then it is held.
@@ -68,7 +66,7 @@ pub struct Admitted {
     model: String,
     held_tokens: u64,
     held_nano_usd: u64,
-    sent_bytes: u64,
+    prompt_tokens: u64,
     /// The most that it may generate.
     pub max_output_tokens: u64,
     /// It is the session's last: it is to be made without tools, and to ask for a summary of the findings.
@@ -83,10 +81,10 @@ pub enum AfterCall {
     /// Its provider reported what it took.
     Reported(Tokens),
     /// It was answered, or its answer broke off, or it was left while it was under way, and nobody reported what it took: it is
-    /// estimated from the bytes of the prompt and of the text that came.
+    /// estimated.
     Unreported {
-        /// Bytes of the text that came.
-        text_bytes: u64,
+        /// Tokens of the text that came, as an estimate: [`crate::count::text`] makes one.
+        output_tokens: u64,
     },
     /// It was not made, or its provider failed or refused it: it costs nothing.
     Unanswered,
@@ -198,30 +196,26 @@ impl<'a> Meter<'a> {
 
     /// Lets the hold of a call give way to what it did cost.
     pub fn after_call(&mut self, admitted: Admitted, after: &AfterCall, at: Moment) -> CallCost {
-        let Admitted { model, held_tokens, held_nano_usd, sent_bytes, .. } = admitted;
-        let (reported, answered, text_bytes) = match *after {
-            AfterCall::Reported(tokens) => (Some(tokens), true, 0),
-            AfterCall::Unreported { text_bytes } => (None, true, text_bytes),
-            AfterCall::Unanswered => (None, false, 0),
+        let Admitted { model, held_tokens, held_nano_usd, prompt_tokens, .. } = admitted;
+        let estimated = |completion| Tokens { prompt: prompt_tokens, completion, ..Tokens::default() };
+        let (taken, answered, is_estimated) = match *after {
+            AfterCall::Reported(tokens) => (tokens, true, false),
+            AfterCall::Unreported { output_tokens } => (estimated(output_tokens), true, true),
+            AfterCall::Unanswered => (Tokens::default(), false, false),
         };
-        let counted = reported.map(|tokens| tokens.prompt.saturating_add(tokens.completion));
-        let tokens = charged_tokens(counted, held_tokens, answered, sent_bytes, text_bytes);
-        let taken = reported.unwrap_or_else(|| {
-            let prompt = charged_tokens(None, held_tokens, answered, sent_bytes, 0);
-            Tokens { prompt, completion: tokens.saturating_sub(prompt), ..Tokens::default() }
-        });
+        let tokens = taken.prompt.saturating_add(taken.completion);
         let nano_usd = self.price(&model, &taken, at);
         self.held = self.held.saturating_sub(held_tokens);
         settle(&mut self.tokens, held_tokens, tokens);
         settle(&mut self.nano_usd, held_nano_usd, nano_usd.unwrap_or(0));
         if answered {
             self.usage.calls += 1;
-            self.usage.estimated_calls += u64::from(reported.is_none());
+            self.usage.estimated_calls += u64::from(is_estimated);
             self.usage.unpriced_calls += u64::from(nano_usd.is_none());
             self.usage.tokens = self.usage.tokens + taken;
             self.usage.nano_usd = self.usage.nano_usd.saturating_add(nano_usd.unwrap_or(0));
         }
-        CallCost { tokens, nano_usd, is_estimated: answered && reported.is_none() }
+        CallCost { tokens, nano_usd, is_estimated }
     }
 
     /// The most that a call can cost: tokens, and nano-dollars where there is a budget in them.
@@ -271,7 +265,7 @@ impl<'a> Meter<'a> {
             model: call.model.to_owned(),
             held_tokens: tokens,
             held_nano_usd: nano_usd,
-            sent_bytes: call.sent_bytes,
+            prompt_tokens: call.prompt_tokens,
             max_output_tokens: call.max_output_tokens,
             is_closing,
             warning: is_news.then_some(level),

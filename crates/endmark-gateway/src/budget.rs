@@ -26,8 +26,9 @@ pub(crate) use reserved::Reserved;
 
 use crate::settings::{BudgetSettings, Settings};
 use crate::webhook::{Webhook, WebhookError};
-use crate::work::{self, SLOW_FACTOR};
+use crate::work;
 use estimate::Calibrations;
+pub(crate) use estimate::PromptEstimate;
 
 /// What the agent is asked for with it.
 pub(crate) const CLOSING_WORDS: &str = "The budget of this session is used up, and this is its last reply. Summarise your \
@@ -122,30 +123,28 @@ impl Budgets {
         Some(cost)
     }
 
-    /// Learns from what a provider reports how many bytes of a session are a token; of use where there is any budget.
-    pub(crate) fn learn(&self, session: &str, sent_bytes: u64, prompt_tokens: u64) {
-        self.calibrations.learn(session, sent_bytes, prompt_tokens);
+    /// Learns from what a provider reports how far the estimates of a session are off; of use where there is any budget.
+    pub(crate) fn learn(&self, session: &str, estimate: &PromptEstimate, prompt_tokens: u64) {
+        self.calibrations.learn(session, estimate, prompt_tokens);
     }
 
-    /// Holds a call in every budget that it is counted in, before it is made.
+    /// Estimates the prompt of a call, and holds the call in every budget that it is counted in, before it is made.
     pub(crate) async fn reserve(
         &self,
         recorder: &Recorder,
         planned: Planned<'_>,
     ) -> Result<Reserved, NotAdmitted> {
-        let mut reserved = Reserved::new(recorder.clone(), planned.request_id.to_owned(), planned.call);
+        let large = work::large(planned.body.len()).await;
+        let root = planned.root.or_else(|| Value::parse(planned.body).ok());
+        let prompt = self.calibrations.prompt(planned.session, planned.model, planned.body, root);
+        let mut reserved =
+            Reserved::new(recorder.clone(), planned.request_id.to_owned(), planned.call, prompt);
         if !self.are_any(planned.of_key) {
             reserved.keep();
             return Ok(reserved);
         }
         let at = now();
-        let bytes = planned.body.len();
-        let slow = if self.calibrations.counts(planned.session, bytes) { SLOW_FACTOR } else { 1 };
-        let large = work::large(bytes.saturating_mul(slow)).await;
-        let root = planned.root.or_else(|| Value::parse(planned.body).ok());
-        let prompt = self.calibrations.prompt(planned.session, planned.model, planned.body, root);
-        let claims = self.claims(&planned, root, prompt, at)?;
-        reserved.prompt_tokens = Some(prompt);
+        let claims = self.claims(&planned, root, prompt.held(), at)?;
         reserved.charges = claims.iter().map(charge).collect();
         drop(large);
         let asked = Hold {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use endmark_context::budget::{BYTES_PER_TOKEN, Scope, Unit, charged_tokens};
+use endmark_context::budget::{Scope, Unit};
 
 /// A word of a fixed list, or one that was read back.
 pub type Word = Cow<'static, str>;
@@ -83,6 +83,8 @@ pub struct CallStarted {
     pub started_ms: u64,
     /// The length of the request's body in bytes.
     pub sent_bytes: u64,
+    /// Tokens of the prompt, as an estimate.
+    pub prompt_estimate: u64,
     /// The budgets that it counts in. Where the store did not take its hold, they are charged when its row is written.
     pub charges: Vec<Charge>,
 }
@@ -143,25 +145,21 @@ pub struct CallSettled {
     pub nano_usd: Option<u64>,
     /// Bytes of the answer's body.
     pub received_bytes: u64,
-    /// Bytes of what the model wrote in it, by which the output is estimated; none where nobody read it. 0 where there is no answer, and the call
-    /// was left while its upstream, which had all of the request, was at work on it.
-    pub text_bytes: Option<u64>,
+    /// What the call may be billed for and its provider did not report to its end; `None` where nothing is.
+    pub estimate: Option<Estimate>,
     /// From the beginning to the first byte of the answer's body, in microseconds.
     pub first_byte_us: Option<u64>,
     /// From the beginning to the end, in microseconds.
     pub total_us: u64,
 }
 
-/// Whether a call may be billed whose provider reported no tokens: an answer began, or it was left while its upstream was at
-/// work on it (CX-6). A provider that refuses, fails, or never had the request bills nothing.
-///
-/// ```
-/// use endmark_store::may_be_billed;
-/// assert!(may_be_billed(Some(200), None) && may_be_billed(None, Some(0)));
-/// assert!(!may_be_billed(Some(500), None) && !may_be_billed(None, None));
-/// ```
-pub fn may_be_billed(http_status: Option<u16>, text_bytes: Option<u64>) -> bool {
-    http_status.map_or(text_bytes.is_some(), |status| (200..300).contains(&status))
+/// Tokens of a call that its provider did not report, as the gateway estimated them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Estimate {
+    /// Of the prompt.
+    pub prompt: u64,
+    /// Generated, reasoning included.
+    pub output: u64,
 }
 
 /// Tokens as the provider reports them; none where it does not (CX-6).
@@ -189,9 +187,19 @@ impl Tokens {
         self.prompt.is_some() && self.output.is_some()
     }
 
-    /// Whether the provider reported any.
-    pub fn is_reported(&self) -> bool {
-        self.prompt.is_some() || self.output.is_some()
+    /// Returns the tokens of the prompt and of the output, with an estimate of what was not reported. `None` if the call
+    /// costs nothing.
+    ///
+    /// ```
+    /// use endmark_store::{Estimate, Tokens};
+    /// let (tokens, estimate) = (Tokens { prompt: Some(7), ..Tokens::default() }, Estimate { prompt: 9, output: 2 });
+    /// assert_eq!(tokens.or_estimated(Some(estimate)), Some((7, 2)));
+    /// assert_eq!(Tokens::default().or_estimated(None), None);
+    /// ```
+    pub fn or_estimated(&self, estimate: Option<Estimate>) -> Option<(u64, u64)> {
+        let is_billed = estimate.is_some() || self.prompt.is_some() || self.output.is_some();
+        let Estimate { prompt, output } = estimate.unwrap_or_default();
+        is_billed.then(|| (self.prompt.unwrap_or(prompt), self.output.unwrap_or(output)))
     }
 }
 
@@ -257,9 +265,8 @@ pub struct UsageRow {
     pub sent_bytes: u64,
     /// Bytes of the answer's body; none if the process was killed.
     pub received_bytes: Option<u64>,
-    /// Bytes of the text in it, where the provider reported no tokens and the answer was read; 0 where the call was left before
-    /// there was an answer.
-    pub text_bytes: Option<u64>,
+    /// See [`CallSettled::estimate`]. Of a killed call it has the prompt alone.
+    pub estimate: Option<Estimate>,
     /// From the beginning to the first byte of the answer's body, in milliseconds.
     pub first_byte_ms: Option<f64>,
     /// From the beginning to the end, in milliseconds.
@@ -277,29 +284,11 @@ impl Call {
     /// Returns the cost in this unit of a call that held `held`. A killed call costs what it held.
     pub(crate) fn cost(&self, unit: &str, held: u64) -> u64 {
         let Some(settled) = &self.settled else { return held };
-        let is_billed = may_be_billed(settled.http_status, settled.text_bytes);
+        let tokens = settled.tokens.or_estimated(settled.estimate);
         if unit == Unit::NanoUsd.name() {
             // A cost that is not known, as of a search without a price, is what was held: else such calls would be free.
-            return settled.nano_usd.unwrap_or(if is_billed { held } else { 0 });
+            return settled.nano_usd.unwrap_or(if tokens.is_some() { held } else { 0 });
         }
-        let received = settled.text_bytes.unwrap_or(settled.received_bytes);
-        charge_of_tokens(settled.tokens, held, is_billed, self.started.sent_bytes, received)
+        tokens.map_or(0, |(prompt, output)| prompt.saturating_add(output))
     }
-}
-
-/// Returns the tokens that a finished call is charged: those that its provider reported, and an estimate of the others.
-pub(crate) fn charge_of_tokens(
-    tokens: Tokens,
-    held: u64,
-    is_billed: bool,
-    sent_bytes: u64,
-    received: u64,
-) -> u64 {
-    let reported = match (tokens.prompt, tokens.output) {
-        (Some(prompt), Some(output)) => Some(prompt.saturating_add(output)),
-        (Some(prompt), None) => Some(prompt.saturating_add(received.div_ceil(BYTES_PER_TOKEN))),
-        (None, Some(output)) => Some(held.min(sent_bytes.div_ceil(BYTES_PER_TOKEN)).saturating_add(output)),
-        (None, None) => None,
-    };
-    charged_tokens(reported, held, is_billed, sent_bytes, received)
 }

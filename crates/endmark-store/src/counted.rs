@@ -1,8 +1,6 @@
 //! The sums over calls: which calls count together, since all prices are the same for them, and what is summed of each.
 
-use endmark_context::budget::BYTES_PER_TOKEN;
-
-use crate::calls::{UsageRow, may_be_billed};
+use crate::calls::UsageRow;
 
 /// Prompts of more tokens than these have another price with some model. A test compares them with the table of prices; one more
 /// here needs a migration that sums all calls again.
@@ -99,7 +97,7 @@ counts! {
     plain_completion,
     /// Tokens that were reasoning.
     reasoning,
-    /// Calls whose tokens are estimated by their bytes.
+    /// Calls whose tokens are estimated.
     estimated,
 }
 
@@ -160,12 +158,9 @@ fn sums_of(call: &UsageRow) -> CallSums {
         reported_output: tokens.output.unwrap_or(0),
         ..CallSums::default()
     };
-    // If the gateway was killed, the reply is unknown, but the prompt was sent.
-    if tokens.is_reported() || call.ended_at.is_none() || may_be_billed(call.http_status, call.text_bytes) {
-        let received_bytes = call.text_bytes.or(call.received_bytes).unwrap_or(0);
+    if let Some((prompt, output)) = tokens.or_estimated(call.estimate) {
+        (sums.prompt, sums.completion) = (prompt, output);
         sums.estimated = u64::from(!tokens.are_complete());
-        sums.prompt = tokens.prompt.unwrap_or_else(|| call.sent_bytes.div_ceil(BYTES_PER_TOKEN));
-        sums.completion = tokens.output.unwrap_or_else(|| received_bytes.div_ceil(BYTES_PER_TOKEN));
         sums.cached = tokens.cached.unwrap_or(0);
         sums.cache_write_1h = tokens.cache_written_1h.unwrap_or(0);
         sums.cache_write = tokens.cache_written.unwrap_or(0).saturating_sub(sums.cache_write_1h);

@@ -47,7 +47,7 @@ mod store;
 mod writer;
 
 pub use budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
-pub use calls::{Billing, CallSettled, CallStarted, Charge, Purpose, Tokens, UsageRow, Word, may_be_billed};
+pub use calls::{Billing, CallSettled, CallStarted, Charge, Estimate, Purpose, Tokens, UsageRow, Word};
 pub use compactions::{CLIENT, CondensedIn, KeptSummary, LOCAL_USER};
 pub use counted::{CallClass, CallSums, MINUTE_EDGES, PROMPT_EDGES, counted};
 pub use engine::{

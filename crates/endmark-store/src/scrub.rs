@@ -65,6 +65,7 @@ impl Record for CallStarted {
             mode: _,
             started_ms: _,
             sent_bytes: _,
+            prompt_estimate: _,
             charges: _,
         } = self;
         vec![model]
@@ -84,7 +85,7 @@ impl Record for CallSettled {
             billing,
             nano_usd: _,
             received_bytes: _,
-            text_bytes: _,
+            estimate: _,
             first_byte_us: _,
             total_us: _,
         } = self;
@@ -176,6 +177,7 @@ mod tests {
             mode: "auto".into(),
             started_ms: 0,
             sent_bytes: 0,
+            prompt_estimate: 0,
             charges: Vec::new(),
         };
         let piece = Piece {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use endmark_context::Moment;
 use endmark_context::budget::{Level, Period, Scope, Unit, Zone};
 use endmark_store::{
-    BudgetRow, CallSettled, CallStarted, Charge, Claim, Dimension, Held, Hold, NoSecrets, Purpose, Reader,
-    Store, StoreLocation, Tokens, UsedUp,
+    BudgetRow, CallSettled, CallStarted, Charge, Claim, Dimension, Estimate, Held, Hold, NoSecrets, Purpose,
+    Reader, Store, StoreLocation, Tokens, UsedUp,
 };
 use tokio::sync::Barrier;
 
@@ -42,6 +42,7 @@ fn started(request_id: &str) -> CallStarted {
         mode: "auto".into(),
         started_ms: 1_700_000_000_123,
         sent_bytes: 40,
+        prompt_estimate: 10,
         charges: Vec::new(),
     }
 }
@@ -81,7 +82,8 @@ async fn a_call_that_was_never_held_is_charged_once_when_its_row_is_written() {
     }
     // The provider reported the prompt alone: the reply counts by its text. Its cost is not known: it is what was held.
     let tokens = Tokens { prompt: Some(6), ..Tokens::default() };
-    let part = CallSettled { tokens, text_bytes: Some(40), nano_usd: None, ..settled(6, 0) };
+    let estimate = Some(Estimate { prompt: 6, output: 10 });
+    let part = CallSettled { tokens, estimate, nano_usd: None, ..settled(6, 0) };
     recorder.open_call(call("em_part")).await.settle(part);
     let open = recorder.open_call(call("em_killed")).await;
     // What a process finds that starts after this one was killed: its files, without its locks.
@@ -276,7 +278,8 @@ async fn a_call_without_a_report_costs_what_is_estimated_also_beyond_its_hold() 
     {
         recorder.hold(hold(request_id, vec![dollars.clone()])).await.unwrap();
         let tokens = Tokens::default();
-        let unreported = CallSettled { tokens, nano_usd, text_bytes: Some(8), ..settled(0, 0) };
+        let estimate = Some(Estimate { prompt: 10, output: 2 });
+        let unreported = CallSettled { tokens, nano_usd, estimate, ..settled(0, 0) };
         recorder.open_call(started(request_id)).await.settle(unreported);
         // A further hold sees every call that is over.
         recorder.hold(hold("em_look", vec![dollars.clone()])).await.unwrap();
@@ -295,7 +298,8 @@ async fn what_is_reported_of_a_call_counts_and_the_rest_is_estimated() {
     let recorder = store.recorder(NoSecrets);
     recorder.hold(hold("em_1", vec![claim(Scope::All, "", 1_000, 90)])).await.unwrap();
     let tokens = Tokens { prompt: Some(50), ..Tokens::default() };
-    let broken = CallSettled { tokens, text_bytes: Some(80), ..settled(0, 0) };
+    let estimate = Some(Estimate { prompt: 50, output: 20 });
+    let broken = CallSettled { tokens, estimate, ..settled(0, 0) };
     recorder.open_call(started("em_1")).await.settle(broken);
     store.close().await;
     assert_eq!(stands(&location, "all").spent, 70);

@@ -22,6 +22,7 @@ fn started(request_id: &str, call: u32) -> CallStarted {
         mode: "auto".into(),
         started_ms: 1_700_000_000_123,
         sent_bytes: 40,
+        prompt_estimate: 10,
         charges: Vec::new(),
     }
 }
@@ -38,7 +39,7 @@ fn settled() -> CallSettled {
         billing: Billing::default(),
         nano_usd: None,
         received_bytes: 99,
-        text_bytes: Some(12),
+        estimate: None,
         first_byte_us: Some(1_500),
         total_us: 20_250,
     }

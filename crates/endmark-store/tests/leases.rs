@@ -46,6 +46,7 @@ fn started(request_id: &str, held: u64) -> CallStarted {
         mode: "auto".into(),
         started_ms: 1_700_000_000_123,
         sent_bytes: 40,
+        prompt_estimate: 10,
         charges: vec![Charge { scope: Scope::Session, unit: Unit::Tokens, window: "ever".to_owned(), held }],
     }
 }

@@ -122,6 +122,7 @@ async fn what_was_used_within_the_hour_stays_and_the_new_one_is_not_kept() {
         )
         .unwrap(),
         sent_bytes: 1,
+        prompt_estimate: 1,
         charges: Vec::new(),
     };
     kept.used(&handles[0], 200);

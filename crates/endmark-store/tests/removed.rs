@@ -55,6 +55,7 @@ fn call(request_id: &str) -> CallStarted {
         mode: "auto".into(),
         started_ms: 0,
         sent_bytes: 1,
+        prompt_estimate: 1,
         charges: Vec::new(),
     }
 }

@@ -29,7 +29,6 @@ fn work(meter: &mut Meter<'_>) -> u64 {
             model: MODEL,
             prompt_tokens: count::text(&part, MODEL).tokens,
             max_output_tokens: 200,
-            sent_bytes: part.len() as u64,
         };
         let admitted = match meter.before_call(&call, now()) {
             Ok(admitted) => admitted,

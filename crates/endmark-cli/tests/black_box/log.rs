@@ -93,6 +93,7 @@ fn call_of(model: &str, request_id: &str, call: u32, purpose: Purpose) -> CallSt
         mode: "on".into(),
         started_ms: 1_700_000_000_000,
         sent_bytes: 10,
+        prompt_estimate: 3,
         charges: Vec::new(),
     }
 }

@@ -70,7 +70,7 @@ fn limit(models: &Models, call: &UsageRow) -> Option<u64> {
 }
 
 /// The parts of a context that are known of a call: what was read from the cache, the rest of the prompt, and the output. What
-/// the provider did not report is estimated from bytes.
+/// the provider did not report is estimated.
 fn tokens(call: &UsageRow) -> [Segment; 3] {
     let (_, sums) = endmark_store::counted(call);
     [

@@ -8,7 +8,7 @@ use super::usage::{Sums, Total, UsageKey};
 
 /// How the estimate is made, in the words that programs and people get.
 const METHOD: &str = "one continuation for each reply that was left cut: its prompt and what came of the reply are \
-sent again, and at most [resume] continuation_tokens come back; where no tokens were reported, four bytes count as one";
+sent again, and at most [resume] continuation_tokens come back; tokens that were not reported are estimated";
 
 /// Places of the dollars that people read: continuations mostly cost less than a cent.
 const DOLLAR_PLACES: usize = 6;
@@ -68,7 +68,7 @@ pub struct DayReport<'a> {
     pub output_tokens: u64,
 }
 
-/// What recovery took: of calls whose tokens were not reported, what their bytes come to.
+/// What recovery took: of calls whose tokens were not reported, an estimate.
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -162,7 +162,7 @@ pub struct Estimate {
     pub replies: u64,
     pub prompt_tokens: u64,
     pub output_tokens_at_most: u64,
-    /// Of these replies, the ones whose tokens are guessed from their bytes.
+    /// Of these replies, the ones whose tokens are estimated.
     pub replies_guessed: u64,
     /// How this is estimated.
     pub method: &'static str,

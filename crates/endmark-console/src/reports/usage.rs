@@ -118,7 +118,7 @@ pub struct Total {
     pub cache_write_tokens: u64,
     pub completion_tokens: u64,
     pub reasoning_tokens: u64,
-    /// Calls whose tokens the provider did not report: they are estimated by their bytes, four to a token.
+    /// Calls whose tokens the provider did not report to the end of the reply: they are estimated.
     pub estimated_calls: u64,
     /// Calls of models whose price is not known.
     pub unpriced_calls: u64,

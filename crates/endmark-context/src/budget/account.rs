@@ -1,8 +1,5 @@
 //! One budget in one window: what is spent, held and left of it.
 
-/// Bytes that count as a token where a provider reported none.
-pub const BYTES_PER_TOKEN: u64 = 4;
-
 /// Where a budget stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Account {
@@ -89,38 +86,6 @@ impl Account {
             (true, _) => Level::NearlyUsedUp,
             (false, true) => Level::High,
             (false, false) => Level::Low,
-        }
-    }
-}
-
-/// The tokens that a call is charged with when it is over: what its provider reports; where it reports nothing, what its
-/// bytes come to. A hold limits only the prompt of such an estimate: it counts an image by its size, not by its bytes. What
-/// came of the reply is charged, whether or not it was held.
-///
-/// `reported` is the prompt and the reply. `may_be_billed` says whether a reply began, or could have: the call was left while
-/// it was under way. `sent` and `received` are the bytes of the bodies.
-///
-/// ```
-/// use endmark_context::budget::charged_tokens;
-/// assert_eq!(charged_tokens(Some(17), 100, true, 400, 4_000), 17);
-/// assert_eq!(charged_tokens(None, 100, true, 40, 80), 30);
-/// assert_eq!(charged_tokens(None, 100, true, 40, 8_000), 2_010);
-/// assert_eq!(charged_tokens(None, 100, true, 4_000_000, 80), 120);
-/// assert_eq!(charged_tokens(None, 100, false, 40, 0), 0);
-/// ```
-pub fn charged_tokens(
-    reported: Option<u64>,
-    held: u64,
-    may_be_billed: bool,
-    sent: u64,
-    received: u64,
-) -> u64 {
-    match reported {
-        Some(tokens) => tokens,
-        None if !may_be_billed => 0,
-        None => {
-            let prompt = sent.div_ceil(BYTES_PER_TOKEN).min(held);
-            prompt.saturating_add(received.div_ceil(BYTES_PER_TOKEN))
         }
     }
 }

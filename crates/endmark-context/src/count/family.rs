@@ -28,7 +28,7 @@ pub enum Family {
 
 /// Tokens for each hundred of `o200k_base`: what is not known is not to be undercounted, since a brake that is told too
 /// few comes too late.
-const OTHER_PERCENT: u64 = 115;
+pub(super) const OTHER_PERCENT: u64 = 115;
 
 impl Family {
     /// The family of a model, by its name with or without a provider before it.

@@ -5,6 +5,9 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 /// Of a JPEG the size may stand behind a preview and a colour profile.
+/// An image of which nothing is known but its address.
+pub(super) const USUAL_IMAGE: Dimensions = Dimensions { width: 1_024, height: 1_024 };
+
 const HEAD_BASE64_BYTES: usize = 256 << 10;
 
 /// Width and height in pixels.

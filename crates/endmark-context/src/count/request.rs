@@ -12,8 +12,8 @@ use std::fmt;
 use endmark_text::replace_lone_surrogates;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::image::{Dimensions, dimensions};
-use super::{Count, Family};
+use super::image::{USUAL_IMAGE, dimensions};
+use super::{Count, Family, TextTally};
 use compact::Compact;
 
 /// The fields of a request that a model reads, in all formats.
@@ -38,14 +38,12 @@ const UNREAD_FIELDS: &[&str] = &[
     "type",
 ];
 /// The kind of a file, which no model reads either.
-const MEDIA_TYPE_FIELDS: &[&str] = &["media_type", "mimeType", "mime_type"];
+const MEDIA_TYPE_FIELDS: &[&str] = &["media_type", "mimeType", "mime_type", "format"];
 /// Values that are shown to the model as JSON: arguments and results of tools.
 const JSON_FIELDS: &[&str] = &["args", "input", "response", "arguments"];
 /// What frames a message, and the reply that is to come: OpenAI's figures, near enough for the others.
 const FRAME_TOKENS: u64 = 3;
 const MESSAGE_TOKENS: u64 = 4;
-/// An image of which nothing is known but its address.
-const USUAL_IMAGE: Dimensions = Dimensions { width: 1_024, height: 1_024 };
 
 /// A body that is no request and no list of messages.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +72,30 @@ pub fn request(body: &str, model: &str) -> Result<Count, Unreadable> {
 
 /// Like [`request`], but stops counting once `is_stopped` returns true.
 pub fn request_unless(is_stopped: fn() -> bool, body: &str, model: &str) -> Result<Count, Unreadable> {
-    let texts = Texts { family: Family::of(model), is_stopped, mode: Mode::Texts };
+    let tokens = read(body, model, Measure::Vocabulary(is_stopped))?;
+    Ok(Count { tokens: tokens.text.saturating_add(tokens.images), exact: false })
+}
+
+/// Tokens of a request, by what they are of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestTokens {
+    /// Of its texts, with what frames them.
+    pub text: u64,
+    /// Of its images.
+    pub images: u64,
+}
+
+/// Like [`request`], but without a vocabulary: an estimate that takes as long as to read the body. A body that is not a
+/// conversation is estimated, too, by all its fields.
+///
+/// # Errors
+/// [`Unreadable::Json`].
+pub fn estimated_request(body: &str, model: &str) -> Result<RequestTokens, Unreadable> {
+    read(body, model, Measure::Tally)
+}
+
+fn read(body: &str, model: &str, measure: Measure) -> Result<RequestTokens, Unreadable> {
+    let texts = Texts { family: Family::of(model), measure, mode: Mode::Texts };
     let body = replace_lone_surrogates(body);
     let mut json = serde_json::Deserializer::from_str(&body);
     let read = json.deserialize_any(Body(texts)).and_then(|tokens| json.end().map(|()| tokens));
@@ -84,7 +105,14 @@ pub fn request_unless(is_stopped: fn() -> bool, body: &str, model: &str) -> Resu
                 if error.is_data() { Unreadable::NoConversation } else { Unreadable::Json(error) }
             },
         )?;
-    Ok(Count { tokens: tokens.saturating_add(FRAME_TOKENS), exact: false })
+    Ok(RequestTokens { text: tokens.text.saturating_add(FRAME_TOKENS), ..tokens })
+}
+
+impl RequestTokens {
+    fn add(&mut self, other: Self) {
+        self.text = self.text.saturating_add(other.text);
+        self.images = self.images.saturating_add(other.images);
+    }
 }
 
 fn is_in(names: &[&str], name: &str) -> bool {
@@ -95,39 +123,55 @@ fn is_in(names: &[&str], name: &str) -> bool {
 struct Body(Texts);
 
 impl<'de> Visitor<'de> for Body {
-    type Value = u64;
+    type Value = RequestTokens;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a request, or a list of its messages")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<u64, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<RequestTokens, A::Error> {
         Ok(self.0.visit_seq(items)?.tokens)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<u64, A::Error> {
-        let (mut tokens, mut has_conversation) = (0, false);
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<RequestTokens, A::Error> {
+        let (mut tokens, mut others) = (RequestTokens::default(), RequestTokens::default());
+        let (mut has_conversation, reads_others) = (false, matches!(self.0.measure, Measure::Tally));
         while let Some(name) = fields.next_key::<String>()? {
             if is_in(READ_FIELDS, &name) {
                 has_conversation = true;
-                tokens += fields.next_value_seed(self.0)?.tokens;
+                tokens.add(fields.next_value_seed(self.0)?.tokens);
             } else if is_in(OFFER_FIELDS, &name) {
                 let mut json = String::new();
                 fields.next_value_seed(Compact(&mut json))?;
-                tokens += self.0.of(&json);
+                tokens.text += self.0.of(&json);
+            } else if reads_others && !has_conversation {
+                others.add(fields.next_value_seed(self.0)?.tokens);
             } else {
                 fields.next_value::<IgnoredAny>()?;
             }
         }
-        if has_conversation { Ok(tokens) } else { Err(A::Error::custom("no conversation")) }
+        match has_conversation {
+            true => Ok(tokens),
+            false if reads_others => Ok(others),
+            false => Err(A::Error::custom("no conversation")),
+        }
     }
+}
+
+/// How a text is measured.
+#[derive(Clone, Copy)]
+enum Measure {
+    /// By the family's vocabulary, unless this returns true.
+    Vocabulary(fn() -> bool),
+    /// By what its characters are.
+    Tally,
 }
 
 /// Counts all texts and images in a value.
 #[derive(Clone, Copy)]
 struct Texts {
     family: Family,
-    is_stopped: fn() -> bool,
+    measure: Measure,
     mode: Mode,
 }
 
@@ -143,31 +187,41 @@ enum Mode {
 /// What was found in a value.
 #[derive(Default)]
 struct Found<'de> {
-    tokens: u64,
+    tokens: RequestTokens,
     kept: Option<Cow<'de, str>>,
 }
 
 impl<'de> Texts {
     fn of(self, text: &str) -> u64 {
-        self.family.count(text, self.is_stopped).tokens
-    }
-
-    /// OpenAI's words for an image are an address, which may be the image itself.
-    fn of_text_or_image(self, text: &str) -> u64 {
-        match text.strip_prefix("data:image/").and_then(|rest| rest.split_once(";base64,")) {
-            Some((_, image)) => self.of_image(image),
-            None => self.of(text),
+        match self.measure {
+            Measure::Vocabulary(is_stopped) => self.family.count(text, is_stopped).tokens,
+            Measure::Tally => TextTally::of(text).tokens(self.family),
         }
     }
 
-    fn of_image(self, base64: &str) -> u64 {
-        self.family.image_tokens(dimensions(base64).unwrap_or(USUAL_IMAGE))
+    fn of_text(self, text: &str) -> RequestTokens {
+        RequestTokens { text: self.of(text), images: 0 }
+    }
+
+    /// OpenAI's words for an image are an address, which may be the image itself. No model reads that of another medium.
+    fn of_text_or_medium(self, text: &str) -> RequestTokens {
+        let inline = text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+        match inline {
+            Some((kind, image)) if kind.starts_with("image/") => self.of_image(image),
+            Some(_) => RequestTokens::default(),
+            None => self.of_text(text),
+        }
+    }
+
+    fn of_image(self, base64: &str) -> RequestTokens {
+        let images = self.family.image_tokens(dimensions(base64).unwrap_or(USUAL_IMAGE));
+        RequestTokens { text: 0, images }
     }
 
     fn text(self, text: Cow<'de, str>) -> Found<'de> {
         match self.mode {
-            Mode::Keep => Found { tokens: 0, kept: Some(text) },
-            Mode::Texts | Mode::Json => Found { tokens: self.of_text_or_image(&text), kept: None },
+            Mode::Keep => Found { kept: Some(text), ..Found::default() },
+            Mode::Texts | Mode::Json => Found { tokens: self.of_text_or_medium(&text), kept: None },
         }
     }
 }
@@ -218,7 +272,7 @@ impl<'de> Visitor<'de> for Texts {
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Found<'de>, A::Error> {
         let mut found = Found::default();
         while let Some(item) = items.next_element_seed(Self { mode: Mode::Texts, ..self })? {
-            found.tokens += item.tokens;
+            found.tokens.add(item.tokens);
         }
         Ok(found)
     }
@@ -227,13 +281,14 @@ impl<'de> Visitor<'de> for Texts {
         if self.mode == Mode::Json {
             let mut json = String::new();
             Compact(&mut json).visit_map(fields)?;
-            return Ok(Found { tokens: self.of(&json), kept: None });
+            return Ok(Found { tokens: self.of_text(&json), kept: None });
         }
-        let (mut tokens, mut is_image, mut data) = (0, false, None);
+        let mut tokens = RequestTokens::default();
+        let (mut medium, mut data) = (None, None);
         while let Some(name) = fields.next_key::<String>()? {
             let is_media_type = is_in(MEDIA_TYPE_FIELDS, &name);
             if !is_media_type && is_in(UNREAD_FIELDS, &name) {
-                tokens += if name == "role" { MESSAGE_TOKENS } else { 0 };
+                tokens.text += if name == "role" { MESSAGE_TOKENS } else { 0 };
                 fields.next_value::<IgnoredAny>()?;
                 continue;
             }
@@ -245,17 +300,21 @@ impl<'de> Visitor<'de> for Texts {
             };
             let found = fields.next_value_seed(Self { mode, ..self })?;
             if is_media_type {
-                is_image |= found.kept.is_some_and(|kind| kind.starts_with("image/"));
+                medium = found.kept.or(medium);
             } else {
-                tokens += found.tokens;
+                tokens.add(found.tokens);
                 data = found.kept.or(data);
             }
         }
         // In Anthropic's and in Google's words an object is an image, and nothing else of it is read.
+        let is_of = |kind: &str| medium.as_ref().is_none_or(|medium| medium.starts_with(kind));
         let tokens = match data {
-            Some(image) if is_image => self.of_image(&image),
-            Some(text) => tokens + self.of_text_or_image(&text),
-            None => tokens,
+            Some(image) if medium.is_some() && is_of("image/") => self.of_image(&image),
+            Some(text) if is_of("text/") => {
+                tokens.add(self.of_text_or_medium(&text));
+                tokens
+            }
+            _ => tokens,
         };
         Ok(Found { tokens, kept: None })
     }

@@ -18,7 +18,7 @@ fn models() -> Models {
 }
 
 fn call(model: &str, prompt_tokens: u64, max_output_tokens: u64) -> BeforeCall<'_> {
-    BeforeCall { model, prompt_tokens, max_output_tokens, sent_bytes: prompt_tokens.saturating_mul(4) }
+    BeforeCall { model, prompt_tokens, max_output_tokens }
 }
 
 fn reported(prompt: u64, completion: u64) -> AfterCall {
@@ -51,7 +51,7 @@ fn calls_at_once_cannot_overdraw_and_the_last_one_closes() {
     let refused = other.before_call(&call("m", 1_000, 9_001), at());
     assert!(matches!(refused, Err(NotAdmitted::TooLarge { needed: 10_001, .. })), "{refused:?}");
     assert!(!other.before_call(&call("m", 1_000, 9_000), at()).unwrap().is_closing);
-    let cost = meter.after_call(closing, &AfterCall::Unreported { text_bytes: 400 }, at());
+    let cost = meter.after_call(closing, &AfterCall::Unreported { output_tokens: 100 }, at());
     assert_eq!((cost.tokens, cost.is_estimated), (1_100, true));
     assert_eq!((meter.held(), meter.left()), (0, Some(7_900)));
     assert!(meter.before_call(&call("m", 1, 1), at()).is_err(), "it is closed, whatever is left");
@@ -74,7 +74,7 @@ fn dollars_are_held_and_a_model_without_a_price_is_not_admitted() {
     assert_eq!((cost.tokens, cost.nano_usd), (600, Some(600_000_000)));
     // A hold is no ceiling: what came is charged.
     let admitted = meter.before_call(&call("dear", 100, 100), at()).unwrap();
-    let cost = meter.after_call(admitted, &AfterCall::Unreported { text_bytes: 480 }, at());
+    let cost = meter.after_call(admitted, &AfterCall::Unreported { output_tokens: 120 }, at());
     assert_eq!((cost.nano_usd, meter.usage().nano_usd), (Some(220_000_000), 820_000_000));
     let admitted = meter.before_call(&call("dear", 1, 1), at()).unwrap();
     assert_eq!(admitted.warning, Some(Level::High), "spent");

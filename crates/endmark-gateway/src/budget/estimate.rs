@@ -1,121 +1,92 @@
-//! How much a call can cost, before it is made.
+//! How many tokens a prompt has, before the call is made.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use endmark_context::count;
 use endmark_wire::json::Value;
 
-use super::parts::{KINDS, Parts, USUAL_MEDIA_TOKENS};
-use crate::work;
+use super::parts::{KINDS, TEXT, measured};
 
-/// Sessions whose bytes are known; when there are more, all are learned anew.
+/// Sessions of which anything is known; when there are more, all are learned anew.
 const MAX_SESSIONS: usize = 4_096;
-/// Tokens for so many bytes, where nothing is known of a session: more than any text but the densest has.
-const PARTS: u64 = 1_024;
-const USUAL_TOKENS: u64 = PARTS / 3;
-/// A body from this size on is counted, and not measured: it may hold images, whose bytes say nothing.
-const MEASURED_BYTES: usize = 32 << 10;
-/// A session is taken for what it was, and a tenth more.
+/// A call holds its estimate, and a tenth more.
 const MARGIN_PERCENT: u64 = 110;
-/// More tokens than one part of a request comes to.
-const MOST_MEDIA_TOKENS: u64 = 4_000_000;
-/// What a session can have learned: from one token in 32 bytes to one in each.
-const FEWEST_TOKENS: u64 = PARTS / 32;
+/// A factor of 1.
+const ONE: u64 = 1_000;
+/// What the text of a session can have learned: an eighth to four times as many tokens as others have.
+const TEXT_FACTORS: (u64, u64) = (ONE / 8, ONE * 4);
+/// The same for media: an hour of video has as few bytes as its address.
+const MEDIA_FACTORS: (u64, u64) = (1, ONE * 250);
 
-/// What each session came to when it was last reported.
+/// The estimate of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct PromptEstimate {
+    /// Its tokens by kinds of parts, as for a session of which nothing is known.
+    measured: [u64; KINDS],
+    /// Its tokens, by what its session came to before.
+    pub(crate) tokens: u64,
+}
+
+impl PromptEstimate {
+    /// The tokens that its call holds.
+    pub(crate) fn held(&self) -> u64 {
+        self.tokens.saturating_mul(MARGIN_PERCENT).div_ceil(100)
+    }
+}
+
+/// What each session came to when it was last reported, for each kind of parts, in thousandths of what was measured.
 #[derive(Debug, Default)]
-pub(super) struct Calibrations(Mutex<HashMap<String, Calibration>>);
+pub(super) struct Calibrations(Mutex<HashMap<String, [u64; KINDS]>>);
 
-/// What a session came to, by the kinds of its parts: an hour of video has as few bytes as its address.
-#[derive(Debug, Clone, Copy)]
-struct Calibration {
-    /// Tokens for [`PARTS`] bytes of text; `None` before a request without media was reported.
-    text: Option<u64>,
-    /// Tokens of one part of each kind of media.
-    media: [u64; KINDS],
-    /// The parts of the request that was last estimated.
-    last: Parts,
-}
-
-impl Default for Calibration {
-    fn default() -> Self {
-        Self { text: None, media: USUAL_MEDIA_TOKENS, last: Parts::default() }
-    }
-}
-
-impl Calibration {
-    fn text_tokens(&self, parts: &Parts) -> u64 {
-        parts.text_bytes.saturating_mul(self.text.unwrap_or(USUAL_TOKENS)) / PARTS
+impl Calibrations {
+    /// The estimate of a request's prompt.
+    pub(super) fn prompt(
+        &self,
+        session: &str,
+        model: &str,
+        body: &[u8],
+        root: Option<Value<'_>>,
+    ) -> PromptEstimate {
+        let measured = measured(body, root, model);
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let factors = known.get(session).copied().unwrap_or([ONE; KINDS]);
+        PromptEstimate { measured, tokens: of_kinds(&measured, &factors).iter().sum() }
     }
 
-    /// Learns what a request of these parts came to. Media account for what its text does not.
-    fn learn(&mut self, parts: &Parts, tokens: u64) {
-        if !parts.has_media() {
-            let learned = tokens.saturating_mul(PARTS) / parts.text_bytes.max(1);
-            self.text = Some(learned.clamp(FEWEST_TOKENS, PARTS));
+    /// Learns what a call's prompt came to. Media account for what its text does not.
+    pub(super) fn learn(&self, session: &str, estimate: &PromptEstimate, tokens: u64) {
+        if tokens == 0 {
             return;
         }
-        let expected = parts.media_tokens(&self.media).max(1);
-        let came = tokens.saturating_sub(self.text_tokens(parts));
-        for (each, count) in self.media.iter_mut().zip(parts.media) {
-            if count > 0 {
-                let scaled = u128::from(*each) * u128::from(came) / u128::from(expected);
-                *each = u64::try_from(scaled).unwrap_or(u64::MAX).clamp(1, MOST_MEDIA_TOKENS);
+        let measured = &estimate.measured;
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(session) {
+            sessions.clear();
+        }
+        let factors = sessions.entry(session.to_owned()).or_insert([ONE; KINDS]);
+        let expected = of_kinds(measured, factors);
+        let of_media: u64 = expected.iter().skip(TEXT + 1).sum();
+        if of_media == 0 {
+            factors[TEXT] = scaled(ONE, tokens, measured[TEXT]).clamp(TEXT_FACTORS.0, TEXT_FACTORS.1);
+            return;
+        }
+        let came = tokens.saturating_sub(expected[TEXT]);
+        for (factor, measured) in factors.iter_mut().zip(measured).skip(TEXT + 1) {
+            if *measured > 0 {
+                *factor = scaled(*factor, came, of_media).clamp(MEDIA_FACTORS.0, MEDIA_FACTORS.1);
             }
         }
     }
 }
 
-impl Calibrations {
-    /// Whether the tokens of a request of `bytes` bytes are counted.
-    pub(super) fn counts(&self, session: &str, bytes: usize) -> bool {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        bytes > MEASURED_BYTES && known.get(session).is_none_or(|known| known.text.is_none())
-    }
+/// The tokens of each kind by these factors.
+fn of_kinds(measured: &[u64; KINDS], factors: &[u64; KINDS]) -> [u64; KINDS] {
+    std::array::from_fn(|kind| scaled(measured[kind], factors[kind], ONE))
+}
 
-    /// Tokens of a request's prompt: by what its session came to before, else by its size or a count of its family.
-    pub(super) fn prompt(&self, session: &str, model: &str, body: &[u8], root: Option<Value<'_>>) -> u64 {
-        let parts = Parts::of(body.len(), root);
-        let known = self.with(session, |known| {
-            known.last = parts;
-            *known
-        });
-        let media = parts.media_tokens(&known.media);
-        let margin = |tokens: u64| tokens.saturating_mul(MARGIN_PERCENT).div_ceil(100);
-        if known.text.is_some() || parts.has_uncounted_media() {
-            return margin(known.text_tokens(&parts).saturating_add(media));
-        }
-        if body.len() > MEASURED_BYTES
-            && let Some(counted) = std::str::from_utf8(body)
-                .ok()
-                .and_then(|text| count::request_unless(work::is_stopped, text, model).ok())
-        {
-            return margin(counted.tokens);
-        }
-        parts.text_bytes.saturating_mul(USUAL_TOKENS).div_ceil(PARTS).saturating_add(media)
-    }
-
-    /// Learns what a call's prompt came to.
-    pub(super) fn learn(&self, session: &str, bytes: u64, tokens: u64) {
-        if bytes == 0 || tokens == 0 {
-            return;
-        }
-        self.with(session, |known| {
-            // Another request of the session may have been estimated since: then its bytes count as text.
-            let text = Parts { bytes, text_bytes: bytes, ..Parts::default() };
-            let parts = if known.last.bytes == bytes { known.last } else { text };
-            known.learn(&parts, tokens);
-        });
-    }
-
-    fn with<T>(&self, session: &str, act: impl FnOnce(&mut Calibration) -> T) -> T {
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if sessions.len() >= MAX_SESSIONS && !sessions.contains_key(session) {
-            sessions.clear();
-        }
-        act(sessions.entry(session.to_owned()).or_default())
-    }
+fn scaled(amount: u64, numerator: u64, denominator: u64) -> u64 {
+    let scaled = u128::from(amount) * u128::from(numerator) / u128::from(denominator.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX / KINDS as u64)
 }
 
 #[cfg(test)]
@@ -126,26 +97,32 @@ mod tests {
     use super::*;
 
     impl Calibrations {
-        fn prompt_of(&self, session: &str, model: &str, body: &[u8]) -> u64 {
-            self.prompt(session, model, body, Value::parse(body).ok())
+        fn prompt_of(&self, session: &str, model: &str, body: &str) -> PromptEstimate {
+            self.prompt(session, model, body.as_bytes(), Value::parse_str(body).ok())
         }
+    }
+
+    fn request(text: &str) -> String {
+        format!(r#"{{"messages":[{{"role":"user","content":"{text}"}}]}}"#)
     }
 
     #[test]
     fn a_session_is_estimated_by_what_it_came_to() {
         let calibrations = Calibrations::default();
-        let body = vec![b' '; 3_072];
-        assert_eq!(calibrations.prompt_of("s", "m", &body), 1_023);
-        calibrations.learn("s", 1_000, 250);
-        assert_eq!(calibrations.prompt_of("s", "m", &body), 845);
-        assert_eq!(calibrations.prompt_of("t", "m", &body), 1_023);
+        let (body, longer) = (request(&"harbour ".repeat(400)), request(&"harbour ".repeat(800)));
+        let first = calibrations.prompt_of("s", "m", &body);
+        assert_eq!(first.held(), (first.tokens * 11).div_ceil(10));
+        calibrations.learn("s", &first, 1_200);
+        let next = calibrations.prompt_of("s", "m", &longer).tokens;
+        assert!((2_300..2_500).contains(&next), "{next}");
+        assert_eq!(calibrations.prompt_of("t", "m", &body).tokens, first.tokens);
         // A report that cannot be is not believed.
-        calibrations.learn("s", 10, 1_000_000);
-        assert_eq!(calibrations.prompt_of("s", "m", &body), 3_380);
-        calibrations.learn("s", 1_000_000, 1);
-        assert_eq!(calibrations.prompt_of("s", "m", &body), 106);
+        for (reported, expected) in [(1 << 40, first.tokens * 4), (1, first.tokens / 8)] {
+            calibrations.learn("s", &first, reported);
+            assert!(calibrations.prompt_of("s", "m", &body).tokens.abs_diff(expected) <= 1, "{reported}");
+        }
         for number in 0..2 * MAX_SESSIONS {
-            calibrations.learn(&number.to_string(), 10, 5);
+            calibrations.learn(&number.to_string(), &first, 5);
         }
         assert!(calibrations.0.lock().unwrap().len() <= MAX_SESSIONS);
     }
@@ -155,21 +132,21 @@ mod tests {
         let calibrations = Calibrations::default();
         let video = r#"{"fileData":{"mimeType":"video/mp4","fileUri":"gs://a/b"}}"#;
         let body = |text: &str| format!(r#"{{"contents":[{{"parts":[{video},{{"text":"{text}"}}]}}]}}"#);
-        let first = body("What is in it?");
-        assert!(calibrations.prompt_of("s", "m", first.as_bytes()) > 10_000);
-        calibrations.learn("s", first.len() as u64, 20_000);
-        // 20,000 for the video, and a token for three bytes of text, with a margin.
-        let next = calibrations.prompt_of("s", "m", body(&"x".repeat(200_000)).as_bytes());
-        assert!((90_000..100_000).contains(&next), "{next}");
+        let first = calibrations.prompt_of("s", "m", &body("What is in it?"));
+        assert!(first.tokens > 10_000);
+        calibrations.learn("s", &first, 20_000);
+        // 20,000 for the video, and a token for each word.
+        let next = calibrations.prompt_of("s", "m", &body(&"harbour ".repeat(50_000))).tokens;
+        assert!((70_000..100_000).contains(&next), "{next}");
     }
 
     #[test]
-    fn a_large_body_is_counted() {
+    fn an_image_is_no_text() {
         let image = "A".repeat(400_000);
         let body = format!(
             r#"{{"messages":[{{"role":"user","content":[{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{image}"}}}}]}}]}}"#
         );
-        assert!(Calibrations::default().prompt_of("s", "gpt-5", body.as_bytes()) < 3_000);
+        assert!(Calibrations::default().prompt_of("s", "gpt-5", &body).tokens < 3_000);
     }
 
     #[test]

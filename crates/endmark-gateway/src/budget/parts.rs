@@ -1,75 +1,53 @@
-//! What a request's body is made of: text, and media whose bytes say nothing of their tokens.
+//! What a request's body is made of, in tokens: text, and media whose bytes say nothing of their tokens.
 
 use std::borrow::Cow;
 
+use endmark_context::count::{estimated_request, unread_tokens};
 use endmark_wire::json::{Kind, Value};
 
-/// The kinds of media, in the order of [`Parts::media`].
-pub(super) const KINDS: usize = 4;
+/// The kinds of parts.
+pub(super) const KINDS: usize = 5;
 
-/// Tokens of one part of each kind before any was reported: an image of about a thousand pixels a side, a minute of audio,
-/// a minute of video, and a document of ten pages.
-pub(super) const USUAL_MEDIA_TOKENS: [u64; KINDS] = [1_600, 2_000, 16_000, 20_000];
+pub(super) const TEXT: usize = 0;
+const IMAGE: usize = 1;
+const AUDIO: usize = 2;
+const VIDEO: usize = 3;
+const FILE: usize = 4;
 
-const IMAGE: usize = 0;
-const AUDIO: usize = 1;
-const VIDEO: usize = 2;
-const FILE: usize = 3;
+/// Tokens of one part of each kind of media: an image of about a thousand pixels a side, a minute of audio, a minute of
+/// video, and a document of ten pages.
+const USUAL_TOKENS: [u64; KINDS] = [0, 1_600, 2_000, 16_000, 20_000];
 
-/// Deeper values count as text: no request has media there.
+/// Deeper values are not searched: no request has media there.
 const MAX_DEPTH: usize = 32;
 
-/// The parts of a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Parts {
-    /// All bytes of the body, to know it by.
-    pub(super) bytes: u64,
-    /// Bytes outside media.
-    pub(super) text_bytes: u64,
-    /// Parts of each kind of media, inline or by an address.
-    pub(super) media: [u64; KINDS],
+/// The tokens of a body by kinds of parts, for a session of which nothing is known. Images are counted by their size where
+/// it is known. What is not JSON counts by its bytes.
+pub(super) fn measured(body: &[u8], root: Option<Value<'_>>, model: &str) -> [u64; KINDS] {
+    let mut media = [0; KINDS];
+    if let Some(root) = root {
+        count_media(root, MAX_DEPTH, &mut media);
+    }
+    let mut tokens: [u64; KINDS] = std::array::from_fn(|kind| USUAL_TOKENS[kind].saturating_mul(media[kind]));
+    match std::str::from_utf8(body).ok().and_then(|body| estimated_request(body, model).ok()) {
+        None => tokens[TEXT] = unread_tokens(body.len() as u64),
+        Some(read) => {
+            tokens[TEXT] = read.text;
+            tokens[IMAGE] = if read.images > 0 { read.images } else { tokens[IMAGE] };
+        }
+    }
+    tokens
 }
 
-impl Parts {
-    /// Reads a body of this length; one that is not JSON is text.
-    pub(super) fn of(length: usize, root: Option<Value<'_>>) -> Self {
-        let bytes = length as u64;
-        let mut parts = Self { bytes, text_bytes: bytes, media: [0; KINDS] };
-        if let Some(root) = root {
-            parts.add(root, MAX_DEPTH);
-        }
-        parts
-    }
-
-    /// Whether there are media that no formula counts by their bytes.
-    pub(super) fn has_uncounted_media(&self) -> bool {
-        self.media.iter().enumerate().any(|(kind, count)| kind != IMAGE && *count > 0)
-    }
-
-    pub(super) fn has_media(&self) -> bool {
-        self.media != [0; KINDS]
-    }
-
-    /// Returns the tokens of all media, with `each` tokens for a part of each kind.
-    pub(super) fn media_tokens(&self, each: &[u64; KINDS]) -> u64 {
-        self.media
-            .iter()
-            .zip(each)
-            .fold(0, |sum, (count, tokens)| sum.saturating_add(count.saturating_mul(*tokens)))
-    }
-
-    fn add(&mut self, value: Value<'_>, depth: usize) {
-        match value.kind() {
-            Kind::Object if depth > 0 => match medium(value) {
-                Some(kind) => {
-                    self.media[kind] += 1;
-                    self.text_bytes = self.text_bytes.saturating_sub(value.raw().len() as u64);
-                }
-                None => value.fields().for_each(|field| self.add(field.value, depth - 1)),
-            },
-            Kind::Array if depth > 0 => value.items().for_each(|item| self.add(item, depth - 1)),
-            _ => {}
-        }
+/// Counts the parts of each kind of media, inline or by an address.
+fn count_media(value: Value<'_>, depth: usize, media: &mut [u64; KINDS]) {
+    match value.kind() {
+        Kind::Object if depth > 0 => match medium(value) {
+            Some(kind) => media[kind] += 1,
+            None => value.fields().for_each(|field| count_media(field.value, depth - 1, media)),
+        },
+        Kind::Array if depth > 0 => value.items().for_each(|item| count_media(item, depth - 1, media)),
+        _ => {}
     }
 }
 
@@ -110,32 +88,41 @@ fn medium(object: Value<'_>) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn of(body: &str) -> Parts {
-        Parts::of(body.len(), Value::parse_str(body).ok())
+    fn of(body: &str) -> [u64; KINDS] {
+        measured(body.as_bytes(), Value::parse_str(body).ok(), "gemini-3-pro")
     }
 
     #[test]
     fn media_is_no_text_in_any_format() {
         let data = "A".repeat(1_000);
-        for (part, media) in [
+        for (part, kind) in [
             (
                 format!(r#"{{"type":"image_url","image_url":{{"url":"data:image/png;base64,{data}"}}}}"#),
-                [1, 0, 0, 0],
+                IMAGE,
             ),
+            (format!(r#"{{"type":"input_audio","input_audio":{{"data":"{data}","format":"wav"}}}}"#), AUDIO),
             (
-                format!(r#"{{"type":"input_audio","input_audio":{{"data":"{data}","format":"wav"}}}}"#),
-                [0, 1, 0, 0],
+                format!(
+                    r#"{{"type":"document","source":{{"type":"base64","media_type":"application/pdf","data":"{data}"}}}}"#
+                ),
+                FILE,
             ),
-            (format!(r#"{{"type":"document","source":{{"type":"base64","data":"{data}"}}}}"#), [0, 0, 0, 1]),
-            (format!(r#"{{"inlineData":{{"mimeType":"video/mp4","data":"{data}"}}}}"#), [0, 0, 1, 0]),
-            (r#"{"fileData":{"mimeType":"video/mp4","fileUri":"gs://a/b"}}"#.to_owned(), [0, 0, 1, 0]),
+            (format!(r#"{{"inlineData":{{"mimeType":"video/mp4","data":"{data}"}}}}"#), VIDEO),
+            (r#"{"fileData":{"mimeType":"video/mp4","fileUri":"gs://a/b"}}"#.to_owned(), VIDEO),
+            (r#"{"type":"image_url","image_url":{"url":"https://a/b.png"}}"#.to_owned(), IMAGE),
         ] {
-            let body = format!(r#"{{"contents":[{{"parts":[{part}]}}]}}"#);
-            let parts = of(&body);
-            assert_eq!((parts.media, parts.text_bytes), (media, (body.len() - part.len()) as u64), "{part}");
+            let tokens = of(&format!(r#"{{"contents":[{{"parts":[{part}]}}]}}"#));
+            assert!(tokens[TEXT] < 20, "{part} {tokens:?}");
+            let others = tokens
+                .iter()
+                .enumerate()
+                .skip(1)
+                .filter(|(other, tokens)| (*other == kind) != (**tokens > 0));
+            assert_eq!(others.count(), 0, "{part} {tokens:?}");
         }
-        let text = r#"{"type":"document","source":{"type":"text","data":"All of it is text."}}"#;
-        assert_eq!(of(text).text_bytes, text.len() as u64);
-        assert!(!of("{ no JSON").has_media());
+        let text = r#"{"messages":[{"content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"All of it is text."}}]}]}"#;
+        assert!(of(text)[TEXT] > 5 && of(text)[1..] == [0; 4], "{:?}", of(text));
+        // What is not JSON counts by its bytes.
+        assert_eq!(of(&"{ not JSON ".repeat(4)), [11, 0, 0, 0, 0]);
     }
 }

@@ -3,6 +3,8 @@
 use endmark_context::budget::{Scope, Unit};
 use endmark_store::{Charge, Recorder};
 
+use super::estimate::PromptEstimate;
+
 /// A hold. One that is dropped before its call is noted is let go of: the client has gone away in between.
 #[derive(Debug)]
 pub(crate) struct Reserved {
@@ -16,14 +18,14 @@ pub(crate) struct Reserved {
     pub(crate) least_left: Option<(Scope, Unit, u64)>,
     /// What it holds in each of its budgets, or would hold if the store took it.
     pub(crate) charges: Vec<Charge>,
-    /// The tokens that its prompt was estimated at.
-    pub(crate) prompt_tokens: Option<u64>,
+    /// Its prompt, as it was estimated.
+    pub(crate) prompt: PromptEstimate,
     /// The budgets that came to a level by it, with that in percent.
     pub(crate) warned: Vec<(Scope, u8)>,
 }
 
 impl Reserved {
-    pub(super) fn new(recorder: Recorder, request_id: String, call: u32) -> Self {
+    pub(super) fn new(recorder: Recorder, request_id: String, call: u32, prompt: PromptEstimate) -> Self {
         let recorder = Some(recorder);
         Self {
             recorder,
@@ -32,7 +34,7 @@ impl Reserved {
             is_closing: false,
             least_left: None,
             charges: Vec::new(),
-            prompt_tokens: None,
+            prompt,
             warned: Vec::new(),
         }
     }

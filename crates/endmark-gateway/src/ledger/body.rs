@@ -21,8 +21,8 @@ pub(super) struct Gauge {
     began: Instant,
     went_up: AtomicBool,
     bytes: AtomicU64,
-    /// One more than the bytes of text and arguments that were read in it; 0 where nobody reads it.
-    text: AtomicU64,
+    /// One more than the tokens that were written in it, as an estimate; 0 where nobody reads it.
+    written: AtomicU64,
     /// Microseconds from the beginning to the first byte; 0 before it.
     first_byte: AtomicU64,
 }
@@ -33,7 +33,7 @@ impl Gauge {
             began,
             went_up: AtomicBool::new(false),
             bytes: AtomicU64::new(0),
-            text: AtomicU64::new(0),
+            written: AtomicU64::new(0),
             first_byte: AtomicU64::new(0),
         }
     }
@@ -65,13 +65,13 @@ impl Gauge {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes note of how much text was read in it so far; none where it passes unread from here on.
-    pub(super) fn read(&self, text_bytes: Option<u64>) {
-        self.text.store(text_bytes.map_or(0, |bytes| bytes.saturating_add(1)), Ordering::Relaxed);
+    /// Takes note of how many tokens were written in it so far; none where it passes unread from here on.
+    pub(super) fn read(&self, written: Option<u64>) {
+        self.written.store(written.map_or(0, |tokens| tokens.saturating_add(1)), Ordering::Relaxed);
     }
 
-    pub(super) fn text_bytes(&self) -> Option<u64> {
-        self.text.load(Ordering::Relaxed).checked_sub(1)
+    pub(super) fn written(&self) -> Option<u64> {
+        self.written.load(Ordering::Relaxed).checked_sub(1)
     }
 
     pub(super) fn first_byte(&self) -> Option<u64> {
@@ -120,7 +120,7 @@ impl Metered {
 /// The usage and words read from a finished answer.
 fn said(listener: Option<Listener>, call: &Call, ended: bool) -> Said {
     let said = listener.map(|listener| listener.said(ended)).unwrap_or_default();
-    call.read_bytes(said.text_bytes);
+    call.read_tallies(said.written.as_deref());
     said
 }
 

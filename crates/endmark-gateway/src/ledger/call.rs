@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use endmark_context::budget::{BYTES_PER_TOKEN, Rule, Scope, Unit};
+use endmark_context::budget::{Rule, Scope, Unit};
+use endmark_context::count::{Family, TextTally, unread_tokens};
 use endmark_context::rounded;
 use endmark_recovery::{Ending, Judgement, Stop};
-use endmark_store::{Billing, CallSettled, CallStarted, OpenCall, Purpose, Recorder, Tokens, may_be_billed};
+use endmark_store::{Billing, CallSettled, CallStarted, Estimate, OpenCall, Purpose, Recorder, Tokens};
 use endmark_wire::format::WireFormat;
 use endmark_wire::json::Value;
 use endmark_wire::reply::Choice;
@@ -26,7 +27,7 @@ use super::sent::Sent;
 use super::watch::Watch;
 use crate::api::Api;
 use crate::body::AnyBody;
-use crate::budget::{Budgets, NotAdmitted, Planned, Reserved};
+use crate::budget::{Budgets, NotAdmitted, Planned, PromptEstimate, Reserved};
 use crate::settings::Mode;
 use crate::telemetry;
 
@@ -213,6 +214,7 @@ impl Calls {
                 mode: Cow::Borrowed(self.mode.word()),
                 started_ms: u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX),
                 sent_bytes: sent_bytes as u64,
+                prompt_estimate: reserved.prompt.tokens,
                 charges: std::mem::take(&mut reserved.charges),
             })
             .await;
@@ -232,7 +234,8 @@ impl Calls {
             span,
             budgets: Arc::clone(&self.budgets),
             is_held: self.have_budgets(),
-            prompt_tokens: reserved.prompt_tokens,
+            prompt: reserved.prompt,
+            family: Family::of(model),
             cost: Arc::clone(&self.cost),
         })
     }
@@ -260,8 +263,10 @@ pub(crate) struct Call {
     budgets: Arc<Budgets>,
     /// Whether any budget concerns it.
     is_held: bool,
-    /// The tokens that its prompt was estimated at, where a budget concerns it.
-    prompt_tokens: Option<u64>,
+    /// Its prompt, as it was estimated.
+    prompt: PromptEstimate,
+    /// By which its output is estimated.
+    family: Family,
     cost: Arc<Cost>,
 }
 
@@ -287,13 +292,14 @@ impl Call {
     /// Takes note of what was read in the answer so far, or that it passes unread from here on: what it took is estimated from
     /// its text where the upstream reports no tokens.
     pub(crate) fn read(&self, choices: Option<&[Choice]>) {
-        let bytes = |choices: &[Choice]| choices.iter().map(Choice::written_bytes).sum();
-        self.gauge.read(choices.map(bytes));
+        let tokens = |choice: &Choice| choice.written.tokens(self.family);
+        self.gauge.read(choices.map(|choices| choices.iter().map(tokens).sum()));
     }
 
     /// The same, of an answer that passes.
-    pub(super) fn read_bytes(&self, text_bytes: Option<u64>) {
-        self.gauge.read(text_bytes);
+    pub(super) fn read_tallies(&self, written: Option<&[TextTally]>) {
+        let tokens = |tally: &TextTally| tally.tokens(self.family);
+        self.gauge.read(written.map(|tallies| tallies.iter().map(tokens).sum()));
     }
 
     /// A body that passes, and settles the call when it ends: so, where it ends well. What it says of its tokens is heard by
@@ -332,11 +338,7 @@ impl Call {
             );
         }
         self.reject_implausible_usage(&open, &mut end);
-        let text_bytes = if self.was_left_at_work(end.ending) { Some(0) } else { self.gauge.text_bytes() };
-        let spent = self.spent(&open, &end, text_bytes);
-        // What a server counted in mid-reply, or in a total, is not what its text suggests.
-        let estimated = spent.as_ref().filter(|spent| end.usage.is_some() && !spent.reports_output);
-        let estimated_bytes = estimated.map(|spent| spent.usage.completion.saturating_mul(BYTES_PER_TOKEN));
+        let spent = self.spent(&end);
         // Metrics and traces have what was reported, and no estimate.
         end.usage = end.usage.filter(|_| spent.as_ref().is_some_and(Spent::is_reported));
         let (first_byte, total) = (self.gauge.first_byte(), self.gauge.elapsed());
@@ -360,7 +362,7 @@ impl Call {
         let priced = spent.as_ref().map(|spent| cost::tokens(&spent.usage, end.web_searches));
         let exact = spent.as_ref().zip(open.started()).and_then(|(spent, started)| {
             if self.is_held && spent.reports_prompt {
-                self.budgets.learn(&started.session, started.sent_bytes, spent.usage.prompt);
+                self.budgets.learn(&started.session, &self.prompt, spent.usage.prompt);
             }
             let names = end.model.iter().chain([&started.model]).map(String::as_str);
             self.budgets.exact_price(names, &priced?, end.tier.as_deref())
@@ -395,7 +397,10 @@ impl Call {
             billing: priced.map_or_else(Billing::default, |tokens| cost::billing(&tokens, end.tier)),
             nano_usd: exact.map(rounded),
             received_bytes: self.gauge.bytes(),
-            text_bytes: estimated_bytes.or(text_bytes),
+            estimate: spent
+                .as_ref()
+                .filter(|spent| !spent.is_reported())
+                .map(|spent| Estimate { prompt: spent.usage.prompt, output: spent.usage.completion }),
             first_byte_us: first_byte,
             total_us: total,
         });
@@ -418,21 +423,17 @@ impl Call {
         }
     }
 
-    /// What it used; `None` where it costs nothing.
-    fn spent(&self, open: &OpenCall, end: &CallEnd, text_bytes: Option<u64>) -> Option<Spent> {
-        let started = open.started()?;
-        let http_status = self.status.map(|status| status.as_u16());
+    /// What it used; `None` where it costs nothing: a provider that refuses, fails, or never had the request bills nothing.
+    fn spent(&self, end: &CallEnd) -> Option<Spent> {
+        let written = if self.was_left_at_work(end.ending) { Some(0) } else { self.gauge.written() };
+        let may_be_billed = self.status.map_or(written.is_some(), |status| status.is_success());
         // An unread answer has only its own counts.
-        let unread = || if end.usage.is_some() { 0 } else { self.gauge.bytes() };
+        let unread = || if end.usage.is_some() { 0 } else { unread_tokens(self.gauge.bytes()) };
         let spent = || {
-            let written_bytes = text_bytes.unwrap_or_else(unread);
-            // The bytes of an image do not tell its tokens: a prompt is not more than its estimate before the call.
-            let expected =
-                self.prompt_tokens.map_or(u64::MAX, |tokens| tokens.saturating_mul(BYTES_PER_TOKEN));
-            let sent_bytes = started.sent_bytes.min(expected);
-            Spent::new(end.usage.as_ref(), end.is_counted, sent_bytes, written_bytes)
+            let written = written.unwrap_or_else(unread);
+            Spent::new(end.usage.as_ref(), end.is_counted, self.prompt.tokens, written)
         };
-        (end.usage.is_some() || may_be_billed(http_status, text_bytes)).then(spent)
+        (end.usage.is_some() || may_be_billed).then(spent)
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use endmark_context::budget::BYTES_PER_TOKEN;
 use endmark_context::{Tokens, is_standard_tier, rounded};
 use endmark_store::Billing;
 use endmark_wire::reply::Usage;
@@ -89,20 +88,19 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// Of a call that sent `sent_bytes`, and whose model wrote `written_bytes`. `is_counted` is whether the reply ended with
+    /// Of a call whose prompt and reply are estimated at `sent` and `written` tokens. `is_counted` is whether the reply ended with
     /// its counts; see [`Received::is_counted`](endmark_wire::reply::Received::is_counted). A provider that counts 0 for
-    /// what is there did not count it. Of a total alone the split is estimated: the prompt is what its bytes suggest, and the
+    /// what is there did not count it. Of a total alone the split is estimated: the prompt has its estimate, and the
     /// reply has the rest, so that hidden reasoning counts as output.
-    pub(super) fn new(usage: Option<&Usage>, is_counted: bool, sent_bytes: u64, written_bytes: u64) -> Self {
+    pub(super) fn new(usage: Option<&Usage>, is_counted: bool, sent: u64, written: u64) -> Self {
         let mut spent = usage.cloned().unwrap_or_default();
         if spent.is_total_alone() && is_counted {
-            let written = written_bytes.div_ceil(BYTES_PER_TOKEN).min(spent.total);
-            spent.completion = spent.total.saturating_sub(sent_bytes.div_ceil(BYTES_PER_TOKEN)).max(written);
+            spent.completion = spent.total.saturating_sub(sent).max(written.min(spent.total));
             spent.prompt = spent.total - spent.completion;
             return Self { usage: spent, reports_prompt: true, reports_output: false };
         }
         let reports_prompt = spent.prompt > 0;
-        let reports_output = usage.is_some() && is_counted && (spent.completion > 0 || written_bytes == 0);
+        let reports_output = usage.is_some() && is_counted && (spent.completion > 0 || written == 0);
         let of_total = spent.total.saturating_sub(spent.prompt);
         let adds_up = spent.total == spent.prompt.saturating_add(spent.completion);
         if usage.is_some() && is_counted && reports_prompt && !adds_up && of_total.max(spent.completion) > 0 {
@@ -112,10 +110,10 @@ impl Spent {
             return Self { usage: spent, reports_prompt, reports_output: false };
         }
         if !reports_prompt {
-            spent.prompt = sent_bytes.div_ceil(BYTES_PER_TOKEN);
+            spent.prompt = sent;
         }
         if !reports_output {
-            spent.completion = spent.completion.max(written_bytes.div_ceil(BYTES_PER_TOKEN));
+            spent.completion = spent.completion.max(written);
         }
         if !(reports_prompt && reports_output) {
             spent.total = spent.prompt.saturating_add(spent.completion);
@@ -152,7 +150,7 @@ mod tests {
         let usage =
             |prompt, completion| Usage { prompt, completion, total: prompt + completion, ..Usage::default() };
         let spent = |usage: Option<&Usage>, is_counted| {
-            let spent = Spent::new(usage, is_counted, 400, 80);
+            let spent = Spent::new(usage, is_counted, 100, 20);
             (spent.usage.prompt, spent.usage.completion, spent.is_reported())
         };
         assert_eq!(spent(Some(&usage(90, 7)), true), (90, 7, true));
@@ -168,7 +166,7 @@ mod tests {
         assert_eq!(spent(Some(&total(90)), true), (70, 20, false));
         assert_eq!(spent(Some(&total(9)), true), (0, 9, false));
         assert_eq!(spent(Some(&total(9)), false), (100, 20, false));
-        assert!(Spent::new(Some(&usage(90, 0)), true, 400, 0).is_reported());
+        assert!(Spent::new(Some(&usage(90, 0)), true, 100, 0).is_reported());
         // Parts that do not add up to the total.
         let stated = |completion, total| Usage { total, ..usage(90, completion) };
         assert_eq!(spent(Some(&stated(7, 500)), true), (90, 410, false));

@@ -1,6 +1,7 @@
 //! What an answer says of its tokens, heard while it passes untouched.
 
 use bytes::Bytes;
+use endmark_context::count::TextTally;
 use endmark_wire::json::Value;
 use endmark_wire::paths::{Service, usage_in};
 use endmark_wire::reply::{Choice, Usage};
@@ -51,8 +52,8 @@ pub(super) struct Said {
     pub(super) model: Option<String>,
     /// What it calls the ends of its choices.
     pub(super) finish_words: Vec<String>,
-    /// Bytes of its text.
-    pub(super) text_bytes: Option<u64>,
+    /// What was written in each of its choices.
+    pub(super) written: Option<Vec<TextTally>>,
 }
 
 impl Listener {
@@ -151,7 +152,7 @@ impl Listener {
     pub(super) fn said(self, ended: bool) -> Said {
         let has_no_output = self.has_no_output;
         let said = self.heard(ended);
-        if has_no_output { Said { text_bytes: Some(0), ..said } } else { said }
+        if has_no_output { Said { written: Some(Vec::new()), ..said } } else { said }
     }
 
     fn heard(mut self, ended: bool) -> Said {
@@ -161,7 +162,7 @@ impl Listener {
             decoder.end();
             self.hear_decoded();
         }
-        let bytes = |choices: &[Choice]| choices.iter().map(Choice::written_bytes).sum();
+        let written = |choices: &[Choice]| choices.iter().map(|choice| choice.written).collect();
         let searches = |choices: &[Choice]| choices.iter().map(|choice| choice.web_searches).sum();
         match self.heard {
             Heard::Stream(decoder, mut reader) => {
@@ -177,7 +178,7 @@ impl Listener {
                     web_searches: searches(received.choices()),
                     model: received.model().map(str::to_owned),
                     finish_words: finish_words(received.choices()),
-                    text_bytes: Some(bytes(received.choices())),
+                    written: Some(written(received.choices())),
                 }
             }
             Heard::Events(_, usage) => {
@@ -197,7 +198,7 @@ impl Listener {
                         web_searches: searches(&response.reply().choices),
                         model: Some(response.reply().model.clone()),
                         finish_words: finish_words(&response.reply().choices),
-                        text_bytes: Some(bytes(&response.reply().choices)),
+                        written: Some(written(&response.reply().choices)),
                     },
                 )
             }

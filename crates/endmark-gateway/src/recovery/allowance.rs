@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use endmark_context::count::Family;
+use endmark_wire::reply::Choice;
+
 use super::bound::Bound;
 use super::case::Case;
 use crate::settings::Mode;
-
-/// Bytes of text that a token has at least, where nobody counted.
-const BYTES_PER_TOKEN: u64 = 4;
 
 /// What continuations may take however low the client's limit is: the rest of a document that was cut after a few tokens.
 const MIN_CLIENT_TOKENS: u64 = 2_048;
@@ -32,17 +32,19 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// That of a request whose first reply is over: this is what the upstream counted of it, or else its size tells.
+    /// That of a request whose first reply is over: this is what the upstream counted of it, or else an estimate.
     pub(crate) fn of(
         case: &Case<'_>,
         took: Duration,
         output_tokens: Option<u64>,
-        received_bytes: usize,
+        received: &[Choice],
     ) -> Self {
         let settings = case.settings;
         let view = case.request.view();
         let choices = view.choices.max(1);
-        let generated = output_tokens.unwrap_or(received_bytes as u64 / BYTES_PER_TOKEN);
+        let family = Family::of(&view.model);
+        let written = || received.iter().map(|choice| choice.written.tokens(family)).sum();
+        let generated = output_tokens.unwrap_or_else(written);
         let of_one = (generated / u64::from(choices)).max(1);
         let own = view.limit.map(|limit| at_its_pace(took, of_one, limit));
         // In `on` it was said that all of the reply is wanted, whatever the client's limit is.

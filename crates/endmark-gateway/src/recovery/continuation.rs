@@ -165,8 +165,8 @@ fn continuation(
         sequence: finish.and_then(|finish| finish.sequence.clone()),
         body: None,
         is_looping,
-        max_tokens: (!is_looping && (!choice.reasoned || choice.received_beside > 0))
-            .then(|| choice.received.saturating_add(choice.received_beside) as u64),
+        max_tokens: (!is_looping && (!choice.reasoned || choice.written.bytes() > choice.received as u64))
+            .then(|| choice.written.bytes()),
     }
 }
 

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_context::count::estimated_request;
 use endmark_gateway::Settings;
 use serde_json::{Value, json};
 use testkit::{Answer, Reply, Request, Script};
@@ -110,11 +111,11 @@ async fn a_service_beside_replies_is_charged_what_its_answer_reports_and_has_its
 async fn an_answer_without_usage_is_charged_by_an_estimate() {
     let vectors = Answer::json(200, &json!({"data": [{"embedding": vec![0.25; 1_000]}]}));
     let body = json!({"model": "m", "input": "some words"});
-    let prompt = body.to_string().len() as u64;
+    let prompt = estimated_request(&body.to_string(), "m").unwrap().text;
     let endmark = Endmark::start_with(Script::new().otherwise(vectors), budget(10_000)).await;
     assert_eq!(post(&endmark, "/v1/embeddings", &body).await.status, 200);
     let charged = spent(&endmark).await;
-    assert_eq!(charged, prompt.div_ceil(4), "a vector is no output");
+    assert_eq!(charged, prompt, "a vector is no output");
     let failing = Script::new().otherwise(Answer::json(500, &json!({"error": {"message": "no"}})));
     let endmark = Endmark::start_with(failing, budget(10_000)).await;
     assert_eq!(post(&endmark, "/v1/embeddings", &body).await.status, 500);

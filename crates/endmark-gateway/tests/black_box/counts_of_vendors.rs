@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use endmark_context::count::{Family, TextTally};
 use endmark_context::{Model, Models, Prices, Rates};
 use endmark_gateway::Mode;
 use endmark_store::{CallSums, counted};
@@ -14,6 +15,11 @@ use crate::support::spoken::{End, Said, Wire};
 const MESSAGES: Wire = Wire::Other(Dialect::Messages);
 const GEMINI: Wire = Wire::Other(Dialect::Gemini);
 const TEXT: &str = "The harbour was quiet, and all of the boats had come in before the storm.";
+
+/// The tokens of what a model wrote that is not known.
+fn estimated(text: &str) -> u64 {
+    TextTally::of(text).tokens(Family::of("m"))
+}
 
 /// The ledger's sums for the one call with this answer.
 async fn sums(wire: Wire, answer: Answer, stream: bool, mode: Mode) -> CallSums {
@@ -197,7 +203,7 @@ async fn zeros_after_counts_do_not_erase_them() {
 
 #[tokio::test]
 async fn a_figure_that_the_reply_did_not_end_with_is_an_estimate() {
-    let estimate = TEXT.len().div_ceil(4) as u64;
+    let estimate = estimated(TEXT);
     // A stream of Messages that breaks off has nothing but the count of its beginning.
     for mode in [Mode::Warn, Mode::Off] {
         let answer = Answer::sse(MESSAGES.frames(&[Said::Text(TEXT)], None));
@@ -234,7 +240,7 @@ async fn what_is_estimated_includes_the_reasoning() {
             json!({"id": "c", "choices": [{"index": 0, "delta": {name: thoughts}, "finish_reason": null}]});
         frames.insert(0, format!("data: {delta}\n\n"));
         let sums = sums(Wire::Chat, Answer::sse(frames), true, Mode::Auto).await;
-        let expected = (TEXT.len() + thoughts.len()).div_ceil(4) as u64;
+        let expected = estimated(&format!("{thoughts}{TEXT}"));
         assert_eq!((sums.completion, sums.estimated), (expected, 1), "{name}");
     }
 }
@@ -251,7 +257,7 @@ async fn the_usage_of_a_resumed_reply_has_an_estimate_of_what_broke_off() {
     let mut body = Wire::Chat.request(true);
     body["stream_options"] = json!({"include_usage": true});
     let (reply, heard) = Wire::Chat.ask(&endmark, &body, true).await;
-    assert_eq!(heard.output_tokens, Some(20 + TEXT.len().div_ceil(4) as u64), "{}", reply.text());
+    assert_eq!(heard.output_tokens, Some(20 + estimated(TEXT)), "{}", reply.text());
     assert_eq!(heard.endmark.unwrap()["usage"], "at_least", "{}", reply.text());
 }
 
@@ -307,7 +313,7 @@ async fn audio_searches_and_tiers_have_their_own_prices() {
 
 #[tokio::test]
 async fn a_count_that_no_call_can_have_used_is_estimated() {
-    let estimate = TEXT.len().div_ceil(4) as u64;
+    let estimate = estimated(TEXT);
     for tokens in [70_000_000, 1 << 40, u64::MAX] {
         let mut chat = Wire::Chat.whole(&[Said::Text(TEXT)], "stop");
         chat["usage"] = json!({"prompt_tokens": 5, "completion_tokens": tokens, "total_tokens": tokens});

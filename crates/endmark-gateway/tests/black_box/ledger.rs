@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use endmark_context::count::{Family, TextTally};
 use endmark_gateway::Mode;
 use endmark_store::UsageRow;
 use serde_json::json;
@@ -163,7 +164,7 @@ async fn a_refusal_a_lost_answer_and_one_over_the_cap_have_their_rows() {
 
 /// The frames of a stream have many times the bytes of the text in them.
 #[tokio::test]
-async fn where_no_tokens_are_reported_the_length_of_the_text_is_written() {
+async fn where_no_tokens_are_reported_their_estimate_is_written() {
     let frames = ChatFrames::new().text("one ").text("two ").text("three").finish("stop").done();
     for (answer, body) in [
         (Answer::sse(frames), stream_request(500)),
@@ -172,7 +173,9 @@ async fn where_no_tokens_are_reported_the_length_of_the_text_is_written() {
         let endmark = Endmark::start(Script::new().otherwise(answer)).await;
         endmark.ask(&body).await;
         let row = rows(&endmark, 1).await.remove(0);
-        assert_eq!((row.tokens.output, row.text_bytes), (None, Some(13)), "{row:?}");
+        let estimate = TextTally::of("one two three").tokens(Family::of("m"));
+        assert_eq!(row.tokens.output, None, "{row:?}");
+        assert_eq!(row.estimate.map(|estimate| estimate.output), Some(estimate), "{row:?}");
         assert!(row.received_bytes > Some(130), "{row:?}");
     }
 }

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_context::count::estimated_request;
 use endmark_gateway::{BudgetSettings, Settings};
 use endmark_store::{BudgetRow, UsageRow};
 use serde_json::{Value, json};
@@ -74,11 +75,12 @@ async fn clients_that_leave_before_the_first_byte_use_their_budget_up() {
         }
         let refused = asked().send().await.read().await;
         assert_eq!(refused.status, 402, "{what}: {}", refused.text());
-        let estimated: u64 = rows.iter().map(|row| row.sent_bytes.div_ceil(4)).sum();
+        let estimated: u64 = rows.iter().filter_map(|row| row.estimate).map(|estimate| estimate.prompt).sum();
         assert_eq!(refused.json()["endmark"]["spent"], estimated, "{what}");
         for row in rows {
-            assert_eq!((row.http_status, row.text_bytes), (None, Some(0)), "{what}: {row:?}");
-            assert_eq!((row.ending.as_str(), row.tokens.is_reported()), ("cancelled", false), "{what}");
+            assert_eq!(row.http_status, None, "{what}: {row:?}");
+            assert_eq!(row.estimate.map(|estimate| estimate.output), Some(0), "{what}: {row:?}");
+            assert_eq!((row.ending.as_str(), row.tokens.prompt), ("cancelled", None), "{what}");
         }
     }
 }
@@ -93,7 +95,7 @@ async fn a_stream_that_is_left_before_its_first_event_costs_its_prompt() {
     let body = body(Wire::Chat, true);
     leave(&endmark, endmark.chat(&body)).await;
     let (_, budget) = settled(&endmark, 1).await;
-    assert_eq!(budget.spent, (body.to_string().len() as u64).div_ceil(4));
+    assert_eq!(budget.spent, estimated_request(&body.to_string(), "m").unwrap().text);
 }
 
 #[tokio::test]
@@ -109,7 +111,7 @@ async fn an_upstream_that_is_given_up_costs_the_prompt_that_it_had() {
     assert_eq!(endmark.ask(&body).await.status, 504);
     let (rows, budget) = settled(&endmark, 1).await;
     assert_eq!(rows[0].ending, "stalled");
-    assert_eq!(budget.spent, (body.to_string().len() as u64).div_ceil(4));
+    assert_eq!(budget.spent, estimated_request(&body.to_string(), "m").unwrap().text);
 }
 
 #[tokio::test]
@@ -140,6 +142,6 @@ async fn what_never_went_up_and_what_a_provider_failed_at_costs_nothing() {
             assert_eq!(endmark.ask(&body).await.status, 502);
         }
         let (rows, budget) = settled(&endmark, 1).await;
-        assert_eq!((rows[0].http_status, rows[0].text_bytes, budget.spent), (None, None, 0), "{rows:?}");
+        assert_eq!((rows[0].http_status, rows[0].estimate, budget.spent), (None, None, 0), "{rows:?}");
     }
 }

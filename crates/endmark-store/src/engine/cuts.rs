@@ -23,8 +23,10 @@ const REPLIES: &str = "SELECT u.upstream, u.model, coalesce(u.cut_kind, ''), (
       SELECT max(CASE outcome WHEN 'resumed' THEN 0 WHEN 'corrected' THEN 1 WHEN 'restarted' THEN 2 WHEN 'cancelled' THEN 3
         WHEN 'interrupted' THEN 4 WHEN 'exhausted' THEN 7 WHEN 'cut' THEN CASE reason WHEN ?1 THEN 5 ELSE 6 END ELSE 0 END)
       FROM recoveries r WHERE r.request_id = u.request_id),
-    coalesce(u.prompt_tokens, u.sent_bytes / 4) + coalesce(u.output_tokens,
-      (SELECT text_bytes / 4 FROM usage_texts t WHERE t.request_id = u.request_id AND t.call = u.call), u.received_bytes / 4, 0),
+    coalesce(u.prompt_tokens,
+      (SELECT prompt FROM usage_estimates t WHERE t.request_id = u.request_id AND t.call = u.call), 0)
+    + coalesce(u.output_tokens,
+      (SELECT output FROM usage_estimates t WHERE t.request_id = u.request_id AND t.call = u.call), 0),
     u.prompt_tokens IS NULL OR u.output_tokens IS NULL, u.started_at
   FROM usage u INDEXED BY ";
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, ErrorCode, Statement, ToSql, params};
 
-use crate::calls::{Billing, Call, Tokens, UsageRow};
+use crate::calls::{Billing, Call, CallStarted, Estimate, Tokens, UsageRow};
 use crate::counted::INTERRUPTED;
 use crate::engine::integers::integer;
 use crate::engine::moment::utc;
@@ -144,7 +144,11 @@ fn bind(
 }
 
 /// Writes what few calls have, in tables of its own.
-fn record_beside(connection: &Connection, Call { started, settled }: &Call) -> rusqlite::Result<()> {
+fn record_beside(connection: &Connection, call: &Call) -> rusqlite::Result<()> {
+    let Call { started, settled } = call;
+    if let Some(estimate) = estimate_of(call) {
+        record_estimate(connection, started, estimate)?;
+    }
     let Some(settled) = settled else { return Ok(()) };
     let tokens = settled.tokens;
     if let Some(tokens_written) = tokens.cache_written.filter(|tokens| *tokens > 0) {
@@ -178,14 +182,26 @@ fn record_beside(connection: &Connection, Call { started, settled }: &Call) -> r
                 integer(billing.web_searches),
             ])?;
     }
-    if let Some(text_bytes) = settled.text_bytes.filter(|_| tokens.output.is_none()) {
-        connection
-            .prepare_cached(
-                "INSERT INTO usage_texts (request_id, call, text_bytes) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (request_id, call) DO NOTHING",
-            )?
-            .execute(params![clipped(&started.request_id), started.call, integer(text_bytes)])?;
-    }
+    Ok(())
+}
+
+/// Returns the estimate of a call. If its process was killed, the reply is unknown, but the prompt was sent.
+fn estimate_of(Call { started, settled }: &Call) -> Option<Estimate> {
+    let of_killed = Estimate { prompt: started.prompt_estimate, output: 0 };
+    settled.as_ref().map_or(Some(of_killed), |settled| settled.estimate)
+}
+
+fn record_estimate(
+    connection: &Connection,
+    started: &CallStarted,
+    Estimate { prompt, output }: Estimate,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO usage_estimates (request_id, call, prompt, output) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (request_id, call) DO NOTHING",
+        )?
+        .execute(params![clipped(&started.request_id), started.call, integer(prompt), integer(output)])?;
     Ok(())
 }
 
@@ -196,7 +212,7 @@ pub(crate) fn forget(connection: &Connection, keep_days: u32) -> Result<u64, Fau
         .query_row([keep_days], |row| row.get(0))?;
     // What stands beside the ledger first, while the rows that it belongs to are there to be chosen.
     let mut forgotten = 0;
-    for table in ["usage_cache_writes", "usage_texts", "usage_billing", "usage"] {
+    for table in ["usage_cache_writes", "usage_estimates", "usage_billing", "usage"] {
         forgotten = connection
             .prepare_cached(&format!(
                 "DELETE FROM {table} WHERE (request_id, call) IN (SELECT request_id, call FROM usage
@@ -244,7 +260,7 @@ pub(crate) fn row_of(call: &Call) -> UsageRow {
         }),
         sent_bytes: started.sent_bytes,
         received_bytes: known.map(|settled| settled.received_bytes),
-        text_bytes: known.and_then(|settled| settled.text_bytes).filter(|_| tokens.output.is_none()),
+        estimate: estimate_of(call),
         first_byte_ms: known.and_then(|settled| settled.first_byte_us).map(milliseconds),
         total_ms: known.map(|settled| milliseconds(settled.total_us)),
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use endmark_context::budget::{Scope, Unit};
 
-use crate::calls::{Billing, Call, CallSettled, CallStarted, Charge, Purpose, Tokens, Word};
+use crate::calls::{Billing, Call, CallSettled, CallStarted, Charge, Estimate, Purpose, Tokens, Word};
 
 /// The bytes of one slot. A page holds a whole number of them, so that none is torn by the end of the process.
 pub(super) const SLOT_BYTES: usize = 1024;
@@ -34,6 +34,7 @@ pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Ve
     writer.text(&started.mode);
     writer.number(started.started_ms);
     writer.number(started.sent_bytes);
+    writer.number(started.prompt_estimate);
     writer.number(u64::from(settled.is_some()));
     if let Some(settled) = settled {
         writer.maybe_text(settled.answered_model.as_deref());
@@ -49,7 +50,8 @@ pub(super) fn encode(started: &CallStarted, settled: Option<&CallSettled>) -> Ve
         }
         writer.maybe(settled.nano_usd);
         writer.number(settled.received_bytes);
-        writer.maybe(settled.text_bytes);
+        writer.maybe(settled.estimate.map(|estimate| estimate.prompt));
+        writer.maybe(settled.estimate.map(|estimate| estimate.output));
         writer.maybe(settled.first_byte_us);
         writer.number(settled.total_us);
     }
@@ -87,6 +89,7 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
         mode: reader.word()?,
         started_ms: reader.number()?,
         sent_bytes: reader.number()?,
+        prompt_estimate: reader.number()?,
         charges: Vec::new(),
     };
     let mut settled = if reader.number()? == 0 {
@@ -111,7 +114,10 @@ pub(super) fn decode(slot: &[u8]) -> Option<Call> {
             billing: Billing::default(),
             nano_usd: reader.maybe()?,
             received_bytes: reader.number()?,
-            text_bytes: reader.maybe()?,
+            estimate: reader
+                .maybe()?
+                .zip(reader.maybe()?)
+                .map(|(prompt, output)| Estimate { prompt, output }),
             first_byte_us: reader.maybe()?,
             total_us: reader.number()?,
         })
@@ -290,6 +296,7 @@ mod tests {
             mode: "auto".into(),
             started_ms: 1_700_000_000_123,
             sent_bytes: 17,
+            prompt_estimate: 4,
             charges: charges(3),
         }
     }
@@ -319,7 +326,7 @@ mod tests {
             billing: Billing { tier: Some("flex".to_owned()), web_searches: 2, ..Billing::default() },
             nano_usd: Some(8),
             received_bytes: 99,
-            text_bytes: Some(12),
+            estimate: Some(Estimate { prompt: 4, output: 3 }),
             first_byte_us: Some(5),
             total_us: 6,
         }

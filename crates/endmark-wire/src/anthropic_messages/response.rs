@@ -54,12 +54,11 @@ fn choice(root: Value<'_>, content: Value<'_>) -> Choice {
     // What no continuation can show, as what a tool of the server's found: the rest would not fit it.
     choice.beside = !content.items().all(|block| is_said(block) || is_thought(block));
     choice.reasoned = content.items().any(is_thought);
-    choice.received_beside =
-        content.items().filter_map(|block| block.word("thinking")).map(|text| text.len()).sum();
+    let thoughts = content.items().filter_map(|block| block.word("thinking"));
+    thoughts.for_each(|text| choice.written.add(&text));
     let is_behind = choice.beside || !choice.text.trim().is_empty() || !choice.tool_calls.is_empty();
     choice.ends_unshown = is_behind && content.items().last().is_some_and(|block| !is_said(block));
-    let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
-    choice.received = choice.text.len() + arguments.sum::<usize>();
+    choice.wrote_these();
     choice.end(finish);
     choice
 }

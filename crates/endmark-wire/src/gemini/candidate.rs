@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 
+use endmark_context::count::TextTally;
+
 use super::request::{CALL, either};
 use crate::json::{Kind, Value};
 
 pub(super) const SIGNATURE: [&str; 2] = ["thoughtSignature", "thought_signature"];
+const MEDIA: [&str; 4] = ["inlineData", "inline_data", "fileData", "file_data"];
 const PARTIAL: [&str; 2] = ["partialArgs", "partial_args"];
 const WILL_CONTINUE: [&str; 2] = ["willContinue", "will_continue"];
 
@@ -48,6 +51,15 @@ pub(super) fn text_of(part: Value<'_>) -> Option<Value<'_>> {
 pub(super) fn holds_more(part: Value<'_>) -> bool {
     let shown = || ["text", "thought"].into_iter().chain(SIGNATURE).chain(CALL);
     part.fields().any(|field| !shown().any(|name| field.is(name)))
+}
+
+/// Adds a part to what the model wrote that is neither text nor a call: a medium, or code and what it came to.
+pub(super) fn add_beside(part: Value<'_>, written: &mut TextTally) {
+    if MEDIA.iter().any(|name| part.field(name).is_some()) {
+        written.add_medium();
+    } else if text_of(part).is_none() && call_of(part).is_none() && holds_more(part) {
+        written.add(part.raw());
+    }
 }
 
 /// Whether a candidate says where its text is from, as what a search found: that belongs to this text alone, and the rest

@@ -6,8 +6,8 @@ use endmark_recovery::Stop;
 use serde_json::value::RawValue;
 
 use super::candidate::{
-    SIGNATURE, arguments_of, call_of, candidate, candidates, holds_more, is_grounded, is_in_pieces,
-    is_thought, last_said, parts, signature_of, text_of, web_searches, will_continue,
+    SIGNATURE, add_beside, arguments_of, call_of, candidate, candidates, holds_more, is_grounded,
+    is_in_pieces, is_thought, last_said, parts, signature_of, text_of, web_searches, will_continue,
 };
 use super::stop;
 use super::usage;
@@ -52,6 +52,7 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
     for part in parts(candidate) {
         if holds_more(part) {
             choice.shows_no_more();
+            add_beside(part, &mut choice.written);
         }
         if let Some(text) = text_of(part).and_then(Value::decoded) {
             choice.signature = signature_of(part).or(choice.signature);
@@ -59,7 +60,7 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
             choice.exact &= text.exact;
             choice.ends_unshown &= text.text.is_empty();
         } else if is_thought(part) {
-            choice.received_beside += part.word("text").map_or(0, |text| text.len());
+            choice.written.add(&part.word("text").unwrap_or_default());
             choice.thinks();
         } else if let Some(call) = call_of(part) {
             choice.ends_unshown = false;
@@ -76,8 +77,7 @@ fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {
             });
         }
     }
-    let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
-    choice.received = choice.text.len() + arguments.sum::<usize>();
+    choice.wrote_these();
     choice.continuation =
         candidate.word("continuationToken").map(|token| Continuation { token, text: choice.text.len() });
     choice.end(finish);

@@ -3,7 +3,7 @@
 use endmark_recovery::Stop;
 
 use super::candidate::{
-    arguments_of, call_of, holds_more, is_grounded, is_in_pieces, is_thought, last_said, number,
+    add_beside, arguments_of, call_of, holds_more, is_grounded, is_in_pieces, is_thought, last_said, number,
     signature_of, text_of, web_searches, will_continue,
 };
 use super::error;
@@ -74,7 +74,7 @@ impl ContentReader {
         let is_beside = is_grounded(candidate) || parts.iter().any(|part| holds_more(*part));
         let before = event.pieces.len();
         let (mut fidelity, mut thought) = (Fidelity::Exact, false);
-        let (mut signatures, mut more) = (Vec::new(), None);
+        let (mut signatures, mut more, mut beside) = (Vec::new(), None, Vec::new());
         for part in parts {
             let in_thought = is_thought(part);
             thought |= in_thought;
@@ -95,6 +95,7 @@ impl ContentReader {
                     arguments: arguments_of(call, at_limit && last == Some(part)).to_owned(),
                 }
             } else {
+                beside.push(part);
                 continue;
             };
             if let Some(signature) = signature {
@@ -124,6 +125,9 @@ impl ContentReader {
             self.received.last_call_unread(index);
         }
         self.received.pieces(index, pieces, false);
+        if let Some(written) = self.received.written(index) {
+            beside.into_iter().for_each(|part| add_beside(part, written));
+        }
         if ends_unsaid {
             self.received.beside(index);
         } else if is_beside {

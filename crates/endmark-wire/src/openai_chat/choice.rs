@@ -49,13 +49,12 @@ pub(super) fn read_choice(value: Value<'_>, position: u32, has_stop: bool) -> Ch
             });
         }
         let (reasoning, refusal) = (reasoning_of(&message), said(&message, "refusal"));
-        choice.received_beside = [&reasoning, &refusal].into_iter().flatten().map(String::len).sum();
+        [&reasoning, &refusal].into_iter().flatten().for_each(|text| choice.written.add(text));
         (choice.reasoned, choice.refused) = (reasoning.is_some(), refusal.is_some());
     }
     // A message does not say which came first; a model speaks before it calls.
     choice.last_call_at = choice.text.len();
-    let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
-    choice.received = choice.text.len() + arguments.sum::<usize>();
+    choice.wrote_these();
     choice.end(read_finish(&value, choice.index, has_stop, choice.refused));
     choice
 }

@@ -67,13 +67,12 @@ fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {
             Item::Reasoning => {
                 let parts = ["summary", "content"].into_iter().filter_map(|list| item.field(list));
                 let thoughts = parts.flat_map(Value::items).filter_map(|part| part.word("text"));
-                choice.received_beside += thoughts.map(|text| text.len()).sum::<usize>();
+                thoughts.for_each(|text| choice.written.add(&text));
                 choice.thinks();
             }
         }
     }
-    let arguments = choice.tool_calls.iter().map(|call| call.arguments.len());
-    choice.received = choice.text.len() + arguments.sum::<usize>();
+    choice.wrote_these();
     choice.unfinished = stop::is_at_work(root);
     choice.end(stop::read(root, has_stop));
     choice

@@ -1,5 +1,6 @@
 //! One choice of a reply, from a whole response or put together from a stream.
 
+use endmark_context::count::TextTally;
 use endmark_recovery::{Ending, Stop};
 
 use super::{Finish, Place, ToolCall};
@@ -50,10 +51,11 @@ pub struct Choice {
     pub signature: Option<String>,
     /// How many bytes of text and arguments were received, kept or not.
     pub received: usize,
+    /// What the model wrote, kept or not: text, arguments, reasoning and refusals, and media among them. Its tokens are
+    /// estimated from it if no server counts them.
+    pub written: TextTally,
     /// Searches of the web among the items of the provider's own tools, in formats whose counts lack them.
     pub web_searches: u64,
-    /// How many bytes of reasoning and refusals came beside them.
-    pub received_beside: usize,
 }
 
 /// A provider's own token for going on with a choice.
@@ -86,8 +88,8 @@ impl Choice {
             continuation: None,
             signature: None,
             received: 0,
+            written: TextTally::default(),
             web_searches: 0,
-            received_beside: 0,
         }
     }
 
@@ -109,11 +111,6 @@ impl Choice {
     pub fn unknown_end(&self) -> Option<&str> {
         let finish = self.finish.as_ref().filter(|finish| finish.stop == Some(Stop::Unknown));
         finish.map(|finish| finish.word.as_str())
-    }
-
-    /// Bytes of all that the model wrote, by which its tokens are estimated where no server counts them.
-    pub fn written_bytes(&self) -> u64 {
-        self.received.saturating_add(self.received_beside) as u64
     }
 
     /// Whether more can be joined to it.
@@ -146,6 +143,15 @@ impl Choice {
     pub fn takes_more(&self, call: &ToolCall) -> bool {
         let is_last = self.tool_calls.last().is_some_and(|last| last.index == call.index);
         is_last || self.tool_calls.iter().all(|call| call.place == Place::Number)
+    }
+
+    /// Notes that the text and the arguments are all that the model wrote, but for its thoughts.
+    pub(crate) fn wrote_these(&mut self) {
+        let arguments = self.tool_calls.iter().map(|call| &call.arguments);
+        for text in std::iter::once(&self.text).chain(arguments) {
+            self.received += text.len();
+            self.written.add(text);
+        }
     }
 
     /// Notes that a thought came.

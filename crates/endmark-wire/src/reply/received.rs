@@ -1,5 +1,6 @@
 //! What has come of a streamed reply, put together.
 
+use endmark_context::count::TextTally;
 use endmark_recovery::Ending;
 
 use super::growth::append;
@@ -306,6 +307,11 @@ impl Received {
         }
     }
 
+    /// What was written of a choice, to which parts add that are no pieces.
+    pub(crate) fn written(&mut self, index: u32) -> Option<&mut TextTally> {
+        self.choices.iter_mut().find(|choice| choice.index == index).map(|choice| &mut choice.written)
+    }
+
     /// Notes that a choice has a part that no request can show; see [`Choice::beside`].
     pub(crate) fn beside(&mut self, index: u32) {
         self.pieces(index, &[], false);
@@ -424,20 +430,22 @@ impl Choice {
         match piece {
             Piece::Text(text) => {
                 self.received += text.len();
+                self.written.add(text);
                 append(&mut self.text, if kept.is_some() { text } else { "" });
                 self.ends_unshown &= text.is_empty();
             }
             Piece::Reasoning(text) => {
-                self.received_beside += text.len();
+                self.written.add(text);
                 self.thinks();
             }
             Piece::Refusal(text) => {
-                self.received_beside += text.len();
+                self.written.add(text);
                 self.refused = true;
             }
             Piece::ToolCall { index, id, name, arguments } => {
                 self.ends_unshown = false;
                 self.received += arguments.len();
+                self.written.add(arguments);
                 if let Some(places) = kept {
                     self.last_call_at = self.text.len();
                     let call = self.call(*index, legacy, places);

@@ -50,8 +50,8 @@ pub(crate) async fn stream(
 ) -> Result<Mended, ClientGone> {
     let Observed { reader, writer, ending, sent, parts, spent, .. } = &mut *observed;
     let received = reader.received();
-    let came = received.choices().iter().map(|choice| choice.received).sum();
-    let allowance = Allowance::of(&exchange.case(), exchange.took(), received.output_tokens(), came);
+    let allowance =
+        Allowance::of(&exchange.case(), exchange.took(), received.output_tokens(), received.choices());
     let mut account = Account::new(allowance);
     account.open(spent.as_ref(), *ending);
     let mut mending = Mending {

@@ -26,9 +26,8 @@ pub(crate) async fn whole(mut observed: Box<Observed>) -> Result<Mended, Refusal
     let gone = |_| Refusal::BadRequest("the client went away".to_owned());
     let Observed { exchange, response, parts, spent, .. } = &mut *observed;
     let (exchange, reply) = (&*exchange, response.reply());
-    let came = reply.choices.iter().map(|choice| choice.received).sum();
     let counted = reply.usage.as_ref().map(|usage| usage.completion);
-    let mut account = Account::new(Allowance::of(&exchange.case(), exchange.took(), counted, came));
+    let mut account = Account::new(Allowance::of(&exchange.case(), exchange.took(), counted, &reply.choices));
     account.open(spent.as_ref(), Ending::Clean);
     let mut disclosure = Disclosure::new(exchange);
     let mut choices = Vec::new();

@@ -2,7 +2,7 @@
 
 use rusqlite::Row;
 
-use crate::calls::{Billing, Tokens, UsageRow};
+use crate::calls::{Billing, Estimate, Tokens, UsageRow};
 use crate::engine::Reader;
 use crate::engine::integers::natural;
 use crate::error::StoreError;
@@ -11,11 +11,11 @@ use crate::error::StoreError;
 pub(crate) const ROW: &str = "SELECT request_id, call, purpose, session, credential, upstream, format, model, answered_model,
   streamed, mode, started_at, ended_at, http_status, ending, stop, verdict, cut_kind, prompt_tokens, output_tokens,
   cached_tokens, reasoning_tokens, total_tokens, sent_bytes, received_bytes, first_byte_ms, total_ms, w.tokens,
-  w.tokens_1h, t.text_bytes, b.tier, b.prompt_audio, b.cached_audio, b.completion_audio, b.web_searches FROM ";
+  w.tokens_1h, t.prompt, t.output, b.tier, b.prompt_audio, b.cached_audio, b.completion_audio, b.web_searches FROM ";
 
 /// What stands beside the ledger.
 pub(crate) const BESIDE: &str = " LEFT JOIN usage_cache_writes w USING (request_id, call)
-  LEFT JOIN usage_texts t USING (request_id, call)
+  LEFT JOIN usage_estimates t USING (request_id, call)
   LEFT JOIN usage_billing b USING (request_id, call)";
 
 impl Reader {
@@ -114,15 +114,15 @@ pub(crate) fn usage_row(row: &Row<'_>) -> rusqlite::Result<UsageRow> {
             total: count(22)?,
         },
         billing: Billing {
-            tier: row.get(30)?,
-            prompt_audio: count(31)?.unwrap_or(0),
-            cached_audio: count(32)?.unwrap_or(0),
-            completion_audio: count(33)?.unwrap_or(0),
-            web_searches: count(34)?.unwrap_or(0),
+            tier: row.get(31)?,
+            prompt_audio: count(32)?.unwrap_or(0),
+            cached_audio: count(33)?.unwrap_or(0),
+            completion_audio: count(34)?.unwrap_or(0),
+            web_searches: count(35)?.unwrap_or(0),
         },
         sent_bytes: natural(row.get(23)?),
         received_bytes: count(24)?,
-        text_bytes: count(29)?,
+        estimate: count(29)?.zip(count(30)?).map(|(prompt, output)| Estimate { prompt, output }),
         first_byte_ms: row.get(25)?,
         total_ms: row.get(26)?,
     })

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use endmark_context::Moment;
 use endmark_context::budget::{Period, Scope, Unit, Zone};
 
-use crate::calls::{UsageRow, charge_of_tokens, may_be_billed};
+use crate::calls::UsageRow;
 use crate::engine::Reader;
 use crate::engine::integers::natural;
 use crate::engine::reader::calls::{BESIDE, ROW, usage_row};
@@ -110,7 +110,7 @@ struct Compared {
 }
 
 fn is_billed(call: &UsageRow) -> bool {
-    call.tokens.is_reported() || was_killed(call) || may_be_billed(call.http_status, call.text_bytes)
+    was_killed(call) || call.tokens.or_estimated(call.estimate).is_some()
 }
 
 /// Whether its gateway was killed before it was over.
@@ -118,15 +118,11 @@ fn was_killed(call: &UsageRow) -> bool {
     call.ended_at.is_none()
 }
 
-/// Whether a call with this hold can have been charged this amount. Without a report an earlier version charged at most the
-/// hold.
+/// Whether a call with this hold can have been charged this amount.
 fn is_charge_of(call: &UsageRow, held: u64, spent: u64) -> bool {
     if was_killed(call) {
         return spent == held;
     }
-    let tokens = call.tokens;
-    let is_billed = may_be_billed(call.http_status, call.text_bytes);
-    let received = call.text_bytes.or(call.received_bytes).unwrap_or(0);
-    let charge = charge_of_tokens(tokens, held, is_billed, call.sent_bytes, received);
-    spent == charge || (!tokens.is_reported() && spent == charge.min(held))
+    let tokens = call.tokens.or_estimated(call.estimate);
+    spent == tokens.map_or(0, |(prompt, output)| prompt.saturating_add(output))
 }

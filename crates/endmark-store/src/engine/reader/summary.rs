@@ -50,7 +50,7 @@ pub struct CutSummary {
     pub replies: u64,
     /// What one continuation of each would carry again: its prompt and what came of its reply, in tokens.
     pub resent_tokens: u64,
-    /// Of these replies, the ones whose tokens were not reported: four bytes count as one token.
+    /// Of these replies, the ones whose tokens are estimated.
     pub estimated: u64,
     /// Of the replies left cut, the ones that reached the limit which their client set.
     pub at_own_limit: u64,

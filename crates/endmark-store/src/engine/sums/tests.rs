@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 
 use super::{Dimension, Grain, step};
-use crate::calls::{Billing, Call, CallSettled, CallStarted, Purpose, Tokens};
+use crate::calls::{Billing, Call, CallSettled, CallStarted, Estimate, Purpose, Tokens};
 use crate::counted::{CallClass, CallSums, counted};
 use crate::engine::Recorded;
 use crate::engine::usage::{insert, record_all, row_of};
@@ -56,7 +56,7 @@ fn call(request_id: String, minute: u32, number: u32) -> Call {
         },
         billing: Billing { web_searches: u64::from(is(15)), ..Billing::default() },
         received_bytes: 83,
-        text_bytes: is(16).then_some(21),
+        estimate: is(16).then_some(Estimate { prompt: 1_001, output: 6 }),
         first_byte_us: is(17).then_some(1_250),
         total_us: 2_500,
         ..CallSettled::default()
@@ -74,6 +74,7 @@ fn call(request_id: String, minute: u32, number: u32) -> Call {
         mode: "auto".into(),
         started_ms: NOVEMBER_MS + u64::from(minute) * 60_000,
         sent_bytes: 4_001,
+        prompt_estimate: 1_001,
         charges: Vec::new(),
     };
     Call { started, settled: (!is(18)).then_some(settled) }
