@@ -16,7 +16,7 @@ pub use meter::{Admitted, AfterCall, BeforeCall, CallCost, Meter, NotAdmitted, S
 pub use models::{Model, Models, ModelsError, Source};
 pub use moment::{Day, Moment};
 pub use price::{
-    Cost, PriceEntry, PriceError, Prices, Rate, Rates, Span, dollars, dollars_for_people, is_standard_tier,
-    rate_from_dollars, rounded,
+    ADVISED_TIER, Cost, PriceEntry, PriceError, Prices, Rate, Rates, Span, dollars, dollars_for_people,
+    is_standard_tier, rate_from_dollars, rounded,
 };
 pub use tokens::Tokens;

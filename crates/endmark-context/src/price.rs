@@ -87,6 +87,10 @@ const US_ONLY: &str = "us";
 /// The part of the price of tokens that it costs more.
 const US_ONLY_SHARE: u128 = 10;
 
+/// The word for a call that a model of other prices advised: Anthropic bills these tokens at the rates of that model, and counts
+/// them with the others (`advisor_message` in `usage.iterations`). What the call costs is not known.
+pub const ADVISED_TIER: &str = "advisor";
+
 /// A cost that could be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
@@ -131,6 +135,7 @@ impl Prices {
             match variant.and_then(|(_, entries)| applying(entries, at)) {
                 Some(variant) => rates = variant.rates_for(tokens.prompt).over(rates),
                 None if word == US_ONLY => is_us_only = true,
+                None if word == ADVISED_TIER => return None,
                 None => is_unknown = true,
             }
         }

@@ -70,6 +70,8 @@ fn inference_in_the_united_states_alone_costs_a_tenth_more() {
     assert_eq!(cost(Some("us")), Some((18_250_000, false)));
     assert_eq!(cost(Some("batch+us")).map(|(cost, _)| cost), Some(10_000_000 + 3_750_000 * 11 / 10));
     assert_eq!(cost(Some("eu")), Some((17_500_000, true)));
+    // Tokens at the rates of another model are among them.
+    assert_eq!(cost(Some("us+advisor")), None);
 }
 
 #[test]

@@ -231,6 +231,28 @@ async fn a_figure_that_the_reply_did_not_end_with_is_an_estimate() {
     }
 }
 
+/// A picture is output, too, and 0 is no report of it. Of a prompt that was blocked, nothing came.
+#[tokio::test]
+async fn media_without_a_count_are_estimated() {
+    let medium = json!({"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}});
+    let code = json!({"executableCode": {"language": "PYTHON", "code": "print(6 * 7)"}});
+    let counts = json!({"promptTokenCount": 9, "totalTokenCount": 9});
+    for (part, tokens) in [(medium, 1_000..1_600), (code, 8..40)] {
+        let reply = json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": [part]},
+            "finishReason": "STOP"}], "usageMetadata": counts});
+        for (answer, stream) in
+            [(Answer::json(200, &reply), false), (Answer::sse([format!("data: {reply}\n\n")]), true)]
+        {
+            let sums = sums(GEMINI, answer, stream, Mode::Auto).await;
+            assert_eq!((sums.prompt, sums.estimated), (9, 1), "{stream} {reply}");
+            assert!(tokens.contains(&sums.completion), "{stream} {}", sums.completion);
+        }
+    }
+    let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": counts});
+    let sums = sums(GEMINI, Answer::json(200, &blocked), false, Mode::Auto).await;
+    assert_eq!((sums.prompt, sums.completion, sums.estimated), (9, 0, 0));
+}
+
 #[tokio::test]
 async fn what_is_estimated_includes_the_reasoning() {
     let thoughts = "Let me think about the harbour. ".repeat(20);

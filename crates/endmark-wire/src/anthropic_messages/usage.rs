@@ -1,6 +1,6 @@
 //! Tokens in Anthropic's `usage`: what was read from a cache, or written to one, is not in `input_tokens`.
 
-use endmark_context::is_standard_tier;
+use endmark_context::{ADVISED_TIER, is_standard_tier};
 
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value};
@@ -24,24 +24,26 @@ const KNOWN: [&str; 4] =
 /// Words for inference anywhere, which has the standard price.
 const ANYWHERE: [&str; 3] = ["", "global", "not_available"];
 
-/// The tier that a message was served in: fast mode has prices of its own, and so has inference in one country alone.
+/// The tier that a message was served in: fast mode has prices of its own, and so have inference in one country alone and
+/// the advice of another model.
 pub(super) fn tier(usage: Value<'_>) -> Option<String> {
     let speed = usage.word("speed").filter(|speed| speed == "fast");
     let tier = speed.or_else(|| usage.word("service_tier"));
     let geo = usage.word("inference_geo").filter(|geo| !ANYWHERE.contains(&geo.as_str()));
-    match (tier, geo) {
-        (Some(tier), Some(geo)) if !is_standard_tier(&tier) => Some(format!("{tier}+{geo}")),
-        (tier, geo) => geo.or(tier),
-    }
+    let mut steps = usage.field("iterations").into_iter().flat_map(Value::items);
+    let advised = steps.any(|step| step.says("type", "advisor_message")).then(|| ADVISED_TIER.to_owned());
+    let named = tier.iter().filter(|tier| !is_standard_tier(tier)).chain(&geo).chain(&advised);
+    let words: Vec<&str> = named.map(String::as_str).collect();
+    if words.is_empty() { tier } else { Some(words.join("+")) }
 }
 
 impl Counts {
     /// Reads a `usage` object.
     ///
-    /// "The top-level `input_tokens` and `output_tokens` do not include compaction iteration usage […] To calculate total
-    /// tokens consumed and billed for a request, sum across all entries in the `usage.iterations` array":
-    /// <https://platform.claude.com/docs/en/build-with-claude/compaction#understanding-usage>. A resumed reply has the sum of
-    /// its calls at the top level, so the larger of the two counts.
+    /// The counts at the top lack those of compactions, which are billed: `iterations` has all steps of the model. In the
+    /// example at <https://platform.claude.com/docs/en/build-with-claude/compaction-threshold> the top has 23,000 tokens of
+    /// input, and `iterations` those and 180,000 of a compaction. A resumed reply has the sum of its calls at the top, so
+    /// the larger of the two counts.
     pub(super) fn read(usage: Value<'_>) -> Self {
         let fields = Fields::of(usage);
         let iterations = fields.get("iterations");
@@ -181,6 +183,14 @@ mod tests {
             (r#"{"inference_geo":"us"}"#, Some("us")),
             (r#"{"speed":"fast","inference_geo":"us"}"#, Some("fast+us")),
             (r#"{"service_tier":"batch","inference_geo":null}"#, Some("batch")),
+            (
+                r#"{"service_tier":"standard","iterations":[{"type":"message","input_tokens":1}]}"#,
+                Some("standard"),
+            ),
+            (
+                r#"{"inference_geo":"us","iterations":[{"type":"advisor_message","model":"claude-opus-4-8"}]}"#,
+                Some("us+advisor"),
+            ),
             ("{}", None),
         ] {
             assert_eq!(tier(Value::parse_str(usage).unwrap()).as_deref(), expected, "{usage}");
