@@ -11,6 +11,9 @@ use super::parts::{KINDS, TEXT, measured};
 const MAX_SESSIONS: usize = 4_096;
 /// A call holds its estimate, and a tenth more.
 const MARGIN_PERCENT: u64 = 110;
+/// What a provider may add to a prompt, if nothing is known of the session: as much again, and at most what Anthropic adds
+/// for tools.
+const MAX_ADDED_TOKENS: u64 = 350;
 /// A factor of 1.
 const ONE: u64 = 1_000;
 /// What the text of a session can have learned: an eighth to four times as many tokens as others have.
@@ -25,12 +28,15 @@ pub(crate) struct PromptEstimate {
     measured: [u64; KINDS],
     /// Its tokens, by what its session came to before.
     pub(crate) tokens: u64,
+    /// Whether anything is known of its session.
+    is_learned: bool,
 }
 
 impl PromptEstimate {
     /// The tokens that its call holds.
     pub(crate) fn held(&self) -> u64 {
-        self.tokens.saturating_mul(MARGIN_PERCENT).div_ceil(100)
+        let added = if self.is_learned { 0 } else { self.tokens.min(MAX_ADDED_TOKENS) };
+        self.tokens.saturating_mul(MARGIN_PERCENT).div_ceil(100).saturating_add(added)
     }
 }
 
@@ -49,8 +55,10 @@ impl Calibrations {
     ) -> PromptEstimate {
         let measured = measured(body, root, model);
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let factors = known.get(session).copied().unwrap_or([ONE; KINDS]);
-        PromptEstimate { measured, tokens: of_kinds(&measured, &factors).iter().sum() }
+        let learned = known.get(session).copied();
+        let factors = learned.unwrap_or([ONE; KINDS]);
+        let tokens = of_kinds(&measured, &factors).iter().sum();
+        PromptEstimate { measured, tokens, is_learned: learned.is_some() }
     }
 
     /// Learns what a call's prompt came to. Media account for what its text does not.
@@ -111,10 +119,11 @@ mod tests {
         let calibrations = Calibrations::default();
         let (body, longer) = (request(&"harbour ".repeat(400)), request(&"harbour ".repeat(800)));
         let first = calibrations.prompt_of("s", "m", &body);
-        assert_eq!(first.held(), (first.tokens * 11).div_ceil(10));
+        assert_eq!(first.held(), (first.tokens * 11).div_ceil(10) + 350);
         calibrations.learn("s", &first, 1_200);
-        let next = calibrations.prompt_of("s", "m", &longer).tokens;
-        assert!((2_300..2_500).contains(&next), "{next}");
+        let next = calibrations.prompt_of("s", "m", &longer);
+        assert!((2_300..2_500).contains(&next.tokens), "{next:?}");
+        assert_eq!(next.held(), (next.tokens * 11).div_ceil(10));
         assert_eq!(calibrations.prompt_of("t", "m", &body).tokens, first.tokens);
         // A report that cannot be is not believed.
         for (reported, expected) in [(1 << 40, first.tokens * 4), (1, first.tokens / 8)] {

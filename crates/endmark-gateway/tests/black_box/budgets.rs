@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use endmark_context::budget::{Period, Rule, Scope, Unit};
+use endmark_context::count::estimated_request;
 use endmark_context::{Model, Models, Prices, Rates};
 use endmark_gateway::{BudgetSettings, Mode, Secret, Settings};
 use endmark_store::BudgetRow;
@@ -20,6 +21,12 @@ const BILLED: u64 = 30;
 
 fn good() -> Answer {
     Answer::json(200, &chat_reply("Yes.", "stop", (20, BILLED - 20)))
+}
+
+/// What the first call of a session holds: its prompt with a margin, and its limit.
+fn held_by(request: &Value) -> u64 {
+    let prompt = estimated_request(&request.to_string(), "scripted").unwrap().text;
+    10 + (prompt * 11).div_ceil(10) + prompt
 }
 
 fn rule(scope: Scope, unit: Unit, limit: u64) -> Rule {
@@ -51,8 +58,8 @@ async fn settled(endmark: &Endmark, scope: &str) -> BudgetRow {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_thousand_requests_at_once_on_one_session_do_not_overdraw_its_budget() {
     const REQUESTS: usize = 1_000;
-    // Thirty calls, with what is held of each: the prompt by its bytes, and the limit.
-    let held = 10 + (request(10).to_string().len() as u64 * 341).div_ceil(1_024);
+    // Thirty calls, with what is held of each: the prompt, and the limit.
+    let held = held_by(&request(10));
     let limit = 30 * held;
     let slow = || Script::new().otherwise(good().wait(Duration::from_millis(300)));
     let endmark = Endmark::start_with(slow(), |settings| {
@@ -374,7 +381,7 @@ async fn a_budget_that_is_nearly_used_up_is_reported_once_by_every_way() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_thousand_requests_at_once_over_two_models_a_key_and_a_day_overdraw_none_of_them() {
     const REQUESTS: usize = 1_000;
-    let held = 10 + (request(10).to_string().len() as u64 * 341).div_ceil(1_024);
+    let held = held_by(&request(10));
     // Each model has room for forty, the key for sixty, the day for a hundred.
     let rules = [(Scope::Model, 40), (Scope::Key, 60), (Scope::All, 100)];
     let limits = rules.map(|(scope, calls)| (scope, calls * held));

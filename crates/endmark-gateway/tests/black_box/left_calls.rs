@@ -8,27 +8,20 @@ use endmark_context::budget::{Period, Rule, Scope, Unit};
 use endmark_context::count::estimated_request;
 use endmark_gateway::{BudgetSettings, Settings};
 use endmark_store::{BudgetRow, UsageRow};
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::{Answer, Fault, Request, Script};
 use tokio::net::TcpListener;
 
 use crate::support::Endmark;
 use crate::support::spoken::Wire;
 
-/// Room for three calls, each of which holds some 9,600 tokens and is estimated with a thousand.
-const LIMIT: u64 = 12_000;
+/// Room for a few calls, each of which holds some 8,300 tokens and is estimated with less than a hundred.
+const LIMIT: u64 = 8_500;
 
 fn with_a_session_budget(settings: &mut Settings) {
     let rule = Rule { scope: Scope::Session, unit: Unit::Tokens, period: Period::Ever, limit: LIMIT };
     settings.budget =
         BudgetSettings { rules: vec![rule], assume_output_tokens: 10, ..BudgetSettings::default() };
-}
-
-/// A request of four thousand bytes, and a little more.
-fn body(wire: Wire, stream: bool) -> Value {
-    let mut body = wire.request(stream);
-    body["metadata"] = json!({"note": "word ".repeat(800)});
-    body
 }
 
 /// Asks, and goes away once the upstream has all of it.
@@ -62,7 +55,7 @@ async fn clients_that_leave_before_the_first_byte_use_their_budget_up() {
     for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
         let silent = Script::new().otherwise(Answer::none(Fault::Stall));
         let endmark = Endmark::start_with(silent, with_a_session_budget).await;
-        let body = body(wire, stream);
+        let body = wire.request(stream);
         let asked = || Request::post(endmark.address, wire.path(stream)).json(&body);
         let what = format!("{wire:?} {stream}");
         let (mut rows, mut budget, mut left) = (Vec::new(), None::<BudgetRow>, 0);
@@ -92,7 +85,7 @@ async fn a_stream_that_is_left_before_its_first_event_costs_its_prompt() {
         with_a_session_budget,
     )
     .await;
-    let body = body(Wire::Chat, true);
+    let body = Wire::Chat.request(true);
     leave(&endmark, endmark.chat(&body)).await;
     let (_, budget) = settled(&endmark, 1).await;
     assert_eq!(budget.spent, estimated_request(&body.to_string(), "m").unwrap().text);
@@ -107,7 +100,7 @@ async fn an_upstream_that_is_given_up_costs_the_prompt_that_it_had() {
         settings.retry.max_retries = 0;
     })
     .await;
-    let body = body(Wire::Chat, false);
+    let body = Wire::Chat.request(false);
     assert_eq!(endmark.ask(&body).await.status, 504);
     let (rows, budget) = settled(&endmark, 1).await;
     assert_eq!(rows[0].ending, "stalled");
@@ -130,7 +123,7 @@ async fn what_never_went_up_and_what_a_provider_failed_at_costs_nothing() {
             }
         })
         .await;
-        let mut body = body(Wire::Chat, false);
+        let mut body = Wire::Chat.request(false);
         if at == deaf.local_addr().ok() {
             // The system takes far less for an upstream that reads nothing.
             body["metadata"]["note"] = json!("word ".repeat(2 << 20));
