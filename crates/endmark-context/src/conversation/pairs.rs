@@ -66,7 +66,7 @@ impl Pairs {
         steps.extend(links.into_iter().map(|(item, turn)| {
             pairs.result_of(item).map(|result| result.turn).into_iter().chain([item.turn, turn]).collect()
         }));
-        pairs.steps = joined(steps);
+        pairs.steps = joined(&steps);
         pairs
     }
 
@@ -108,7 +108,7 @@ impl Pairs {
 }
 
 /// Joins the steps that share a turn.
-fn joined(steps: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+fn joined(steps: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let mut parents: Vec<usize> = (0..steps.len()).collect();
     let root = |parents: &mut [usize], mut step: usize| {
         while parents[step] != step {
