@@ -59,6 +59,15 @@ impl ContentReader {
         event
     }
 
+    /// Notes what was written in parts that are neither text nor calls.
+    fn add_beside(&mut self, index: u32, parts: &[Value<'_>]) {
+        if let Some(written) = self.received.written(index) {
+            for part in parts {
+                add_beside(*part, written);
+            }
+        }
+    }
+
     /// Reads a candidate; answers whether it has no part.
     fn candidate(&mut self, candidate: Value<'_>, position: u32, event: &mut Event) -> bool {
         let fields = Fields::of(candidate);
@@ -74,8 +83,8 @@ impl ContentReader {
         let is_beside = is_grounded(candidate) || parts.iter().any(|part| holds_more(*part));
         let before = event.pieces.len();
         let (mut fidelity, mut thought) = (Fidelity::Exact, false);
-        let (mut signatures, mut more, mut beside) = (Vec::new(), None, Vec::new());
-        for part in parts {
+        let (mut signatures, mut more) = (Vec::new(), None);
+        for part in parts.iter().copied() {
             let in_thought = is_thought(part);
             thought |= in_thought;
             let text = part.field("text").filter(|_| !in_thought);
@@ -95,7 +104,6 @@ impl ContentReader {
                     arguments: arguments_of(call, at_limit && last == Some(part)).to_owned(),
                 }
             } else {
-                beside.push(part);
                 continue;
             };
             if let Some(signature) = signature {
@@ -113,7 +121,6 @@ impl ContentReader {
             self.received.reasoned(index);
         }
         let pieces = event.pieces.get(before..).unwrap_or_default();
-        let ended_empty = self.empty.contains(&index);
         if let Some(last) = pieces.last() {
             self.empty.retain(|candidate| *candidate != index);
             if matches!(&last.piece, Piece::ToolCall { arguments, .. } if is_empty(arguments))
@@ -121,13 +128,11 @@ impl ContentReader {
             {
                 self.empty.push(index);
             }
-        } else if at_limit && ended_empty {
+        } else if at_limit && self.empty.contains(&index) {
             self.received.last_call_unread(index);
         }
         self.received.pieces(index, pieces, false);
-        if let Some(written) = self.received.written(index) {
-            beside.into_iter().for_each(|part| add_beside(part, written));
-        }
+        self.add_beside(index, &parts);
         if ends_unsaid {
             self.received.beside(index);
         } else if is_beside {
