@@ -7,6 +7,7 @@ use endmark_recovery::check_prompt_template;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::console::with_pages;
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::{Paint, Painter};
 
@@ -77,6 +78,13 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
                 "Leave `resume.prompt` out to use the built-in text.",
             ),
         });
+    }
+    // What only the start of the gateway finds; it stops at the first error, which may be one of those above.
+    if let Err(error) = with_pages(settings, environment) {
+        let found = Check::of_error("gateway", &error);
+        if !checks.iter().any(|check| check.message.contains(&found.message)) {
+            checks.push(found);
+        }
     }
     checks
 }

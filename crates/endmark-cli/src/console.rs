@@ -37,14 +37,9 @@ fn pages(settings: &Settings, environment: &Environment) -> Result<Arc<dyn gatew
             "`openssl rand -hex 24` makes one.",
         ));
     }
-    // Under another name the listener is reached from elsewhere, through a proxy or a tunnel. A proxy may also keep that name
-    // to itself; a gateway that requires keys has clients whom its owner does not trust with what is stored.
-    let is_local = settings.gateway.listener.listen.ip().to_canonical().is_loopback()
-        && settings.gateway.listener.allowed_hosts.is_empty()
-        && !settings.gateway.listener.require_key;
     Ok(Arc::new(ConsolePages(Console::new(ConsoleSettings {
         admin_key: admin_key.map(|key| key.reveal().to_owned()),
-        is_local,
+        is_local: settings.is_local(),
         nonce: nonce()?,
         models: Arc::new(models(settings)),
         rules: settings.budget.for_gateway().rules,

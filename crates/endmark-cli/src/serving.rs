@@ -26,22 +26,21 @@ pub(crate) fn configuration_with(
     Ok(effective)
 }
 
-/// What is wrong where clients bring keys of the gateway's own: these do not open an upstream, and it has no key to put in
-/// their place. A server on this machine mostly needs none.
+/// Returns a warning for each upstream that cannot be used, since the gateway requires its own keys and never sends them there.
 pub(crate) fn keyless(settings: &Settings) -> Vec<String> {
-    let is_far = |upstream: &&Upstream| {
-        upstream.api_key.is_none()
-            && !upstream.base_url.as_ref().is_some_and(endmark_gateway::BaseUrl::is_this_machine)
+    let refused = |upstream: &Upstream| {
+        let name = &upstream.name;
+        format!(
+            "`require_key` is set and the upstream `{name}` has no key, so every request to it gets 403: {}",
+            key_for(name)
+        )
     };
-    let upstreams =
-        settings.upstreams.iter().filter(|_| settings.gateway.listener.require_key).filter(is_far);
-    upstreams
-        .map(|upstream| {
-            let name = &upstream.name;
-            format!(
-                "`require_key` is set and the upstream `{name}` has no key, so it will refuse every request: set \
-                 `[upstreams.{name}] api_key = {{ env = \"NAME\" }}`"
-            )
-        })
-        .collect()
+    settings.keyless().filter(|_| settings.gateway.listener.require_key).map(refused).collect()
+}
+
+/// Returns what to set for an upstream without a key.
+pub(crate) fn key_for(upstream: &str) -> String {
+    format!(
+        "set `[upstreams.{upstream}] api_key = {{ env = \"NAME\" }}` (any text for a server that needs no key)"
+    )
 }

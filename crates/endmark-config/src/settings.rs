@@ -1,5 +1,6 @@
 //! The effective configuration, typed. What the gateway has a type for is in `gateway`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use endmark_gateway::{BaseUrl, Conditions, Hidden, Prefill, Proxy, Secret};
@@ -10,6 +11,7 @@ use endmark_wire::provider::Provider;
 
 use super::budget::Budget;
 use super::kinds::{Kept, StorePlace};
+use super::listening::reachable;
 use super::prices::Price;
 use super::secret_source::SecretSource;
 
@@ -41,6 +43,27 @@ impl Settings {
     /// Whether the admin key is written in the configuration itself.
     pub fn holds_admin_key(&self) -> bool {
         matches!(self.files.admin_key, Some(SecretSource::Value(_)))
+    }
+
+    /// Returns whether only the machine's own users reach the listener. Under another name it is reached from elsewhere, through
+    /// a proxy or a tunnel. A proxy may also keep that name to itself; a gateway that requires keys has clients whom its owner
+    /// does not trust with what is stored.
+    pub fn is_local(&self) -> bool {
+        let listener = &self.gateway.listener;
+        listener.listen.ip().to_canonical().is_loopback()
+            && listener.allowed_hosts.is_empty()
+            && !listener.require_key
+    }
+
+    /// Returns the URL at which this machine reaches a listener at this address.
+    pub fn origin(&self, listen: SocketAddr) -> String {
+        let scheme = if self.tls.certificate.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", reachable(listen))
+    }
+
+    /// Returns the upstreams without a key of their own. Requests to them with a key of the gateway are refused.
+    pub fn keyless(&self) -> impl Iterator<Item = &Upstream> {
+        self.upstreams.iter().filter(|upstream| upstream.api_key.is_none())
     }
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn verdict(
 }
 
 /// The error of a tool that cannot be started.
-pub(crate) fn not_started(program: &str, error: &io::Error) -> ErrorBody {
+pub fn not_started(program: &str, error: &io::Error) -> ErrorBody {
     let failed = |code: &str, message: String, hint: &str| {
         ErrorBody::new(code, Exit::Upstream.code(), message).with_hint(hint)
     };

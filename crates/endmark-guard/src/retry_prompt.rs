@@ -58,7 +58,7 @@ impl RetryPrompt<'_> {
         self.write_what_was_done(&mut text);
         let _ = writeln!(
             text,
-            "\nWhat is left: settle each point above in `{}` itself, then read the file once more. It is checked again when you stop; \
+            "\nWhat is left: settle each point above in `{}` itself, then read the file again. It is checked again when you stop; \
              a statement that it is done does not count.",
             self.path
         );

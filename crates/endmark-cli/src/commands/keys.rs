@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::arguments::keys::{Add, Keys, KeysCommand, Rotate};
 use crate::arguments::store::StoreArgument;
 use crate::context::{Context, configuration_warnings};
+use crate::serving::key_for;
 use crate::view::answer::{Answer, to_data};
 
 /// What it answers.
@@ -95,11 +96,21 @@ fn added(context: &Context, add: &Add) -> Result<Answer, CommandError> {
 
 /// The text about a new secret on standard error. Standard output has the secret alone, for scripts.
 fn how_to_use(settings: &Settings, name: &str) -> String {
-    let url = OPENAI.base_url_at(&format!("http://{}", reachable(settings.gateway.listener.listen)));
-    format!(
-        "The key of `{name}`. It is shown once: only its hash is kept. A client sends it where it sends its provider's key:\n\n  \
-         OPENAI_BASE_URL={url} OPENAI_API_KEY=KEY your-application\n"
-    )
+    let url = OPENAI.base_url_at(&settings.origin(settings.gateway.listener.listen));
+    let mut text = format!(
+        "The key of `{name}`. It is shown once: only its hash is kept. A client sends it instead of its provider's key, to the \
+         address in the configuration:\n\n  OPENAI_BASE_URL={url} OPENAI_API_KEY=KEY your-application\n"
+    );
+    for upstream in settings.keyless() {
+        let name = &upstream.name;
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "\nThe upstream `{name}` has no key, so this key gets 403 there: {}.\n",
+            key_for(name)
+        );
+    }
+    text
 }
 
 fn rotated(context: &Context, rotate: &Rotate) -> Result<Answer, CommandError> {

@@ -315,7 +315,9 @@ impl Serving<'_> {
         };
         let watching = async {
             let by = self.next_stop(&mut signals).await;
-            self.context.terminal.progress("Letting replies under way end; once more to stop at once.");
+            self.context
+                .terminal
+                .progress("Letting replies under way end. Send the signal again to stop at once.");
             let _ = stop.send(Some(by));
             loop {
                 self.next_stop(&mut signals).await;

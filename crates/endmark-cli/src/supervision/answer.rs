@@ -1,8 +1,10 @@
 //! What runs came to, for people and for programs.
 
 use std::fmt::Write;
+use std::io;
 
 use endmark_envelope::ErrorBody;
+use endmark_exec::not_started;
 use endmark_failure::{CommandError, Exit, in_one_line};
 use endmark_guard::{Finding, Reason};
 use endmark_runs::{AgentRun, Task};
@@ -78,19 +80,13 @@ pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandErro
     // Writing to a string cannot fail.
     let mut text = format!("`{artifact}` {} after {attempts}\n", painter.paint(paint, verdict));
     add_findings(&mut text, &over);
-    if let Some(folder) = &over.transcripts {
-        let _ = writeln!(text, "  what the agent printed: {}", in_one_line(&folder.display().to_string()));
-    }
     let reason = run.reason.clone().unwrap_or_else(|| run.state.clone());
-    let transcripts = over.transcripts.as_ref().map(|folder| folder.display().to_string());
-    if let Some(folder) = &transcripts {
-        let _ = writeln!(text, "What the agent printed: {}", in_one_line(folder));
+    if let (Some(folder), None) = (&over.transcripts, &over.outcome.not_started) {
+        let _ = writeln!(text, "What the agent printed: {}", in_one_line(&folder.display().to_string()));
     }
     let _ = writeln!(text, "All of the run: endmark runs show {}", run.id);
     let (message, hint) = match &over.outcome.not_started {
-        Some(error) => {
-            (format!("the agent cannot be started: {error}"), "Check the command behind `--`.".to_owned())
-        }
+        Some(error) => cannot_start(run, error),
         None if reason == Reason::GatewayBypassed.name() => (
             format!("the agent did not go through the run's gateway, and was stopped: {}", run.evidence.join("; ")),
             "Its own settings lead it elsewhere: look there for an address, a provider or a login, or run it without `--through`."
@@ -98,7 +94,7 @@ pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandErro
         ),
         None => (
             format!("the run ended without a finished `{artifact}`: {} ({reason})", in_words(&reason)),
-            format!("What is missing is named above; what the agent printed is in `{}`.", transcripts.unwrap_or_default()),
+            "The lines above name what is missing, and the file with the agent's output.".to_owned(),
         ),
     };
     let answer = Answer::yes(to_data(&Report::One(Box::new(One::of(over))))?, text);
@@ -106,6 +102,13 @@ pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandErro
         return Ok(answer);
     }
     Ok(answer.with_error(ErrorBody::new(reason.to_lowercase(), exit.code(), message).with_hint(hint)))
+}
+
+/// Returns why the agent of a run was not started, and what to do about it.
+fn cannot_start(run: &AgentRun, error: &io::Error) -> (String, String) {
+    let program = run.command.first().map_or("", String::as_str);
+    let body = not_started(&in_one_line(program), error);
+    (body.message, body.hint.unwrap_or_default())
 }
 
 /// Why a run ended, for people. A reason without words is its own.
@@ -132,9 +135,9 @@ pub(super) fn of_all(layout: Layout, all: AllOver) -> Result<Answer, CommandErro
     for over in &all.over {
         add_findings(&mut text, over);
         if let Some(error) = &over.outcome.not_started {
-            let command = over.outcome.run.command.first().map_or("", String::as_str);
+            let (message, hint) = cannot_start(&over.outcome.run, error);
             // Writing to a string cannot fail.
-            let _ = writeln!(text, "  `{}` cannot be started: {error}", in_one_line(command));
+            let _ = writeln!(text, "  {message}. {hint}");
         }
     }
     let name = |task: &Task| task.name.clone().unwrap_or_else(|| task.artifact.display().to_string());

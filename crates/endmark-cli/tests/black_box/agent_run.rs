@@ -286,8 +286,24 @@ fn what_cannot_be_used_is_said_before_anything_is_started() {
     let ran = supervise(&place, &[], &["./nowhere"]);
     let envelope = ran.envelope();
     assert_eq!((ran.code, &run_of(&envelope)["state"]), (3, &Value::from("failed")));
-    assert!(envelope["error"]["message"].as_str().unwrap().contains("cannot be started"), "{envelope}");
+    assert!(
+        envelope["error"]["message"].as_str().unwrap().contains("there is no command `./nowhere`"),
+        "{envelope}"
+    );
     assert_eq!(run_of(&envelope)["attempt"], 0);
+}
+
+#[test]
+fn people_read_once_where_the_output_of_the_agent_is() {
+    let place = place("agent.sh", "echo hello\n");
+    let supervised = |command: &str| {
+        place.run(&["run", "--template", "criteria.yaml", "--artifact", "report.md", "--", command])
+    };
+    let ran = supervised("./agent.sh");
+    assert_eq!(ran.output.matches("endmark.db-runs/").count(), 1, "{}", ran.output);
+    assert!(!ran.errors.contains("endmark.db-runs/"), "{}", ran.errors);
+    let ran = supervised("./nowhere");
+    assert!(!ran.output.contains("endmark.db-runs/"), "nothing was started: {}", ran.output);
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn what_does_not_end_in_time_or_after_a_second_signal_is_cut_off_and_told() {
         let mut served = start(&[]);
         let open = chat(&served).send().await;
         served.signal("-INT");
-        served.says("once more to stop at once");
+        served.says("Send the signal again to stop at once");
         let (code, said) = served.end("-INT");
         assert_eq!(code, Some(130), "{said}");
         is_cut_off(&open.read().await);

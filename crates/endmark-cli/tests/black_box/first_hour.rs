@@ -38,6 +38,9 @@ fn a_gateway_on_every_address_names_one_that_works_and_an_address_needs_no_port(
     let mut served = Served::start(&place, &["--listen", "0.0.0.0:0", "--upstream", NOWHERE]);
     assert!(served.address.ip().is_loopback(), "{}", served.address);
     served.says("From other machines it is http://");
+    let pages = served.says("See them with");
+    assert!(!pages.contains("/endmark/"), "the pages are closed there: {pages}");
+    served.says("the pages are closed");
     let mut stream = TcpStream::connect(served.address).unwrap();
     stream
         .write_all(b"GET /endmark/healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
@@ -59,6 +62,44 @@ fn an_upstream_without_a_key_behind_keys_of_the_gateway_is_said_at_the_start_and
     assert!(said.contains("`far`") && said.contains("[upstreams.far] api_key"), "{said}");
     let doctor = place.run(&["doctor"]);
     assert!(doctor.code == 1 && doctor.output.contains("require_key: "), "{}", doctor.output);
+}
+
+#[test]
+fn a_new_key_is_printed_with_the_configured_address_and_the_upstreams_that_it_does_not_open() {
+    let add = |text: &str| {
+        let place = Place::new().with_file("endmark.toml", text);
+        let added = place.run(&["keys", "add", "alice"]);
+        assert!(added.code == 0 && added.output.starts_with("em_sk_"), "{}", added.errors);
+        added.errors
+    };
+    let far = "listen = \"127.0.0.1:5151\"\n[upstreams.far]\nbase_url = \"https://far.invalid/v1\"\n";
+    let said = add(far);
+    assert!(said.contains("OPENAI_BASE_URL=http://127.0.0.1:5151/v1 "), "{said}");
+    assert!(
+        said.contains("`far` has no key, so this key gets 403 there")
+            && said.contains("[upstreams.far] api_key"),
+        "{said}"
+    );
+    let said = add(&format!("{far}api_key = \"its-own\"\n[tls]\ncertificate = \"c\"\nkey = \"k\"\n"));
+    assert!(said.contains("OPENAI_BASE_URL=https://127.0.0.1:5151/v1 ") && !said.contains("403"), "{said}");
+}
+
+#[test]
+fn config_check_finds_what_the_start_would_refuse() {
+    let place = Place::new().with_file("endmark.toml", "admin_key = \"short\"\n");
+    let check = place.run(&["config", "check"]);
+    assert!(
+        check.code == 1 && check.output.contains("`admin_key` has fewer than 16 characters"),
+        "{}",
+        check.output
+    );
+    assert_eq!(place.run(&["serve"]).code, 2);
+    // It is reported once.
+    let text = "[upstreams.far]\nbase_url = \"https://far.invalid/v1\"\napi_key = { env = \"NOT_SET\" }\n";
+    let place = Place::new().with_file("endmark.toml", text);
+    let check = place.run(&["config", "check"]);
+    assert_eq!(check.output.matches("FAIL").count(), 1, "{}", check.output);
+    assert!(check.output.contains("`NOT_SET` is not set"), "{}", check.output);
 }
 
 #[test]
@@ -211,6 +252,6 @@ fn the_log_has_one_line_for_a_request_that_was_not_whole_and_one_for_an_error() 
             "{said}"
         );
         assert!(lines[1].contains("error      the upstream `gone` at "), "{said}");
-        assert!(lines[2].ends_with("the same, once more"), "{said}");
+        assert!(lines[2].ends_with("repeated once since the line above"), "{said}");
     });
 }

@@ -13,14 +13,13 @@ use crate::serving::keyless;
 /// Reports where it listens, how a client of each format that is served gets there, and where it forwards to; then what
 /// will keep it from serving.
 pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketAddr) {
-    let scheme = if settings.tls.certificate.is_some() { "https" } else { "http" };
-    let origin = format!("{scheme}://{}", reachable(address));
+    let origin = settings.origin(address);
     let mut said =
         format!("Endmark {} listens on {origin}. Point a client at it:\n", env!("CARGO_PKG_VERSION"));
     if address.ip().is_unspecified() {
         let elsewhere = own_address().map_or_else(
             || "any address of this machine".to_owned(),
-            |ip| format!("{scheme}://{}", SocketAddr::new(ip, address.port())),
+            |ip| settings.origin(SocketAddr::new(ip, address.port())),
         );
         // Writing to a string cannot fail.
         let _ = writeln!(said, "From other machines it is {elsewhere}.");
@@ -38,18 +37,18 @@ pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketA
     let mode = settings.gateway.resume.mode.word();
     let store = settings.files.store.path();
     let store = std::path::absolute(store).unwrap_or_else(|_| store.to_owned());
+    let are_pages_closed = settings.files.admin_key.is_none() && !settings.is_local();
+    let pages = if are_pages_closed { String::new() } else { format!(", or at {origin}/endmark/") };
     let _ = write!(
         said,
-        "\nCut replies are resumed in mode `{mode}` and recorded in `{}`.\nSee them with `endmark log`, or at {origin}/endmark/. Ctrl-C stops.",
+        "\nCut replies are resumed in mode `{mode}` and recorded in `{}`.\nSee them with `endmark log`{pages}. Ctrl-C stops.",
         store.display()
     );
     context.terminal.progress(&said);
     if !address.ip().is_loopback() {
         context.terminal.warn("everybody who reaches this address can use it");
     }
-    if settings.files.admin_key.is_none()
-        && (settings.gateway.listener.require_key || !address.ip().is_loopback())
-    {
+    if are_pages_closed {
         context.terminal.warn("the pages are closed: set `admin_key` to see them");
     }
     for message in keyless(settings) {
