@@ -37,29 +37,33 @@ pub(crate) struct Progress {
 
 impl Progress {
     /// Begins to watch a command that may take long on a large input. Nothing is shown unless standard error is a terminal, or
-    /// while a person types the input: less than a megabyte came from the terminal.
+    /// while a person types the input: less than a megabyte came from the terminal. A batch may serve another program for
+    /// hours, so it has a line only while more than that comes, and none between answers on the same terminal.
     pub(crate) fn of(command: &Command, terminal: Terminal) -> Option<Self> {
-        let work = match command {
-            Command::Detect(arguments) if !arguments.batch => "detect",
-            Command::Cap(arguments) if !arguments.batch => "cap",
-            Command::Compact(arguments) if !arguments.batch => "compact",
-            Command::Count(_) => "count",
-            Command::Findings(_) => "findings",
+        let (work, is_batch) = match command {
+            Command::Detect(arguments) => ("detect", arguments.batch),
+            Command::Cap(arguments) => ("cap", arguments.batch),
+            Command::Compact(arguments) => ("compact", arguments.batch),
+            Command::Stitch(arguments) if arguments.batch => ("stitch", true),
+            Command::Guard(arguments) if arguments.batch => ("guard", true),
+            Command::Count(_) => ("count", false),
+            Command::Findings(_) => ("findings", false),
             _ => return None,
         };
-        if terminal.quiet || !io::stderr().is_terminal() {
+        if terminal.quiet || !io::stderr().is_terminal() || is_batch && io::stdout().is_terminal() {
             return None;
         }
         let (end, ended) = mpsc::channel::<()>();
         let began = Instant::now();
         let draw = move || {
-            let mut wait = SHOWN_AFTER;
+            let (mut wait, mut shown) = (SHOWN_AFTER, 0);
             while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 wait = REDRAWN_EVERY;
                 let megabytes = BYTES_READ.load(Ordering::Relaxed) / 1_000_000;
-                if megabytes == 0 && io::stdin().is_terminal() {
+                if megabytes == 0 && io::stdin().is_terminal() || is_batch && megabytes == shown {
                     continue;
                 }
+                shown = megabytes;
                 let seconds = began.elapsed().as_secs();
                 standard_error::write(
                     format!("{CLEAR_LINE}{work}: {megabytes} MB read, {seconds} s").into_bytes(),

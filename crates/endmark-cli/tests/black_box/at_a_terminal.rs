@@ -1,7 +1,7 @@
 //! What a person sees who serves at a terminal.
 
 use std::fs::{File, OpenOptions};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -196,6 +196,30 @@ fn work_that_takes_long_says_how_far_it_is_and_leaves_no_trace() {
     until(&mut screen, &mut said, "\0");
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(said.ends_with("\r\u{1b}[K"), "{said:?}");
+}
+
+#[test]
+fn a_batch_shows_how_far_it_is_beside_answers_that_are_not_on_the_terminal() {
+    let text = "one two three ".repeat(100_000);
+    let line = format!("{}\n", serde_json::json!({"id": 1, "text": text, "format": "text"}));
+    let place = Place::new();
+    let (mut screen, process) = terminal();
+    let mut command = place.command(&["detect", "--batch"]);
+    command.env("TERM", "xterm").stdin(Stdio::piped()).stderr(process).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut input = child.stdin.take().unwrap();
+    let write = std::thread::spawn(move || {
+        input.write_all(line.as_bytes()).unwrap();
+        // The line appears from two seconds on.
+        std::thread::sleep(std::time::Duration::from_millis(2_600));
+        input.write_all(line.as_bytes()).unwrap();
+    });
+    let mut said = String::new();
+    until(&mut screen, &mut said, "\0");
+    write.join().unwrap();
+    child.wait().unwrap();
+    assert!(said.starts_with("\r\u{1b}[Kdetect: 1 MB read, ") && said.ends_with("\r\u{1b}[K"), "{said:?}");
 }
 
 #[test]
