@@ -23,8 +23,29 @@ const WORD_COLUMNS: usize = 10;
 /// Writes events as lines.
 pub(super) struct PeopleLines {
     painter: Painter,
-    /// The line before without its time and request, and how often it was repeated since.
-    last: Mutex<(String, u64)>,
+    last: Mutex<Last>,
+}
+
+/// The newest line, and its repetitions.
+#[derive(Default)]
+struct Last {
+    /// The line without its time and request.
+    line: String,
+    repetitions: u64,
+    /// Repetitions that no line has reported yet.
+    unreported: u64,
+}
+
+impl Last {
+    /// Returns a line about the repetitions since the line above it, or nothing without any.
+    fn report(&mut self, time: &str) -> String {
+        let times = match std::mem::take(&mut self.unreported) {
+            0 => return String::new(),
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        };
+        format!("{time}  {:<WORD_COLUMNS$} repeated {times} since the line above\n", "")
+    }
 }
 
 /// The fields of an event.
@@ -73,17 +94,17 @@ impl PeopleLines {
         Self { painter: Painter::when(colors), last: Mutex::default() }
     }
 
-    /// What is written of a line: if it repeats the one before, only a count at 1, 10, 100, …
+    /// What is written of a line. Of a repetition it is only a count, at the 1st, 10th, 100th, …
     fn written(&self, line: &Line, time: &str) -> String {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let this = format!("{} {}", line.word, line.text);
-        if last.0 == this && !line.is_of_request {
-            last.1 += 1;
-            return if is_power_of_ten(last.1) { repeated(time, last.1) } else { String::new() };
+        if last.line == this && !line.is_of_request {
+            last.repetitions += 1;
+            last.unreported += 1;
+            return if is_power_of_ten(last.repetitions) { last.report(time) } else { String::new() };
         }
-        let mut text =
-            if is_power_of_ten(last.1) || last.1 == 0 { String::new() } else { repeated(time, last.1) };
-        *last = (this, 0);
+        let mut text = last.report(time);
+        *last = Last { line: this, ..Last::default() };
         let word = self.painter.paint(line.paint, &format!("{:<WORD_COLUMNS$}", line.word));
         let request = line.request.as_ref().map(|id| format!("  {id}")).unwrap_or_default();
         // Writing to a string cannot fail.
@@ -94,11 +115,6 @@ impl PeopleLines {
 
 fn is_power_of_ten(number: u64) -> bool {
     number.checked_ilog10().is_some_and(|exponent| 10_u64.pow(exponent) == number)
-}
-
-fn repeated(time: &str, times: u64) -> String {
-    let times = if times == 1 { "once more".to_owned() } else { format!("{times} times more") };
-    format!("{time}  {:<WORD_COLUMNS$} the same, {times}\n", "")
 }
 
 impl<S, N> FormatEvent<S, N> for PeopleLines
@@ -132,15 +148,17 @@ fn now() -> String {
     format!("{} {hour:02}:{minute:02}:{second:02} UTC", Moment::from_unix_seconds(seconds).day())
 }
 
-/// The line of a request that is over. One that failed here has a line with the reason already.
+/// The line of a request that is over. One that the gateway itself answered with an error has a line with the reason already.
 fn of_request(mut fields: Fields) -> Option<Line> {
     let outcome = fields.take("outcome").unwrap_or_default();
+    let status = fields.take("status");
     let paint = match outcome.as_str() {
-        "failed" => return None,
+        "failed" | "refused" if status.is_none() => return None,
         "whole" => Paint::Good,
-        "cut" | "exhausted" | "refused" => Paint::Bad,
+        "cut" | "exhausted" | "failed" => Paint::Bad,
         _ => Paint::Doubt,
     };
+    let status = status.map(|status| format!("status {status}, ")).unwrap_or_default();
     let model = fields.take("model").unwrap_or_else(|| "a request".to_owned());
     let upstream = fields.take("upstream").unwrap_or_default();
     let calls = fields.take("calls").unwrap_or_default();
@@ -148,7 +166,7 @@ fn of_request(mut fields: Fields) -> Option<Line> {
     let took = fields.take("took_us").and_then(|took| took.parse::<u64>().ok()).unwrap_or_default();
     let (seconds, hundredths) = (took / 1_000_000, took % 1_000_000 / 10_000);
     let (model, upstream) = (in_one_line(&model), in_one_line(&upstream));
-    let text = format!("{model} at {upstream}, {calls} {plural}, {seconds}.{hundredths:02} s");
+    let text = format!("{model} at {upstream}, {status}{calls} {plural}, {seconds}.{hundredths:02} s");
     Some(Line { word: outcome, paint, text, request: fields.take("request"), is_of_request: true })
 }
 
@@ -198,9 +216,10 @@ mod tests {
         written += &lines.written(&line("note", "it is there again", false), "T");
         let all: Vec<&str> = written.lines().collect();
         assert_eq!((all.len(), all[0]), (6, "T  error      the upstream is down"), "{written}");
-        assert!(all[1].ends_with("the same, once more"), "{written}");
-        assert!(all[3].ends_with("the same, 100 times more"), "{written}");
-        assert!(all[4].ends_with("the same, 149 times more"), "{written}");
+        assert!(all[1].ends_with("repeated once since the line above"), "{written}");
+        for (line, times) in all[2..5].iter().zip([9, 90, 49]) {
+            assert!(line.ends_with(&format!("repeated {times} times since the line above")), "{written}");
+        }
         assert_eq!(all[5], "T  note       it is there again");
     }
 
@@ -209,7 +228,14 @@ mod tests {
         let lines = PeopleLines::new(false);
         let cut = || lines.written(&line("cut", "m at u, 1 call, 0.10 s", true), "T");
         assert_eq!(cut(), cut());
-        let failed = Fields { message: String::new(), others: vec![("outcome", "failed".to_owned())] };
-        assert!(of_request(failed).is_none());
+        let fields = |others: &[(&'static str, &str)]| Fields {
+            message: String::new(),
+            others: others.iter().map(|(name, value)| (*name, (*value).to_owned())).collect(),
+        };
+        assert!(of_request(fields(&[("outcome", "failed")])).is_none());
+        assert!(of_request(fields(&[("outcome", "refused")])).is_none());
+        let answered =
+            of_request(fields(&[("outcome", "failed"), ("status", "500"), ("calls", "1")])).unwrap();
+        assert_eq!((answered.word.as_str(), answered.text.contains("status 500, 1 call")), ("failed", true));
     }
 }

@@ -1,7 +1,7 @@
 //! The log of a running gateway: lines that programs read, and that nobody has to read.
 
 use serde_json::{Value, json};
-use testkit::{Prefill, Reply, Request, ScriptedModel, Upstream};
+use testkit::{Answer, Prefill, Received, Reply, Request, ScriptedModel, Upstream};
 
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
@@ -53,6 +53,28 @@ fn whoever_asks_gets_a_line_for_each_request_and_no_other() {
         let (_, said) = served.end("-TERM");
         let lines = said.lines().filter(|line| line.contains(" UTC  whole      m at default, 1 call, "));
         assert_eq!(lines.count(), 2, "{said}");
+    });
+}
+
+#[test]
+fn a_failure_has_one_word_and_no_value_is_a_debug_form() {
+    in_runtime(async {
+        let upstream = Upstream::start(|_: &Received| Answer::server_error()).await;
+        let place = Place::new().with_file("endmark.toml", "[retry]\nmax_retries = 1\n");
+        let served = Served::start(&place, &["--upstream", &upstream.base_url(), "--log", "json"]);
+        assert_eq!(ask(&served, None).await.status, 500);
+        let (_, said) = served.end("-TERM");
+        let lines = documents(&said);
+        let tries: Vec<&Value> = lines.iter().filter(|line| line["message"] == "no reply").collect();
+        assert_eq!(tries.len(), 2, "{said}");
+        assert_eq!(
+            (&tries[0]["failure"], &tries[0]["status"], &tries[0]["next"]),
+            (&json!("error_status"), &json!(500), &json!("again"))
+        );
+        assert!(tries[0]["wait_seconds"].as_f64().is_some_and(|wait| wait > 0.0), "{said}");
+        assert_eq!((&tries[1]["next"], tries[1].get("wait_seconds")), (&json!("give_up"), None));
+        let answered = lines.iter().find(|line| line["message"] == "answered").unwrap();
+        assert_eq!((&answered["outcome"], &answered["status"]), (&json!("failed"), &json!(500)));
     });
 }
 

@@ -42,7 +42,10 @@ impl Body for Unbroken {
         if this.alarm.poll(context, until).is_pending() {
             return Poll::Pending;
         }
-        tracing::warn!(after = ?this.idle, "an upstream fell silent in the middle of its answer: it is broken off");
+        tracing::warn!(
+            after_seconds = this.idle.as_secs_f64(),
+            "an upstream fell silent in the middle of its answer: it is broken off"
+        );
         Poll::Ready(Some(Err(format!("nothing came for {:?}", this.idle).into())))
     }
 

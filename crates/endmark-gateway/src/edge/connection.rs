@@ -48,7 +48,12 @@ pub(super) async fn run(server: Arc<Server>, stream: TcpStream, seat: Seat) {
     match accepted {
         Ok(Ok(stream)) => serve(server, stream, &seat.presence).await,
         Ok(Err(error)) => tracing::info!(%error, "a TLS handshake failed"),
-        Err(_) => tracing::info!(after = ?TLS_HANDSHAKE_TIMEOUT, "a TLS handshake did not end"),
+        Err(_) => {
+            tracing::info!(
+                after_seconds = TLS_HANDSHAKE_TIMEOUT.as_secs_f64(),
+                "a TLS handshake did not end"
+            );
+        }
     }
 }
 

@@ -211,7 +211,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         }
         self.presence.does(Doing::DoesNotRead);
         ready!(self.writing.poll(context, (false, self.limits.unread)));
-        tracing::info!(after = ?self.limits.unread, "a client read nothing, and is dropped");
+        tracing::info!(
+            after_seconds = self.limits.unread.as_secs_f64(),
+            "a client read nothing, and is dropped"
+        );
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }

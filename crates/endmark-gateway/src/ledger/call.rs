@@ -333,7 +333,7 @@ impl Call {
             tracing::warn!(
                 request = started.request_id,
                 upstream = started.upstream,
-                words = ?end.finish_words,
+                words = end.finish_words.join(", "),
                 "an upstream ended a reply with an unknown finish reason: it passes as it is"
             );
         }

@@ -13,10 +13,12 @@ pub(crate) enum Ended {
     Replied(Outcome),
     /// With an answer that passed unread.
     Unread,
-    /// With the upstream's own refusal.
-    Refused,
-    /// With an error of Endmark's own: no upstream gave a reply.
+    /// With the upstream's own error, under this status.
+    UpstreamError(u16),
+    /// With an error of Endmark's own, after an upstream was called.
     Failed,
+    /// With an error of Endmark's own, before any upstream was called.
+    Refused,
     /// With a client that did not wait for it.
     Cancelled,
 }
@@ -26,15 +28,19 @@ impl Ended {
         match self {
             Self::Replied(outcome) => outcome.word(),
             Self::Unread => "unread",
+            // One word for a request without a reply, whichever server wrote the error: the pages have it, too.
+            Self::UpstreamError(_) | Self::Failed => "failed",
             Self::Refused => "refused",
-            Self::Failed => "failed",
             Self::Cancelled => "cancelled",
         }
     }
 
     /// Whether its client did not get what it asked for.
     pub(crate) fn is_failure(self) -> bool {
-        matches!(self, Self::Failed | Self::Refused | Self::Replied(Outcome::Exhausted))
+        matches!(
+            self,
+            Self::Failed | Self::Refused | Self::UpstreamError(_) | Self::Replied(Outcome::Exhausted)
+        )
     }
 }
 

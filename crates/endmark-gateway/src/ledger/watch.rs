@@ -138,6 +138,8 @@ impl Drop for Watch {
             Ending::Interrupted => Ended::Failed,
             _ => Ended::Cancelled,
         });
+        let is_refused = ended == Ended::Failed && self.calls.load(Ordering::Relaxed) == 0;
+        let ended = if is_refused { Ended::Refused } else { ended };
         self.metrics.ended(&self.upstream, self.api.name, ended.word(), took, self.added(took, ended));
         telemetry::request_ended(
             &self.span,
@@ -155,6 +157,7 @@ const ACCESS: &str = "endmark::access";
 impl Watch {
     /// What is as it should be is said to those who ask for it; all else to everybody.
     fn line(&self, ended: Ended, took: Duration) {
+        let status = if let Ended::UpstreamError(status) = ended { Some(status) } else { None };
         macro_rules! line {
             ($level:ident) => {
                 tracing::$level!(
@@ -165,6 +168,7 @@ impl Watch {
                     format = self.api.name,
                     streamed = self.streamed,
                     outcome = ended.word(),
+                    status,
                     calls = self.calls.load(Ordering::Relaxed),
                     took_us = micros(took),
                     "answered"
@@ -173,7 +177,11 @@ impl Watch {
         }
         match ended {
             Ended::Replied(Outcome::Whole) | Ended::Unread => line!(debug),
-            Ended::Replied(_) | Ended::Refused | Ended::Failed | Ended::Cancelled => line!(info),
+            Ended::Replied(_)
+            | Ended::UpstreamError(_)
+            | Ended::Failed
+            | Ended::Refused
+            | Ended::Cancelled => line!(info),
         }
     }
 }

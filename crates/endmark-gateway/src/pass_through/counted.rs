@@ -177,7 +177,7 @@ impl Counted {
         let answer = if is_asked { plain(answer) } else { answer };
         let (mut head, body) = answer.into_parts();
         let is_success = head.status.is_success();
-        calls.watch.end(if is_success { Ended::Unread } else { Ended::Refused });
+        calls.watch.end(if is_success { Ended::Unread } else { Ended::UpstreamError(head.status.as_u16()) });
         let limits = &gateway.settings.limits;
         let holding = gateway.held.part(limits.held_bytes);
         let listener = Listener::of_service(self.service, &head.headers, limits.reply_bytes, holding);

@@ -90,12 +90,13 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
                 body
             }
         } else {
+            exchange.calls.watch.end(Ended::UpstreamError(head.status.as_u16()));
             exchange.pass_unread(body, Ending::Clean)
         };
         return Ok(Delivered::Passed(Response::from_parts(head, body)));
     }
     if !answer.status().is_success() {
-        exchange.calls.watch.end(Ended::Refused);
+        exchange.calls.watch.end(Ended::UpstreamError(answer.status().as_u16()));
         return refused::refused(exchange, answer).await.map(Delivered::Passed);
     }
     if answer.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
@@ -236,7 +237,15 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
         if matches!(next, Next::Again(_)) && (is_known_to_be_down || !standing.may_retry(name)) {
             next = delivery.otherwise();
         }
-        tracing::info!(request = exchange.id, upstream = name, ?failure, ?next, "no reply");
+        tracing::info!(
+            request = exchange.id,
+            upstream = name,
+            failure = failure.name(),
+            status = failure.status(),
+            next = next.name(),
+            wait_seconds = next.wait().map(|wait| wait.as_secs_f64()),
+            "no reply"
+        );
         // Once: a provider that refuses what is left of it has the last word.
         if failure == Failure::TooLong && matches!(next, Next::GiveUp) && exchange.condense().await {
             exchange.retries += 1;

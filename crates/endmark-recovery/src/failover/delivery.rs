@@ -111,6 +111,22 @@ impl Delivery {
     }
 }
 
+impl Next {
+    /// Returns its name in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Again(_) => "again",
+            Self::FallBack => "fall_back",
+            Self::GiveUp => "give_up",
+        }
+    }
+
+    /// Returns the wait before the next try, if there is one.
+    pub fn wait(self) -> Option<Duration> {
+        if let Self::Again(wait) = self { Some(wait) } else { None }
+    }
+}
+
 impl Failure {
     /// Whether it says that the upstream as a whole is unwell, and not this request or its sender.
     pub fn is_of_upstream(self) -> bool {
@@ -119,6 +135,24 @@ impl Failure {
             Self::Refused { status, .. } => matches!(status, 502..=504 | 529),
             Self::TooLong | Self::QuotaUsedUp => false,
         }
+    }
+
+    /// Returns its name in logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::Silent => "silent",
+            Self::Unreadable => "unreadable",
+            Self::Fruitless(ending) => ending.name(),
+            Self::Refused { .. } => "error_status",
+            Self::TooLong => "too_long",
+            Self::QuotaUsedUp => "quota_used_up",
+        }
+    }
+
+    /// Returns the status of its answer, if it is known by that.
+    pub fn status(self) -> Option<u16> {
+        if let Self::Refused { status, .. } = self { Some(status) } else { None }
     }
 
     /// Whether it is one at all: any other answer is the reply, or a refusal that stands.

@@ -87,7 +87,10 @@ impl Slate {
         let written = self.write(slot, started, settled);
         let ended = Instant::now();
         if self.patience().wrote(began, ended) {
-            tracing::error!(took = ?ended - began, "the disk of the store hardly answers: a kill would lose calls under way");
+            tracing::error!(
+                took_seconds = (ended - began).as_secs_f64(),
+                "the disk of the store hardly answers: a kill would lose calls under way"
+            );
         }
         let failed_before = self.failed.swap(written.is_err(), Ordering::Relaxed);
         match &written {

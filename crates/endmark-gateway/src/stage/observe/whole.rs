@@ -179,7 +179,7 @@ fn refused(
         call.settle_refused();
     }
     if said.is_final() || said.is_context_length() || said.is_about_the_account() {
-        exchange.calls.watch.end(Ended::Refused);
+        exchange.calls.watch.end(Ended::UpstreamError(answer.status().as_u16()));
         answer.headers_mut().insert(REASON, HeaderValue::from_static("upstream_error"));
         return Ok(Seen::Unread(answer));
     }
