@@ -29,7 +29,7 @@ UPSTREAMS = ["first", "second", "third"]
 KEYS = 50
 
 PAGES = [
-    "", "?span=30d", "requests", "requests?outcome=look", "requests?outcome=exhausted&model=gpt-5", "requests?outcome=other",
+    "", "?span=30d", "requests", "requests?outcome=look", "requests?outcome=exhausted&model=gpt-5", "requests?outcome=failed",
     "requests?model=no-such-model", "requests?outcome=resumed&key=no-such-key", "requests?model=gpt-5&key=key-7&upstream=second",
     "requests?session=session-7", "requests?outcome=resumed&session=session-7", "requests/{recovery}", "sessions", "sessions/session-7", "usage",
     "usage?by=session", "usage?by=key", "usage?by=day", "usage?since=7d", "budgets", "keys", "compactions", "runs", "runs/{run}",

@@ -5,7 +5,7 @@
     python3 tests/page/test_page.py [--program target/debug/endmark] [--pictures docs/page]
 
 Each page is opened in light and dark, wide and 390 pixels narrow: without an error on the console, a request to another host, a
-finding of axe-core, or a page wider than its window. The numbers are those that the command prints with `--json`. A run that begins
+finding of axe-core, a raw character that changes the direction of a text, or a page wider than its window. The numbers are those that the command prints with `--json`. A run that begins
 while the fleet is watched appears by itself, and so does a stream that is resumed while its list is watched. A kept output is paged and
 searched, a budget raised by its form, and a gateway that others reach asks for its key. Needs Chromium (Debian's package `chromium`)
 and npm.
@@ -45,6 +45,7 @@ ADMIN_KEY = "the key of the pages"
 # What the rest of a watched stream waits for.
 GO_ON = threading.Event()
 HOSTILE = "<script>document.title='taken'</script>\u202e\"'&" + "<img src=x onerror=alert(1)>"
+SHOWN = HOSTILE.replace("\u202e", "\\u{202e}")
 
 
 def install() -> None:
@@ -174,6 +175,10 @@ class Watched:
         assert not findings, f"{path}: {findings}"
         assert not self.trouble, f"{path}: {self.trouble}"
         assert self.page.title().endswith("· Endmark"), self.page.title()
+        # Options and inputs keep the values that they send; all that is read or heard is free of them.
+        texts = self.page.evaluate("""[document.documentElement.textContent, ...[...document.querySelectorAll('[title], [aria-label], [alt]')]
+            .flatMap(one => [one.title, one.ariaLabel, one.alt])].join(' ')""")
+        assert not re.search("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]", texts), f"{path}: a raw control character"
         wide = self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         assert wide <= 0, f"{path} is {wide} pixels wider than its window"
 
@@ -222,8 +227,40 @@ def reader(watched: Watched, place: Place, axe: str) -> None:
     watched.page.click("text=Search")
     assert watched.page.text_content("[role=status]") == "1 line"
     shown = watched.page.text_content("pre")
-    assert shown == f"4000:line 4000 {HOSTILE}\n", shown
+    assert shown == f"4000:line 4000 {SHOWN}\n", shown
     watched.check("a kept output, searched", axe)
+
+
+def refused(watched: Watched, place: Place, axe: str) -> None:
+    """A request that the gateway refuses is in the list, at its place in time, and found by its outcome and model."""
+    with contextlib.suppress(urllib.error.HTTPError):
+        place.ask("too-much", 90_000_000)
+    place.ask("gpt-5", 100)
+    watched.open("/endmark/requests")
+    first = [row.locator("td").all_text_contents() for row in watched.page.locator("#rows tbody tr").all()[:2]]
+    assert first[0][0] == "whole" and first[1][0] == "refused" and "too-much" in first[1][2], first
+    assert first[1][1].startswith("Refused by the gateway with 402") and "budget" in first[1][1], first
+    watched.open("/endmark/requests?outcome=refused&model=too-much")
+    assert watched.page.locator("#rows tbody tr").count() == 1
+    watched.check("refused requests", axe)
+    watched.open("/endmark/requests?outcome=refused&model=gpt-5")
+    assert watched.page.locator("#rows tbody tr").count() == 0
+    watched.open("/endmark/")
+    watched.page.click("text=1 request was refused in the last hour")
+    assert watched.page.locator("#rows tbody tr").count() == 1
+
+
+def worth_a_look(watched: Watched) -> None:
+    """The link in the line of state leads to as many requests as it says."""
+    for span in ("24h", "7d", "30d"):
+        watched.open(f"/endmark/?span={span}")
+        link = watched.page.locator("h1.state a")
+        if not link.count():
+            continue
+        count = int(link.text_content().split()[0])
+        link.click()
+        assert f"since={span}" in watched.page.url, watched.page.url
+        assert watched.page.locator("#rows tbody tr").count() == min(count, 50), (span, count)
 
 
 def raise_budget(watched: Watched, place: Place) -> None:
@@ -399,6 +436,7 @@ def browse(place: Place, closed: Place, full: Place, pictures: Path | None) -> N
         plain.open("/endmark/")
         assert plain.page.get_attribute("#cut", "data-value") == str(place.command("report", "--since", "7d")["cut"])
         reader(watched, place, axe)
+        refused(watched, place, axe)
         raise_budget(watched, place)
         revoke_key(watched, place, axe)
         resumed_while_watched(watched, plain, place)
@@ -422,6 +460,9 @@ def a_week(browser, full: Place, axe: str, pictures: Path | None) -> None:
         run_id = connection.execute("SELECT id FROM runs").fetchone()[0]
     watched = Watched(browser.new_context(), full.origin)
     numbers(watched, full)
+    worth_a_look(watched)
+    watched.open("/endmark/")
+    assert re.search(r"Added latency[\d.]+ / [\d.]+ ms", watched.page.text_content(".figures")), "the pictures show a latency"
     of_one = {"request": f"/endmark/requests/{request}", "session": f"/endmark/sessions/{session_id}", "run": f"/endmark/runs/{run_id}"}
     screens(browser, "week", full.origin, EVERYWHERE | of_one, axe, pictures)
 

@@ -32,7 +32,7 @@ pub(crate) enum Failure {
     Closed,
     /// A form that is none of the pages' own.
     #[error(
-        "the form is not one of this page as it stands now: go back, load the page again and send it once more"
+        "the form does not match the page as it is now: go back, reload the page and send the form again"
     )]
     Forged,
     /// Only reading is offered there.

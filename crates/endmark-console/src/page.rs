@@ -14,6 +14,7 @@ mod requests;
 mod runs;
 mod sessions;
 mod usage;
+mod visible;
 mod words;
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
@@ -77,7 +78,8 @@ async fn shown(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>
 }
 
 fn document(page: Markup) -> Response<ConsoleBody> {
-    let mut response = document_of("text/html; charset=utf-8", page.into_string());
+    let mut response =
+        document_of("text/html; charset=utf-8", visible::with_visible_controls(page.into_string()));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{
-    BudgetPlace, FinalStatus, LogFilter, LogRow, Recovery, RequestFilter, RequestPage, Store, UsageRow,
+    BudgetPlace, FinalStatus, LogFilter, LogRow, Recovery, RefusedRequest, RequestFilter, RequestPage,
+    RequestRow, Store, UsageRow,
 };
 use endmark_wire::percent_decoded;
 
@@ -22,7 +23,8 @@ pub(crate) const USAGE: [&str; 3] = ["by", "since", "until"];
 pub(crate) const RECOVERIES: [&str; 8] =
     ["status", "model", "provider", "cut_kind", "task", "request", "before", "limit"];
 /// See above.
-pub(crate) const REQUESTS: [&str; 7] = ["outcome", "model", "upstream", "key", "session", "before", "limit"];
+pub(crate) const REQUESTS: [&str; 8] =
+    ["outcome", "model", "upstream", "key", "session", "since", "before", "limit"];
 /// See above.
 pub(crate) const COMPACTIONS: [&str; 2] = ["before", "limit"];
 /// See above.
@@ -88,13 +90,17 @@ fn by(typed: Option<&str>) -> Result<UsageKey, Failure> {
 
 /// What the ledger says of a span of time.
 pub(crate) async fn report(console: &Console, store: &Store, since: &str) -> Result<Found, Failure> {
-    let seconds = span::seconds(since).ok_or_else(|| {
-        Failure::BadRequest(format!(
-            "`{since}` is no span of time: write a number with m, h, d or w behind it, as in `7d`"
-        ))
-    })?;
+    let seconds = seconds_of(since)?;
     let models = Arc::clone(&console.models);
     Ok(store.read(move |reader| Found::read(reader, seconds, &models)).await?)
+}
+
+fn seconds_of(span: &str) -> Result<u64, Failure> {
+    span::seconds(span).ok_or_else(|| {
+        Failure::BadRequest(format!(
+            "`{span}` is not a span of time: write a number and m, h, d or w, as in `7d`"
+        ))
+    })
 }
 
 /// Recoveries, the newest first.
@@ -121,14 +127,71 @@ fn filter(query: &Query) -> Result<LogFilter, Failure> {
     })
 }
 
-/// The outcomes that requests can be filtered by; `look` are those that are worth a look, `other` those without a reply.
-pub(crate) const OUTCOMES: [&str; 9] =
-    ["look", "whole", "resumed", "restarted", "corrected", "cut", "exhausted", "any-cut", "other"];
+/// The outcomes that requests can be filtered by; `look` are those that are worth a look, `any-cut` those whose reply was cut.
+pub(crate) const OUTCOMES: [&str; 13] = [
+    "look",
+    "any-cut",
+    "whole",
+    "resumed",
+    "restarted",
+    "corrected",
+    "cut",
+    "exhausted",
+    "failed",
+    REFUSED,
+    "cancelled",
+    "interrupted",
+    "unread",
+];
+
+/// The outcome of requests that the gateway refused. They are not in the store: no upstream was called.
+pub(crate) const REFUSED: &str = "refused";
 
 /// Requests, the newest first.
 pub(crate) async fn requests(store: &Store, query: &Query, limit: u32) -> Result<RequestPage, Failure> {
-    let filter = request_filter(query)?;
-    Ok(store.read(move |reader| reader.requests(&filter, limit)).await?)
+    let mut filter = request_filter(query)?;
+    let since = query.text("since").map(seconds_of).transpose()?;
+    let outcome = filter.outcome.clone();
+    let read = store.read(move |reader| {
+        filter.since = since.map(|seconds| reader.before(seconds)).transpose()?;
+        let page = match filter.outcome.as_deref() {
+            Some(REFUSED) => RequestPage::default(),
+            _ => reader.requests(&filter, limit)?,
+        };
+        Ok((filter, page))
+    });
+    let (filter, mut page) = read.await?;
+    if outcome.as_deref().is_none_or(|outcome| outcome == REFUSED) {
+        add_refused(&mut page, store.refusals(), &filter, limit);
+    }
+    Ok(page)
+}
+
+/// Adds the refused requests that belong on a page, each at its place in time.
+fn add_refused(page: &mut RequestPage, refused: Vec<RefusedRequest>, filter: &RequestFilter, limit: u32) {
+    let key = |row: &RequestRow| (row.started_at().to_owned(), row.request_id().to_owned());
+    let refused = refused.into_iter().map(RequestRow::refused).filter(|row| {
+        let (is, key) = (
+            |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value),
+            key(row),
+        );
+        is(&filter.model, row.model())
+            && is(&filter.upstream, row.upstream())
+            && is(&filter.credential, row.credential())
+            && is(&filter.session, row.session())
+            && filter.since.as_ref().is_none_or(|since| key.0 >= *since)
+            && filter.before.as_ref().is_none_or(|before| key < *before)
+            && page.next.as_ref().is_none_or(|next| key > *next)
+            // A call that no budget admits any more can follow one that was made.
+            && !page.rows.iter().any(|other| other.request_id() == row.request_id())
+    });
+    let refused: Vec<RequestRow> = refused.collect();
+    page.rows.extend(refused);
+    page.rows.sort_by_cached_key(|row| std::cmp::Reverse(key(row)));
+    if page.rows.len() > limit as usize {
+        page.rows.truncate(limit as usize);
+        page.next = page.rows.last().map(key);
+    }
 }
 
 fn request_filter(query: &Query) -> Result<RequestFilter, Failure> {
@@ -148,6 +211,7 @@ fn request_filter(query: &Query) -> Result<RequestFilter, Failure> {
         upstream: query.owned("upstream"),
         credential: query.owned("key"),
         session: query.owned("session"),
+        since: None,
         before: before.transpose()?,
     })
 }

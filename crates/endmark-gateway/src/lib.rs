@@ -20,6 +20,7 @@ mod metrics;
 mod pass_through;
 mod query;
 mod recovery;
+mod refused;
 mod reply;
 mod request_body;
 mod rescue;

@@ -28,7 +28,7 @@ const HELD_RETRY_SECONDS: u32 = 5;
 pub(crate) const REQUEST: &str = "x-endmark-request";
 
 /// What a refusal says, without the gateway's own keys: some quote what a client sent, wherever it put its key.
-fn said(refusal: &Refusal) -> String {
+pub(crate) fn said(refusal: &Refusal) -> String {
     let message = refusal.to_string();
     let mut pieces = message.split(SECRETS_BEGIN);
     let mut said = pieces.next().unwrap_or_default().to_owned();
@@ -278,6 +278,19 @@ impl Refusal {
             Self::Reading(_) => "endmark_reads_on",
             Self::Store(_) => "endmark_store_failed",
         }
+    }
+
+    /// Returns whether an upstream was called before, so that the request has a call in the ledger.
+    pub(crate) fn is_after_call(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable { .. }
+                | Self::Unreadable { .. }
+                | Self::AnswerLost { .. }
+                | Self::NotTheFormat { .. }
+                | Self::Reading(_)
+                | Self::Interrupted
+        )
     }
 
     /// After how many seconds it is worth to send the same again, where time mends it. The official clients wait

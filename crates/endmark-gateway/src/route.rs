@@ -34,6 +34,16 @@ pub(crate) struct Target<'a> {
     pub(crate) path_and_query: String,
 }
 
+impl Route<'_> {
+    /// Returns the name of its upstream, if it has one.
+    pub(crate) fn upstream(&self) -> Option<&str> {
+        match self {
+            Self::Reply(target, _) | Self::PassThrough(target) => Some(&target.upstream.name),
+            Self::Unknown(_) | Self::Unserved(_) => None,
+        }
+    }
+}
+
 impl Target<'_> {
     /// The path at the upstream, without its query.
     pub(crate) fn path(&self) -> &str {

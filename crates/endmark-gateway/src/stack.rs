@@ -20,9 +20,10 @@ use crate::gateway::Gateway;
 use crate::keys::OwnKey;
 use crate::keys::refused::KeyRefused;
 use crate::pass_through::pass_through;
+use crate::refused::Refusable;
 use crate::reply::{ClientGone, ClientStream};
 use crate::request_body::Incoming;
-use crate::rescue::{self, Refusal};
+use crate::rescue::Refusal;
 use crate::route::{self, Route, Target};
 use crate::stage::admit::admit;
 use crate::stage::deliver::{Delivered, deliver};
@@ -39,19 +40,20 @@ pub(crate) async fn respond(
     mut request: Request<AnyBody>,
     format: &'static dyn WireFormat,
 ) -> Response<AnyBody> {
-    let refuse = |refusal: Refusal| rescue::respond(&refusal, format);
+    let mut refusable = Refusable::new(&gateway, format);
     // Before anything of the body is read.
     let key = match gateway.own_key(request.headers(), request.uri()).await {
         Ok(key) => key,
-        Err(refusal) => return refuse(refusal),
+        Err(refusal) => return refusable.refuse(&refusal),
     };
     let own_key = key.as_ref().map(|key| key.identity());
     let budget_applies = gateway.budgets.are_any(None);
     let credential = match Credential::of_request(own_key, request.headers(), request.uri(), budget_applies) {
         Ok(credential) => credential,
-        Err(unclear) => return refuse(unclear.into()),
+        Err(unclear) => return refusable.refuse(&unclear.into()),
     };
     if let Some(credential) = credential {
+        refusable.has_credential(&credential);
         request.extensions_mut().insert(credential);
     }
     if let Some(key) = &key {
@@ -59,29 +61,33 @@ pub(crate) async fn respond(
     }
     let (model, request) = match route::named(&gateway, request).await {
         Ok(named) => named,
-        Err(refusal) => return refuse(refusal),
+        Err(refusal) => return refusable.refuse(&refusal),
     };
     let model = model.as_deref();
     let route = route::find(&gateway, request.method(), request.uri(), request.headers(), model);
+    refusable.is_for(model, route.upstream());
     let passage = match admitted(&gateway, key.as_deref(), &route, &request) {
         Ok(passage) => passage,
-        Err(refusal) => return refuse(refusal),
+        Err(refusal) => return refusable.refuse(&refusal),
     };
     let answered = match route {
         Route::Reply(target, found) => {
             let rehearsal = Arc::new(gateway.faults.draw(format));
             let answered = match rehearsal.instead() {
                 Some(answer) => Ok(answer),
-                None => Box::pin(reply_to(&gateway, &target, found, request, Arc::clone(&rehearsal))).await,
+                None => {
+                    let rehearsal = Arc::clone(&rehearsal);
+                    Box::pin(reply_to(&gateway, &target, found, request, rehearsal, &mut refusable)).await
+                }
             };
-            let answer = answered.unwrap_or_else(refuse);
+            let answer = answered.unwrap_or_else(|refusal| refusable.refuse(&refusal));
             Ok(rehearsal.deliver(answer).await)
         }
         Route::PassThrough(target) => pass_through(&gateway, &target, passage, request).await,
         Route::Unknown(what) => Err(Refusal::NotFound(what)),
         Route::Unserved(refusal) => Err(refusal),
     };
-    answered.unwrap_or_else(refuse)
+    answered.unwrap_or_else(|refusal| refusable.refuse(&refusal))
 }
 
 /// Whether a client with this key may have what it asks for, and what is still to be checked in its body.
@@ -116,12 +122,13 @@ async fn reply_to(
     found: Found,
     request: Request<Incoming>,
     rehearsal: Arc<Rehearsal>,
+    refusable: &mut Refusable<'_>,
 ) -> Result<Response<AnyBody>, Refusal> {
-    let format = found.format;
     let admitted = admit(gateway, target, found, request, rehearsal).await?;
     let identified = identify(admitted)?;
-    let id = identified.id.clone();
-    let span = tracing::info_span!("request", request = id);
+    refusable.is_identified(&identified.id, &identified.session);
+    refusable.is_for(Some(identified.model()), Some(&target.upstream.name));
+    let span = tracing::info_span!("request", request = identified.id);
     let rest = async move {
         let shaped = shape(identified).await?;
         let reserved = reserve(shaped).await?;
@@ -142,8 +149,7 @@ async fn reply_to(
             }
         }
     };
-    let answered: Result<_, Refusal> = rest.instrument(span).await;
-    Ok(answered.unwrap_or_else(|refusal| rescue::respond_to(&id, &refusal, format)))
+    rest.instrument(span).await
 }
 
 /// Answers with a stream's head at once; the rest follows as it comes.

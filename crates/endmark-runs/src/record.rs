@@ -4,12 +4,12 @@ use std::ffi::OsStr;
 use std::time::{Duration, SystemTime};
 
 use endmark_guard::{AgentStream, AttemptJudgement, Finding, Notice, Reason, Risk, Run, State};
-use endmark_store::{Recorder, RunEventRecord, RunRecord, RunTask, StoreError, utc};
+use endmark_store::{Recorder, RunEventRecord, RunRecord, RunTask, StoreError, utc, with_zone};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::report::{AgentRun, RunEventReport, with_zone};
+use crate::report::{AgentRun, RunEventReport};
 use crate::task::{Task, Watch};
 
 /// How often what is used is written down at most: people look at it, and the store has other things to do.

@@ -1,7 +1,7 @@
 //! A run as it is reported: in the store, in events, to people. (CG-4)
 
 use endmark_guard::TokenUsage;
-use endmark_store::{RunRecord, StoredRun, StoredRunEvent};
+use endmark_store::{RunRecord, StoredRun, StoredRunEvent, with_zone};
 use serde::Serialize;
 
 /// A run.
@@ -147,11 +147,6 @@ impl From<StoredRunEvent> for RunEventReport {
             message: stored.message,
         }
     }
-}
-
-/// A time as the store writes it, in RFC 3339: `2026-11-27 08:45:58.194` is `2026-11-27T08:45:58.194Z`.
-pub(crate) fn with_zone(utc: &str) -> String {
-    format!("{}Z", utc.replacen(' ', "T", 1))
 }
 
 /// Billionths of a dollar as dollars, with nine places.

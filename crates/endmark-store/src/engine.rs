@@ -31,7 +31,7 @@ pub use excerpt::ReadError;
 pub(crate) use fault::Fault;
 pub use kept::{KeptOutput, OutputPiece};
 pub(crate) use migrate::known as known_schema;
-pub use moment::utc;
+pub use moment::{utc, with_zone};
 pub use parts::OutputPage;
 pub use reader::{
     BudgetDifference, BudgetPlace, CompactionRow, CutPeriod, CutSummary, LogFilter, Reader, RequestChoices,

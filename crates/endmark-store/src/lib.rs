@@ -40,6 +40,7 @@ mod owner;
 mod queue;
 mod recorder;
 mod records;
+mod refusals;
 mod runs;
 pub mod runtime;
 mod scrub;
@@ -53,7 +54,7 @@ pub use counted::{CallClass, CallSums, MINUTE_EDGES, PROMPT_EDGES, counted};
 pub use engine::{
     BudgetDifference, BudgetPlace, CompactionRow, CutPeriod, CutSummary, Dimension, KeptOutput, LogFilter,
     OutputPage, OutputPiece, ReadError, Reader, RequestChoices, RequestFilter, RequestPage, RequestRow,
-    SessionOutput, Summed, UsageReport, UsageSummary, utc,
+    SessionOutput, Summed, UsageReport, UsageSummary, utc, with_zone,
 };
 pub use error::StoreError;
 pub use fingerprint::sha256_hex;
@@ -69,6 +70,7 @@ pub use records::{
     Condition, CutId, CutSettled, CutStarted, FinalStatus, Health, LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT,
     LEFT_BY_WARN, Leftover, LogRow, LoggedPiece, Piece, Recovery,
 };
+pub use refusals::RefusedRequest;
 pub use runs::{RunEventRecord, RunRecord, RunTask, StoredRun, StoredRunEvent};
 pub use scrub::{NoSecrets, Scrub};
 pub use store::Store;

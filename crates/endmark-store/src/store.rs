@@ -17,6 +17,7 @@ use crate::ledger::slate::Slate;
 use crate::location::StoreLocation;
 use crate::recorder::Recorder;
 use crate::records::{Condition, Health, Leftover, LogRow, Recovery};
+use crate::refusals::Refusals;
 use crate::scrub::Scrub;
 use crate::writer::{QUEUE, Tuning, Writer};
 
@@ -72,6 +73,7 @@ pub struct Store {
     pub(crate) leases: Arc<Leases>,
     pub(crate) late: Arc<Late>,
     pub(crate) owner: Arc<str>,
+    pub(crate) refusals: Arc<Refusals>,
     location: Arc<StoreLocation>,
 }
 
@@ -99,6 +101,7 @@ impl Store {
             leases,
             late: Arc::new(Late::new()),
             owner: name,
+            refusals: Arc::default(),
             location: Arc::new(location),
         })
     }

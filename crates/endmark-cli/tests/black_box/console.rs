@@ -67,11 +67,64 @@ fn every_route_answers_what_its_command_does() {
             .await;
         same(&place, &served, &["budget"], "/endmark/api/budgets").await;
         same(&place, &served, &["runs"], "/endmark/api/runs").await;
+        let (_, cut) = get(served.address, "/endmark/api/requests?outcome=any-cut").await;
+        for at in ["/rows/0/calls/0/started_at", "/rows/0/calls/0/ended_at", "/rows/0/cuts/0/timestamp"] {
+            let moment = cut.pointer(at).and_then(Value::as_str).unwrap_or_default();
+            assert!(moment.get(10..11) == Some("T") && moment.ends_with('Z'), "{at}: {moment}: {cut}");
+        }
         let (_, runs) = get(served.address, "/endmark/api/runs").await;
         let id = runs["runs"][0]["id"].as_str().unwrap().to_owned();
         same(&place, &served, &["runs", "show", &id], &format!("/endmark/api/runs/{id}")).await;
         let (status, compactions) = get(served.address, "/endmark/api/compactions").await;
         assert_eq!((status, compactions), (200, json!({"rows": [], "next": null})));
+        assert_eq!(served.end("-TERM").0, Some(0));
+    });
+}
+
+#[test]
+fn refused_requests_are_in_the_list_at_their_place_and_have_one_word_everywhere() {
+    in_runtime(async {
+        let upstream = Upstream::start(ScriptedModel::new(TEXT).prefill(Prefill::Echoes)).await;
+        let place = Place::new().with_file("endmark.toml", "[budget]\nsession_tokens = 100_000\n");
+        let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
+        for (model, limit) in [("first", 500), ("much", 900_000), ("more", 900_000), ("last", 500)] {
+            ask(&served, model, limit).await;
+        }
+        // The rows of calls are committed a moment later.
+        while get(served.address, "/endmark/api/requests").await.1["rows"].as_array().unwrap().len() < 4 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        // One row a page: each request once, the newest first.
+        let (mut outcomes, mut path) = (Vec::new(), "/endmark/api/requests?limit=1".to_owned());
+        loop {
+            let (_, page) = get(served.address, &path).await;
+            for row in page["rows"].as_array().unwrap() {
+                outcomes.push(row["outcome"].as_str().unwrap().to_owned());
+            }
+            let Some(next) = page["next"].as_str() else { break };
+            path = format!("/endmark/api/requests?limit=1&before={}", next.replace(' ', "%20"));
+        }
+        assert_eq!(outcomes, ["whole", "refused", "refused", "whole"]);
+        let (_, page) =
+            get(served.address, "/endmark/api/requests?outcome=refused&model=much&since=1h").await;
+        let row = &page["rows"][0];
+        assert_eq!(
+            (page["rows"].as_array().unwrap().len(), &row["calls"], &row["total"]["calls"]),
+            (1, &json!([]), &json!(0))
+        );
+        let refusal = &row["refusal"];
+        assert_eq!((&refusal["status"], &refusal["kind"]), (&json!(402), &json!("endmark_budget")));
+        assert!(
+            refusal["at"].as_str().unwrap().ends_with('Z') && refusal["upstream"] == "default",
+            "{refusal}"
+        );
+        let metrics = Request::get(served.address, "/endmark/metrics").send().await.read().await.text();
+        let line = |outcome: &str| {
+            metrics.lines().any(|line| {
+                line.starts_with("endmark_requests_total") && line.contains(outcome) && line.ends_with(" 2")
+            })
+        };
+        assert!(line("outcome=\"refused\"") && line("outcome=\"whole\""), "{metrics}");
         assert_eq!(served.end("-TERM").0, Some(0));
     });
 }

@@ -163,16 +163,26 @@ pub(super) fn client(credential: &str) -> Markup {
     }
 }
 
+/// Returns the class of an outcome, if the word is one.
+pub(super) fn outcome_class(word: &str) -> Option<&str> {
+    match word {
+        "whole" | "resumed" | "restarted" | "corrected" | "cut" | "exhausted" => Some(word),
+        "failed" | "refused" | "interrupted" => Some("bad"),
+        "cancelled" | "unread" => Some("other"),
+        "recovering" => Some("active"),
+        _ => None,
+    }
+}
+
 /// A word with the colour and the shape that it has everywhere.
 pub(super) fn chip(word: &str) -> Markup {
-    let class = match word {
-        "whole" | "resumed" | "restarted" | "corrected" | "cut" | "exhausted" => word,
+    let class = outcome_class(word).unwrap_or(match word {
         "succeeded" | "valid" => "good",
-        "failed" | "interrupted" | "ended" | "revoked" | "used up" => "bad",
+        "ended" | "revoked" | "used up" => "bad",
         "released" | "retry-queued" => "warn",
-        "running" | "queued" | "recovering" => "active",
+        "running" | "queued" => "active",
         _ => "other",
-    };
+    });
     html! { span class={ "chip " (class) } { bdi { (word) } } }
 }
 

@@ -41,8 +41,11 @@ const PARTS: [(&str, &str); 6] = [
     ("other", "cancelled or interrupted"),
 ];
 
-/// The spans that it can show: the parameter, its words, what came before it, and its length.
-const SPANS: [(&str, &str, &str, &str, u64); 3] = [
+/// A span of time: the parameter, its words, the words in a sentence, what came before it, and its length.
+type Span = (&'static str, &'static str, &'static str, &'static str, u64);
+
+/// The spans that it can show.
+const SPANS: [Span; 3] = [
     ("24h", "24 hours", "in the last 24 hours", "the day before", DAY),
     ("7d", "7 days", "this week", "the week before", 7 * DAY),
     ("30d", "30 days", "in the last 30 days", "the month before", 30 * DAY),
@@ -142,7 +145,9 @@ pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Fai
         events: None,
     };
     if seen.began.is_none() {
-        return Ok(frame.page(console, &first::nothing_yet(&visit.head.headers)));
+        return Ok(
+            frame.page(console, &first::nothing_yet(&visit.head.headers, store.refusals().len() as u64))
+        );
     }
     let before = cuts::Report::of(&seen.before, span.0, console.continuation_tokens);
     let items = attention::items(console, store, &seen).await?;
@@ -150,7 +155,7 @@ pub(super) async fn page(console: &Console, visit: &Visit) -> Result<Markup, Fai
     let is_first_day = seen.is_first_day();
     let content = html! {
         div.lead {
-            (state(now, report.requests, span.2))
+            (state(now, report.requests, span))
             @if !is_first_day { nav.switch aria-label="Span of time" {
                 @for (name, words, ..) in SPANS {
                     a href={ (PLACE) "?span=" (name) } aria-current=[(name == span.0).then_some("true")] { (words) }
@@ -183,9 +188,9 @@ fn nothing_cut() -> Markup {
 }
 
 /// One sentence that says whether work is being lost.
-fn state(counts: Counts, requests: u64, when: &str) -> Markup {
+fn state(counts: Counts, requests: u64, (since, _, when, ..): Span) -> Markup {
     let Counts { replies, cut, made_whole, worth_a_look, .. } = counts;
-    let look = html! { a href="/endmark/requests?outcome=look" { (words::of(worth_a_look, "is worth a look", "are worth a look")) } };
+    let look = html! { a href={ "/endmark/requests?outcome=look&since=" (since) } { (words::of(worth_a_look, "is worth a look", "are worth a look")) } };
     let enough = replies >= ENOUGH_REPLIES;
     html! { h1.state {
         @if replies == 0 && requests == 0 { "No request came " (when) "." }
@@ -457,7 +462,9 @@ mod tests {
     use super::*;
 
     fn told(counts: Counts) -> String {
-        let markup = state(counts, counts.replies, "this week").into_string();
+        let markup = state(counts, counts.replies, SPANS[1]).into_string();
+        // The link leads to the requests of the same span.
+        assert_eq!(counts.worth_a_look > 0, markup.contains("outcome=look&amp;since=7d"), "{markup}");
         let mut text = String::new();
         let mut is_tag = false;
         for c in markup.chars() {

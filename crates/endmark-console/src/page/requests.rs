@@ -18,22 +18,8 @@ use crate::reports::requests::{is_recovery, total};
 /// The address of the list.
 pub(super) const PLACE: &str = "/endmark/requests";
 
-/// The outcomes to choose from: the parameter, its word, and its class.
-const OUTCOMES: [(&str, &str, &str); 10] = [
-    ("", "All", ""),
-    ("look", "worth a look", ""),
-    ("any-cut", "every cut", ""),
-    ("whole", "whole", "whole"),
-    ("resumed", "resumed", "resumed"),
-    ("restarted", "restarted", "restarted"),
-    ("corrected", "corrected", "corrected"),
-    ("cut", "cut", "cut"),
-    ("exhausted", "exhausted", "exhausted"),
-    ("other", "other", "other"),
-];
-
 /// Parameters of a filter, but for the outcome.
-const FILTERS: [&str; 4] = ["model", "upstream", "key", "session"];
+const FILTERS: [&str; 5] = ["model", "upstream", "key", "session", "since"];
 
 /// Which columns a list has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,14 +50,20 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
         [("outcome", value("outcome"))].into_iter().chain(FILTERS.map(|name| (name, value(name)))).collect();
     let content = html! {
         div.lead {
-            div { h1 { "Requests" } p.muted { "Every request, the newest first." } }
+            div {
+                h1 { "Requests" }
+                p.muted {
+                    @if value("since").is_empty() { "Every request, the newest first." } @else { "Requests of the last " (value("since")) ", the newest first." }
+                    " Those that the gateway refused itself are listed since its start."
+                }
+            }
             @if is_first { p.live { "Live: new requests appear at the top" } }
             @else { p { a href=(given(value("outcome"))) { "To the newest" } } }
         }
         nav aria-label="Outcome" { ul.outcomes {
-            @for (parameter, word, class) in OUTCOMES {
-                li { a href=(given(parameter)) class=[Some(class).filter(|class| !class.is_empty())]
-                    aria-current=[(value("outcome") == parameter).then_some("true")] { (word) } }
+            @for outcome in [""].into_iter().chain(reading::OUTCOMES) {
+                li { a href=(given(outcome)) class=[layout::outcome_class(outcome)]
+                    aria-current=[(value("outcome") == outcome).then_some("true")] { (in_words(outcome)) } }
             }
         } }
         (filters(&query, &choices, &page.rows))
@@ -93,7 +85,7 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
 
 /// The choices that there are; a value that is given is among them, and so is what the rows have.
 fn filters(query: &Query, choices: &RequestChoices, rows: &[RequestRow]) -> Markup {
-    let first = || rows.iter().filter_map(|row| row.calls.first());
+    let of_rows = |of: fn(&RequestRow) -> &str| rows.iter().map(move |row| of(row).to_owned());
     let with =
         |known: &[String], of_rows: &mut dyn Iterator<Item = String>, name: &str| -> BTreeSet<String> {
             known
@@ -104,14 +96,14 @@ fn filters(query: &Query, choices: &RequestChoices, rows: &[RequestRow]) -> Mark
                 .filter(|value| !value.is_empty())
                 .collect()
         };
-    let models = with(&choices.models, &mut first().map(|call| call.model.clone()), "model");
-    let upstreams = with(&choices.upstreams, &mut first().map(|call| call.upstream.clone()), "upstream");
-    let keys = with(&choices.credentials, &mut first().filter_map(|call| call.credential.clone()), "key");
-    let sessions = with(&[], &mut first().map(|call| call.session.clone()), "session");
+    let models = with(&choices.models, &mut of_rows(RequestRow::model), "model");
+    let upstreams = with(&choices.upstreams, &mut of_rows(RequestRow::upstream), "upstream");
+    let keys = with(&choices.credentials, &mut of_rows(RequestRow::credential), "key");
+    let sessions = with(&[], &mut of_rows(RequestRow::session), "session");
     let chosen = |name: &str, value: &str| query.text(name) == Some(value);
     html! {
         form.filters method="get" action=(PLACE) aria-label="Filter" {
-            @if let Some(outcome) = query.text("outcome") { input type="hidden" name="outcome" value=(outcome); }
+            @for name in ["outcome", "since"] { @if let Some(value) = query.text(name) { input type="hidden" name=(name) value=(value); } }
             @for (name, label, values) in [("model", "Model", &models), ("upstream", "Upstream", &upstreams), ("key", "Key", &keys), ("session", "Session", &sessions)] {
                 div {
                     label for=(name) { (label) }
@@ -123,6 +115,16 @@ fn filters(query: &Query, choices: &RequestChoices, rows: &[RequestRow]) -> Mark
             }
             div.do { button.primary { "Filter" } a href=(PLACE) { "Clear" } }
         }
+    }
+}
+
+/// The word of an outcome in the list of choices.
+fn in_words(outcome: &str) -> &str {
+    match outcome {
+        "" => "All",
+        "look" => "worth a look",
+        "any-cut" => "every cut",
+        outcome => outcome,
     }
 }
 
@@ -149,27 +151,27 @@ pub(super) fn table(console: &Console, rows: &[RequestRow], list: List) -> Marku
                 @else { th.num scope="col" { "Extra cost" } }
                 th.when scope="col" { "When" }
             } }
-            tbody { @for row in rows { @if let Some(first) = row.calls.first() { tr {
+            tbody { @for row in rows { tr {
                 @let (what, more) = happened(row);
-                @let (address, plain) = (format!("{PLACE}/{}", encoded(&first.request_id)), row.outcome == "whole");
+                @let (address, plain) = (format!("{PLACE}/{}", encoded(row.request_id())), row.outcome == "whole");
                 td.first { (chip(&row.outcome)) }
                 td class=(if plain { "what plain" } else { "what" }) {
-                    a href=(address) { (what) }
+                    // A refused request has no call, and so no page of its own.
+                    @if row.refusal.is_some() { (what) } @else { a href=(address) { (what) } }
                     @if let Some(more) = more { span.sub { bdi { (more) } } }
                 }
-                td { (words::name(&first.model)) span.sub { (words::name(&first.upstream)) " · " (layout::client(first.credential.as_deref().unwrap_or_default())) } }
+                td { (words::name(row.model())) span.sub { (words::name(row.upstream())) " · " (layout::client(row.credential())) } }
                 @if all { (sums(console, row)) } @else { (extra_cost(console, row)) }
-                td.when { (words::time(now, &first.started_at)) }
-            } } } }
+                td.when { (words::time(now, row.started_at())) }
+            } } }
         }
     }
 }
 
 fn sums(console: &Console, row: &RequestRow) -> Markup {
     let all = total(&row.calls, &console.models);
-    let session = row.calls.first().map_or("", |call| &call.session);
     html! {
-        td { (layout::session(session)) }
+        td { @if row.refusal.is_some() { (layout::hash(row.session())) } @else { (layout::session(row.session())) } }
         td.num data-name="tokens" {
             @if all.prompt_tokens + all.completion_tokens == 0 { "none" }
             @else { (words::count(all.prompt_tokens)) " → " (words::count(all.completion_tokens)) }
@@ -200,6 +202,9 @@ pub(super) fn milliseconds(at: &str) -> Option<f64> {
 
 /// What happened to a request, in a few words, and what followed.
 pub(super) fn happened(row: &RequestRow) -> (String, Option<String>) {
+    if let Some(refusal) = &row.refusal {
+        return (format!("Refused by the gateway with {}", refusal.status), Some(refusal.message.clone()));
+    }
     let failed =
         row.calls.iter().filter(|call| call.http_status.is_none_or(|status| status >= 400)).count() as u64;
     match (row.cuts.first(), row.outcome.as_str()) {

@@ -63,12 +63,16 @@ pub(super) fn bytes(number: u64) -> String {
     }
 }
 
-/// Writes dollars with two places from $1 on, and with up to four below.
+/// Writes dollars with two places from $1 on, with up to four below, and with two significant ones if four are too few.
 pub(super) fn money(nano_usd: u64) -> String {
     let places = |unit: u64| (nano_usd + unit / 2) / unit;
     match nano_usd {
         0 => "$0".to_owned(),
-        1..100_000 => "<$0.0001".to_owned(),
+        1..100_000 => {
+            // Two significant places: $0.000038.
+            let unit = 10_u64.pow(nano_usd.ilog10().saturating_sub(1));
+            format!("$0.{}", format!("{:09}", places(unit) * unit).trim_end_matches('0'))
+        }
         100_000..995_000_000 => {
             let text = format!("{:04}", places(NANO / 10_000));
             let short = text.trim_end_matches('0');
@@ -231,7 +235,9 @@ mod tests {
     fn money_has_the_places_that_matter() {
         for (nano, expected) in [
             (0, "$0"),
-            (99_999, "<$0.0001"),
+            (1, "$0.000000001"),
+            (38_449, "$0.000038"),
+            (99_999, "$0.0001"),
             (3_800_000, "$0.0038"),
             (21_400_000, "$0.0214"),
             (61_000_000, "$0.061"),

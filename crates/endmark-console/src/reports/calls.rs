@@ -3,6 +3,8 @@
 use endmark_store::UsageRow;
 use serde::Serialize;
 
+use super::{zoned, zoned_option};
+
 /// One upstream call, under the names of its columns.
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Serialize)]
@@ -16,7 +18,9 @@ pub struct CallReport<'a> {
     pub model: &'a str,
     pub answered_model: Option<&'a str>,
     pub streamed: bool,
+    #[serde(serialize_with = "zoned")]
     pub started_at: &'a str,
+    #[serde(serialize_with = "zoned_option")]
     pub ended_at: Option<&'a str>,
     pub http_status: Option<u16>,
     pub ending: &'a str,

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use endmark_store::CompactionRow;
 use serde::Serialize;
 
+use super::zoned;
+
 /// Compactions, the newest first.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -33,7 +35,8 @@ pub struct Row {
     pub bytes: u64,
     /// Under which `endmark read` shows that request; null where it was not kept.
     pub handle: Option<String>,
-    /// When, in UTC.
+    /// When, in RFC 3339.
+    #[serde(serialize_with = "zoned")]
     pub created_at: String,
     /// The hash of the session in which it was made; null where that is not known.
     pub session: Option<String>,

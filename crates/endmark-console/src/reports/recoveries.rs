@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::NotAsked;
 use super::calls::CallReport;
+use super::zoned;
 
 /// Recoveries, as they are answered.
 #[expect(missing_docs, reason = "they have the names of what they report")]
@@ -29,6 +30,7 @@ pub struct Row<'a> {
     pub initial_chunk_length: Option<i64>,
     pub resume_attempts: i64,
     pub final_status: &'static str,
+    #[serde(serialize_with = "zoned")]
     pub timestamp: &'a str,
     pub request_id: &'a str,
     pub slot: &'a str,

@@ -5,7 +5,7 @@ use endmark_runs::AgentRun;
 use endmark_store::{Reader, SessionOutput, StoreError};
 use serde::Serialize;
 
-use super::{compactions, usage};
+use super::{compactions, usage, zoned};
 
 /// Rows of each list at most.
 const MAX_ROWS: u32 = 1_000;
@@ -36,7 +36,8 @@ pub struct Output {
     pub bytes: u64,
     /// Its lines.
     pub lines: u64,
-    /// When it came, in UTC.
+    /// When it came, in RFC 3339.
+    #[serde(serialize_with = "zoned")]
     pub created_at: String,
 }
 

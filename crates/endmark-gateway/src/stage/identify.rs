@@ -32,7 +32,7 @@ pub(crate) struct Identified {
     pub(super) admitted: Admitted,
     /// The id that `endmark log show` explains.
     pub(crate) id: String,
-    pub(super) session: String,
+    pub(crate) session: String,
     /// The hash of the client's credential, if it sent one.
     pub(super) credential: Option<String>,
     /// Named by the client, else its session.
@@ -73,6 +73,11 @@ fn of_client(headers: &HeaderMap) -> Option<&str> {
 }
 
 impl Identified {
+    /// Returns the model that it names.
+    pub(crate) fn model(&self) -> &str {
+        &self.admitted.request.view().model
+    }
+
     /// Opens the account of its calls: every one of them is noted before it is made.
     pub(super) fn calls(&self) -> Calls {
         let Admitted { gateway, client, request, destination, fallback, mode, .. } = &self.admitted;
@@ -138,7 +143,7 @@ fn beginning(request: &Request) -> String {
 }
 
 /// A new request id: sorts by time, and is never given twice.
-fn new_request_id() -> String {
+pub(crate) fn new_request_id() -> String {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut noise = RandomState::new().build_hasher();

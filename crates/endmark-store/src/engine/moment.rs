@@ -34,6 +34,11 @@ pub fn utc(milliseconds: u64) -> String {
     moment
 }
 
+/// Returns such a moment in RFC 3339: `2026-11-27 08:45:58.194` becomes `2026-11-27T08:45:58.194Z`.
+pub fn with_zone(utc: &str) -> String {
+    format!("{}Z", utc.replacen(' ', "T", 1))
+}
+
 /// The date of a day, counted from 1970-01-01, in the Gregorian calendar.
 ///
 /// Years that begin in March have their leap day at the end, so that the lengths of the months before it are always the

@@ -1,9 +1,9 @@
-//! What needs attention: budgets near their end, runs at risk, upstreams that fail. Nothing is shown if nothing does.
+//! What needs attention: budgets near their end, runs at risk, upstreams that fail, refused requests. Nothing is shown if nothing does.
 
 use std::collections::BTreeMap;
 
 use endmark_runs::AgentRun;
-use endmark_store::{Store, UsageRow};
+use endmark_store::{RefusedRequest, Store, UsageRow};
 use maud::{Markup, html};
 
 use super::Seen;
@@ -39,6 +39,7 @@ pub(super) async fn items(console: &Console, store: &Store, seen: &Seen) -> Resu
             .into_iter()
             .map(|(name, failed, of, status)| upstream(name, failed, of, status)),
     );
+    items.extend(refused(&store.refusals(), seen.now));
     items.truncate(MAX_ITEMS);
     Ok(items)
 }
@@ -83,6 +84,20 @@ fn upstream(name: &str, failed: usize, of: usize, status: Option<u16>) -> Markup
             p { (failed) " of its last " (of) " calls failed" @if let Some(status) = status { ", most with " (status) } "." }
         }
     } }
+}
+
+/// The item about requests that the gateway refused lately, if there are any.
+fn refused(refusals: &[RefusedRequest], now: u64) -> Option<Markup> {
+    let is_late = |one: &&RefusedRequest| words::seconds_of(&one.at).is_some_and(|at| at + LATELY > now);
+    let count = refusals.iter().filter(is_late).count() as u64;
+    let last = refusals.last().filter(is_late)?;
+    Some(html! { li {
+        span.point.warn {}
+        div {
+            a href="/endmark/requests?outcome=refused&since=1h" { (words::of(count, "request was", "requests were")) " refused in the last hour" }
+            p { "The last one with " (last.status) ": " bdi { (last.message) } }
+        }
+    } })
 }
 
 /// Returns upstreams of which many of the newest calls failed: the name, how many of how many, and the commonest status.

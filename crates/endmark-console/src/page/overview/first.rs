@@ -6,19 +6,21 @@ use http::header::HOST;
 use maud::{Markup, html};
 
 use crate::console::Console;
-use crate::page::layout::{card, encoded};
+use crate::page::layout::{card, encoded, outcome_class};
+use crate::page::words;
 
 /// Replies that are shown as squares.
 const SQUARES: usize = 10;
 
 /// The page before the first request: how to send one.
-pub(super) fn nothing_yet(headers: &HeaderMap) -> Markup {
+pub(super) fn nothing_yet(headers: &HeaderMap, refused: u64) -> Markup {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("127.0.0.1:4141");
     let origin = format!("http://{host}");
     html! {
         div.lead {
             div {
                 h1.state { b { "Nothing has come through yet." } " " span { "Point a client here with one line." } }
+                @if refused > 0 { p { a href="/endmark/requests?outcome=refused" { (words::of(refused, "request was", "requests were")) " refused" } " before any upstream call." } }
                 p.muted { "This page shows the first request as soon as it arrives. A click selects a whole line." }
             }
             div.waiting {
@@ -75,10 +77,7 @@ pub(super) fn squares(first: &[RequestRow]) -> Markup {
 }
 
 fn class(outcome: &str) -> &str {
-    match outcome {
-        "whole" | "resumed" | "restarted" | "corrected" | "cut" | "exhausted" => outcome,
-        _ => "other",
-    }
+    outcome_class(outcome).unwrap_or("other")
 }
 
 /// What a new user can do next.

@@ -8,6 +8,7 @@ use crate::engine::Reader;
 use crate::engine::reader::calls::{BESIDE, ROW};
 use crate::error::StoreError;
 use crate::records::{LEFT_BY_OWN_LIMIT, LogRow};
+use crate::refusals::RefusedRequest;
 
 /// Requests that one page looks through for a filter, so that a filter which nothing matches costs no more than one.
 const MAX_SCANNED: u32 = 250_000;
@@ -25,11 +26,14 @@ const CUT_OUTCOMES: [&str; 7] =
 /// The word for a request whose reply was cut, while the rest is asked for.
 const RECOVERING: &str = "recovering";
 
+/// The word for a request that the gateway answered with an error of its own, before any upstream call.
+const REFUSED: &str = "refused";
+
 /// Which requests a list shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestFilter {
     /// Only requests with this outcome; `look` for those that their clients did not get whole, and did not want so; `any-cut`
-    /// for those whose reply was cut; `other` for those without a reply.
+    /// for those whose reply was cut.
     pub outcome: Option<String>,
     /// Only requests for this model.
     pub model: Option<String>,
@@ -39,19 +43,23 @@ pub struct RequestFilter {
     pub credential: Option<String>,
     /// Only requests of this session.
     pub session: Option<String>,
+    /// Only requests that began at or after this moment, as the store writes it.
+    pub since: Option<String>,
     /// Only requests after this one in the list: when it began, and its id.
     pub before: Option<(String, String)>,
 }
 
 /// A request with all of its calls.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestRow {
-    /// Its upstream calls in their order; at least one.
+    /// Its upstream calls in their order; none of a refused request.
     pub calls: Vec<UsageRow>,
     /// What is known of the cut parts of its reply.
     pub cuts: Vec<LogRow>,
-    /// What became of it: an outcome of the header, or `recovering`, `cancelled`, `interrupted`, `failed` or `unread`.
+    /// What became of it: an outcome of the header, or `recovering`, `cancelled`, `interrupted`, `failed`, `unread` or `refused`.
     pub outcome: String,
+    /// The gateway's own error, if it refused the request.
+    pub refusal: Option<RefusedRequest>,
 }
 
 /// A page of requests.
@@ -86,7 +94,53 @@ impl RequestRow {
             (None, Some(call)) => of_call(call),
             (None, None) => "unread",
         };
-        Self { outcome: outcome.to_owned(), calls, cuts }
+        Self { outcome: outcome.to_owned(), calls, cuts, refusal: None }
+    }
+
+    /// Returns the row of a request that the gateway refused.
+    pub fn refused(refusal: RefusedRequest) -> Self {
+        Self { outcome: REFUSED.to_owned(), refusal: Some(refusal), ..Self::default() }
+    }
+
+    /// Returns its id.
+    pub fn request_id(&self) -> &str {
+        self.field(|call| &call.request_id, |refusal| &refusal.request_id)
+    }
+
+    /// Returns when it began.
+    pub fn started_at(&self) -> &str {
+        self.field(|call| &call.started_at, |refusal| &refusal.at)
+    }
+
+    /// Returns the model that it named.
+    pub fn model(&self) -> &str {
+        self.field(|call| &call.model, |refusal| &refusal.model)
+    }
+
+    /// Returns the upstream that it was for.
+    pub fn upstream(&self) -> &str {
+        self.field(|call| &call.upstream, |refusal| &refusal.upstream)
+    }
+
+    /// Returns its session's hash.
+    pub fn session(&self) -> &str {
+        self.field(|call| &call.session, |refusal| &refusal.session)
+    }
+
+    /// Returns its client; empty without a credential.
+    pub fn credential(&self) -> &str {
+        self.field(
+            |call| call.credential.as_deref().unwrap_or_default(),
+            |refusal| refusal.credential.as_deref().unwrap_or_default(),
+        )
+    }
+
+    fn field<'a>(
+        &'a self,
+        of_call: impl FnOnce(&'a UsageRow) -> &'a str,
+        of_refusal: impl FnOnce(&'a RefusedRequest) -> &'a str,
+    ) -> &'a str {
+        self.calls.first().map(of_call).or_else(|| self.refusal.as_ref().map(of_refusal)).unwrap_or_default()
     }
 
     /// Returns whether its client did not get the whole reply, although it did not ask for a part.
@@ -102,7 +156,6 @@ impl RequestRow {
         match wanted {
             "look" => self.is_worth_a_look(),
             "any-cut" => !self.cuts.is_empty() || self.outcome == "cut",
-            "other" => self.outcome != "whole" && !CUT_OUTCOMES.contains(&self.outcome.as_str()),
             wanted => self.outcome == wanted,
         }
     }
@@ -111,11 +164,11 @@ impl RequestRow {
 fn of_call(call: &UsageRow) -> &'static str {
     match (call.verdict.as_deref(), call.ending.as_str(), call.http_status) {
         (Some("cut"), ..) => "cut",
-        (Some(_), ..) => "whole",
         (None, "cancelled", _) => "cancelled",
         (None, "interrupted", _) => "interrupted",
-        (None, _, Some(200..=299)) => "unread",
-        (None, ..) => "failed",
+        (Some("unread") | None, _, Some(200..=299)) => "unread",
+        (Some("unread") | None, ..) => "failed",
+        (Some(_), ..) => "whole",
     }
 }
 
@@ -179,7 +232,9 @@ impl Reader {
         let is_cut = filter
             .outcome
             .as_deref()
-            .is_some_and(|wanted| wanted == "look" || wanted == "any-cut" || CUT_OUTCOMES.contains(&wanted));
+            .is_some_and(|wanted| ["look", "any-cut"].contains(&wanted) || CUT_OUTCOMES.contains(&wanted))
+            // A client can leave, and a gateway can end, before a verdict.
+            && !matches!(filter.outcome.as_deref(), Some("cancelled" | "interrupted"));
         let (index, only) = match (&filter.session, is_cut) {
             (Some(_), _) => ("usage_sessions", "call = 1"),
             (None, true) => ("usage_cut", "verdict = 'cut'"),
@@ -191,6 +246,10 @@ impl Reader {
         if let Some(session) = &filter.session {
             scanned.push_str(" AND session = ?");
             values.push(session);
+        }
+        if let Some(since) = &filter.since {
+            scanned.push_str(" AND started_at >= ?");
+            values.push(since);
         }
         if let Some((at, id)) = &filter.before {
             scanned.push_str(" AND (started_at, request_id) < (?, ?)");
@@ -214,7 +273,9 @@ impl Reader {
         };
         match filter.outcome.as_deref() {
             Some("look") => conditions.push(cut_as("IN ('exhausted', 'interrupted', 'cut')")),
-            Some("other") => conditions.push("u.verdict IS NULL".to_owned()),
+            Some("failed" | "unread" | "cancelled" | "interrupted") => {
+                conditions.push("coalesce(u.verdict, 'unread') IN ('unread', 'cut')".to_owned());
+            }
             Some("any-cut") | None => {}
             Some(_) if is_cut => {
                 conditions.push(cut_as("= ?"));
@@ -359,10 +420,14 @@ mod tests {
         drop(Store::open(&location).unwrap());
         let connection = Connection::open(location.path()).unwrap();
         for (at, verdict) in
-            [Some("whole"), Some("cut"), Some("cut"), Some("cut"), None].into_iter().enumerate()
+            [Some("whole"), Some("cut"), Some("cut"), Some("cut"), None, None, Some("unread")]
+                .into_iter()
+                .enumerate()
         {
             write(&connection, at, verdict, if at == 0 { "other" } else { "m" });
         }
+        connection.execute("UPDATE usage SET ending = 'cancelled' WHERE request_id = 'r5'", []).unwrap();
+        connection.execute("UPDATE usage SET http_status = 500 WHERE request_id = 'r6'", []).unwrap();
         log(&connection, 1, "cut", LEFT_BY_OWN_LIMIT);
         log(&connection, 2, "exhausted", "no continuation fits");
         log(&connection, 3, "resumed", "the rest was joined");
@@ -380,15 +445,19 @@ mod tests {
             ("cut", "r1"),
             ("resumed", "r3"),
             ("whole", "r0"),
-            ("other", "r4"),
+            ("unread", "r4"),
+            ("cancelled", "r5"),
+            ("interrupted", ""),
+            ("failed", "r6"),
         ] {
             assert_eq!(ids(&of(outcome), 9), (expected.to_owned(), None), "{outcome}");
         }
         let (newest, next) = ids(&RequestFilter::default(), 3);
-        assert_eq!(newest, "r4 r3 r2");
+        assert_eq!(newest, "r6 r5 r4");
+        let since = Some("2026-11-24 10:00:01".to_owned());
         assert_eq!(
-            ids(&RequestFilter { before: next, ..RequestFilter::default() }, 3),
-            ("r1 r0".to_owned(), None)
+            ids(&RequestFilter { before: next, since, ..RequestFilter::default() }, 9),
+            ("r3 r2 r1".to_owned(), None)
         );
         let model = RequestFilter {
             model: Some("other".to_owned()),

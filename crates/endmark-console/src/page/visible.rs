@@ -1,0 +1,63 @@
+//! Characters that act on a page instead of being read: control characters, and those that change the direction of what follows.
+
+/// The characters that change the direction of a text, and separators of lines that no editor shows.
+const DIRECTIONS: [std::ops::RangeInclusive<char>; 4] =
+    ['\u{61c}'..='\u{61c}', '\u{200e}'..='\u{200f}', '\u{2028}'..='\u{202e}', '\u{2066}'..='\u{2069}'];
+
+/// Attributes whose values go back to the gateway, so they have to stay unchanged.
+const SENT: [&str; 2] = [" value=", " href="];
+
+/// Writes such characters of a whole page as codes, `\u{202e}`: a text of others must not reorder what is around it. This is the
+/// one place for all texts and tooltips, so no page can miss one.
+pub(super) fn with_visible_controls(page: String) -> String {
+    if !page.chars().any(acts) {
+        return page;
+    }
+    let mut shown = String::with_capacity(page.len() + 64);
+    let (mut in_tag, mut in_value, mut is_sent) = (false, false, false);
+    for character in page.chars() {
+        // In texts and values these are escaped.
+        match character {
+            '<' => in_tag = true,
+            '>' => in_tag = false,
+            '"' if in_tag => {
+                in_value = !in_value;
+                is_sent = in_value && SENT.iter().any(|name| shown.ends_with(name));
+            }
+            _ => {}
+        }
+        if acts(character) && !is_sent {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+fn acts(character: char) -> bool {
+    let is_layout = matches!(character, '\n' | '\r' | '\t');
+    character.is_control() && !is_layout || DIRECTIONS.iter().any(|range| range.contains(&character))
+}
+
+#[cfg(test)]
+mod tests {
+    use maud::html;
+
+    use super::*;
+
+    #[test]
+    fn what_would_reorder_a_page_is_a_code_and_what_goes_back_stays() {
+        let hostile = "a\u{202e}\"<b>\u{9b}\n";
+        let page = html! { p title=(hostile) { (hostile) } option value=(hostile) { (hostile) } a href=(hostile) {} };
+        let shown = with_visible_controls(page.into_string());
+        let (code, raw) = ("a\\u{202e}&quot;&lt;b&gt;\\u{9b}\n", "a\u{202e}&quot;&lt;b&gt;\u{9b}\n");
+        assert_eq!(
+            shown,
+            format!(
+                "<p title=\"{code}\">{code}</p><option value=\"{raw}\">{code}</option><a href=\"{raw}\"></a>"
+            )
+        );
+        assert_eq!(with_visible_controls("<p>é</p>".to_owned()), "<p>é</p>");
+    }
+}

@@ -1,0 +1,72 @@
+//! A request that may still be refused: what is known of it, for the list of refused requests.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use endmark_store::{RefusedRequest, utc};
+use endmark_wire::format::WireFormat;
+use http::Response;
+
+use crate::body::AnyBody;
+use crate::gateway::Gateway;
+use crate::rescue::{self, Refusal};
+use crate::scrub::{Scrubber, Secrets};
+use crate::stage::identify::new_request_id;
+use crate::upstream::Credential;
+
+/// What is known of a request so far, and how its client is told of errors.
+pub(crate) struct Refusable<'a> {
+    gateway: &'a Gateway,
+    format: &'static dyn WireFormat,
+    known: RefusedRequest,
+}
+
+impl<'a> Refusable<'a> {
+    /// Of a request of which nothing is known yet.
+    pub(crate) fn new(gateway: &'a Gateway, format: &'static dyn WireFormat) -> Self {
+        Self { gateway, format, known: RefusedRequest::default() }
+    }
+
+    /// Notes its client.
+    pub(crate) fn has_credential(&mut self, credential: &Credential) {
+        self.known.credential = Some(credential.id().to_owned());
+    }
+
+    /// Notes the model that it names, and the upstream that it is for.
+    pub(crate) fn is_for(&mut self, model: Option<&str>, upstream: Option<&str>) {
+        self.known.model = model.unwrap_or_default().to_owned();
+        self.known.upstream = upstream.unwrap_or_default().to_owned();
+    }
+
+    /// Notes its id and session.
+    pub(crate) fn is_identified(&mut self, id: &str, session: &str) {
+        self.known.request_id = id.to_owned();
+        self.known.session = session.to_owned();
+    }
+
+    /// Answers it with an error, and keeps the error for the list if no upstream was called: a call has a row of its own.
+    pub(crate) fn refuse(&self, refusal: &Refusal) -> Response<AnyBody> {
+        let id = self.known.request_id.as_str();
+        let answer = match id {
+            "" => rescue::respond(refusal, self.format),
+            id => rescue::respond_to(id, refusal, self.format),
+        };
+        if !refusal.is_after_call() {
+            let id = if id.is_empty() { new_request_id() } else { id.to_owned() };
+            let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let secrets = Secrets {
+                of_settings: Arc::clone(&self.gateway.scrubber),
+                of_request: Arc::new(Scrubber::new([""; 0])),
+            };
+            self.gateway.store.recorder(secrets).note_refusal(RefusedRequest {
+                at: utc(u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)),
+                request_id: id,
+                status: answer.status().as_u16(),
+                kind: refusal.kind().to_owned(),
+                message: rescue::said(refusal),
+                ..self.known.clone()
+            });
+        }
+        answer
+    }
+}

@@ -1,0 +1,120 @@
+//! The newest requests that a gateway answered with an error of its own before any upstream call. They cost nothing, so they are
+//! kept in memory alone: a flood of them must not fill the store.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::recorder::Recorder;
+use crate::scrub::{Record, clean};
+use crate::store::Store;
+
+/// Requests that are kept; older ones are dropped.
+const MAX_REFUSALS: usize = 1_000;
+
+/// Bytes that are kept of a text that a client chose.
+const MAX_TEXT_BYTES: usize = 500;
+
+/// A request that the gateway refused.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RefusedRequest {
+    /// When it was refused, as [`utc`](crate::utc) writes it.
+    pub at: String,
+    /// Its id.
+    pub request_id: String,
+    /// The status of the answer.
+    pub status: u16,
+    /// The `type` of the error.
+    pub kind: String,
+    /// The message of the error.
+    pub message: String,
+    /// The model that it names; empty if that is not known.
+    pub model: String,
+    /// The upstream that it is for; empty if that is not known.
+    pub upstream: String,
+    /// The client; `None` without a credential.
+    pub credential: Option<String>,
+    /// The session's hash; empty if that is not known.
+    pub session: String,
+}
+
+impl Record for RefusedRequest {
+    fn outside(&mut self) -> Vec<&mut String> {
+        let Self {
+            at: _,
+            request_id: _,
+            status: _,
+            kind: _,
+            message,
+            model,
+            upstream: _,
+            credential: _,
+            session: _,
+        } = self;
+        vec![message, model]
+    }
+}
+
+/// The newest of them, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(Mutex<VecDeque<RefusedRequest>>);
+
+impl Refusals {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<RefusedRequest>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Recorder {
+    /// Keeps a refused request in memory.
+    pub fn note_refusal(&self, refused: RefusedRequest) {
+        let mut refused = clean(refused, &*self.secrets);
+        for text in refused.outside() {
+            text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
+            text.shrink_to_fit();
+        }
+        let mut refusals = self.store.refusals.lock();
+        if refusals.len() == MAX_REFUSALS {
+            refusals.pop_front();
+        }
+        refusals.push_back(refused);
+    }
+}
+
+impl Store {
+    /// Returns the newest refused requests since the store was opened, the oldest first.
+    pub fn refusals(&self) -> Vec<RefusedRequest> {
+        self.refusals.lock().iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::StoreLocation;
+
+    struct Canary;
+
+    impl crate::Scrub for Canary {
+        fn scrub<'a>(&self, text: &'a str) -> std::borrow::Cow<'a, str> {
+            text.replace("canary", "***").into()
+        }
+    }
+
+    #[test]
+    fn the_newest_refusals_are_kept_without_secrets_and_within_bounds() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&StoreLocation::sqlite(folder.path().join("a.db"))).unwrap();
+        let recorder = store.recorder(Canary);
+        for number in 0..MAX_REFUSALS + 7 {
+            let model = format!("canary{}", "ä".repeat(MAX_TEXT_BYTES));
+            recorder.note_refusal(RefusedRequest {
+                request_id: number.to_string(),
+                model,
+                ..RefusedRequest::default()
+            });
+        }
+        let kept = store.refusals();
+        assert_eq!((kept.len(), kept[0].request_id.as_str()), (MAX_REFUSALS, "7"));
+        assert!(kept.iter().all(|one| one.model.starts_with("***ä") && one.model.len() <= MAX_TEXT_BYTES));
+    }
+}
