@@ -14,15 +14,9 @@ pub mod usage;
 pub use not_asked::NotAsked;
 
 use endmark_store::with_zone;
-use serde::{Serialize as _, Serializer};
+use serde::Serializer;
 
 /// Writes a moment of the store with its zone.
 fn zoned<S: Serializer>(moment: &impl AsRef<str>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&with_zone(moment.as_ref()))
-}
-
-/// Writes a moment of the store, if there is one, with its zone.
-#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
-fn zoned_option<S: Serializer>(moment: &Option<&str>, serializer: S) -> Result<S::Ok, S::Error> {
-    moment.map(with_zone).serialize(serializer)
 }

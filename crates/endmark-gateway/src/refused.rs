@@ -34,14 +34,14 @@ impl<'a> Refusable<'a> {
 
     /// Notes the model that it names, and the upstream that it is for.
     pub(crate) fn is_for(&mut self, model: Option<&str>, upstream: Option<&str>) {
-        self.known.model = model.unwrap_or_default().to_owned();
-        self.known.upstream = upstream.unwrap_or_default().to_owned();
+        model.unwrap_or_default().clone_into(&mut self.known.model);
+        upstream.unwrap_or_default().clone_into(&mut self.known.upstream);
     }
 
     /// Notes its id and session.
     pub(crate) fn is_identified(&mut self, id: &str, session: &str) {
-        self.known.request_id = id.to_owned();
-        self.known.session = session.to_owned();
+        id.clone_into(&mut self.known.request_id);
+        session.clone_into(&mut self.known.session);
     }
 
     /// Answers it with an error, and keeps the error for the list if no upstream was called: a call has a row of its own.

@@ -73,12 +73,11 @@ pub(crate) async fn respond(
     let answered = match route {
         Route::Reply(target, found) => {
             let rehearsal = Arc::new(gateway.faults.draw(format));
-            let answered = match rehearsal.instead() {
-                Some(answer) => Ok(answer),
-                None => {
-                    let rehearsal = Arc::clone(&rehearsal);
-                    Box::pin(reply_to(&gateway, &target, found, request, rehearsal, &mut refusable)).await
-                }
+            let answered = if let Some(answer) = rehearsal.instead() {
+                Ok(answer)
+            } else {
+                let rehearsal = Arc::clone(&rehearsal);
+                Box::pin(reply_to(&gateway, &target, found, request, rehearsal, &mut refusable)).await
             };
             let answer = answered.unwrap_or_else(|refusal| refusable.refuse(&refusal));
             Ok(rehearsal.deliver(answer).await)

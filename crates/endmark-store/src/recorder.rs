@@ -9,6 +9,7 @@ use crate::engine::{Fault, budgets, capabilities, recoveries};
 use crate::error::StoreError;
 use crate::ledger::OpenCall;
 use crate::records::{CutId, CutSettled, CutStarted};
+use crate::refusals::RefusedRequest;
 use crate::scrub::{Scrub, clean};
 use crate::store::Store;
 
@@ -23,6 +24,11 @@ impl Recorder {
     /// A text without secrets, as it would be stored.
     pub fn clean(&self, text: &str) -> String {
         self.secrets.scrub(text).into_owned()
+    }
+
+    /// Keeps a request that was refused before any call, in memory.
+    pub fn note_refusal(&self, refused: RefusedRequest) {
+        self.store.refusals.add(clean(refused, &*self.secrets));
     }
 
     /// Notes an upstream call that is about to be made. Once this returns, the call has its row whatever happens: when

@@ -4,9 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::recorder::Recorder;
-use crate::scrub::{Record, clean};
-use crate::store::Store;
+use crate::scrub::Record;
 
 /// Requests that are kept; older ones are dropped.
 const MAX_REFUSALS: usize = 1_000;
@@ -59,38 +57,33 @@ impl Record for RefusedRequest {
 pub(crate) struct Refusals(Mutex<VecDeque<RefusedRequest>>);
 
 impl Refusals {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<RefusedRequest>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Recorder {
-    /// Keeps a refused request in memory.
-    pub fn note_refusal(&self, refused: RefusedRequest) {
-        let mut refused = clean(refused, &*self.secrets);
+    /// Keeps one, without the ends of long texts.
+    pub(crate) fn add(&self, mut refused: RefusedRequest) {
         for text in refused.outside() {
             text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
             text.shrink_to_fit();
         }
-        let mut refusals = self.store.refusals.lock();
-        if refusals.len() == MAX_REFUSALS {
-            refusals.pop_front();
+        let mut all = self.lock();
+        if all.len() == MAX_REFUSALS {
+            all.pop_front();
         }
-        refusals.push_back(refused);
+        all.push_back(refused);
     }
-}
 
-impl Store {
-    /// Returns the newest refused requests since the store was opened, the oldest first.
-    pub fn refusals(&self) -> Vec<RefusedRequest> {
-        self.refusals.lock().iter().cloned().collect()
+    /// Returns all of them, the oldest first.
+    pub(crate) fn all(&self) -> Vec<RefusedRequest> {
+        self.lock().iter().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<RefusedRequest>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::StoreLocation;
+    use crate::{Store, StoreLocation};
 
     struct Canary;
 

@@ -17,7 +17,7 @@ use crate::ledger::slate::Slate;
 use crate::location::StoreLocation;
 use crate::recorder::Recorder;
 use crate::records::{Condition, Health, Leftover, LogRow, Recovery};
-use crate::refusals::Refusals;
+use crate::refusals::{Refusals, RefusedRequest};
 use crate::scrub::Scrub;
 use crate::writer::{QUEUE, Tuning, Writer};
 
@@ -104,6 +104,11 @@ impl Store {
             refusals: Arc::default(),
             location: Arc::new(location),
         })
+    }
+
+    /// Returns the newest requests that were refused since the store was opened, the oldest first.
+    pub fn refusals(&self) -> Vec<RefusedRequest> {
+        self.refusals.all()
     }
 
     /// What writes records, without what these take for secrets: there is no other way for a text into the store but for

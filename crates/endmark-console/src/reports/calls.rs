@@ -1,9 +1,9 @@
 //! The upstream calls of a request, from the ledger.
 
-use endmark_store::UsageRow;
+use endmark_store::{UsageRow, with_zone};
 use serde::Serialize;
 
-use super::{zoned, zoned_option};
+use super::zoned;
 
 /// One upstream call, under the names of its columns.
 #[expect(missing_docs, reason = "they have the names of what they report")]
@@ -20,8 +20,7 @@ pub struct CallReport<'a> {
     pub streamed: bool,
     #[serde(serialize_with = "zoned")]
     pub started_at: &'a str,
-    #[serde(serialize_with = "zoned_option")]
-    pub ended_at: Option<&'a str>,
+    pub ended_at: Option<String>,
     pub http_status: Option<u16>,
     pub ending: &'a str,
     pub stop: Option<&'a str>,
@@ -51,7 +50,7 @@ impl<'a> CallReport<'a> {
             answered_model: call.answered_model.as_deref(),
             streamed: call.streamed,
             started_at: &call.started_at,
-            ended_at: call.ended_at.as_deref(),
+            ended_at: call.ended_at.as_deref().map(with_zone),
             http_status: call.http_status,
             ending: &call.ending,
             stop: call.stop.as_deref(),
