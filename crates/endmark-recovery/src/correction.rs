@@ -2,7 +2,7 @@
 
 mod kept;
 
-pub(crate) use kept::{first_lost, first_missing};
+pub(crate) use kept::{first_changed, first_lost, first_missing};
 
 use std::fmt::Write as _;
 

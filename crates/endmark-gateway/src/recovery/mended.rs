@@ -198,10 +198,14 @@ impl Mended {
                     "the reply was generated again: {received} characters had been received, and {delivered} are delivered{lacks}"
                 )
             }
-            Self::Resumed { .. } | Self::Corrected { .. } if self.may_lack_calls() => {
+            Self::Resumed { .. } if self.may_lack_calls() => {
                 "the rest of the call was received and joined; further calls may be missing after it"
                     .to_owned()
             }
+            Self::Corrected { .. } if self.may_lack_calls() => {
+                "the call was corrected; further calls may be missing after it".to_owned()
+            }
+            Self::Corrected { .. } => "its form was corrected".to_owned(),
             _ => self.reason().unwrap_or("the rest was received and joined").to_owned(),
         }
     }

@@ -3,6 +3,7 @@
 use endmark_gateway::{Mode, Prefill, Settings};
 use endmark_recovery::Restart;
 use endmark_store::FinalStatus;
+use serde_json::json;
 use testkit::{Dialect, Request, Script};
 
 use crate::support::Endmark;
@@ -117,6 +118,43 @@ async fn a_call_keeps_the_values_that_came_complete() {
                 assert_eq!(delivered, Some(again), "{what}");
             }
             assert!(!heard.text.contains("bob"), "{what}");
+        }
+    }
+}
+
+/// A correction may complete what was received, and never shorten it: the same reply, refused as a restart, came back as one.
+#[tokio::test]
+async fn a_correction_goes_on_from_what_was_received() {
+    let body = "The committee met on Monday and heard four reports. ".repeat(30);
+    let cut = format!(r#"{{"title":"Minutes","body":"{body}"#);
+    let short = r#"{"title":"Minutes","body":"Short."}"#.to_owned();
+    let extended = format!(r#"{{"body":"{body}The end.","title":"Minutes"}}"#);
+    for wire in [Wire::Chat, Wire::Other(Dialect::Responses)] {
+        for (again, outcome) in [(&short, "exhausted"), (&extended, "corrected")] {
+            for is_call in [false, true] {
+                let part = |text| if is_call { Said::Call("get_weather", text) } else { Said::Text(text) };
+                let mut request = wire.request(false);
+                if !is_call {
+                    let format = json!({"type": "json_object"});
+                    request[if wire == Wire::Chat { "response_format" } else { "text" }] =
+                        if wire == Wire::Chat { format } else { json!({"format": format}) };
+                }
+                let set = |settings: &mut Settings| {
+                    settings.resume.restart = Restart::Off;
+                    settings.restart_tool_calls = Restart::Off;
+                };
+                let end = if is_call { End::Calls } else { End::Turn };
+                let endmark = generated_again(wire, (part(&cut), part(again)), end, set).await;
+                let (reply, heard) = wire.ask(&endmark, &request, false).await;
+                let what = format!("{wire:?} {is_call} {again}");
+                assert_eq!(reply.header("x-endmark-outcome"), Some(outcome), "{what}");
+                let call = heard.calls.first().map_or("", |(_, arguments)| arguments.as_str());
+                let delivered = if is_call { call } else { heard.text.as_str() };
+                let expected = if outcome == "corrected" { again } else { &cut };
+                assert_eq!(delivered, expected, "{what}");
+                let reason = endmark.log(1).await[0].reason.clone();
+                assert_eq!(outcome == "corrected", reason.contains("its form was corrected"), "{reason}");
+            }
         }
     }
 }

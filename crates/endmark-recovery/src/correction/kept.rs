@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use endmark_text::{CompleteError, Format, UnfinishedKind, complete, replace_lone_surrogates};
+use endmark_text::{CompleteError, Completed, Format, UnfinishedKind, complete, replace_lone_surrogates};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -25,39 +25,41 @@ pub(crate) fn first_lost(
     corrected: &str,
     is_refused: &dyn Fn(&str) -> bool,
 ) -> Option<String> {
-    first_difference(received, corrected, Some(is_refused))
+    first_difference(received, corrected, Comparing::Extensions(is_refused))
+}
+
+/// The path of the first value that was received complete and has another value in a reply that was generated again. The
+/// value that the cut goes through may differ: a model rarely writes it twice in the same words.
+pub(crate) fn first_changed(received: &str, again: &str) -> Option<String> {
+    first_difference(received, again, Comparing::Complete)
 }
 
 /// The path (a JSON Pointer) of the first value that stood complete in the received text and has none in its place in the
 /// other one, whatever that is: `null` and the empty text are none.
 pub(crate) fn first_missing(received: &str, other: &str) -> Option<String> {
-    first_difference(received, other, None)
+    first_difference(received, other, Comparing::Presence)
 }
 
-/// `is_refused` is given where values are compared, and not only whether they are there.
-fn first_difference(
-    received: &str,
-    corrected: &str,
-    is_refused: Option<&dyn Fn(&str) -> bool>,
-) -> Option<String> {
+/// How values are compared.
+#[derive(Clone, Copy)]
+enum Comparing<'a> {
+    /// Any value is kept by any other.
+    Presence,
+    /// Complete values have to be the same.
+    Complete,
+    /// The same unless the schema refuses the received one, and a value that was cut has to be extended.
+    Extensions(&'a dyn Fn(&str) -> bool),
+}
+
+fn first_difference(received: &str, corrected: &str, comparing: Comparing<'_>) -> Option<String> {
     let received = received.strip_prefix('\u{feff}').unwrap_or(received);
-    let completed = match complete(received.as_bytes(), &Format::Json) {
-        Err(CompleteError::Malformed { index, .. }) => {
-            complete(&received.as_bytes()[..received.floor_char_boundary(index)], &Format::Json)
-        }
-        completed => completed,
-    };
-    // Nothing was complete.
-    let completed = completed.ok()?;
-    let (received, corrected) =
-        (&*replace_lone_surrogates(&completed.text), &*replace_lone_surrogates(corrected));
-    let unfinished = completed.unfinished().next_back().filter(|place| {
-        !place.left_out && matches!(place.kind, UnfinishedKind::String | UnfinishedKind::Number)
-    });
+    // Without it nothing was complete.
+    let (received, unfinished) = closed(received)?;
+    let (received, corrected) = (&*replace_lone_surrogates(&received), &*replace_lone_surrogates(corrected));
     let comparison = Comparison {
-        unfinished: unfinished.map(|place| place.pointer),
+        unfinished,
         document: serde_json::from_str(corrected).unwrap_or(Value::Null),
-        is_refused,
+        comparing,
     };
     let (Ok(before), Ok(after)) = (serde_json::from_str(received), serde_json::from_str(corrected)) else {
         return Some(String::new());
@@ -66,12 +68,41 @@ fn first_difference(
     if comparison.keeps(before, after, &mut state) { None } else { Some(state.path) }
 }
 
+/// The received text as a document, and the path of the string or the number that the cut goes through.
+fn closed(received: &str) -> Option<(String, Option<String>)> {
+    let completed = match complete(received.as_bytes(), &Format::Json) {
+        Err(CompleteError::Malformed { index, .. }) => {
+            // A number in front of the fault, as `0` in `012`, is left out: it shows no beginning.
+            complete(&received.as_bytes()[..received.floor_char_boundary(index)], &Format::Json).ok()?
+        }
+        completed => {
+            let completed = completed.ok()?;
+            let number = cut_value(&completed, UnfinishedKind::Number);
+            // A space ends a number, so that its digits are there to be compared.
+            let ended = number.and_then(|path| {
+                Some((complete([received, " "].concat().as_bytes(), &Format::Json).ok()?.text, Some(path)))
+            });
+            if ended.is_some() {
+                return ended;
+            }
+            completed
+        }
+    };
+    let string = cut_value(&completed, UnfinishedKind::String);
+    Some((completed.text, string))
+}
+
+/// The path of the last unfinished value, where it is of this kind.
+fn cut_value(completed: &Completed, kind: UnfinishedKind) -> Option<String> {
+    let last = completed.unfinished().next_back()?;
+    (last.kind == kind).then(|| last.pointer.to_owned())
+}
+
 struct Comparison<'a> {
     /// The path of a string or a number that was cut: it goes on.
-    unfinished: Option<&'a str>,
+    unfinished: Option<String>,
     document: Value,
-    /// `None` where any value is kept by any other.
-    is_refused: Option<&'a dyn Fn(&str) -> bool>,
+    comparing: Comparing<'a>,
 }
 
 /// Where the comparison stands; at a value that is lost it stays there.
@@ -87,8 +118,8 @@ type Elements<'v> = Vec<&'v RawValue>;
 impl Comparison<'_> {
     /// Whether all of a received value is in the corrected one, or has to be changed.
     fn keeps(&self, before: &RawValue, after: &RawValue, state: &mut State) -> bool {
-        if self.unfinished == Some(state.path.as_str()) {
-            return true;
+        if self.unfinished.as_ref() == Some(&state.path) {
+            return self.extends(before, after, state);
         }
         if state.levels >= MOST_LEVELS {
             return false;
@@ -115,8 +146,8 @@ impl Comparison<'_> {
                     self.keeps_child(&index.to_string(), value, after.get(index).copied(), state)
                 })
             }
-            (Some(b'{' | b'['), _) if self.is_refused.is_none() => false,
-            _ if self.is_refused.is_none() => {
+            (Some(b'{' | b'['), _) if matches!(self.comparing, Comparing::Presence) => false,
+            _ if matches!(self.comparing, Comparing::Presence) => {
                 !matches!(after.get(), "null" | "\"\"") || after.get() == before.get()
             }
             _ => is_same_value(before.get(), after.get()) || self.is_demanded(before, state),
@@ -137,7 +168,11 @@ impl Comparison<'_> {
         state.path.push_str(step);
         let kept = match after {
             Some(after) => self.keeps(before, after, state),
-            None => self.unfinished == Some(state.path.as_str()) || self.is_demanded(before, state),
+            // A cut value proves no end, but it was received: a correction may not drop it.
+            None if self.unfinished.as_ref() == Some(&state.path) => {
+                !matches!(self.comparing, Comparing::Extensions(_)) || self.is_demanded(before, state)
+            }
+            None => self.is_demanded(before, state),
         };
         if kept {
             state.path.truncate(length);
@@ -145,16 +180,33 @@ impl Comparison<'_> {
         kept
     }
 
+    /// Whether a value goes on from a cut one. A string goes on by its characters, whatever the schema says of its beginning:
+    /// a correction had replaced 1,587 received characters by 35. Another kind of value has to be demanded.
+    fn extends(&self, before: &RawValue, after: &RawValue, state: &mut State) -> bool {
+        if !matches!(self.comparing, Comparing::Extensions(_)) {
+            return true;
+        }
+        match (read::<String>(before), read::<String>(after)) {
+            (Some(before), Some(after)) => after.starts_with(&before),
+            (None, None) if is_number(after) => after.get().starts_with(before.get()),
+            _ => self.is_demanded(before, state),
+        }
+    }
+
     /// Whether the schema refuses the corrected document with the received value in its place.
     fn is_demanded(&self, before: &RawValue, state: &mut State) -> bool {
         state.demanded += 1;
-        let Some(is_refused) = self.is_refused else { return false };
+        let Comparing::Extensions(is_refused) = self.comparing else { return false };
         let (true, Ok(value)) = (state.demanded <= MOST_DEMANDED, serde_json::from_str(before.get())) else {
             return false;
         };
         let mut document = self.document.clone();
         put_back(&mut document, &state.path, value) && is_refused(&document.to_string())
     }
+}
+
+fn is_number(value: &RawValue) -> bool {
+    value.get().starts_with(|sign: char| sign.is_ascii_digit() || sign == '-')
 }
 
 fn read<'v, T: serde::Deserialize<'v>>(value: &'v RawValue) -> Option<T> {
@@ -183,7 +235,7 @@ fn put_back(document: &mut Value, path: &str, value: Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::first_lost;
+    use super::{first_changed, first_lost};
 
     /// Nothing is refused.
     fn lost(received: &str, corrected: &str) -> Option<String> {
@@ -198,6 +250,8 @@ mod tests {
             (r#"{"a": "\u00e9", "n": 1.50"}"#, r#"{"a": "é", "n": 1.5}"#),
             (r#"{"a": [1, 2], "b": {"#, r#"{"b": {}, "a": [1, 2, 3]}"#),
             (r#"{"a": "one" "b": 2}"#, r#"{"a": "one", "b": 3}"#),
+            (r#"{"a": "caf\u00e9 o"#, r#"{"a": "café open"}"#),
+            (r#"{"n": 012"#, r#"{"n": 12}"#),
             ("", "{}"),
         ] {
             assert_eq!(lost(received, corrected), None, "{received} {corrected}");
@@ -210,9 +264,22 @@ mod tests {
             (r#"{"n": 12345678901234567890123, "#, r#"{"n": 12345678901234567890124}"#, "/n"),
             ("[1, 2", "{}", ""),
             (r#"{"a": "one" "b": 2}"#, r#"{"a": "two", "b": 2}"#, "/a"),
+            // The value that the cut goes through goes on.
+            (r#"{"id": 7, "tags": ["xyz"#, r#"{"id": 7, "tags": ["x"]}"#, "/tags/0"),
+            (r#"{"id": 7, "tags": ["xyz"#, r#"{"id": 7, "tags": []}"#, "/tags/0"),
+            (r#"{"id": 7, "size": 12"#, r#"{"id": 7, "size": 2}"#, "/size"),
+            (r#"{"id": 7, "size": 12"#, r#"{"id": 7, "size": "12"}"#, "/size"),
         ] {
             assert_eq!(lost(received, corrected).as_deref(), Some(path), "{received} {corrected}");
         }
+    }
+
+    #[test]
+    fn a_cut_string_may_change_its_kind_alone() {
+        let no_text = |document: &str| document.contains("\"age\":\"");
+        assert_eq!(first_lost(r#"{"age": "12"#, r#"{"age": 12}"#, &no_text), None);
+        assert_eq!(first_lost(r#"{"age": "12"#, r#"{"age": "7"}"#, &no_text).as_deref(), Some("/age"));
+        assert_eq!(first_changed(r#"{"id": 7, "name": "Ad"#, r#"{"id": 7, "name": "Eve"}"#), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use endmark_text::{Format, Verdict};
 
 use super::body::Body;
 use super::{Resume, why};
-use crate::correction::{first_lost, first_missing};
+use crate::correction::{first_changed, first_missing};
 use crate::{CutKind, ExhaustedCause, Judgement, PieceRole, Reply, Restart, judge};
 
 /// A text that has less than 3 of 4 characters of the cut one is clearly shorter. A model that generates a reply again writes
@@ -72,7 +72,7 @@ impl Resume {
         if let Some(path) = first_missing(&received, &again) {
             return Some(format!("it lacks a value that had come complete, at `{path}`"));
         }
-        let changed = if may_change { None } else { first_lost(&received, &again, &|_| false) };
+        let changed = if may_change { None } else { first_changed(&received, &again) };
         changed.map(|path| format!("it changes a value that had come complete, at `{path}`"))
     }
 }
