@@ -1,5 +1,6 @@
 //! JSON with raw line feeds in its strings, as models write it: escaped where that is possible, and never passed as plain whole.
 
+use endmark_gateway::{Mode, Settings};
 use serde_json::{Value, json};
 use testkit::{Answer, Prefill, Script, ScriptedModel, chat_reply, chat_stream, chat_tool_reply};
 
@@ -56,4 +57,34 @@ async fn a_cut_document_is_resumed_before_its_characters_are_escaped() {
     assert_eq!(text(&reply), ESCAPED);
     assert_eq!(reply.header("x-endmark-outcome"), Some("corrected"));
     assert_eq!(reply.header("x-endmark-attempts"), Some("1"));
+}
+
+/// The line feed came raw, and the model that repeats it escapes it: the two are the same value.
+#[tokio::test]
+async fn a_model_that_escapes_what_came_raw_goes_on_from_the_cut() {
+    let received = &RAW[..RAW.find("ne2").unwrap()];
+    for (answer, rest) in [
+        ("line1\\nline2\\tend\"}", "ne2\\tend\"}"),
+        ("\"content\": \"line1\\nline2\\tend\"}", "ne2\\tend\"}"),
+    ] {
+        let never = |settings: &mut Settings| {
+            settings.resume.mode = Mode::On;
+            settings.upstreams[0].prefill = endmark_gateway::Prefill::Never;
+        };
+        let script = Script::new()
+            .then(Answer::json(200, &chat_reply(received, "length", (3, 5))))
+            .otherwise(Answer::json(200, &chat_reply(answer, "stop", (3, 5))));
+        let endmark = Endmark::start_with(script, never).await;
+        let reply = endmark.ask(&in_json_mode(request(500))).await;
+        assert_eq!(text(&reply), ESCAPED, "{answer}");
+        assert_eq!(reply.header("x-endmark-outcome"), Some("corrected"), "{answer}");
+
+        let script = Script::new()
+            .then(Answer::sse(chat_stream(&[received], "length")))
+            .otherwise(Answer::sse(chat_stream(&[answer], "stop")));
+        let endmark = Endmark::start_with(script, never).await;
+        let read = streamed(&endmark.ask(&in_json_mode(stream_request(500))).await);
+        assert_eq!(read.text, [received, rest].concat(), "{answer}");
+        assert_eq!(read.endmark.unwrap()["outcome"], "resumed", "{answer}");
+    }
 }

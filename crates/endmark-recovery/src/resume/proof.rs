@@ -10,7 +10,7 @@ pub(super) mod walk;
 use endmark_text::Format;
 use endmark_text::detect::detect;
 
-use self::walk::{Along, Walker};
+use self::walk::{Along, Reading, Walker};
 use super::recited::recites;
 use super::shown::Shown;
 use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
@@ -66,7 +66,7 @@ impl Question<'_> {
         // What recites nothing in front of the last start does not in front of any.
         let may_be_recited = self.is_recited(answer.get(..last).unwrap_or_default());
         let places: Vec<usize> = self.places().collect();
-        let mut walker = Walker::new(self.reads_loosely(), answer);
+        let mut walker = Walker::new(self.reading(), answer);
         let mut announced = None;
         for (start, wrapped) in starts {
             // Who goes on from the cut comes by lines as well that stood before it: only words to the reader stand in front.
@@ -155,7 +155,7 @@ impl Question<'_> {
         let start = answer.len() - answer.trim_start().len();
         let again = answer.get(start..)?;
         let mut found = None;
-        let mut walker = Walker::new(self.reads_loosely(), answer);
+        let mut walker = Walker::new(self.reading(), answer);
         for from in self.places().filter(|from| *from < self.shown_len) {
             let shown = self.so_far.get(from..self.shown_len)?;
             let at = match walker.walk(shown.trim_end(), shown.len(), again) {
@@ -226,7 +226,7 @@ impl Question<'_> {
         let Some(expected) = self.so_far.get(from..) else { return Along::No };
         let core = expected.trim_end();
         let blank = expected.get(core.len()..).unwrap_or_default();
-        let loose = if self.reads_loosely() { self.shown_len.saturating_sub(from) } else { 0 };
+        let loose = self.shown_len.saturating_sub(from);
         let at = match walker.walk(core, loose, answer) {
             Along::ToTheEnd(at) => at,
             other => return other,
@@ -235,6 +235,16 @@ impl Question<'_> {
             return Along::ToTheEnd(at);
         }
         let rest = answer.get(at..).unwrap_or_default();
+        // A string that was received with a raw line feed is repeated with an escaped one.
+        if self.reading() == Reading::Json
+            && blank.contains(|sign: char| sign.is_control())
+            && !self.is_between_tokens()
+        {
+            return match walker.walk_blank(blank, rest) {
+                Along::ToTheEnd(length) => Along::ToTheEnd(at + length),
+                other => other,
+            };
+        }
         let run = rest.get(..rest.len() - rest.trim_start().len()).unwrap_or_default();
         if run.len() == rest.len() && !is_over {
             return Along::SoFar;
@@ -266,9 +276,13 @@ impl Question<'_> {
         repeated >= if in_doubt { TELLING_IN_DOUBT } else { TELLING }
     }
 
-    /// Whether quotation marks, dashes and signs of emphasis are compared alike.
-    fn reads_loosely(&self) -> bool {
-        !matches!(self.format, Format::Json | Format::Jsonl | Format::Tags)
+    /// What the repetition of a text may write otherwise.
+    fn reading(&self) -> Reading {
+        match self.format {
+            Format::Json | Format::Jsonl => Reading::Json,
+            Format::Tags => Reading::Exact,
+            Format::Markdown | Format::Text | Format::Marker(_) | Format::Auto => Reading::Prose,
+        }
     }
 
     fn is_between_tokens(&self) -> bool {

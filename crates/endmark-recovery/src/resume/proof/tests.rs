@@ -99,3 +99,28 @@ fn a_proof_is_open_until_it_is_certain() {
         assert!(end >= certain || proof == Proof::Open, "{end}: {proof:?}");
     }
 }
+
+/// A model escapes what was received raw, and writes characters as escapes or as themselves.
+#[test]
+fn json_is_compared_by_value() {
+    for (so_far, answer, rest) in [
+        ("{\"a\": \"line1\nli", r#"line1\nline2"}"#, r#"ne2"}"#),
+        ("{\"a\": \"the first line\n", r#"the first line\nline2"}"#, r#"line2"}"#),
+        ("{\"a\": \"the first line\n\t", r#"the first line\n\tline2"}"#, r#"line2"}"#),
+        (r#"{"a": "line1\nli"#, "line1\nline2\"}", r#"ne2"}"#),
+        (r#"{"a": "the first line\"#, r#"the first line\nline2"}"#, r#"nline2"}"#),
+        (r#"{"a": "caf\u00e9 clo"#, r#"café closed"}"#, r#"sed"}"#),
+        (r#"{"a": "the café clo"#, r#"the caf\u00e9 closed"}"#, r#"sed"}"#),
+        (r#"{"a": "a little \ud83d\ude00 fa"#, r#"a little 😀 face"}"#, r#"ce"}"#),
+        (r#"{"a": "a path\/to"#, r#"a path/to/it"}"#, r#"/it"}"#),
+    ] {
+        assert_eq!(proof_of(so_far, 7, &Format::Json, answer).as_deref(), Some(rest), "{so_far} {answer}");
+    }
+    for (so_far, answer) in [
+        // A quotation mark in a string is not the end of the string, and a line feed is not a missing one.
+        (r#"{"a": "he said \"yes"#, r#"he said "yes", "b": 1}"#),
+        ("{\"a\": \"the first line\n", r#"the first line of it"}"#),
+    ] {
+        assert_eq!(proof_of(so_far, 7, &Format::Json, answer), None, "{so_far} {answer}");
+    }
+}

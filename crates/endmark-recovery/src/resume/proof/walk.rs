@@ -22,46 +22,140 @@ pub(super) enum Along {
     Unknown,
 }
 
+/// What is compared alike, besides white space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Only equal signs.
+    Exact,
+    /// Quotation marks, dashes and signs of emphasis.
+    Prose,
+    /// An escape of JSON and the character that it means: a model escapes the line feed that was received raw.
+    Json,
+}
+
 /// Compares an answer with the received text from one place after the other, for a bounded number of signs.
 #[derive(Debug)]
 pub(super) struct Walker {
-    /// Whether quotation marks, dashes and signs of emphasis are compared alike.
-    is_loose: bool,
+    reading: Reading,
     signs_left: usize,
 }
 
 impl Walker {
-    pub(super) fn new(is_loose: bool, answer: &str) -> Self {
-        Self { is_loose, signs_left: MAX_COMPARED_SIGNS.saturating_add(answer.len().saturating_mul(4)) }
+    pub(super) fn new(reading: Reading, answer: &str) -> Self {
+        Self { reading, signs_left: MAX_COMPARED_SIGNS.saturating_add(answer.len().saturating_mul(4)) }
     }
 
-    /// How far `answer` goes along with `expected`. Where it is read loosely, signs of emphasis may be missing or added in the
-    /// first `loose` bytes.
+    /// How far `answer` goes along with `expected`. In prose, signs of emphasis may be missing or added in the first `loose` bytes.
     pub(super) fn walk(&mut self, expected: &str, loose: usize, answer: &str) -> Along {
-        let mut left = expected.char_indices().peekable();
-        let mut right = answer.char_indices().peekable();
+        let (mut at, mut to) = (0, 0);
+        let is_prose = self.reading == Reading::Prose;
         loop {
             let Some(signs_left) = self.signs_left.checked_sub(1) else { return Along::Unknown };
             self.signs_left = signs_left;
             #[cfg(test)]
             COMPARED_SIGNS.set(COMPARED_SIGNS.get() + 1);
-            let Some((at, wanted)) = left.peek().copied() else {
-                return Along::ToTheEnd(right.peek().map_or(answer.len(), |(at, _)| *at));
+            let (left, right) = (&expected[at..], &answer[to..]);
+            if left.is_empty() {
+                return Along::ToTheEnd(to);
+            }
+            if right.is_empty() {
+                return Along::SoFar;
+            }
+            let (Some(wanted), Some(given)) = (self.sign(left), self.sign(right)) else {
+                // An escape that the cut goes through is compared by its bytes.
+                return match () {
+                    () if right.starts_with(left) => Along::ToTheEnd(to + left.len()),
+                    () if left.starts_with(right) || self.sign(right).is_none() => Along::SoFar,
+                    () => Along::No,
+                };
             };
-            let Some((_, given)) = right.peek().copied() else { return Along::SoFar };
-            let may_differ = self.is_loose && at < loose;
-            if wanted == given || self.is_loose && alike(wanted) == alike(given) {
-                left.next();
-                right.next();
-            } else if wanted.is_whitespace() || may_differ && is_emphasis(wanted) {
-                left.next();
-            } else if given.is_whitespace() || may_differ && is_emphasis(given) {
-                right.next();
+            let may_differ = is_prose && at < loose;
+            if wanted.means(given) || is_prose && alike(wanted.sign) == alike(given.sign) {
+                (at, to) = (at + wanted.length, to + given.length);
+            } else if wanted.sign.is_whitespace() || may_differ && is_emphasis(wanted.sign) {
+                at += wanted.length;
+            } else if given.sign.is_whitespace() || may_differ && is_emphasis(given.sign) {
+                to += given.length;
             } else {
                 return Along::No;
             }
         }
     }
+
+    /// How far an answer goes along with white space, each sign of which it has to write.
+    pub(super) fn walk_blank(&self, blank: &str, answer: &str) -> Along {
+        let (mut at, mut to) = (0, 0);
+        while let Some(wanted) = self.sign(&blank[at..]) {
+            match self.sign(&answer[to..]) {
+                Some(given) if wanted.means(given) => {
+                    (at, to) = (at + wanted.length, to + given.length);
+                }
+                Some(_) => return Along::No,
+                None => return Along::SoFar,
+            }
+        }
+        Along::ToTheEnd(to)
+    }
+
+    /// The first sign of a text. `None` if the text is empty, or in JSON a beginning of an escape.
+    fn sign(&self, text: &str) -> Option<Sign> {
+        if self.reading == Reading::Json && text.starts_with('\\') {
+            return escaped(text);
+        }
+        let sign = text.chars().next()?;
+        Some(Sign { sign, is_quoted: false, length: sign.len_utf8() })
+    }
+}
+
+/// A character of a text.
+#[derive(Debug, Clone, Copy)]
+struct Sign {
+    sign: char,
+    /// Whether it is a quotation mark or a backslash that an escape makes a part of a string.
+    is_quoted: bool,
+    /// How many bytes of the text it takes.
+    length: usize,
+}
+
+impl Sign {
+    fn means(self, other: Self) -> bool {
+        (self.sign, self.is_quoted) == (other.sign, other.is_quoted)
+    }
+}
+
+/// The character of the escape that a text begins with; `None` while more bytes of it may follow. An invalid escape is its
+/// backslash.
+fn escaped(text: &str) -> Option<Sign> {
+    let invalid = Sign { sign: '\\', is_quoted: false, length: 1 };
+    let unit = |text: &str| {
+        let digits = text.strip_prefix("\\u")?.get(..4)?;
+        u16::from_str_radix(digits, 16).ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    };
+    let (sign, length) = match text.as_bytes().get(1)? {
+        b'n' => ('\n', 2),
+        b't' => ('\t', 2),
+        b'r' => ('\r', 2),
+        b'b' => ('\u{8}', 2),
+        b'f' => ('\u{c}', 2),
+        b'/' => ('/', 2),
+        b'"' => ('"', 2),
+        b'\\' => ('\\', 2),
+        b'u' if text.len() < 6 => return None,
+        b'u' => {
+            let Some(first) = unit(text) else { return Some(invalid) };
+            let is_half = (0xd800..0xdc00).contains(&first);
+            if is_half && text.len() < 12 {
+                return None;
+            }
+            let second = if is_half { text.get(6..).and_then(unit) } else { None };
+            match char::decode_utf16([first].into_iter().chain(second)).next() {
+                Some(Ok(sign)) => (sign, if is_half { 12 } else { 6 }),
+                Some(Err(_)) | None => return Some(invalid),
+            }
+        }
+        _ => return Some(invalid),
+    };
+    Some(Sign { sign, is_quoted: matches!(sign, '"' | '\\'), length })
 }
 
 /// Signs that models write one for the other.
