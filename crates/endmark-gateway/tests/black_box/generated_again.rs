@@ -88,6 +88,26 @@ async fn a_poorer_reply_or_another_one_does_not_replace_the_cut_one() {
     }
 }
 
+/// A refusal, an apology or a question is a reply of its own, however long it is.
+#[tokio::test]
+async fn a_refusal_does_not_replace_the_cut_text() {
+    for (first, again) in [
+        ("Sure, here is the report. Revenue gr", "I'm sorry, but I can't assist with that request."),
+        (
+            "# Report\n\n- revenue: 100\n- costs: 50\n- ma",
+            "What would you like to know? I can help you with it.",
+        ),
+    ] {
+        for wire in Wire::ALL {
+            let parts = (Said::Text(first), Said::Text(again));
+            let endmark = generated_again(wire, parts, End::Turn, |_| {}).await;
+            let (reply, heard) = wire.ask(&endmark, &wire.request(false), false).await;
+            assert_eq!((heard.text.as_str(), endmark.calls()), (first, 3), "{wire:?}");
+            assert_eq!(reply.header("x-endmark-outcome"), Some("exhausted"), "{wire:?}");
+        }
+    }
+}
+
 /// A call is an action: what came complete of it stays, unless the configuration allows another one.
 #[tokio::test]
 async fn a_call_keeps_the_values_that_came_complete() {

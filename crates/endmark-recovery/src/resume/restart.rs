@@ -1,8 +1,11 @@
 //! Takes the answer to the same request asked again, after no continuation could be joined (PC-5).
 
+use std::collections::HashSet;
+
 use endmark_text::{Format, Verdict};
 
 use super::body::Body;
+use super::weight::has_unspaced;
 use super::{Resume, why};
 use crate::correction::{first_changed, first_missing};
 use crate::{CutKind, ExhaustedCause, Judgement, PieceRole, Reply, Restart, judge};
@@ -10,6 +13,13 @@ use crate::{CutKind, ExhaustedCause, Judgement, PieceRole, Reply, Restart, judge
 /// A text that has less than 3 of 4 characters of the cut one is clearly shorter. A model that generates a reply again writes
 /// it a little differently each time, and the cut text lacks its end.
 const CLEARLY_SHORTER: (usize, usize) = (3, 4);
+
+/// A text generated again repeats at least 2 of 5 received letters, in pairs of words. A refusal or a question repeats few of them,
+/// however long it is; a reply in other words repeats about half.
+const REPEATED_SHARE: (usize, usize) = (2, 5);
+
+/// Fewer words than this are not compared: pairs of them prove nothing, and little is lost.
+const MIN_COMPARED_WORDS: usize = 4;
 
 impl Resume {
     /// Takes all of the reply again. `problem` is what makes it invalid as a document, if anything does.
@@ -66,8 +76,14 @@ impl Resume {
             _ => None,
         };
         let Some((received, again)) = documents else {
-            let is_changed = !may_change && !again.starts_with(received);
-            return is_changed.then(|| "it does not begin with the text that had come".to_owned());
+            return match () {
+                () if again.starts_with(received) => None,
+                () if !may_change => Some("it does not begin with the text that had come".to_owned()),
+                () if !repeats_enough(received, again) => {
+                    Some("it repeats too little of the text that had come".to_owned())
+                }
+                () => None,
+            };
         };
         if let Some(path) = first_missing(&received, &again) {
             return Some(format!("it lacks a value that had come complete, at `{path}`"));
@@ -75,6 +91,53 @@ impl Resume {
         let changed = if may_change { None } else { first_changed(&received, &again) };
         changed.map(|path| format!("it changes a value that had come complete, at `{path}`"))
     }
+}
+
+/// Whether a text generated again repeats so much of the received one that it is another version of it.
+fn repeats_enough(received: &str, again: &str) -> bool {
+    let mut words = words(received);
+    // The cut may go through the last one.
+    if received.ends_with(char::is_alphanumeric) {
+        words.pop();
+    }
+    if words.len() < MIN_COMPARED_WORDS {
+        return true;
+    }
+    let again = self::words(again);
+    let pairs: HashSet<&[String]> = again.windows(2).collect();
+    let is_repeated: Vec<bool> = words.windows(2).map(|pair| pairs.contains(pair)).collect();
+    let (mut repeated, mut all) = (0_usize, 0_usize);
+    for (at, word) in words.iter().enumerate() {
+        let letters = word.chars().count();
+        let is_in_a_pair = |at: usize| is_repeated.get(at).copied().unwrap_or(false);
+        all += letters;
+        if is_in_a_pair(at) || at.checked_sub(1).is_some_and(is_in_a_pair) {
+            repeated += letters;
+        }
+    }
+    let (part, of) = REPEATED_SHARE;
+    repeated.saturating_mul(of) >= all.saturating_mul(part)
+}
+
+/// The words of a text in small letters; of a script without spaces between words, each letter.
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    for sign in text.chars() {
+        let is_single = sign.is_alphabetic() && has_unspaced(sign.encode_utf8(&mut [0; 4]));
+        if (is_single || !sign.is_alphanumeric()) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        match () {
+            () if is_single => words.push(sign.to_string()),
+            () if sign.is_alphanumeric() => word.extend(sign.to_lowercase()),
+            () => {}
+        }
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
 }
 
 fn visible_chars(text: &str) -> usize {
@@ -93,4 +156,47 @@ fn rows(text: &str) -> String {
         }
     }
     array
+}
+
+#[cfg(test)]
+mod tests {
+    use super::repeats_enough;
+
+    #[test]
+    fn another_version_repeats_what_was_received_and_a_refusal_does_not() {
+        let harbour = "The harbour was quiet that morning, and the boats lay sti";
+        let report = "Sure, here is the quarterly report. Revenue grew by 12 % in all regions, and the costs fell. The mar";
+        for (received, again) in [
+            (harbour, "The harbour was still at dawn. All the boats lay at their moorings."),
+            (
+                report,
+                "Here is the quarterly report: revenue grew in all regions, by 12 %, and the costs fell slightly.",
+            ),
+            (
+                "東京は日本の首都であり、世界最大級の都市の一つです。多く",
+                "日本の首都である東京は、世界最大級の都市の一つです。",
+            ),
+            ("Yes, and", "No."),
+        ] {
+            assert!(repeats_enough(received, again), "{again}");
+        }
+        for (received, again) in [
+            (harbour, "What would you like to know about the harbour? I can help you with it."),
+            ("Sure, here is the report. Revenue gr", "I'm sorry, but I can't assist with that request."),
+            (
+                "# Report\n\n- revenue: 100\n- costs: 50\n- ma",
+                "What would you like to know? I can help you with it.",
+            ),
+            (
+                report,
+                "I'm sorry, but I can't provide the quarterly report. If you have questions about revenue, please ask.",
+            ),
+            (
+                "東京は日本の首都であり、世界最大級の都市の一つです。多く",
+                "申し訳ありませんが、そのご要望にはお応えできません。",
+            ),
+        ] {
+            assert!(!repeats_enough(received, again), "{again}");
+        }
+    }
 }
