@@ -10,7 +10,7 @@ pub(super) mod walk;
 use endmark_text::Format;
 use endmark_text::detect::detect;
 
-use self::walk::{Along, Reading, Walker};
+use self::walk::{Along, Reading, Walker, is_emphasis};
 use super::recited::recites;
 use super::shown::Shown;
 use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
@@ -77,10 +77,22 @@ impl Question<'_> {
                 continue;
             }
             let again = answer.get(start..).unwrap_or_default();
+            // A fence is repeated by a fence alone. As a sign of emphasis it was passed over in what was shown, and not in what is
+            // held: of two places that the same words repeat, one seemed to be the only one.
+            let is_fence = is_fence_line(again);
+            let unmarked = again.trim_start_matches(is_emphasis);
             // The places that leave the same rest, and whether another rest is possible.
             let (mut found, mut same, mut several) = (None, Vec::new(), false);
             for &from in &places {
+                if is_fence && !self.so_far.get(from..).is_some_and(is_fence_line) {
+                    continue;
+                }
+                let is_held = from >= self.shown_len && unmarked.len() < again.len();
                 match self.along(from, again, is_over, &mut walker) {
+                    Along::No if is_held => {
+                        // Without the answer's emphasis it may repeat what is held.
+                        several |= self.along(from, unmarked, is_over, &mut walker) != Along::No;
+                    }
                     Along::ToTheEnd(length) if found.is_none_or(|found| found == length) => {
                         found = Some(length);
                         same.push(from);
@@ -154,6 +166,10 @@ impl Question<'_> {
     pub(crate) fn behind_shown(&self, answer: &str) -> Option<usize> {
         let start = answer.len() - answer.trim_start().len();
         let again = answer.get(start..)?;
+        let unmarked = again.trim_start_matches(|sign| is_emphasis(sign) || sign.is_whitespace());
+        if unmarked.starts_with(self.held().trim_end()) {
+            return None;
+        }
         let mut found = None;
         let mut walker = Walker::new(self.reading(), answer);
         for from in self.places().filter(|from| *from < self.shown_len) {

@@ -169,6 +169,6 @@ fn alike(sign: char) -> char {
     }
 }
 
-fn is_emphasis(sign: char) -> bool {
+pub(super) fn is_emphasis(sign: char) -> bool {
     matches!(sign, '*' | '_' | '`' | '#' | '>')
 }

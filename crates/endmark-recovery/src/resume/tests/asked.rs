@@ -341,3 +341,34 @@ fn an_answer_given_twice_proves_no_place_that_another_competes_with() {
         assert_eq!(exhausted(&resume).cause, ExhaustedCause::Ambiguous, "{first}");
     }
 }
+
+/// PC-4: a fence around an answer, or its emphasis, proves no place: a text that repeats its words lost 9 to 14 characters.
+#[test]
+fn a_fence_around_an_answer_costs_none_of_its_words() {
+    let poem = "Row, row, row your boat\nGently down the stream\nMerrily, merrily, merrily, merrily\nLife is but a dream\n";
+    let refrain =
+        "Merrily, merrily, merrily, merrily, merrily\nLife is but a dream, but a dream, but a dream.\n";
+    let words =
+        "ok ok ok fail ok ok fail fail ok ok ok ok fail ok ok ok fail ok ok ok ok ok\nok ok ok fail\n";
+    for whole in [poem, refrain, words] {
+        for cut in 20..whole.len() - 5 {
+            let first = &whole[..cut];
+            let mut are_whole = Vec::new();
+            for (opens, closes) in [("", ""), ("```\n", "\n```"), ("> ", ""), ("**", "")] {
+                let mut resume = Resume::new(ResumePolicy::default(), None, limit(first));
+                while let ResumeStep::Ask(ask) = resume.next() {
+                    let rest = &whole[ask.shown.length..];
+                    resume.reply(normal(&[opens, rest, closes].concat()), Join::Prompted);
+                }
+                let ResumeStep::Done(ResumeOutcome::Whole { text, .. }) = resume.next() else {
+                    are_whole.push(false);
+                    continue;
+                };
+                are_whole.push(true);
+                let kept: String = text.chars().filter(|sign| !"*>` ".contains(*sign)).collect();
+                assert_eq!(kept.trim_end(), whole.replace(' ', "").trim_end(), "{opens:?} {cut} {text:?}");
+            }
+            assert_eq!(are_whole[0], are_whole[1], "{first:?}");
+        }
+    }
+}
