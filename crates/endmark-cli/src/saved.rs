@@ -1,7 +1,7 @@
 //! A saved reply of a provider: the text and the calls in it are judged, together with the reason it gives for its end. (PC-8)
 
 use endmark_failure::CommandError;
-use endmark_guard::{Artifact, Kind};
+use endmark_guard::{Artifact, stops_in_mid_sentence};
 use endmark_recovery::{CutKind, Ending, Evidence, Judgement, Stop, judge};
 use endmark_text::detect::detect;
 use endmark_text::{Detection, Format, Hint, Truncation, Verdict};
@@ -53,13 +53,26 @@ struct Part<'a> {
     is_last: bool,
 }
 
+impl Part<'_> {
+    /// Whether it is the arguments of a call, which have a grammar.
+    fn is_call(&self) -> bool {
+        self.demanded.is_some()
+    }
+}
+
 /// The text in a saved reply of a provider, and how that ended; none where the bytes are something else.
 ///
 /// # Errors
 /// Where nothing is joined to the reply: it ended with a refusal, a filter or a pause, or it is more than one text.
 pub(crate) fn text_to_continue(raw: &[u8]) -> Result<Option<(String, Stop)>, CommandError> {
-    let Some(SavedReply { reply, .. }) = saved_reply(raw) else { return Ok(None) };
+    let Some(SavedReply { reply, error, .. }) = saved_reply(raw) else { return Ok(None) };
     let refused = |message: &str, hint: &str| Err(CommandError::input("invalid_reply", message, hint));
+    if error.is_some() && reply.choices.iter().all(|choice| choice.received == 0) {
+        return refused(
+            "the saved reply is an error of the provider, without any text",
+            "Ask the provider again. `--format json` takes the document for itself.",
+        );
+    }
     match reply.choices.as_slice() {
         [choice] if choice.tool_calls.is_empty() && choice.mendable => match text_judged(choice) {
             Judgement::Cut(_) => Ok(Some((choice.text.clone(), Stop::Limit))),
@@ -151,6 +164,12 @@ fn judgement(choice: &Choice, part: &Part<'_>, detection: &Detection, ending: En
     })
 }
 
+/// Whether the provider reports that a limit, or a repetition, stopped the model.
+fn stops_early(choice: &Choice) -> bool {
+    let stop = choice.finish.as_ref().and_then(|finish| finish.stop);
+    matches!(stop, Some(Stop::Limit | Stop::Repetition))
+}
+
 /// What its own text says, unless it is whole and the provider reports that it is not. A paused turn has no kind of cut, and
 /// is not whole either.
 fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, Option<&'static str>) {
@@ -161,6 +180,8 @@ fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, 
         Judgement::Cut(kind) => Some(kind),
         // The provider reports that it did not finish the reply. A value that is whole proves nothing then: more was to follow.
         _ if part.is_last && ending != Ending::Clean => Some(CutKind::Dropped),
+        // A whole call at the limit shows nothing of the calls that were to follow, as in the gateway.
+        _ if part.is_last && part.is_call() && stops_early(choice) => Some(CutKind::Limit),
         Judgement::Passed if is_paused => None,
         Judgement::Passed | Judgement::Whole { .. } => return (detection, None),
     };
@@ -197,8 +218,8 @@ pub(crate) fn mid_sentence(raw: &[u8], detection: &Detection, name: Option<&str>
     let is_prose = !matches!(detection.detected, Some(Format::Json | Format::Jsonl | Format::Tags));
     let hint = detection.hint.filter(|_| is_prose && detection.verdict.is_whole());
     let (Some(Hint::MidSentence), Ok(text)) = (hint, str::from_utf8(raw)) else { return None };
-    let kind = name.map_or_else(|| Artifact::read(text), |name| Artifact::read_file(text, name)).kind();
-    (kind == Kind::Markdown)
+    let artifact = name.map_or_else(|| Artifact::read(text), |name| Artifact::read_file(text, name));
+    stops_in_mid_sentence(&artifact)
         .then_some("the last paragraph stops in mid-sentence: it is cut, or ends without a full stop")
 }
 

@@ -14,6 +14,7 @@ mod streams;
 mod usage;
 
 pub use artifact::{Artifact, Kind};
+pub use checks::mid_sentence::stops_in_mid_sentence;
 pub use criteria::{Criteria, CriteriaError, Template};
 pub use finding::{Check, Finding, Report, Verdict};
 pub use guard::Guard;

@@ -195,8 +195,11 @@ impl WireFormat for Gemini {
     }
 
     fn has_written(&self, root: Value<'_>) -> bool {
-        root.field("candidates")
-            .is_some_and(|candidates| candidates.items().all(|item| item.kind() == Kind::Object))
+        match root.field("candidates") {
+            Some(candidates) => candidates.items().all(|item| item.kind() == Kind::Object),
+            // The prompt was refused.
+            None => stop::blocked(root).is_some(),
+        }
     }
 
     fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {

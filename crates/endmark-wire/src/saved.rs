@@ -33,7 +33,7 @@ pub struct SavedReply {
 /// ```
 pub fn saved_reply(body: &[u8]) -> Option<SavedReply> {
     let root = Value::parse_body(body).ok().filter(|root| root.kind() == Kind::Object)?;
-    FORMATS.into_iter().filter(|format| format.has_written(root)).find_map(|format| {
+    let written = FORMATS.into_iter().filter(|format| format.has_written(root)).find_map(|format| {
         let mut reply = format.reply(root, &View::default()).ok()?;
         let error = format.read_error(root);
         if reply.choices.is_empty() && error.is_some() {
@@ -41,5 +41,32 @@ pub fn saved_reply(body: &[u8]) -> Option<SavedReply> {
             reply.choices.push(Choice::new(0));
         }
         (!reply.choices.is_empty()).then_some(SavedReply { format, reply, error })
-    })
+    });
+    written.or_else(|| bare_error(root))
+}
+
+/// The fields beside `error` in a body that is an error and nothing else.
+const ERROR_FIELDS: [&str; 9] =
+    ["error", "type", "request_id", "user_id", "object", "message", "param", "code", "status"];
+
+/// Reads a body that is an error of a provider: one with a message and a type, a code or a status, and no field that no error
+/// has. Another document with a field `error` is not one.
+fn bare_error(root: Value<'_>) -> Option<SavedReply> {
+    let field = root.field("error").filter(|error| error.kind() == Kind::Object);
+    let error = field.or_else(|| root.says("object", "error").then_some(root))?;
+    let is_stated = error.word("message").is_some()
+        && ["type", "code", "status"].iter().any(|name| error.word_or_number(name).is_some());
+    let has_others = root.fields().any(|field| !ERROR_FIELDS.iter().any(|name| field.is(name)));
+    if !is_stated || has_others {
+        return None;
+    }
+    let name = match () {
+        () if root.says("type", "error") => "anthropic_messages",
+        () if error.field("status").is_some() => "gemini",
+        () => "openai_chat",
+    };
+    let format = FORMATS.into_iter().find(|format| format.name() == name)?;
+    let reply =
+        Reply { id: None, model: String::new(), choices: vec![Choice::new(0)], usage: None, tier: None };
+    Some(SavedReply { format, reply, error: Some(format.read_error(root)?) })
 }

@@ -199,6 +199,56 @@ fn a_failed_reply_is_not_whole_because_its_json_is() {
     }
 }
 
+/// An error of a provider, and a prompt that it refused, are no whole documents; another document with such a field is one.
+#[test]
+fn a_saved_error_or_refused_prompt_is_not_whole() {
+    let choice = |word: Value, error: Value| {
+        json!({"object": "chat.completion", "choices": [{"index": 0, "finish_reason": word, "error": error,
+            "message": {"role": "assistant", "content": "All is well."}}]})
+    };
+    let error = json!({"message": "Provider returned error", "code": 502});
+    let call = |word: &str| {
+        json!({"object": "chat.completion", "choices": [{"index": 0, "finish_reason": word, "message": {"role": "assistant",
+            "content": null, "tool_calls": [{"id": "c", "type": "function", "function": {"name": "save", "arguments": "{}"}}]}}]})
+    };
+    let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "modelVersion": "m"});
+    let place = Place::new();
+    for (reply, verdict, cut) in [
+        (choice(json!("stop"), error.clone()), "truncated", json!("dropped")),
+        (choice(Value::Null, error.clone()), "truncated", json!("dropped")),
+        (choice(json!("stop"), json!({})), "whole", Value::Null),
+        (json!({"error": error}), "truncated", json!("dropped")),
+        (
+            json!({"error": {"message": "Quota", "status": "RESOURCE_EXHAUSTED", "code": 429}}),
+            "truncated",
+            json!("dropped"),
+        ),
+        (
+            json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}, "request_id": "r"}),
+            "truncated",
+            json!("dropped"),
+        ),
+        (blocked, "truncated", Value::Null),
+        (call("tool_calls"), "whole", Value::Null),
+        (call("length"), "truncated", json!("limit")),
+    ] {
+        let run = place.run_with_input(&["detect", "--json"], reply.to_string());
+        let data = &run.envelope()["data"];
+        assert_eq!((&data["verdict"], &data["reply"]["cut"]), (&json!(verdict), &cut), "{reply}");
+        assert_eq!(run.code, i32::from(verdict != "whole"), "{reply}");
+    }
+    for document in
+        [json!({"error": "none", "rows": 3}), json!({"error": {"message": "x", "code": 1}, "rows": 3})]
+    {
+        assert_eq!(place.run_with_input(&["detect"], document.to_string()).code, 0, "{document}");
+    }
+    let place =
+        place.with_file("error.json", json!({"error": error}).to_string()).with_file("rest.txt", "the rest.");
+    let stitched = place.run(&["stitch", "error.json", "rest.txt"]);
+    assert_eq!(stitched.code, 2);
+    assert!(stitched.errors.contains("is an error of the provider"), "{}", stitched.errors);
+}
+
 #[test]
 fn prose_that_stops_in_mid_sentence_is_undecided_and_guard_agrees() {
     let prose = "The quick brown fox jumps over the laz";
@@ -215,6 +265,10 @@ fn prose_that_stops_in_mid_sentence_is_undecided_and_guard_agrees() {
         (format!("| fox |\n|---|\n| {prose} |"), false),
         (format!("```text\n{prose}\n```"), false),
         ("The fox jumps over the laz".to_owned(), false),
+        // An author who ends no paragraph with a full stop.
+        (format!("{prose}y dog\n\n{prose}y dog"), false),
+        // Where a link leads is no part of the paragraph.
+        (format!("{prose}y [dog][1]\n\n[1]: https://example.org/a/very/long/address"), false),
     ] {
         let run = place.run_with_input(&["detect", "--json"], &text);
         let envelope = run.envelope();

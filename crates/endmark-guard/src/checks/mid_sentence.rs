@@ -35,6 +35,17 @@ pub(crate) fn is_weak(why: &str) -> bool {
     [WITHOUT_FULL_STOP, IN_A_WORD].contains(&why)
 }
 
+/// Whether a text stops before its last sentence does, by the check of [`Guard`](crate::Guard).
+///
+/// ```
+/// use endmark_guard::{Artifact, stops_in_mid_sentence};
+/// assert!(stops_in_mid_sentence(&Artifact::read("The quick brown fox jumps over the lazy dog, and then")));
+/// assert!(!stops_in_mid_sentence(&Artifact::read("The quick brown fox jumps over the lazy dog.")));
+/// ```
+pub fn stops_in_mid_sentence(artifact: &Artifact<'_>) -> bool {
+    check(artifact).is_some()
+}
+
 /// Finds a text that stops before its last sentence does.
 pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
     if artifact.kind() != Kind::Markdown {

@@ -41,15 +41,16 @@ pub(crate) fn read_error_field(root: Value<'_>) -> Option<ProviderError> {
     read_error_among(root, &Fields::of(root))
 }
 
+/// Whether a field `error` states one. Some servers have the field in every chunk, with nothing in it.
+pub(super) fn states_error(error: &Value<'_>) -> bool {
+    let is_empty = error.kind() == Kind::Object && error.fields().next().is_none();
+    !error.is_blank() && !is_empty && error.as_bool() != Some(false)
+}
+
 /// The same for an object whose fields are known.
 pub(super) fn read_error_among(root: Value<'_>, fields: &Fields<'_>) -> Option<ProviderError> {
     let is_error = || fields.get("object").and_then(Value::text).as_deref() == Some("error");
-    // Some servers have the field in every chunk, with nothing in it.
-    let says_any = |error: &Value<'_>| {
-        let is_empty = error.kind() == Kind::Object && error.fields().next().is_none();
-        !error.is_blank() && !is_empty && error.as_bool() != Some(false)
-    };
-    let error = fields.get("error").filter(says_any).or_else(|| is_error().then_some(root))?;
+    let error = fields.get("error").filter(states_error).or_else(|| is_error().then_some(root))?;
     let message = error.text().map(std::borrow::Cow::into_owned).or_else(|| error.word_or_number("message"));
     Some(ProviderError {
         message: message.unwrap_or_else(|| error.raw().to_owned()),

@@ -1,7 +1,11 @@
 //! How a choice ended, by its word and by the fields next to it.
 
+use std::borrow::Cow;
+
 use endmark_recovery::Stop;
 
+use super::error::states_error;
+use crate::finish_reasons::Meaning;
 use crate::json::{Fields, Kind, Value};
 use crate::reply::Finish;
 
@@ -9,16 +13,26 @@ use crate::reply::Finish;
 /// or `"null"` where others write null, on every chunk.
 ///
 /// `stop` with stop sequences in the request counts as one of them unless the server reports the model's own end: most
-/// servers cannot tell. `refused` is whether the choice carries a refusal, which counts whatever the word is.
+/// servers cannot tell. An error in the choice, as `OpenRouter` has it, breaks it off whatever its word is. `refused` is whether the choice carries a refusal, which counts whatever the word is.
 pub(super) fn read_finish(choice: &Fields<'_>, index: u32, has_stop: bool, refused: bool) -> Option<Finish> {
-    let word = choice.get("finish_reason")?.text()?.into_owned();
+    let is_failed = choice.get("error").as_ref().is_some_and(states_error);
+    let word = choice.get("finish_reason").and_then(Value::text).map(Cow::into_owned);
+    let word = match word.filter(|word| Meaning::of("openai_chat", word) != Meaning::NotEnded) {
+        None if is_failed => "error".to_owned(),
+        word => word?,
+    };
     let may_be_sequence = match stopped_by(choice) {
         StoppedBy::Sequence => true,
         StoppedBy::Model => false,
         StoppedBy::Unsaid => has_stop,
     };
     let finish = Finish::read("openai_chat", index, word, may_be_sequence)?;
-    Some(Finish { stop: if refused { Some(Stop::Refused) } else { finish.stop }, ..finish })
+    Some(match finish.stop {
+        _ if refused => Finish { stop: Some(Stop::Refused), ..finish },
+        Some(Stop::Refused) | None => finish,
+        Some(_) if is_failed => Finish { stop: None, meaning: Meaning::BrokenOff, ..finish },
+        Some(_) => finish,
+    })
 }
 
 /// What a server reports, next to the word, about what made the model stop.
