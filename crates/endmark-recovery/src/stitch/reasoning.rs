@@ -200,6 +200,15 @@ pub(super) fn has_sign_within(
         || has_sign(text.get(near_end..end).unwrap_or_default(), known)
 }
 
+/// What stands behind the reasoning that follows a document: it is no part of the document, which is at its end.
+pub(super) fn behind(rest: &str, known: ReasoningSigns) -> &str {
+    let body = rest.trim_start();
+    match lead("", body, known, MIN_PARTIAL_BYTES) {
+        Lead::Reasoning(length) => body.get(length..).unwrap_or_default(),
+        Lead::Nothing | Lead::Unfinished => rest,
+    }
+}
+
 /// Whether a text has a sign of reasoning that is not one of these, or ends in a part of one.
 pub(super) fn has_sign(text: &str, known: ReasoningSigns) -> bool {
     first_sign(text, known, MIN_PARTIAL_BYTES).is_some()

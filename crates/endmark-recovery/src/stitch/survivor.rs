@@ -7,8 +7,8 @@ use endmark_text::{Format, Verdict};
 
 use super::candidate::Candidate;
 use super::joint::Joint;
-use super::preamble;
 use super::seam::{Merged, Seam, SeamStyle, beginning_of};
+use super::{preamble, reasoning};
 
 /// A candidate whose text is whole or a valid beginning.
 #[derive(Debug)]
@@ -144,7 +144,9 @@ fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Opti
             .lines()
             .map(str::trim)
             .any(|line| line.starts_with(['{', '[']) && preamble::begins_json(line));
-    (end < candidate.end && preamble::is_remark(rest) && !has_rows).then_some(end)
+    let said = reasoning::behind(rest, joint.known);
+    let is_remark = said.trim().is_empty() || preamble::is_remark(said);
+    (end < candidate.end && is_remark && !has_rows).then_some(end)
 }
 
 /// What stands before the line in which a text is rejected, where that line looks like the beginning of a row and is none:

@@ -30,11 +30,28 @@ fn leave_behind_a_document_is_left_out_however_it_is_joined() {
         " Let me know if you need anything else!",
         "\n\nI hope this helps! Feel free to ask if you have any questions.",
         "\n\nI hope this helps!\n\nLet me know if you would like any changes.",
+        "\n```\n\nLet me know if you need anything else!",
+        "<think>That is all of it.</think>",
+        "\n<think>That is all of it.</think>\n\nLet me know if you need anything else!",
     ] {
         for join in JOINS {
             let Some((text, seam)) = answered(&[REST, leave].concat(), join) else { continue };
             assert_eq!(text, [INITIAL, REST].concat(), "{join:?} {leave:?}");
             assert!(seam.dropped.contains(&leave.trim_start()[..8]), "{join:?} {leave:?}: {seam:?}");
+        }
+    }
+}
+
+/// A client that has read the document to its end has all of it.
+#[test]
+fn reasoning_behind_a_demanded_document_is_no_part_of_it() {
+    for more in ["<think>done</think>", "\n<think>done</think>\n", "<think>done</think>\n\nThat is all."] {
+        for sent in [0, INITIAL.len()] {
+            let policy = ResumePolicy { sent, ..ResumePolicy::default() };
+            let mut resume = Resume::new(policy, Some(Format::Json), limit(INITIAL));
+            let quoted = ask(&resume).shown.quoted_from;
+            resume.reply(normal(&[&INITIAL[quoted..], REST, more].concat()), Join::Prompted);
+            assert_eq!(whole(&resume).0, [INITIAL, REST].concat(), "{more:?} {sent}");
         }
     }
 }
@@ -45,6 +62,7 @@ fn what_is_said_of_the_matter_stays() {
         "\n",
         "\n\nThe south basin was dug in 1911, and is closed in winter.",
         "\n\n[1] Port authority, 2019.",
+        "\n```\nmake all\n```",
     ] {
         for join in JOINS {
             let Some((text, _)) = answered(&[REST, more].concat(), join) else { continue };

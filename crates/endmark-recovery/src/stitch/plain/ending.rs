@@ -14,7 +14,7 @@ use crate::stitch::joint::{Asked, Joint};
 use crate::stitch::opening::Opening;
 use crate::stitch::register::{self, Around, has_rule, is_rule};
 use crate::stitch::seam::AskedFrom;
-use crate::stitch::{fence, preamble};
+use crate::stitch::{fence, preamble, reasoning};
 
 /// How much likelier a fence that closes nothing is a wrapper's than the text's own, in bits.
 const CLOSES_NOTHING: f64 = 6.0;
@@ -173,9 +173,13 @@ pub(super) fn end_before_leave(joint: &Joint<'_>, around: &Around) -> Option<End
     if !at_end.is_whole() || joint.asked == Asked::Unfinished {
         return None;
     }
-    let mut said = rest.split("\n\n").filter(|part| !part.trim().is_empty());
+    // The document began the text, so that a fence behind it closes nothing.
+    let said = reasoning::behind(rest, joint.known);
+    let said = reasoning::behind(fence::closing(said.trim_start()).unwrap_or(said), joint.known);
+    let is_short = said.len() <= MOST_LEFT_OUT;
+    let mut said = said.split("\n\n").filter(|part| !part.trim().is_empty());
     let is_leave = !rest.trim().is_empty()
-        && rest.len() <= MOST_LEFT_OUT
+        && is_short
         && said.all(|part| register::is_leave_to_reader(joint, around, document, part));
     is_leave.then_some(End { at, cost: -BEHIND_JSON, left_out: true })
 }
