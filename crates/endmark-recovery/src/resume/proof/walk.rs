@@ -70,11 +70,11 @@ impl Walker {
                 };
             };
             let may_differ = is_prose && at < loose;
-            if wanted.means(given) || is_prose && alike(wanted.sign) == alike(given.sign) {
+            if wanted.means(given) || is_prose && alike(wanted.meaning) == alike(given.meaning) {
                 (at, to) = (at + wanted.length, to + given.length);
-            } else if wanted.sign.is_whitespace() || may_differ && is_emphasis(wanted.sign) {
+            } else if wanted.meaning.is_whitespace() || may_differ && is_emphasis(wanted.meaning) {
                 at += wanted.length;
-            } else if given.sign.is_whitespace() || may_differ && is_emphasis(given.sign) {
+            } else if given.meaning.is_whitespace() || may_differ && is_emphasis(given.meaning) {
                 to += given.length;
             } else {
                 return Along::No;
@@ -103,14 +103,14 @@ impl Walker {
             return escaped(text);
         }
         let sign = text.chars().next()?;
-        Some(Sign { sign, is_quoted: false, length: sign.len_utf8() })
+        Some(Sign { meaning: sign, is_quoted: false, length: sign.len_utf8() })
     }
 }
 
 /// A character of a text.
 #[derive(Debug, Clone, Copy)]
 struct Sign {
-    sign: char,
+    meaning: char,
     /// Whether it is a quotation mark or a backslash that an escape makes a part of a string.
     is_quoted: bool,
     /// How many bytes of the text it takes.
@@ -119,14 +119,14 @@ struct Sign {
 
 impl Sign {
     fn means(self, other: Self) -> bool {
-        (self.sign, self.is_quoted) == (other.sign, other.is_quoted)
+        (self.meaning, self.is_quoted) == (other.meaning, other.is_quoted)
     }
 }
 
 /// The character of the escape that a text begins with; `None` while more bytes of it may follow. An invalid escape is its
 /// backslash.
 fn escaped(text: &str) -> Option<Sign> {
-    let invalid = Sign { sign: '\\', is_quoted: false, length: 1 };
+    let invalid = Sign { meaning: '\\', is_quoted: false, length: 1 };
     let unit = |text: &str| {
         let digits = text.strip_prefix("\\u")?.get(..4)?;
         u16::from_str_radix(digits, 16).ok().filter(|_| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
@@ -155,7 +155,7 @@ fn escaped(text: &str) -> Option<Sign> {
         }
         _ => return Some(invalid),
     };
-    Some(Sign { sign, is_quoted: matches!(sign, '"' | '\\'), length })
+    Some(Sign { meaning: sign, is_quoted: matches!(sign, '"' | '\\'), length })
 }
 
 /// Signs that models write one for the other.
