@@ -249,7 +249,9 @@ impl ResponseWriter {
                 continue;
             };
             let place = Place::of(root);
-            if open.as_ref() == Some(&place) || self.known(&place).is_some_and(|known| known.grown) {
+            // Another call may be the next that goes on, and is written then from where the client has it.
+            let waits = |known: &mut Known| known.grown || known.kind == Item::Call;
+            if open.as_ref() == Some(&place) || self.known(&place).is_some_and(waits) {
                 kept.push((frame, event));
             } else if self.known(&place).is_some() || place == Place::Unsaid {
                 bytes.extend(self.renumbered(&frame, Edits::of(root), None));
@@ -305,11 +307,15 @@ impl ResponseWriter {
             if event.closes && self.is_cut_text(&place) {
                 continue;
             }
-            let mut edits = Edits::of(root);
             let known = self.at.get(&place).and_then(|position| self.items.get(*position));
+            if known.is_some_and(|known| known.grown) && !event.closes && !event.pieces.is_empty() {
+                // All of it was written.
+                continue;
+            }
+            let mut edits = Edits::of(root);
             let own = known.and_then(|known| self.status_in(known, ends.then_some(status)));
             if let Some(known) = known.filter(|known| known.grown) {
-                known.write_closing(&mut edits, root, own.unwrap_or(status));
+                known.write_closing(&mut edits, root, own.unwrap_or(COMPLETED));
             } else if let Some(item) = root.field("item").filter(|item| item.field("status").is_some())
                 && let Some(own) = own
             {

@@ -293,7 +293,8 @@ impl Mending<'_> {
         Ok(())
     }
 
-    /// Calls that the client has nothing of yet: whole, or as far as they came where that can be told.
+    /// Calls that the client has nothing of yet, whole, or as far as they came where that can be told; and what is held back of
+    /// those that it has a beginning of.
     async fn held_calls(
         &mut self,
         choice: &Choice,
@@ -302,11 +303,18 @@ impl Mending<'_> {
     ) -> Result<(), ClientGone> {
         let whole: HashMap<u32, &ToolCall> = settled.calls.iter().map(|call| (call.index, call)).collect();
         for call in &choice.tool_calls {
-            if self.sent.of(choice.index, Some(call.index)).is_some() || left_out.contains(&call.index) {
-                continue;
-            }
-            let call = whole.get(&call.index).copied().unwrap_or(call);
-            let bytes = self.writer.tool_call(choice.index, call);
+            let known = whole.get(&call.index).copied();
+            let bytes = match self.sent.of(choice.index, Some(call.index)) {
+                _ if left_out.contains(&call.index) => continue,
+                None => self.writer.tool_call(choice.index, known.unwrap_or(call)),
+                Some(sent) => {
+                    // What was mended is written already, and of what stays cut nothing needs to be.
+                    let rest = call.arguments.get(sent..).filter(|rest| !rest.is_empty());
+                    let is_held = known.is_none() && !settled.cut_calls.contains(&call.index);
+                    let rest = rest.filter(|_| is_held && self.writer.goes_on(choice.index, call));
+                    rest.and_then(|rest| self.writer.arguments(choice.index, call, rest)).unwrap_or_default()
+                }
+            };
             self.client.send(bytes).await?;
         }
         Ok(())

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use endmark_recovery::{CutKind, Ending, Judgement, Reply, Stop};
-use endmark_text::Format;
+use endmark_text::detect::Detector;
+use endmark_text::{Format, Verdict};
 use endmark_wire::error::ProviderError;
 use endmark_wire::finish_reasons::Meaning;
 use endmark_wire::reply::{CallProgress, Choice, ToolCall};
@@ -69,11 +70,7 @@ pub(crate) fn suspects(
         };
         is_told.then_some(suspect)
     };
-    let hindrance = match () {
-        () if choice.meaning() == Some(Meaning::Repetition) => Some(REPEATED),
-        () if choice.beside => Some(UNSHOWN),
-        () => (!choice.is_exact()).then_some(HALVED),
-    };
+    let hindrance = hindrance(choice);
     if !choice.mendable {
         return Suspects::of(unshown());
     }
@@ -99,14 +96,16 @@ pub(crate) fn suspects(
     };
     // If more followed the calls, none of them is last.
     let last = choice.tool_calls.len() - usize::from(!choice.ends_unshown && behind.is_none());
+    let is_trusted = !ends_half_calls(choice.tool_calls.get(from..).unwrap_or_default());
     let of_call = |(position, call): (usize, &ToolCall)| {
         let mut reply = reply(&call.arguments);
         let is_last = position == last;
-        if !is_last && !may_go_on(call) {
+        if !is_last && !may_go_on(call, is_trusted) {
             (reply.ending, reply.stop, reply.output_tokens) = (Ending::Clean, Some(Stop::Normal), None);
         }
         let own = call_suspect(exchange, choice.index, call, reply);
-        Suspect { hindrance, fills_window: fills_window && is_last, is_last_call: is_last, ..own }
+        let is_proved = own.is_proved && is_trusted;
+        Suspect { hindrance, is_proved, fills_window: fills_window && is_last, is_last_call: is_last, ..own }
     };
     let calls = choice.tool_calls.iter().enumerate().skip(from);
     let mut suspects = Suspects::of(calls.map(of_call).chain(behind));
@@ -114,14 +113,39 @@ pub(crate) fn suspects(
     suspects
 }
 
+/// Why no request can go on with a choice, where none can.
+fn hindrance(choice: &Choice) -> Option<&'static str> {
+    match () {
+        () if choice.meaning() == Some(Meaning::Repetition) => Some(REPEATED),
+        () if choice.beside => Some(UNSHOWN),
+        () => (!choice.is_exact()).then_some(HALVED),
+    }
+}
+
 /// Whether a call that others follow may lack its end. Pieces of calls may alternate, so what follows a call proves nothing if its
 /// own text does not show its end.
-fn may_go_on(call: &ToolCall) -> bool {
+fn may_go_on(call: &ToolCall, is_trusted: bool) -> bool {
     match call.progress {
-        CallProgress::Open => call.free_text || call.arguments.trim().is_empty(),
+        CallProgress::Open => shows_no_end(call),
         CallProgress::Untold => call.arguments.trim().is_empty(),
-        CallProgress::Closed => false,
+        CallProgress::Closed => !is_trusted && shows_no_end(call),
     }
+}
+
+/// Whether nothing in the text of a call can show its end.
+fn shows_no_end(call: &ToolCall) -> bool {
+    call.free_text || call.arguments.trim().is_empty()
+}
+
+/// Whether their server calls some of these calls complete that are cut. Then it says nothing by the ends of others.
+fn ends_half_calls(calls: &[ToolCall]) -> bool {
+    let closed = || calls.iter().filter(|call| call.progress == CallProgress::Closed);
+    let is_half = |call: &ToolCall| {
+        let mut detector = Detector::new(&Format::Json);
+        detector.push(call.arguments.as_bytes());
+        !shows_no_end(call) && matches!(detector.verdict(), Verdict::Truncated(_))
+    };
+    closed().any(shows_no_end) && closed().any(is_half)
 }
 
 /// The parts of a choice that need something, and the judgement of all of its parts.

@@ -1,48 +1,45 @@
-//! The events of a stream with two calls, in each of the four formats.
+//! The events of a stream with several calls, in each of the four formats.
 
 use serde_json::{Value, json};
 use testkit::Dialect;
 
-use crate::support::spoken::Wire;
+use crate::support::spoken::{End, Wire};
 
 /// How the pieces of the calls follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     /// All of the first call comes before the second begins.
     InTurn,
-    /// Both begin, and then their pieces alternate.
+    /// All begin, and then their pieces alternate.
     Alternating,
-    /// The second begins, and ends, before the arguments of the first have come.
-    SecondFirst,
+    /// All begin, and the last one ends before the arguments of the one before it have come.
+    LastFirst,
 }
 
 impl Layout {
-    pub(super) const ALL: [Self; 3] = [Self::InTurn, Self::Alternating, Self::SecondFirst];
+    pub(super) const ALL: [Self; 3] = [Self::InTurn, Self::Alternating, Self::LastFirst];
 
     /// What comes after what: a call begins, a piece of it comes, or it ends.
-    fn order(self, calls: [&[String]; 2]) -> Vec<(usize, Step)> {
+    fn order(self, calls: &[Vec<String>]) -> Vec<(usize, Step)> {
         let pieces = |call: usize| (0..calls[call].len()).map(move |at| (call, Step::Piece(at)));
         let (begins, ends) = (|call| (call, Step::Begins), |call| (call, Step::Ends));
+        let all = 0..calls.len();
         match self {
             Self::InTurn => {
                 let whole = |call| [begins(call)].into_iter().chain(pieces(call)).chain([ends(call)]);
-                whole(0).chain(whole(1)).collect()
+                all.flat_map(whole).collect()
             }
             Self::Alternating => {
-                let mut order = vec![begins(0), begins(1)];
-                let longest = calls[0].len().max(calls[1].len());
-                for at in 0..longest {
-                    order.extend(
-                        (0..2).filter(|call| at < calls[*call].len()).map(|call| (call, Step::Piece(at))),
-                    );
-                }
-                order.extend([ends(0), ends(1)]);
-                order
+                let longest = calls.iter().map(Vec::len).max().unwrap_or_default();
+                let pieces = (0..longest).flat_map(|at| {
+                    let has_piece = move |call: &usize| at < calls[*call].len();
+                    (0..calls.len()).filter(has_piece).map(move |call| (call, Step::Piece(at)))
+                });
+                all.clone().map(begins).chain(pieces).chain(all.map(ends)).collect()
             }
-            Self::SecondFirst => {
-                let mut order = vec![begins(0), begins(1)];
-                order.extend(pieces(1).chain([ends(1)]).chain(pieces(0)).chain([ends(0)]));
-                order
+            Self::LastFirst => {
+                let whole = |call| pieces(call).chain([ends(call)]);
+                all.clone().map(begins).chain(all.rev().flat_map(whole)).collect()
             }
         }
     }
@@ -55,34 +52,35 @@ enum Step {
     Ends,
 }
 
-/// The frames of a whole stream with these calls.
-pub(super) fn frames(wire: Wire, layout: Layout, calls: [(&str, &str); 2]) -> Vec<String> {
+/// The frames of a stream with these calls, each of which its server ends; without an end the stream just stops.
+pub(super) fn frames(wire: Wire, layout: Layout, calls: &[(&str, &str)], end: Option<End>) -> Vec<String> {
     // In odd pieces, so that no format's events meet the ends of tokens.
-    let pieces = calls.map(|(_, arguments)| {
-        arguments
-            .as_bytes()
-            .chunks(5)
-            .map(|piece| String::from_utf8_lossy(piece).into_owned())
-            .collect::<Vec<_>>()
-    });
-    let order = layout.order([&pieces[0], &pieces[1]]);
+    let pieces = |(_, arguments): &(&str, &str)| {
+        let pieces = arguments.as_bytes().chunks(5);
+        pieces.map(|piece| String::from_utf8_lossy(piece).into_owned()).collect::<Vec<_>>()
+    };
+    let pieces: Vec<Vec<String>> = calls.iter().map(pieces).collect();
+    let order = layout.order(&pieces);
+    let word = end.map(|end| wire.word(end));
     let events: Vec<Value> = match wire {
-        Wire::Chat => chat(&order, calls, &pieces),
-        Wire::Other(Dialect::Responses) => responses(&order, calls, &pieces),
-        Wire::Other(Dialect::Messages) => messages(&order, calls, &pieces),
+        Wire::Chat => chat(&order, calls, &pieces, word),
+        Wire::Other(Dialect::Responses) => responses(&order, calls, &pieces, word),
+        Wire::Other(Dialect::Messages) => messages(&order, calls, &pieces, word),
         Wire::Other(Dialect::Gemini) => gemini(layout, calls),
     };
     let named = |event: &Value| match event["type"].as_str() {
         Some(name) => format!("event: {name}\ndata: {event}\n\n"),
         None => format!("data: {event}\n\n"),
     };
-    let done = (wire == Wire::Chat).then(|| "data: [DONE]\n\n".to_owned());
+    let done = (wire == Wire::Chat && end.is_some()).then(|| "data: [DONE]\n\n".to_owned());
     events.iter().map(named).chain(done).collect()
 }
 
 type Order = [(usize, Step)];
 
-fn chat(order: &Order, calls: [(&str, &str); 2], pieces: &[Vec<String>; 2]) -> Vec<Value> {
+type Calls<'a> = [(&'a str, &'a str)];
+
+fn chat(order: &Order, calls: &Calls<'_>, pieces: &[Vec<String>], word: Option<&str>) -> Vec<Value> {
     let chunk = |delta: Value, finish: Option<&str>| {
         json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "scripted",
             "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
@@ -97,18 +95,22 @@ fn chat(order: &Order, calls: [(&str, &str); 2], pieces: &[Vec<String>; 2]) -> V
         };
         events.push(chunk(json!({"tool_calls": [piece]}), None));
     }
-    events.push(chunk(json!({}), Some("tool_calls")));
+    events.extend(word.map(|word| chunk(json!({}), Some(word))));
     events
 }
 
-fn responses(order: &Order, calls: [(&str, &str); 2], pieces: &[Vec<String>; 2]) -> Vec<Value> {
+fn responses(order: &Order, calls: &Calls<'_>, pieces: &[Vec<String>], word: Option<&str>) -> Vec<Value> {
+    let is_cut = word == Some("incomplete");
+    // As the provider writes it: of a reply at its limit the last item is incomplete, however many are cut.
+    let status = |call: usize| if is_cut && call + 1 == calls.len() { "incomplete" } else { "completed" };
     let item = |call: usize, status: &str, arguments: &str| {
         json!({"id": format!("fc_{call}"), "type": "function_call", "status": status,
             "call_id": format!("call_{call}"), "name": calls[call].0, "arguments": arguments})
     };
     let response = |status: &str, output: &[Value]| {
         json!({"id": "resp_1", "object": "response", "created_at": 1, "status": status, "model": "scripted",
-            "error": null, "output": output, "incomplete_details": null})
+            "error": null, "output": output,
+            "incomplete_details": is_cut.then(|| json!({"reason": "max_output_tokens"}))})
     };
     let mut events = vec![json!({"type": "response.created", "response": response("in_progress", &[])})];
     for (call, step) in order {
@@ -128,17 +130,18 @@ fn responses(order: &Order, calls: [(&str, &str); 2], pieces: &[Vec<String>; 2])
                 event["arguments"] = json!(calls[*call].1);
                 events.push(event);
                 event = place("response.output_item.done");
-                event["item"] = item(*call, "completed", calls[*call].1);
+                event["item"] = item(*call, status(*call), calls[*call].1);
             }
         }
         events.push(event);
     }
-    let output = [0, 1].map(|call| item(call, "completed", calls[call].1));
-    events.push(json!({"type": "response.completed", "response": response("completed", &output)}));
+    let output: Vec<Value> = (0..calls.len()).map(|call| item(call, status(call), calls[call].1)).collect();
+    let ended = |word: &str| json!({"type": format!("response.{word}"), "response": response(word, &output)});
+    events.extend(word.map(ended));
     events
 }
 
-fn messages(order: &Order, calls: [(&str, &str); 2], pieces: &[Vec<String>; 2]) -> Vec<Value> {
+fn messages(order: &Order, calls: &Calls<'_>, pieces: &[Vec<String>], word: Option<&str>) -> Vec<Value> {
     let mut events = vec![json!({"type": "message_start", "message": {"id": "msg_1", "type": "message",
         "role": "assistant", "model": "scripted", "content": [], "stop_reason": null, "stop_sequence": null,
         "usage": {"input_tokens": 5, "output_tokens": 1}}})];
@@ -151,14 +154,16 @@ fn messages(order: &Order, calls: [(&str, &str); 2], pieces: &[Vec<String>; 2]) 
             Step::Ends => json!({"type": "content_block_stop", "index": call}),
         });
     }
-    events.push(json!({"type": "message_delta", "delta": {"stop_reason": "tool_use", "stop_sequence": null},
-        "usage": {"output_tokens": 7}}));
-    events.push(json!({"type": "message_stop"}));
+    if let Some(word) = word {
+        events.push(json!({"type": "message_delta", "delta": {"stop_reason": word, "stop_sequence": null},
+            "usage": {"output_tokens": 7}}));
+        events.push(json!({"type": "message_stop"}));
+    }
     events
 }
 
-/// Calls come whole here, in one event or in two.
-fn gemini(layout: Layout, calls: [(&str, &str); 2]) -> Vec<Value> {
+/// Two calls, which come whole here, in one event or in two.
+fn gemini(layout: Layout, calls: &Calls<'_>) -> Vec<Value> {
     let part = |(name, arguments): (&str, &str)| json!({"functionCall": {"name": name, "args": serde_json::from_str::<Value>(arguments).unwrap()}});
     let chunk = |parts: Value, finish: Option<&str>| {
         let mut candidate = json!({"index": 0, "content": {"role": "model", "parts": parts}});
@@ -167,7 +172,7 @@ fn gemini(layout: Layout, calls: [(&str, &str); 2]) -> Vec<Value> {
         }
         json!({"candidates": [candidate], "modelVersion": "scripted", "responseId": "r1"})
     };
-    let [first, second] = calls.map(part);
+    let (first, second) = (part(calls[0]), part(calls[1]));
     match layout {
         Layout::InTurn => {
             vec![
@@ -179,6 +184,6 @@ fn gemini(layout: Layout, calls: [(&str, &str); 2]) -> Vec<Value> {
         Layout::Alternating => {
             vec![chunk(json!([first, second]), None), chunk(json!([{"text": ""}]), Some("STOP"))]
         }
-        Layout::SecondFirst => vec![chunk(json!([first]), None), chunk(json!([second]), Some("STOP"))],
+        Layout::LastFirst => vec![chunk(json!([first]), None), chunk(json!([second]), Some("STOP"))],
     }
 }
