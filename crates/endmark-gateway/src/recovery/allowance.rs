@@ -7,7 +7,6 @@ use endmark_wire::reply::Choice;
 
 use super::bound::Bound;
 use super::case::Case;
-use crate::settings::Mode;
 
 /// What continuations may take however low the client's limit is: the rest of a document that was cut after a few tokens.
 const MIN_CLIENT_TOKENS: u64 = 2_048;
@@ -17,7 +16,7 @@ const MIN_CLIENT_TOKENS: u64 = 2_048;
 pub(crate) struct Allowance {
     /// Output tokens.
     pub(super) tokens: u64,
-    /// Output tokens of all calls but those after the kind `empty`, if the client set a limit and the mode is `auto`.
+    /// Output tokens of all calls but those after the kind `empty`, if the client set a limit.
     pub(super) client_tokens: Option<u64>,
     /// Attempts to resume.
     pub(super) attempts: u32,
@@ -47,8 +46,7 @@ impl Allowance {
         let generated = output_tokens.unwrap_or_else(written);
         let of_one = (generated / u64::from(choices)).max(1);
         let own = view.limit.map(|limit| at_its_pace(took, of_one, limit));
-        // In `on` it was said that all of the reply is wanted, whatever the client's limit is.
-        let client_limit = view.limit.filter(|_| case.sets_limit && case.mode == Mode::Auto);
+        let client_limit = view.limit.filter(|_| case.sets_limit);
         Self {
             tokens: settings.resume.max_extra_tokens,
             client_tokens: client_limit

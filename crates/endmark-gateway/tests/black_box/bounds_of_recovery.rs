@@ -217,8 +217,10 @@ fn with_limit(wire: Wire, limit: u64, stream: bool) -> Value {
 
 #[tokio::test]
 async fn continuations_take_at_most_a_multiple_of_the_limit_that_the_client_set() {
+    let modes =
+        [("auto", 4, 2_048, 15), ("on", 4, 2_048, 15), ("on", 4, 4_000, 1_000), ("auto", 3, 3_000, 1_000)];
     for (wire, stream) in Wire::ALL.map(|wire| (wire, false)).into_iter().chain([(Wire::Chat, true)]) {
-        for (limit, factor, bound) in [(15, 4, 2_048), (1_000, 4, 4_000), (1_000, 3, 3_000)] {
+        for (mode, factor, bound, limit) in modes {
             for loops in [false, true] {
                 let endmark = Endmark::start_with(endless_words(wire, loops, stream), |settings| {
                     settings.resume.client_limit_factor = factor;
@@ -227,6 +229,7 @@ async fn continuations_take_at_most_a_multiple_of_the_limit_that_the_client_set(
                 .await;
                 let request =
                     Request::post(endmark.address, wire.path(stream)).header("x-endmark-format", "json");
+                let request = request.header("x-endmark-resume", mode);
                 let reply = request.json(&with_limit(wire, limit, stream)).send().await.read().await;
                 let limits: Vec<u64> = endmark
                     .upstream
@@ -235,7 +238,7 @@ async fn continuations_take_at_most_a_multiple_of_the_limit_that_the_client_set(
                     .skip(1)
                     .map(|request| limit_of(&request.json()))
                     .collect();
-                let what = format!("{wire:?} {stream} {limit} {loops} {limits:?}");
+                let what = format!("{wire:?} {stream} {mode} {limit} {loops} {limits:?}");
                 assert_eq!(limits.first(), Some(&bound.min(4_096)), "{what}");
                 assert!(limits.iter().sum::<u64>() <= bound, "{what}");
                 if stream && !loops {

@@ -48,6 +48,7 @@ mod ledger;
 mod left_calls;
 mod lies;
 mod limits;
+mod looping_models;
 mod messages;
 mod metrics;
 mod no_end_made_up;

@@ -1,0 +1,197 @@
+//! What recoveries cost whose models never come to an end: none exceeds its bound in tokens or in time, in both modes.
+//!
+//! `ENDMARK_TEST_RECOVERIES` says how many recoveries are made.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testkit::{Answer, Dialect, Received, Reply, Request, Respond};
+use tokio::task::JoinSet;
+
+use crate::support::Endmark;
+use crate::support::spoken::{End, Said, Wire};
+
+/// Twenty tokens of a document that never ends.
+const BEGINNING: &str = r#"{"a": "the first words of it, which are some twenty tokens of text, and then "#;
+
+/// The least that `[resume] client_limit_factor` allows, and its default.
+const MIN_TOKENS: u64 = 2_048;
+const FACTOR: u64 = 4;
+
+const MAX_TIME: Duration = Duration::from_secs(1);
+
+/// What a client waits for beside the upstream, on a busy machine: without a bound a slow one takes a minute.
+const OWN_TIME: Duration = Duration::from_secs(20);
+
+/// One recovery; its number says what is special about it.
+#[derive(Debug, Clone, Copy)]
+struct Recovery(u64);
+
+impl Recovery {
+    fn wire(self) -> Wire {
+        Wire::ALL[usize::try_from(self.0 % 4).unwrap_or(0)]
+    }
+
+    fn streams(self) -> bool {
+        (self.0 / 4).is_multiple_of(2)
+    }
+
+    fn mode(self) -> &'static str {
+        if (self.0 / 8).is_multiple_of(2) { "auto" } else { "on" }
+    }
+
+    /// The upstream takes far longer than a recovery may.
+    fn is_slow(self) -> bool {
+        self.0.is_multiple_of(11)
+    }
+
+    /// A model repeats a part of so many words, or none.
+    fn period(self) -> u64 {
+        [1, 3, 40, 0][usize::try_from(self.0 / 16 % 4).unwrap_or(0)]
+    }
+
+    /// A reply as slow as its limit is long would be given more time than the settings allow.
+    fn limit(self) -> u64 {
+        if self.is_slow() { 15 } else { 15 + self.0 * 7_919 % 1_500 }
+    }
+
+    fn max_tokens(self) -> u64 {
+        (FACTOR * self.limit()).max(MIN_TOKENS)
+    }
+
+    fn body(self) -> Value {
+        let mut body = self.wire().request(self.streams());
+        match self.wire() {
+            Wire::Chat | Wire::Other(Dialect::Messages) => body["max_tokens"] = json!(self.limit()),
+            Wire::Other(Dialect::Responses) => body["max_output_tokens"] = json!(self.limit()),
+            Wire::Other(Dialect::Gemini) => body["generationConfig"]["maxOutputTokens"] = json!(self.limit()),
+        }
+        body["recovery"] = json!(self.0);
+        body
+    }
+
+    fn first(self) -> Answer {
+        self.wire().answer(&[Said::Text(BEGINNING)], End::Limit, self.streams())
+    }
+
+    /// A word for each token that is allowed.
+    fn rest(self, tokens: u64, streams: bool) -> Answer {
+        let word = |at: u64| match self.period() {
+            0 => format!("word{} ", at * at % 9_973),
+            period => format!("again{} ", at % period),
+        };
+        let words: Vec<String> = (0..tokens).map(word).collect();
+        let wire = self.wire();
+        if streams {
+            let said: Vec<String> = words.chunks(32).map(<[String]>::concat).collect();
+            let said: Vec<Said<'_>> = said.iter().map(|text| Said::Text(text)).collect();
+            let count = |frame: &String| {
+                let names = ["output_tokens", "candidatesTokenCount"].map(|name| format!("\"{name}\":"));
+                names.iter().fold(frame.clone(), |frame, name| {
+                    frame.replace(&format!("{name}7"), &format!("{name}{tokens}"))
+                })
+            };
+            let frames = wire.frames(&said, Some(End::Limit));
+            let answer = Answer::sse(frames.iter().map(count).collect::<Vec<_>>());
+            return if self.is_slow() { answer.pause(Duration::from_millis(100)) } else { answer };
+        }
+        let mut reply = wire.whole(&[Said::Text(&words.concat())], wire.word(End::Limit));
+        for path in
+            ["/usage/completion_tokens", "/usage/output_tokens", "/usageMetadata/candidatesTokenCount"]
+        {
+            if let Some(counted) = reply.pointer_mut(path) {
+                *counted = json!(tokens);
+            }
+        }
+        if let (0, Some(reply)) = (self.0 % 3, reply.as_object_mut()) {
+            // Some servers count nothing.
+            reply.retain(|name, _| !name.starts_with("usage"));
+        }
+        let answer = Answer::json(200, &reply);
+        if self.is_slow() { answer.split(16).pause(Duration::from_millis(400)) } else { answer }
+    }
+}
+
+/// How many tokens a request allows.
+fn limit_of(body: &Value) -> u64 {
+    let names = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+    let limit = names.iter().find_map(|name| body[name].as_u64());
+    limit.or_else(|| body["generationConfig"]["maxOutputTokens"].as_u64()).unwrap_or(0)
+}
+
+/// A model that goes on up to its limit, whatever it is asked.
+#[derive(Clone, Default)]
+struct Endless {
+    /// The tokens that it generated for the rest of each reply; none were before the first reply.
+    generated: Arc<Mutex<BTreeMap<u64, Option<u64>>>>,
+}
+
+impl Respond for Endless {
+    fn respond(&self, request: &Received) -> Answer {
+        let body = request.json();
+        let recovery = Recovery(body["recovery"].as_u64().unwrap_or(0));
+        let Ok(mut generated) = self.generated.lock() else { return recovery.first() };
+        let generated = generated.entry(recovery.0).or_default();
+        let Some(so_far) = *generated else {
+            *generated = Some(0);
+            return recovery.first();
+        };
+        let tokens = limit_of(&body);
+        *generated = Some(so_far + tokens);
+        recovery.rest(tokens, body["stream"] == true || request.path.contains("alt=sse"))
+    }
+}
+
+/// The reason that a client is given.
+fn reason(wire: Wire, reply: &Reply) -> String {
+    let told = wire.hear(reply).endmark.map(|told| told["reason"].as_str().unwrap_or_default().to_owned());
+    told.unwrap_or_else(|| reply.header("x-endmark-reason").unwrap_or_default().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_recovery_of_a_looping_model_exceeds_its_bound() {
+    let count = std::env::var("ENDMARK_TEST_RECOVERIES").ok().and_then(|count| count.parse().ok());
+    let model = Endless::default();
+    let endmark = Endmark::start_with(model.clone(), |settings| {
+        settings.resume.max_attempts = 8;
+        settings.resume.max_time = MAX_TIME;
+        settings.retry.budget_percent = 100;
+    })
+    .await;
+    let mut under_way = JoinSet::new();
+    let (mut most, mut longest, mut named) = ((0, 0), Duration::ZERO, BTreeMap::<&str, u64>::new());
+    let mut read = |(recovery, took, reply): (Recovery, Duration, Reply)| {
+        let tokens = model.generated.lock().ok().and_then(|generated| *generated.get(&recovery.0)?);
+        let (tokens, max) = (tokens.unwrap_or_default(), recovery.max_tokens());
+        let reason = reason(recovery.wire(), &reply);
+        let what = format!("{recovery:?} {took:?} {tokens} of {max}: {reason}");
+        assert!(tokens <= max, "{what}");
+        assert!(took <= MAX_TIME + OWN_TIME, "{what}");
+        let bounds = ["client_limit_factor", "max_seconds", "repeated itself"];
+        let bound = bounds.into_iter().find(|bound| reason.contains(bound)).unwrap_or("another end");
+        *named.entry(bound).or_default() += 1;
+        most = most.max((tokens * 100 / max, tokens));
+        longest = longest.max(took);
+    };
+    for recovery in (0..count.unwrap_or(66_u64)).map(Recovery) {
+        if under_way.len() == 6 {
+            under_way.join_next().await.into_iter().flatten().for_each(&mut read);
+        }
+        let (wire, streams) = (recovery.wire(), recovery.streams());
+        let request = Request::post(endmark.address, wire.path(streams))
+            .header("x-endmark-format", "json")
+            .header("x-endmark-resume", recovery.mode())
+            .json(&recovery.body());
+        under_way.spawn(async move {
+            let begun = Instant::now();
+            let reply = request.send().await.read().await;
+            (recovery, begun.elapsed(), reply)
+        });
+    }
+    under_way.join_all().await.into_iter().for_each(&mut read);
+    println!("at most {most:?} (percent of a bound, tokens), {longest:?}; they ended by {named:?}");
+    // A model that came to an end of its own would prove nothing.
+    assert!(most.0 >= 75 && longest >= MAX_TIME && named.len() >= 3, "{most:?} {longest:?} {named:?}");
+}
