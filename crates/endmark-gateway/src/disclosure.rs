@@ -7,7 +7,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::exchange::Exchange;
-use crate::recovery::{Account, CALLS_MAY_BE_MISSING, Mended};
+use crate::recovery::{Account, CALLS_MAY_BE_MISSING, MALFORMED, Mended};
 use crate::reply::Outcome;
 use crate::rescue::REQUEST;
 use crate::settings::Incomplete;
@@ -184,7 +184,7 @@ impl Disclosure {
             self.outcome == Outcome::Whole
                 || self.is_bounded
                 || self.is_unknown
-                || *reason == CALLS_MAY_BE_MISSING
+                || [CALLS_MAY_BE_MISSING, MALFORMED].contains(&reason.as_str())
         };
         if let Some(reason) = self.reason.as_ref().filter(is_header) {
             set(REASON, reason.clone());

@@ -29,7 +29,7 @@ pub(crate) use allowance::Allowance;
 pub(crate) use capabilities::Capabilities;
 pub(crate) use case::{Case, Sender};
 pub(crate) use mend::{judgement, mend};
-pub(crate) use mended::{CALLS_MAY_BE_MISSING, Finish, Mended};
+pub(crate) use mended::{CALLS_MAY_BE_MISSING, Finish, MALFORMED, Mended};
 pub(crate) use schema::{Schema, SchemaError};
 pub(crate) use store_patience::StorePatience;
 pub(crate) use stream_usage::{Counting, StreamUsages, UsageSource, may_be_about_usage};

@@ -271,7 +271,11 @@ impl<'a> Asker<'a> {
             // The same request in another form was taken: it was the prefill that was refused.
             self.found(Capability::None).await;
         }
-        Ok((self.reply(continuation, Some(limit)), Join::Prompted))
+        let is_lone_call = continuation.is_lone_call;
+        let reply = self.reply(continuation, Some(limit));
+        // It was asked for this call alone, and answers with no other whether or not it wanted more.
+        self.ended_itself &= !is_lone_call;
+        Ok((reply, Join::Prompted))
     }
 
     /// The call as an earlier answer made it, which costs no request; `None` where no answer did.
@@ -439,7 +443,11 @@ impl<'a> Asker<'a> {
         };
         let expected = in_text(expected);
         let continuation = self.call((asked.body, false), limit, &expected, flow).await?;
-        Ok(self.reply(continuation, Some(limit)))
+        let (following, ended_itself) = (self.following.take(), self.ended_itself);
+        let reply = self.reply(continuation, Some(limit));
+        // It was asked for another form of this part, which shows nothing of the calls after it.
+        (self.following, self.ended_itself) = (following.or(self.following.take()), ended_itself);
+        Ok(reply)
     }
 
     /// What the provider signed the part with, now that it is `whole`: of a call the signature is of its very arguments.
@@ -570,13 +578,17 @@ impl<'a> Asker<'a> {
 /// Whether further calls may be missing after a part: it is the last call of a reply that did not end of itself, and the
 /// request allows several.
 pub(super) fn may_lack_calls(case: &Case<'_>, suspect: &Suspect) -> bool {
-    let may_have_more = case.request.allows_parallel_calls() || !suspect.before.received().is_empty();
+    let is_only = matches!(&suspect.slot.part, Part::ToolCall(call) if call.legacy);
+    let allows_more = case.request.allows_parallel_calls() || !suspect.before.received().is_empty();
+    let may_have_more = allows_more && !is_only;
     suspect.is_last_call && may_have_more && !ended_itself(&suspect.reply)
 }
 
-/// Whether the model ended a reply.
+/// Whether the model ended a reply. Some servers say so where it reached its limit.
 fn ended_itself(reply: &Reply) -> bool {
-    reply.ending == Ending::Clean && matches!(reply.stop, Some(Stop::Normal | Stop::Sequence))
+    reply.ending == Ending::Clean
+        && matches!(reply.stop, Some(Stop::Normal | Stop::Sequence))
+        && !reply.is_at_limit()
 }
 
 /// A way to ask that the request's format was taken to have.

@@ -24,6 +24,7 @@ use crate::upstream::{ReadError, is_event_stream, read_whole, typed};
 use crate::work::{self, LARGE_BYTES};
 
 /// What a further call gave.
+#[expect(clippy::struct_excessive_bools, reason = "they are independent facts about one answer")]
 pub(super) struct Continuation {
     /// What of the answer belongs to the part, without the echo.
     pub(super) text: String,
@@ -43,6 +44,8 @@ pub(super) struct Continuation {
     pub(super) signature: Option<String>,
     /// The call in it that stands in the place of the one that is gone on with.
     pub(super) call: Option<ToolCall>,
+    /// It has no other call.
+    pub(super) is_lone_call: bool,
     /// Which of the client's stop sequences it ends at.
     pub(super) sequence: Option<String>,
     /// The answer as it came, where it came as a whole.
@@ -162,6 +165,7 @@ fn continuation(
         further: choice.continuation.clone(),
         signature: choice.signature.clone(),
         call: answered.call.cloned(),
+        is_lone_call: choice.tool_calls.len() == 1,
         sequence: finish.and_then(|finish| finish.sequence.clone()),
         body: None,
         is_looping,

@@ -15,10 +15,10 @@ use super::account::Account;
 use super::ask::{Asker, has_room_to_restart, may_lack_calls};
 use super::case::Case;
 use super::drive::drive;
-use super::mended::{Answered, AnsweredWhole, CALLS_MAY_BE_MISSING, Finish, FormFault, Mended};
+use super::mended::{Answered, AnsweredWhole, CALLS_MAY_BE_MISSING, Finish, FormFault, MALFORMED, Mended};
 use super::record::{Closing, Record};
 use super::schema::Schema;
-use super::suspect::Suspect;
+use super::suspect::{Following, Suspect};
 use super::when::{Action, action};
 use crate::reply::{ClientGone, Flow};
 use crate::reply::{Outcome, Part};
@@ -146,7 +146,9 @@ async fn whole(
     flow: &mut Flow<'_>,
     disclosed: bool,
 ) -> Result<Mended, ClientGone> {
-    let cut_after = (disclosed && may_lack_calls(case, suspect)).then(|| kind_of_end(suspect));
+    let shown = suspect.offered.as_ref().filter(|_| disclosed).and_then(Following::after_first);
+    let lacks_calls = disclosed && shown.is_none() && may_lack_calls(case, suspect);
+    let cut_after = lacks_calls.then(|| kind_of_end(suspect));
     // No continuation helps a full window or a repetition: the provider's own word says more.
     let keeps_word = suspect.fills_window || suspect.reply.stop == Some(Stop::Repetition);
     let finish = match (disclosed && !keeps_word, cut_after, case.settings.tools.on_missing) {
@@ -162,31 +164,63 @@ async fn whole(
     let is_valid = |schema: &Schema| schema.validate(&suspect.reply.text).is_empty();
     let by_schema = || (!suspect.schema.as_ref().is_none_or(is_valid)).then_some(FormFault::Schema);
     let fault = form_fault(suspect).or_else(by_schema);
-    if fault.is_none() {
-        return Ok(if disclosed { Mended::Whole { finish, cut_after, fault } } else { Mended::Untouched });
+    let following = shown.filter(|following| !following.calls.is_empty());
+    match fault {
+        None if following.is_some() => {
+            return Ok(Mended::Resumed {
+                kind: kind_of_end(suspect),
+                text: suspect.reply.text.clone(),
+                answered: Answered { following, ..Answered::default() },
+                whole: AnsweredWhole::default(),
+                finish,
+                fault: None,
+                left_out: 0,
+                replaced_chars: None,
+            });
+        }
+        None if disclosed => return Ok(Mended::Whole { finish, cut_after, fault }),
+        None => return Ok(Mended::Untouched),
+        Some(_) => {}
     }
     let may_be_mended = match fault {
         Some(FormFault::ControlCharacters) => flow.sent() == 0 && suspect.hindrance.is_none(),
         _ => suspect.schema.is_some() && corrections(case, suspect, account, flow) > 0,
     };
-    if case.mode == Mode::Warn || !flow.is_open() || !may_be_mended {
+    let corrected = if case.mode != Mode::Warn && flow.is_open() && may_be_mended {
+        corrected(case, suspect, account, flow).await?
+    } else {
+        None
+    };
+    let Some((text, signature)) = corrected else {
+        if fault == Some(FormFault::Malformed) {
+            let length = suspect.reply.text.len();
+            let record = Record::open(case, &suspect.slot, CutKind::Format, None, length).await;
+            close_cut(case, record, suspect, Judgement::Whole { disclosed }, MALFORMED).await;
+        }
         return Ok(Mended::Whole { finish, cut_after, fault });
-    }
+    };
+    Ok(Mended::Corrected {
+        kind: cut_after,
+        text,
+        finish,
+        answered: Answered { signature, may_lack_calls: cut_after.is_some(), ..Answered::default() },
+        whole: AnsweredWhole::default(),
+    })
+}
+
+/// The text of a part in the demanded form, with its signature; `None` if it could not be corrected.
+async fn corrected(
+    case: &Case<'_>,
+    suspect: &Suspect,
+    account: &mut Account,
+    flow: &mut Flow<'_>,
+) -> Result<Option<(String, Option<String>)>, ClientGone> {
     let pipeline = pipeline(case, suspect, account, flow, false);
     let mut asker = Asker::new(case, suspect, account, flow.is_live()).await;
     let outcome = drive(pipeline, &mut asker, flow).await?;
     let signature = asker.signature_of(&outcome.text);
     account.tried(0, outcome.corrections);
-    if outcome.result != PipelineResult::Corrected {
-        return Ok(Mended::Whole { finish, cut_after, fault });
-    }
-    Ok(Mended::Corrected {
-        kind: cut_after,
-        text: outcome.text,
-        finish,
-        answered: Answered { signature, may_lack_calls: cut_after.is_some(), ..Answered::default() },
-        whole: AnsweredWhole::default(),
-    })
+    Ok((outcome.result == PipelineResult::Corrected).then_some((outcome.text, signature)))
 }
 
 /// How a reply was cut after its last part.

@@ -35,10 +35,13 @@ impl FormFault {
         match self {
             Self::Schema => None,
             Self::ControlCharacters => Some(CONTROL_CHARACTERS),
-            Self::Malformed => Some("malformed"),
+            Self::Malformed => Some(MALFORMED),
         }
     }
 }
+
+/// The reason of a part that no continuation could make what the demanded grammar allows.
+pub(crate) const MALFORMED: &str = "malformed";
 
 /// The reason of a reply that was cut where further calls may be missing.
 pub(crate) const CALLS_MAY_BE_MISSING: &str = "calls_may_be_missing";
@@ -131,11 +134,14 @@ impl Mended {
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self {
             Self::Untouched => None,
-            Self::Whole { cut_after: None, .. } => Some(Outcome::Whole),
             Self::Resumed { replaced_chars: Some(_), .. } => Some(Outcome::Restarted),
             Self::Resumed { .. } => Some(Outcome::Resumed),
             Self::Corrected { .. } => Some(Outcome::Corrected),
-            Self::Whole { cut_after: Some(_), .. } | Self::Cut { .. } => Some(Outcome::Cut),
+            // What breaks the demanded grammar is as useless to its client as what is cut.
+            Self::Whole { fault: Some(FormFault::Malformed), .. }
+            | Self::Whole { cut_after: Some(_), .. }
+            | Self::Cut { .. } => Some(Outcome::Cut),
+            Self::Whole { .. } => Some(Outcome::Whole),
             Self::Exhausted { .. } => Some(Outcome::Exhausted),
         }
     }
@@ -173,6 +179,7 @@ impl Mended {
     pub(crate) fn kind(&self) -> Option<CutKind> {
         match self {
             Self::Untouched => None,
+            Self::Whole { fault: Some(FormFault::Malformed), .. } => Some(CutKind::Format),
             Self::Whole { cut_after: kind, .. } | Self::Corrected { kind, .. } => *kind,
             Self::Resumed { kind, .. } | Self::Cut { kind, .. } | Self::Exhausted { kind, .. } => Some(*kind),
         }

@@ -128,6 +128,15 @@ pub(crate) struct Following {
     pub(crate) instead_of_text: bool,
 }
 
+impl Following {
+    /// The calls after the first one, if they show what the model called after it: there are some, or the answer ended of itself.
+    pub(crate) fn after_first(&self) -> Option<Self> {
+        let calls = self.calls.get(1..)?.to_vec();
+        let is_ended = self.ending == Ending::Clean && self.stop == Some(Stop::Normal);
+        (is_ended || !calls.is_empty()).then_some(Self { calls, ..*self })
+    }
+}
+
 /// A request could only show another text than the client has; see [`Choice::exact`](endmark_wire::reply::Choice::exact).
 pub(crate) const HALVED: &str = "half a surrogate pair stands in it, which no request can show";
 

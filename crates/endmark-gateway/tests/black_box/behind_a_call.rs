@@ -1,6 +1,6 @@
 //! What is told of a reply that ended right behind a whole call: of further calls nothing is known.
 
-use endmark_gateway::OnMissing;
+use endmark_gateway::{OnMissing, Prefill};
 use serde_json::json;
 use testkit::{Answer, Dialect, Fault, Request, Script};
 
@@ -39,6 +39,48 @@ async fn a_stream_that_breaks_off_after_a_whole_call_may_lack_calls() {
                 (row.final_status, row.reason.as_str()),
                 (endmark_store::FinalStatus::Exhausted, "calls_may_be_missing")
             );
+        }
+    }
+}
+
+/// An answer to the question for one call has that call alone in it, whether or not the model wanted more.
+#[tokio::test]
+async fn a_call_that_was_asked_for_alone_shows_no_others() {
+    const CUT: Said<'static> = Said::Call("get_weather", r#"{"city":"Par"#);
+    const TIME: Said<'static> = Said::Call("get_time", r#"{"tz":"CET"}"#);
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        if !stream && wire == Wire::Other(Dialect::Messages) || wire == Wire::Other(Dialect::Gemini) {
+            // An object has no beginning that could be shown: the request is sent again.
+            continue;
+        }
+        for (answer, calls, reason) in
+            [([PARIS].as_slice(), 1, Some("calls_may_be_missing")), (&[PARIS, TIME], 2, None)]
+        {
+            let script = Script::new().then(wire.answer(&[CUT], End::Limit, stream));
+            let script = script.otherwise(wire.answer(answer, End::Calls, stream));
+            let endmark = Endmark::start_with(script, |settings| {
+                settings.upstreams[0].prefill = Prefill::Never;
+            })
+            .await;
+            let (reply, heard) = wire.ask(&endmark, &wire.request(stream), stream).await;
+            let what = format!("{wire:?} {stream}: {}", reply.text());
+            assert_eq!(
+                (heard.calls.len(), heard.stop.as_deref()),
+                (calls, Some(wire.word(End::Calls))),
+                "{what}"
+            );
+            let told = heard.endmark.unwrap_or_default();
+            let said = |name: &str| {
+                let header = reply.header(&format!("x-endmark-{name}")).map(str::to_owned);
+                told[name].as_str().map(str::to_owned).or(header)
+            };
+            assert_eq!(
+                (said("outcome").as_deref(), said("reason").as_deref()),
+                (Some("resumed"), reason),
+                "{what}"
+            );
+            let log = endmark.log(1).await;
+            assert_eq!(log[0].reason.contains("may be missing"), reason.is_some(), "{}", log[0].reason);
         }
     }
 }
@@ -114,6 +156,14 @@ async fn one_call_is_all_where_parallel_calls_are_forbidden() {
     body["parallel_tool_calls"] = json!(false);
     let (reply, heard) = Wire::Chat.ask(&endmark, &body, false).await;
     assert_eq!(heard.stop.as_deref(), Some("tool_calls"), "{}", reply.text());
+    assert_eq!((reply.header("x-endmark-outcome"), reply.header("x-endmark-reason")), (Some("whole"), None));
+    // Neither can one be after a call in the form that has no list of them.
+    let call = json!({"name": "get_weather", "arguments": r#"{"city":"Paris"}"#});
+    let message = json!({"role": "assistant", "content": null, "function_call": call});
+    let answer = json!({"id": "c", "object": "chat.completion", "created": 1, "model": "scripted",
+        "choices": [{"index": 0, "message": message, "finish_reason": "length"}]});
+    let endmark = before(Answer::json(200, &answer)).await;
+    let reply = endmark.ask(&Wire::Chat.request(false)).await;
     assert_eq!((reply.header("x-endmark-outcome"), reply.header("x-endmark-reason")), (Some("whole"), None));
 }
 

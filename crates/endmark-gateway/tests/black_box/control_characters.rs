@@ -1,9 +1,11 @@
 //! JSON with raw line feeds in its strings, as models write it: escaped where that is possible, and never passed as plain whole.
+//! What no continuation makes JSON is never called whole.
 
 use endmark_gateway::{Mode, Settings};
 use serde_json::{Value, json};
-use testkit::{Answer, Prefill, Script, ScriptedModel, chat_reply, chat_stream, chat_tool_reply};
+use testkit::{Answer, Prefill, Request, Script, ScriptedModel, chat_reply, chat_stream, chat_tool_reply};
 
+use crate::support::spoken::{End, Said, Wire};
 use crate::support::{Endmark, finish, request, stream_request, streamed, text};
 
 const RAW: &str = "{\"path\": \"a.ts\", \"content\": \"line1\nline2\tend\"}";
@@ -86,5 +88,40 @@ async fn a_model_that_escapes_what_came_raw_goes_on_from_the_cut() {
         let read = streamed(&endmark.ask(&in_json_mode(stream_request(500))).await);
         assert_eq!(read.text, [received, rest].concat(), "{answer}");
         assert_eq!(read.endmark.unwrap()["outcome"], "resumed", "{answer}");
+    }
+}
+
+/// Headers, the object of a stream, the log and the metrics say the same of it.
+#[tokio::test]
+async fn a_malformed_document_is_never_called_whole() {
+    const BROKEN: &str = r#"{"a": 1,, "b": }"#;
+    for (wire, stream) in Wire::ALL.into_iter().flat_map(|wire| [(wire, false), (wire, true)]) {
+        let answer = wire.answer(&[Said::Text(BROKEN)], End::Turn, stream);
+        let endmark = Endmark::start(Script::new().otherwise(answer)).await;
+        let request = Request::post(endmark.address, wire.path(stream)).header("x-endmark-format", "json");
+        let reply = request.json(&wire.request(stream)).send().await.read().await;
+        let heard = wire.hear(&reply);
+        let what = format!("{wire:?} {stream}: {}", reply.text());
+        assert_eq!(
+            (heard.text.as_str(), heard.stop.as_deref()),
+            (BROKEN, Some(wire.word(End::Turn))),
+            "{what}"
+        );
+        let told = heard.endmark.unwrap_or_default();
+        let said = |name: &str| {
+            let header = reply.header(&format!("x-endmark-{name}")).map(str::to_owned);
+            told[name].as_str().map(str::to_owned).or(header).unwrap_or_default()
+        };
+        let said = ["outcome", "cut", "reason", "schema"].map(said);
+        assert_eq!(said, ["cut", "format", "malformed", "invalid"], "{what}");
+        let row = endmark.log(1).await.remove(0);
+        assert_eq!(
+            [row.outcome, row.cut_kind, row.reason, row.final_status.name().to_owned()],
+            ["cut", "format", "malformed", "EXHAUSTED"],
+            "{what}"
+        );
+        let metrics = Request::get(endmark.address, "/endmark/metrics").send().await.read().await.text();
+        assert!(metrics.contains(r#"outcome="cut"} 1"#), "{metrics}");
+        assert_eq!(endmark.calls(), 1, "{what}");
     }
 }
