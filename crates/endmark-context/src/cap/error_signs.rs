@@ -45,6 +45,12 @@ const BETWEEN_NAMES: &str = " › ";
 /// What follows a test in TAP that is expected to fail.
 const EXPECTED: &str = concat!("# TO", "DO");
 
+/// How the lines of a trace begin after white space: `at f (file.js:1:2)` of Java, JavaScript and C#, `File "f.py", line 3` of
+/// Python, and what Go, Java and Rust write between their frames. Sources: the output of `panic` in Go and Rust, `printStackTrace`,
+/// `traceback.print_exc` and V8's `Error.stack`.
+const FRAMES: [&str; 7] =
+    ["at ", "File \"", "goroutine ", "created by ", "Caused by:", "stack backtrace:", "... "];
+
 /// Endings of the names of exceptions: `TypeError`, `NullPointerException`.
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
@@ -130,6 +136,19 @@ fn is_failed_test(text: &str) -> bool {
                 && !rest.contains(EXPECTED)
         })
     })
+}
+
+/// Whether a line after an error belongs to its trace: it has the form of a frame, or explains one by being indented under it.
+pub(super) fn is_frame(line: &str) -> bool {
+    let text = line.trim();
+    // `main.run(0x1f, {0x4d, 0x2})` of Go; its place follows with a tab.
+    let is_go_call = || {
+        let name = text.strip_suffix(')').and_then(|call| call.split_once('(')).map(|(name, _)| name);
+        name.is_some_and(|name| name.contains('.') && !name.contains(char::is_whitespace))
+    };
+    line.starts_with([' ', '\t']) && !text.is_empty()
+        || FRAMES.iter().any(|begin| text.starts_with(begin))
+        || is_go_call()
 }
 
 /// The line of an access log whose status is of a fault of the server: `"GET / HTTP/1.1" 503 0`.
@@ -252,6 +271,28 @@ mod tests {
                 && !is_error_key("é")
                 && !is_error_key("state")
         );
+    }
+
+    #[test]
+    fn frames_are_distinguished_from_other_lines() {
+        for (line, expected) in [
+            ("goroutine 1 [running]:", true),
+            ("main.(*tide).rise(0xc000012, 0x1)", true),
+            ("\t/src/tide.go:41 +0x1d", true),
+            ("created by main.main in goroutine 1", true),
+            ("\tat org.example.Tide.rise(Tide.java:7)", true),
+            ("Caused by: java.io.IOException: gone", true),
+            ("  File \"/src/tide.py\", line 3, in rise", true),
+            ("    raise Low(tide)", true),
+            ("stack backtrace:", true),
+            ("   4: tide::rise", true),
+            ("2026-11-24 12:00:00 INFO job 7 done", false),
+            ("job done (7)", false),
+            ("   ", false),
+            ("", false),
+        ] {
+            assert_eq!(is_frame(line), expected, "{line}");
+        }
     }
 
     #[test]

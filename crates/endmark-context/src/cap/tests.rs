@@ -138,6 +138,31 @@ fn a_log_keeps_its_head_its_tail_and_its_errors() {
     assert!(capped.text.len() > 1_800, "{}", capped.text.len());
 }
 
+/// Traces as Go, Java, Python, Rust and Node.js print them, with more frames than an error has neighbours.
+#[test]
+fn a_log_keeps_the_frames_of_traces() {
+    let frames = |frame: fn(usize) -> String| (1..=9).map(frame).collect::<String>();
+    let traces = [
+        "panic: runtime error: index out of range [5] with length 3\n\ngoroutine 1 [running]:\n".to_owned()
+            + &frames(|n| format!("main.(*tide).rise{n}(0xc00001, 0x{n})\n\t/src/tide{n}.go:4{n} +0x1d\n")),
+        "Exception in thread \"main\" java.lang.IllegalStateException: low\n".to_owned()
+            + &frames(|n| format!("\tat org.example.Tide.rise{n}(Tide.java:{n})\n"))
+            + "Caused by: java.io.IOException: dry\n\tat org.example.Tide.read(Tide.java:70)\n\t... 12 more\n",
+        "Traceback (most recent call last):\n".to_owned()
+            + &frames(|n| format!("  File \"/src/tide.py\", line {n}, in rise{n}\n    rise_more_{n}()\n"))
+            + "ValueError: low\n",
+        "thread 'main' panicked at src/tide.rs:2:5:\nlow\nstack backtrace:\n".to_owned()
+            + &frames(|n| format!("   {n}: tide::rise{n}\n             at ./src/tide.rs:1{n}:5\n")),
+        "TypeError: tide is not a function\n".to_owned()
+            + &frames(|n| format!("    at rise{n} (/src/tide.js:{n}:9)\n")),
+    ];
+    for trace in traces {
+        let noise: String = (0..4_000).map(|job| format!("12:00:00 INFO job {job} done\n")).collect();
+        let capped = cap(format!("{noise}{trace}{noise}").as_bytes(), Asked::Auto, &limits(6_000)).unwrap();
+        assert!(capped.text.contains(&trace), "{trace}\n{}", capped.text);
+    }
+}
+
 #[test]
 fn a_list_keeps_what_stands_out() {
     let rows: Vec<String> = (0..11_000)

@@ -9,6 +9,8 @@ use crate::cap::marker::LeftOut;
 
 /// A neighbour counts as much as the line this many occurrences later.
 const NEIGHBOURS_BEHIND: u32 = 3;
+/// The longest trace that is kept with the line that it explains. Deeper ones are recursions, or frames of a framework.
+const MAX_TRACE_LINES: usize = 40;
 
 /// The smaller, the more it is worth: how often a line of its shape was there before, and where it stands.
 type Rank = (u32, u64);
@@ -25,6 +27,8 @@ pub(super) struct Found {
     before: VecDeque<Owned>,
     /// The neighbours that are still to come, and of what worth.
     coming: (usize, u32),
+    /// How many more lines may belong to the trace of the last landmark.
+    trace: usize,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -60,6 +64,7 @@ impl Found {
             shapes: Shapes::default(),
             before: VecDeque::new(),
             coming: (0, 0),
+            trace: 0,
         }
     }
 
@@ -73,13 +78,18 @@ impl Found {
             }
             self.keep(occurrence, part);
             self.coming = (self.neighbours, worth);
+            self.trace = if self.neighbours > 0 { MAX_TRACE_LINES } else { 0 };
             return;
         }
-        if let (left @ 1.., worth) = self.coming {
-            self.coming.0 = left - 1;
-            self.keep(worth, part);
+        // The message of an error may have a line or two before its frames.
+        let is_frame = self.trace > 0 && error_signs::is_frame(part.text);
+        if is_frame || self.coming.0 > 0 {
+            self.coming.0 = if is_frame { self.neighbours } else { self.coming.0 - 1 };
+            self.trace = self.trace.saturating_sub(1);
+            self.keep(self.coming.1, part);
             return;
         }
+        self.trace = 0;
         if self.neighbours > 0 {
             let is_full = self.before.len() == self.neighbours;
             let mut owned =
