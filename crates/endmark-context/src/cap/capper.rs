@@ -194,8 +194,10 @@ impl Capper {
             Stage::LargeDocument { beginning, chars } => {
                 let (original, is_object) =
                     (Size { bytes: self.bytes, chars }, beginning.trim_start().starts_with('{'));
-                let preview =
-                    |most| Document::preview(&beginning, original, is_object, most, &self.limits, &self.path);
+                let preview = |most| {
+                    let (limits, path) = (&self.limits, &self.path);
+                    Document::beginning("", &beginning, original, is_object, most, limits, path)
+                };
                 let Document { text, cuts } = self.limits.fit(preview, |document| &document.text);
                 Ok(self.capped(text, Format::Json, cuts, 0))
             }
@@ -266,7 +268,13 @@ impl Capper {
     fn warning(&self, cut: Cut) -> Warning {
         let message = match cut.items {
             Some((items, of)) => format!("{} of {} items are left out", grouped(items), grouped(of)),
-            None => "it is shortened".to_owned(),
+            // Binary data have bytes alone.
+            None if cut.original.chars == 0 => "it is not shown".to_owned(),
+            None => {
+                let chars = cut.original.chars;
+                let missing = chars.saturating_sub(cut.returned.chars);
+                format!("{} of {} characters are left out", grouped(missing), grouped(chars))
+            }
         };
         let warning = Warning::field_truncated(cut.path, cut.returned, message).with_original(cut.original);
         match &self.limits.handle {

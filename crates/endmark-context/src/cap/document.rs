@@ -3,7 +3,7 @@
 use endmark_envelope::{FieldPath, Size, grapheme_boundary};
 use serde_json::Value;
 
-use super::json::{Cut, Shortener, Tape, cost};
+use super::json::{Cut, Kind, Node, Shortener, Tape, cost};
 use super::limits::Limits;
 use super::marker::{Omitted, grouped};
 
@@ -22,23 +22,96 @@ pub(super) fn cap(text: &str, limits: &Limits, path: &FieldPath) -> Option<Docum
     if limits.admits(text) && !nodes[0].has_long_list {
         return Some(Document { text: text.to_owned(), cuts: Vec::new() });
     }
-    let is_object = text.trim_start_matches('\u{FEFF}').trim_start().starts_with('{');
+    let is_object = nodes[0].kind == Kind::Object;
+    let original = Size::of(text);
+    let error = if is_object { better_filter(text, nodes, original) } else { String::new() };
     Some(limits.fit(
         |most| {
             let mut shortener = Shortener::new(text, nodes, limits);
-            match shortener.value(0, most, path, 0) {
+            let shortened = shortener.value(0, most, path, 0);
+            // A root without all its members would look like a small one to a program that reads it.
+            let lacks_members =
+                is_object && shortener.cuts.iter().any(|cut| cut.path == *path && cut.items.is_some());
+            if lacks_members
+                && let Some(preview) = Document::of_members(&error, text, nodes, most, limits, path)
+            {
+                return preview;
+            }
+            match shortened {
                 Some(text) => Document { text, cuts: shortener.cuts },
-                None => Document::preview(text, Size::of(text), is_object, most, limits, path),
+                None => Document::beginning(&error, text, original, is_object, most, limits, path),
             }
         },
         |document| &document.text,
     ))
 }
 
+/// How many of the largest members a message names, and the longest name that it repeats.
+const NAMED_MEMBERS: usize = 3;
+const LONGEST_MEMBER_NAME: usize = 60;
+
+/// A message that suggests a better filter: the names and sizes of the largest members.
+fn better_filter(text: &str, nodes: &[Node], original: Size) -> String {
+    let mut members = Vec::new();
+    let mut key = 1;
+    while let (Some(name), Some(value)) = (nodes.get(key), nodes.get(key + 1)) {
+        let source = |node: &Node| &text[node.begin as usize..node.end as usize];
+        members.push((source(value).chars().count() as u64, source(name)));
+        key = value.next as usize;
+    }
+    let count = members.len() as u64;
+    members.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
+    let named =
+        members.iter().filter(|(_, name)| name.chars().count() <= LONGEST_MEMBER_NAME).take(NAMED_MEMBERS);
+    let named: Vec<String> = named
+        .map(|(size, name)| {
+            let name: String = serde_json::from_str(name).unwrap_or_default();
+            format!("`{name}` ({} characters)", grouped(*size))
+        })
+        .collect();
+    let largest =
+        if named.is_empty() { String::new() } else { format!(" The largest: {}.", named.join(", ")) };
+    format!(
+        "The result is too large to be shown ({} characters in {} members), so that members are left out.{largest} Ask for less: name the fields that you need, leave out the largest ones, filter, or ask for pages.",
+        grouped(original.chars),
+        grouped(count)
+    )
+}
+
+/// The form that replaces a document which cannot be shown in its own: the one change of shape (CX-5).
+fn replaced(error: &str, preview: &str, original: Size, limits: &Limits) -> String {
+    let handle = limits.shown_handle().map_or(Value::Null, Value::from);
+    format!(
+        r#"{{"error": {}, "preview": {preview}, "original_chars": {}, "handle": {handle}}}"#,
+        Value::from(error),
+        original.chars
+    )
+}
+
 impl Document {
-    /// What stands for a document that cannot be made smaller, or is too large to be taken apart: the one change of
-    /// shape (CX-5). Of the text its beginning is enough.
-    pub(super) fn preview(
+    /// An object of which members have to be left out: what there is room for is its preview. `None` if the message would take more
+    /// room than the preview.
+    fn of_members(
+        error: &str,
+        text: &str,
+        nodes: &[Node],
+        most: usize,
+        limits: &Limits,
+        path: &FieldPath,
+    ) -> Option<Self> {
+        let original = Size::of(text);
+        let form = limits.size(&replaced(error, "", original, limits));
+        let room = most.min(limits.size(text)).checked_sub(form).filter(|room| *room >= form)?;
+        let mut shortener = Shortener::new(text, nodes, limits);
+        let preview = shortener.value(0, room, path, 0)?;
+        let text = replaced(error, &preview, original, limits);
+        Some(Self { text, cuts: shortener.cuts })
+    }
+
+    /// Replaces a document that cannot be made smaller, or is too large to be taken apart, by its beginning. `error` is the message
+    /// where it takes at most half of the room.
+    pub(super) fn beginning(
+        error: &str,
         beginning: &str,
         original: Size,
         is_object: bool,
@@ -46,19 +119,15 @@ impl Document {
         limits: &Limits,
         path: &FieldPath,
     ) -> Self {
-        let error = format!(
+        let short = format!(
             "The result is too large to be shown ({} characters). Ask for less: with a filter, with fewer fields, or in pages.",
             grouped(original.chars)
         );
-        let handle = limits.shown_handle().map_or(Value::Null, Value::from);
-        let written = |preview: &str| {
-            let preview = Value::from(preview);
-            format!(
-                r#"{{"error": "{error}", "preview": {preview}, "original_chars": {}, "handle": {handle}}}"#,
-                original.chars
-            )
-        };
-        let room = most.checked_sub(written("").len());
+        let form =
+            |error: &str, preview: &str| replaced(error, &Value::from(preview).to_string(), original, limits);
+        let is_short = error.is_empty() || limits.size(&form(error, "")) > most / 2;
+        let written = |preview: &str| form(if is_short { &short } else { error }, preview);
+        let room = most.checked_sub(limits.size(&written("")));
         let text = room.map(|room| {
             let mut left = room;
             let fits = |character: &char| {

@@ -27,6 +27,9 @@ impl LeftOut {
 
 /// The marker of a text, without the line break behind it.
 pub(super) fn of_text(left_out: LeftOut) -> String {
+    if left_out.lines == 0 {
+        return of_string(left_out.chars);
+    }
     let plural = if left_out.lines == 1 { "" } else { "s" };
     format!("{OPEN}{} line{plural} ({} characters){CLOSE}", grouped(left_out.lines), grouped(left_out.chars))
 }
@@ -49,7 +52,10 @@ pub(super) fn in_line(line: &str) -> Option<LeftOut> {
     if !behind.is_empty() && !Way::ALL.into_iter().any(names_way) {
         return None;
     }
-    let (lines, chars) = inside.split_once(" (")?;
+    let Some((lines, chars)) = inside.split_once(" (") else {
+        let chars = inside.strip_suffix(" characters").and_then(ungrouped)?;
+        return Some(LeftOut { lines: 0, chars });
+    };
     let (lines, word) = lines.split_once(' ')?;
     let chars = chars.strip_suffix(" characters)")?;
     (word == "lines" || word == "line").then_some(())?;
@@ -121,7 +127,7 @@ mod tests {
     fn markers_are_read_as_they_are_written() {
         for (lines, chars, text) in [
             (1_234, 56_789, "[… 1,234 lines (56,789 characters) left out …]"),
-            (0, 1_000_000, "[… 0 lines (1,000,000 characters) left out …]"),
+            (0, 1_000_000, "[… 1,000,000 characters left out …]"),
             (1, 100, "[… 1 line (100 characters) left out …]"),
         ] {
             let left_out = LeftOut { lines, chars };

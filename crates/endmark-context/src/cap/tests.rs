@@ -220,9 +220,24 @@ fn an_object_gives_up_members_and_at_last_its_shape() {
         (0..5_000).map(|id| (format!("key{id}"), Value::from(id))).collect();
     let capped = cap(Value::Object(members).to_string().as_bytes(), Asked::Auto, &limits(1_000)).unwrap();
     let shown: Value = serde_json::from_str(&capped.text).unwrap();
-    assert_eq!(shown["key0"], 0);
-    assert_eq!(shown.as_object().unwrap().keys().next_back().unwrap(), "endmark_omitted");
-    assert_eq!(shown["endmark_omitted"]["of"], 5_000);
+    assert_eq!(shown["preview"]["key0"], 0);
+    assert_eq!(shown["preview"]["endmark_omitted"]["of"], 5_000);
+    let error = shown["error"].as_str().unwrap();
+    assert!(error.contains("5,000 members") && error.contains("filter"), "{error}");
+
+    // A list in a member gives up items, so that the object keeps its shape. Two hundred large members cannot.
+    let log = |lines: usize| (0..lines).map(|line| format!("{line} is well")).collect::<Vec<_>>();
+    let mut members: serde_json::Map<String, Value> =
+        (0..200).map(|id| (format!("host{id}"), log(200).into())).collect();
+    members.insert("gateway".to_owned(), log(400).into());
+    let capped = cap(Value::Object(members).to_string().as_bytes(), Asked::Auto, &limits(2_000)).unwrap();
+    let shown: Value = serde_json::from_str(&capped.text).unwrap();
+    let error = shown["error"].as_str().unwrap();
+    assert!(error.contains("The largest: `gateway` (5,491 characters)"), "{error}");
+    let one = serde_json::json!({"code": 1, "log": log(5_000)}).to_string();
+    let capped = cap(one.as_bytes(), Asked::Auto, &limits(2_000)).unwrap();
+    let shown: Value = serde_json::from_str(&capped.text).unwrap();
+    assert!(shown["code"] == 1 && shown["log"].is_array(), "{shown}");
 
     let number = format!(r#"{{"n": 1{}}}"#, "0".repeat(5_000));
     let capped = cap(number.as_bytes(), Asked::Auto, &limits(1_000)).unwrap();
@@ -230,6 +245,15 @@ fn an_object_gives_up_members_and_at_last_its_shape() {
     assert_eq!(shown["original_chars"], number.len());
     assert!(shown["preview"].as_str().unwrap().starts_with(r#"{"n": 1000"#), "{shown}");
     assert!(shown["error"].as_str().unwrap().contains("filter"));
+}
+
+/// One line of one character more than the limit.
+#[test]
+fn a_long_line_reports_how_much_is_missing() {
+    let capped = cap("x".repeat(200_001).as_bytes(), Asked::Auto, &Limits::default()).unwrap();
+    assert!(capped.text.starts_with("[… 4,096 characters left out …]\nx"), "{}", &capped.text[..90]);
+    assert_eq!(capped.warnings[0].message, "4,096 of 200,001 characters are left out");
+    assert_eq!(cap(capped.text.as_bytes(), Asked::Auto, &Limits::default()).unwrap().text, capped.text);
 }
 
 #[test]
