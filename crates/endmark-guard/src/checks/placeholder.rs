@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::around::{Sentence, words_in};
 use super::handoff::trimmed;
-use crate::artifact::{Artifact, Block, BlockKind, Kind};
+use crate::artifact::{Artifact, Block, BlockKind, Kind, title_of};
 use crate::finding::{Check, Found};
 use crate::phrases::{Phrase, Scope, words};
 
@@ -28,7 +28,7 @@ pub(crate) fn look(
     }
     let range = match phrase.scope {
         Scope::Section => return None,
-        Scope::Block => whole_block(text, sentence.block, at, phrase)?,
+        Scope::Block => whole_block(artifact, sentence.block, at, phrase)?,
         Scope::Brackets => bracketed(sentence, at, phrase)?,
         Scope::Sentence => sentence.find_all(phrase, at)?,
         _ => sentence.find(phrase, at).map(|_| sentence.range.clone())?,
@@ -41,21 +41,17 @@ pub(crate) fn look(
 }
 
 /// All of a block, or what a field in it has for a value.
-fn whole_block(text: &str, block: &Block, at: usize, phrase: &Phrase) -> Option<Range<usize>> {
+fn whole_block(artifact: &Artifact<'_>, block: &Block, at: usize, phrase: &Phrase) -> Option<Range<usize>> {
     /// A longer block is content, whatever it begins with.
     const LONGEST_BYTES: usize = 600;
     if block.kind == BlockKind::Heading || block.range.len() > LONGEST_BYTES {
         return None;
     }
+    let (text, Range { start, end }) = (artifact.text(), block.range.clone());
     // A cell is defined by another one of its row.
-    let line = match block.kind {
-        BlockKind::Cell { .. } => {
-            text[..at].rfind('\n').map_or(0, |newline| newline + 1)
-                ..text[at..].find('\n').map_or(text.len(), |newline| at + newline)
-        }
-        _ => block.range.clone(),
-    };
-    if is_definition(&text[line]) {
+    let start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
+    let line = &text[start..text[end..].find('\n').map_or(text.len(), |newline| end + newline)];
+    if is_definition(line) || line.contains([':', '|', '—']) && is_in_glossary(artifact, at) {
         return None;
     }
     let value = text[block.range.start..at].rfind([':', '：', '|', '—']).map(|sign| {
@@ -76,15 +72,19 @@ fn is_definition(block: &str) -> bool {
     !short.is_empty() && initials.flat_map(char::to_lowercase).eq(short.chars())
 }
 
-/// Whether a phrase is all of these words, and meant as a sign.
-fn is_meant_by(phrase: &Phrase, text: &str, words: &[Range<usize>]) -> bool {
-    phrase.is_all(text, words) && words.first().is_some_and(|first| is_meant(&text[first.clone()]))
+/// Whether an offset is under the heading of a list of terms, which says what they mean in any words.
+fn is_in_glossary(artifact: &Artifact<'_>, at: usize) -> bool {
+    let headings = artifact.outline().headings();
+    let before = headings.partition_point(|heading| heading.range.start <= at);
+    let title = before.checked_sub(1).and_then(|last| headings.get(last)).map(|it| title_of(&it.title));
+    title.is_some_and(|title| ["glossary", "abbreviations", "acronyms", "terms"].contains(&title.as_str()))
 }
 
-/// Whether a word is meant as a sign where it is one only in capitals.
-fn is_meant(word: &str) -> bool {
-    let is_sign = IN_CAPITALS.iter().any(|sign| word.eq_ignore_ascii_case(sign));
-    !is_sign || word.bytes().all(|letter| letter.is_ascii_uppercase())
+/// Whether a phrase is all of these words, and meant as a sign.
+fn is_meant_by(phrase: &Phrase, text: &str, words: &[Range<usize>]) -> bool {
+    let first = words.first().map_or("", |first| &text[first.clone()]);
+    let is_in_capitals = IN_CAPITALS.iter().any(|sign| first.eq_ignore_ascii_case(sign));
+    phrase.is_all(text, words) && !(is_in_capitals && first.bytes().any(|letter| letter.is_ascii_lowercase()))
 }
 
 /// What stands in brackets around an offset.

@@ -7,9 +7,12 @@ use crate::phrases::{DEFAULT, Scope, words};
 /// How alike two titles are at least that somebody may have confused.
 const LEAST_LIKENESS: f64 = 0.6;
 
-/// Finds required sections that are missing or empty, and a heading that the text stops at.
-pub(crate) fn check(artifact: &Artifact<'_>, required: &[String]) -> Vec<Found> {
-    let mut found: Vec<Found> = required.iter().filter_map(|wanted| of_required(artifact, wanted)).collect();
+/// Finds required sections that are missing or empty, and a heading that the text stops at; `before` is what was found in them.
+pub(crate) fn check(artifact: &Artifact<'_>, required: &[String], before: &[Found]) -> Vec<Found> {
+    let mut places: Vec<usize> = before.iter().map(|found| found.range.start).collect();
+    places.sort_unstable();
+    let mut found: Vec<Found> =
+        required.iter().filter_map(|wanted| of_required(artifact, wanted, &places)).collect();
     if let Some(stops) = stops_at_heading(artifact)
         && !found.iter().any(|found| found.range == stops.range)
     {
@@ -18,7 +21,7 @@ pub(crate) fn check(artifact: &Artifact<'_>, required: &[String]) -> Vec<Found> 
     found
 }
 
-fn of_required(artifact: &Artifact<'_>, wanted: &str) -> Option<Found> {
+fn of_required(artifact: &Artifact<'_>, wanted: &str, found_at: &[usize]) -> Option<Found> {
     let (level, title) = wanted_title(wanted);
     let headings = artifact.outline().headings();
     let fits = |heading: &&Heading| {
@@ -26,7 +29,7 @@ fn of_required(artifact: &Artifact<'_>, wanted: &str) -> Option<Found> {
     };
     let places: Vec<usize> =
         (0..headings.len()).filter(|&index| headings.get(index).as_ref().is_some_and(fits)).collect();
-    if places.iter().any(|&index| has_content(artifact, index) && !is_stub(artifact, index)) {
+    if places.iter().any(|&index| has_content(artifact, index) && !is_stub(artifact, index, found_at)) {
         return None;
     }
     Some(match places.first().and_then(|&index| headings.get(index)) {
@@ -46,14 +49,16 @@ fn has_content(artifact: &Artifact<'_>, heading: usize) -> bool {
     artifact.outline().blocks_under(heading).iter().any(|block| block.kind.is_content())
 }
 
-/// Whether a section has only stand-ins for content: dots, the name of a field to be filled in, `todo`.
-fn is_stub(artifact: &Artifact<'_>, heading: usize) -> bool {
+/// Whether a section has only stand-ins for content that were not found before: dots, the name of a field, `todo`.
+fn is_stub(artifact: &Artifact<'_>, heading: usize, places: &[usize]) -> bool {
     let blocks = artifact.outline().blocks_under(heading).iter();
     blocks.filter(|block| block.kind.is_content()).all(|block| {
         let text = artifact.text()[block.range.clone()].trim();
         let is_field = text.starts_with("{{") && text.ends_with("}}") && !text.contains(char::is_whitespace);
         let is_phrase = || DEFAULT.of_scope(Scope::Section).any(|phrase| phrase.is_all(text, &words(text)));
-        is_field || text.chars().all(|sign| ".…?[](){}<>-*_ \n".contains(sign)) || is_phrase()
+        let next = places.get(places.partition_point(|place| *place < block.range.start));
+        let is_found = next.is_some_and(|place| *place < block.range.end);
+        !is_found && (is_field || text.chars().all(|sign| ".…?[](){}<>-*_ \n".contains(sign)) || is_phrase())
     })
 }
 
@@ -67,14 +72,9 @@ fn missing(artifact: &Artifact<'_>, wanted: &str, title: &str) -> Found {
         |heading: &&Heading| strsim::normalized_damerau_levenshtein(&title_of(&heading.title), title);
     let nearest = artifact.outline().headings().iter().filter(|heading| likeness(heading) >= LEAST_LIKENESS);
     let nearest = nearest.max_by(|left, right| likeness(left).total_cmp(&likeness(right)));
-    let fix = match nearest {
-        Some(heading) => format!(
-            "Add a heading `{}` with its content; the nearest there is says `{}`.",
-            wanted.trim(),
-            heading.title.trim()
-        ),
-        None => format!("Add a heading `{}` with its content.", wanted.trim()),
-    };
+    let hint =
+        nearest.map(|it| format!("; the nearest there is says `{}`", it.title.trim())).unwrap_or_default();
+    let fix = format!("Add a heading `{}` with its content{hint}.", wanted.trim());
     Found::new(
         Check::SectionMissing,
         artifact.end(),

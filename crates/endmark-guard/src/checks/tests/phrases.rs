@@ -113,6 +113,7 @@ fn words_of_placeholders_in_sentences_are_none() {
         "- [x] Done",
         "Like `[replace]`, the `[update]` table is read for the root alone.",
         "- TBD: to be determined\n- WIP: work in progress",
+        concat!("## Glossary\n\n- TO", "DO: a task that is left\n- TBD: what nobody has settled"),
         "| Short | Long |\n|---|---|\n| TBD | To be determined |",
         "Add your key to the file `.env`, and start the server with it.",
     ] {
