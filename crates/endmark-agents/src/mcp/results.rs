@@ -2,12 +2,13 @@
 //!
 //! Both are edited in place: what is not shortened stays byte for byte.
 
-use endmark_context::cap::Asked as Format;
+use endmark_context::cap::{Asked as Format, READ_TOOL};
 use endmark_envelope::Warning;
 use endmark_failure::CommandError;
 use endmark_store::{CapRequest, Keeper, LEAST_SHARE, cap_and_keep, share, size};
 use endmark_wire::edit::{EditError, Edits};
 use endmark_wire::json::{Kind, Value};
+use jsonschema::Validator;
 
 use super::read_tool;
 
@@ -29,9 +30,6 @@ pub(super) struct Changed {
 }
 
 /// The list of tools with the one that reads, behind the last of the server's. None where the server has one of that name.
-///
-/// What a tool promises of its structured results is left out: shortened ones may break the promise, and clients refuse what
-/// does.
 pub(super) fn with_read_tool(line: &[u8]) -> Result<Option<String>, EditError> {
     let mut edits = Edits::new(line)?;
     let original = edits.original();
@@ -40,9 +38,6 @@ pub(super) fn with_read_tool(line: &[u8]) -> Result<Option<String>, EditError> {
         |tool: &Value<'_>| tool.field("name").and_then(Value::text).as_deref() == Some(read_tool::NAME);
     if tools.iter().any(is_read) {
         return Ok(None);
-    }
-    for position in (0..tools.len()).filter(|position| tools[*position].field("outputSchema").is_some()) {
-        edits.remove(&format!("result.tools[{position}].outputSchema"))?;
     }
     if original.at("result.nextCursor").is_none_or(Value::is_null) {
         edits.push("result.tools", &read_tool::definition())?;
@@ -63,13 +58,17 @@ const LIMITED_PARTS: usize = 3;
 ///
 /// Texts, structured content and an error have the limit each. All of the message but images, audio and binary data is at most
 /// four times the limit if `is_whole_bounded`: what the protocol does not know is removed for it.
+///
+/// Structured content stays valid by the `schema` that its tool declares. Where that cannot be, the result becomes an error of the
+/// tool: clients refuse structured content that its schema does not allow.
 pub(super) fn capped(
     line: &[u8],
     is_whole_bounded: bool,
+    schema: Option<&Validator>,
     asked: &CapRequest,
     keeper: &mut Keeper,
 ) -> Result<Option<Changed>, ResultError> {
-    let mut capping = Capping { asked, keeper, warnings: Vec::new() };
+    let mut capping = Capping { asked, keeper, schema, warnings: Vec::new() };
     let shortened = capping.shortened(line)?;
     let changed = |line: String, capping: Capping<'_>| Ok(Some(Changed { line, warnings: capping.warnings }));
     let text = shortened.as_deref().map_or(line, str::as_bytes);
@@ -89,6 +88,7 @@ pub(super) fn capped(
 struct Capping<'a> {
     asked: &'a CapRequest,
     keeper: &'a mut Keeper,
+    schema: Option<&'a Validator>,
     warnings: Vec<Warning>,
 }
 
@@ -99,31 +99,41 @@ impl Capping<'_> {
         let original = edits.original();
         let mut is_changed = false;
         if let Some(result) = original.field("result") {
-            is_changed |= self.shorten(&mut edits, &texts(result), Some(result))?;
-            is_changed |= self.shorten_structured(&mut edits, result)?;
+            let note = self.shorten_structured(&mut edits, result)?;
+            is_changed |= note.is_some();
+            is_changed |= self.shorten(&mut edits, &texts(result), Some(result), note)?;
         }
         if let Some(error) = original.field("error") {
-            is_changed |= self.shorten(&mut edits, &texts_of_error(error), None)?;
+            is_changed |= self.shorten(&mut edits, &texts_of_error(error), None, None)?;
         }
         Ok(is_changed.then(|| finished(edits)))
     }
 
     /// Shortens texts that have more than the limit together. Where a result has so many that each would be a line, they become
-    /// one text.
+    /// one text. A `note` becomes the last item of the result's content.
     fn shorten(
         &mut self,
         edits: &mut Edits<'_>,
         texts: &[TextPart],
         result: Option<Value<'_>>,
+        note: Option<String>,
     ) -> Result<bool, ResultError> {
+        let note = note.map(|note| format!(r#"{{"type":"text","text":{}}}"#, quoted(&note)));
         let CapRequest { limits, format, .. } = self.asked;
         let (most, unit) = (limits.most, limits.unit);
         let sizes: Vec<usize> = texts.iter().map(|part| size(&part.text, unit)).collect();
-        let Some(share) = share(&sizes, most) else { return Ok(false) };
+        let share = share(&sizes, most);
+        if let Some(note) = note.as_deref().filter(|_| share.is_none_or(|share| share >= LEAST_SHARE)) {
+            match result.and_then(|result| result.field("content")).filter(|it| it.kind() == Kind::Array) {
+                Some(_) => edits.push("result.content", note)?,
+                None => edits.set("result.content", &format!("[{note}]"))?,
+            }
+        }
+        let Some(share) = share else { return Ok(false) };
         if let Some(result) = result.filter(|_| share < LEAST_SHARE) {
             let joined: Vec<&str> = texts.iter().map(|part| part.text.as_str()).collect();
             let text = self.capped(&joined.join("\n"), *format, most)?;
-            edits.set("result.content", &with_one_text(result, &text))?;
+            edits.set("result.content", &with_one_text(result, &text, note))?;
             return Ok(true);
         }
         let share = share.max(LEAST_SHARE.min(most));
@@ -138,19 +148,44 @@ impl Capping<'_> {
         Ok(true)
     }
 
-    /// Shortens structured content on its structure; as a text where that is too deep.
-    fn shorten_structured(&mut self, edits: &mut Edits<'_>, result: Value<'_>) -> Result<bool, ResultError> {
+    /// Shortens structured content, with the types that it has. Answers what a model has to know of that.
+    fn shorten_structured(
+        &mut self,
+        edits: &mut Edits<'_>,
+        result: Value<'_>,
+    ) -> Result<Option<String>, ResultError> {
         let (most, unit) = (self.asked.limits.most, self.asked.limits.unit);
         let value = result.field("structuredContent").filter(|value| size(value.raw(), unit) > most);
-        let Some(value) = value else { return Ok(false) };
-        let mut shortened = self.capped(value.raw(), Format::Json, most)?;
-        let is_object = Value::parse_str(&shortened).is_ok_and(|value| value.kind() == Kind::Object);
-        if !is_object || size(&shortened, unit) > most {
-            shortened =
-                format!(r#"{{"shortened":{}}}"#, quoted(&self.capped(value.raw(), self.asked.format, most)?));
+        let Some(value) = value else { return Ok(None) };
+        let mut asked = self.asked.clone();
+        (asked.format, asked.limits.keeps_types) = (Format::Json, true);
+        let (capped, handle) = cap_and_keep(value.raw().as_bytes(), asked, Some(self.keeper))?;
+        let way = handle.map(|handle| format!(" {READ_TOOL} {}", handle.as_str())).unwrap_or_default();
+        let is_object = Value::parse_str(&capped.text).is_ok_and(|value| value.kind() == Kind::Object);
+        let is_fit = is_object && size(&capped.text, unit) <= most;
+        let is_valid = is_fit
+            && self.schema.is_none_or(|schema| {
+                serde_json::from_str(&capped.text).is_ok_and(|value| schema.is_valid(&value))
+            });
+        if is_valid {
+            edits.set("result.structuredContent", &capped.text)?;
+            return Ok(Some(format!("[{}]{way}", left_out(&capped.warnings))));
         }
-        edits.set("result.structuredContent", &shortened)?;
-        Ok(true)
+        if self.schema.is_none() {
+            let text = self.capped(value.raw(), self.asked.format, most)?;
+            edits.set("result.structuredContent", &format!(r#"{{"shortened":{}}}"#, quoted(&text)))?;
+            return Ok(Some(format!("[The structured result is shortened as a text]{way}")));
+        }
+        edits.remove("result.structuredContent")?;
+        edits.set("result.isError", "true")?;
+        let mut note = format!(
+            "[The structured result has {} characters, and its outputSchema leaves no shorter form. Ask for less: with a filter, with fewer fields, or in pages.]{way}",
+            value.raw().chars().count()
+        );
+        if texts(result).is_empty() {
+            note = format!("{note}\n{}", self.capped(value.raw(), Format::Json, most)?);
+        }
+        Ok(Some(note))
     }
 
     fn capped(&mut self, text: &str, format: Format, most: usize) -> Result<String, CommandError> {
@@ -159,6 +194,21 @@ impl Capping<'_> {
         let (capped, _) = cap_and_keep(text.as_bytes(), asked, Some(self.keeper))?;
         self.warnings.extend(capped.warnings.into_iter().filter(|warning| warning.code == "NOT_KEPT"));
         Ok(capped.text)
+    }
+}
+
+/// What warnings report of a structured result, in words: the first few, and how many more there are.
+fn left_out(warnings: &[Warning]) -> String {
+    const NAMED: usize = 5;
+    let mut cuts = warnings.iter().filter(|warning| warning.field.is_some());
+    let name = |warning: &Warning| {
+        let path = warning.field.as_ref().map(ToString::to_string).unwrap_or_default();
+        format!("structuredContent{}: {}", path.strip_prefix("text").unwrap_or(&path), warning.message)
+    };
+    let named: Vec<String> = cuts.by_ref().take(NAMED).map(name).collect();
+    match cuts.count() {
+        0 => named.join("; "),
+        more => format!("{}; and {more} more", named.join("; ")),
     }
 }
 
@@ -264,12 +314,12 @@ fn stripped(message: Value<'_>) -> String {
     format!("{{{}}}", fields.join(","))
 }
 
-/// The binary parts, and one text.
-fn with_one_text(result: Value<'_>, text: &str) -> String {
+/// The binary parts, one text, and a note.
+fn with_one_text(result: Value<'_>, text: &str, note: Option<String>) -> String {
     let others = result.field("content").into_iter().flat_map(Value::items);
     let others = others.filter(|part| media_of(*part).is_some()).map(|part| part.raw().to_owned());
     let text = format!(r#"{{"type":"text","text":{}}}"#, quoted(text));
-    format!("[{}]", std::iter::once(text).chain(others).collect::<Vec<_>>().join(","))
+    format!("[{}]", std::iter::once(text).chain(others).chain(note).collect::<Vec<_>>().join(","))
 }
 
 fn quoted(text: &str) -> String {

@@ -3,7 +3,11 @@
 //! Every message is one line of JSON-RPC. Nothing is changed here: messages are only recognised, requests by their method and
 //! answers by the id of their request.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
+
+use jsonschema::Validator;
 
 use endmark_wire::json::{Kind, Value};
 
@@ -14,6 +18,8 @@ use super::read_tool;
 pub(super) struct Session {
     /// By the value of the id: a server may write it in another way than the client.
     awaited: HashMap<Id, Awaited>,
+    /// What tools declare of their structured results, by their names.
+    schemas: HashMap<String, Arc<Validator>>,
     offers_read: bool,
 }
 
@@ -65,8 +71,8 @@ pub(super) struct Awaited {
     pub(super) id: String,
     /// Whether a page of the list of tools answers it.
     pub(super) is_for_tools: bool,
-    /// Whether it calls a tool.
-    pub(super) is_call: bool,
+    /// The name of the tool that it calls.
+    pub(super) tool: Option<String>,
 }
 
 /// What a message of the client is.
@@ -114,8 +120,10 @@ impl Session {
         } else if let Some(id) = message.field("id")
             && let Some(key) = Id::of(id)
         {
-            let (is_for_tools, is_call) = (method == "tools/list", method == "tools/call");
-            self.awaited.insert(key, Awaited { id: id.raw().to_owned(), is_for_tools, is_call });
+            let is_for_tools = method == "tools/list";
+            let name = || message.at("params.name").and_then(Value::text).map(Cow::into_owned);
+            let tool = (method == "tools/call").then(|| name().unwrap_or_default());
+            self.awaited.insert(key, Awaited { id: id.raw().to_owned(), is_for_tools, tool });
         }
     }
 
@@ -137,6 +145,24 @@ impl Session {
 
     fn take(&mut self, id: Option<Value<'_>>) -> Option<Awaited> {
         self.awaited.remove(&Id::of(id?)?)
+    }
+
+    /// Notes what the tools of a page of their list declare. A schema that is not one declares nothing.
+    pub(super) fn listed(&mut self, result: Value<'_>) {
+        for tool in result.field("tools").into_iter().flat_map(Value::items) {
+            let Some(name) = tool.field("name").and_then(Value::text) else { continue };
+            let schema =
+                tool.field("outputSchema").and_then(|schema| serde_json::from_str(schema.raw()).ok());
+            match schema.and_then(|schema| jsonschema::validator_for(&schema).ok()) {
+                Some(schema) => self.schemas.insert(name.into_owned(), Arc::new(schema)),
+                None => self.schemas.remove(&*name),
+            };
+        }
+    }
+
+    /// What a tool declares of its structured results.
+    pub(super) fn schema(&self, tool: &str) -> Option<Arc<Validator>> {
+        self.schemas.get(tool).cloned()
     }
 
     /// Notes that the client knows the tool.

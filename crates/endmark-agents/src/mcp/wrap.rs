@@ -251,11 +251,14 @@ impl Passing<'_> {
         if awaited.as_ref().is_some_and(|awaited| awaited.is_for_tools)
             && message.at("result.tools").is_some()
         {
+            message.field("result").into_iter().for_each(|result| self.shared.session().listed(result));
             return self.with_read_tool(line);
         }
         // Whatever it answers: a client may take it for the result of a tool where the ids look different here.
-        let is_of_call = awaited.as_ref().is_none_or(|awaited| awaited.is_call);
-        match results::capped(line.as_bytes(), is_of_call, self.asked, self.keeper) {
+        let tool = awaited.as_ref().and_then(|awaited| awaited.tool.as_deref());
+        let is_of_call = awaited.is_none() || tool.is_some();
+        let schema = tool.and_then(|tool| self.shared.session().schema(tool));
+        match results::capped(line.as_bytes(), is_of_call, schema.as_deref(), self.asked, self.keeper) {
             Ok(changed) => changed.map(|changed| {
                 for warning in &changed.warnings {
                     (self.warn)(&warning.message);

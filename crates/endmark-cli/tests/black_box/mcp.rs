@@ -10,6 +10,9 @@ use crate::run::Place;
 /// Answers in the spelling of its own, so that what is not touched can be seen to be what it wrote.
 const SERVER: &str = r#"
 import json, os, subprocess, sys
+STRICT = {"type": "object", "required": ["rows", "count"], "additionalProperties": False,
+          "properties": {"rows": {"type": "array", "items": {"type": "string", "pattern": "^row "}}, "count": {"type": "integer"}}}
+PAGES = {"type": "object", "properties": {"rows": {"type": "array", "minItems": 200_000}}}
 rows = "".join(f"row {n} ok\n" for n in range(200_000)).replace("row 123456 ok", "row 123456 ERROR: disk is full")
 for line in sys.stdin:
     asked = json.loads(line)
@@ -17,10 +20,12 @@ for line in sys.stdin:
         continue
     answer = {"jsonrpc": "2.0", "id": asked["id"]}
     if asked["method"] == "tools/list":
-        answer["result"] = {"tools": [{"name": "log", "inputSchema": {}, "outputSchema": {"type": "object"}}]}
+        answer["result"] = {"tools": [{"name": "log", "inputSchema": {}, "outputSchema": STRICT}, {"name": "pages", "inputSchema": {}, "outputSchema": PAGES}]}
     elif asked["method"] == "tools/call" and asked["params"]["name"] == "log":
         answer["result"] = {"content": [{"type": "text", "text": rows}, {"type": "image", "data": "aGk="}], "n": 1.50,
-                            "structuredContent": {"rows": rows.splitlines()}}
+                            "structuredContent": {"rows": rows.splitlines(), "count": 200_000}}
+    elif asked["method"] == "tools/call" and asked["params"]["name"] == "pages":
+        answer["result"] = {"content": [], "structuredContent": {"rows": rows.splitlines()}}
     elif asked["method"] == "tools/call" and asked["params"]["name"] == "many":
         answer["result"] = {"content": [{"type": "text", "text": f"part {n}: " + "x" * 100} for n in range(2_000)]}
     elif asked["method"] == "tools/call" and asked["params"]["name"] == "raw":
@@ -87,8 +92,8 @@ fn a_long_result_is_capped_and_its_rest_is_read_by_a_tool() {
     let place = Place::new();
     let mut client = Client::start(&place, &[]);
     let listed = client.ask(1, "tools/list", &json!({}));
-    assert_eq!(listed["result"]["tools"][0], json!({"name": "log", "inputSchema": {}}));
-    assert_eq!(listed["result"]["tools"][1]["name"], "endmark_read");
+    assert_eq!(listed["result"]["tools"][0]["outputSchema"]["additionalProperties"], false);
+    assert_eq!(listed["result"]["tools"][2]["name"], "endmark_read");
 
     let result = client.call(2, "log", &json!({}));
     let text = result["content"][0]["text"].as_str().unwrap();
@@ -100,6 +105,18 @@ fn a_long_result_is_capped_and_its_rest_is_read_by_a_tool() {
     assert!(structured.to_string().len() < 70_000);
     let rows = structured["rows"].as_array().unwrap();
     assert!(rows.iter().any(|row| row == "row 123456 ERROR: disk is full"), "{structured}");
+
+    // By the tool's schema, whose items begin alike; what is missing is reported beside it.
+    assert!(rows.iter().all(|row| row.as_str().unwrap().starts_with("row ")), "{structured}");
+    assert_eq!((&structured["count"], structured.as_object().unwrap().len()), (&json!(200_000), 2));
+    let note = result["content"][2]["text"].as_str().unwrap();
+    assert!(note.contains("structuredContent.rows: 199,") && note.contains("endmark_read "), "{note}");
+    // No shorter list is valid: the result is an error, and not one that the client has to refuse.
+    let refused = client.call(7, "pages", &json!({}));
+    assert_eq!((&refused["isError"], refused.get("structuredContent")), (&json!(true), None));
+    let text_of_error = refused["content"][0]["text"].as_str().unwrap();
+    assert!(text_of_error.contains("outputSchema") && text_of_error.len() < 65_000, "{text_of_error}");
+    assert!(!handle_in(text_of_error).is_empty());
 
     let handle = handle_in(text);
     let found = client.call(3, "endmark_read", &json!({"handle": handle, "grep": "disk is"}));

@@ -68,6 +68,9 @@ pub struct Limits {
     pub handle: Option<String>,
     /// By what the reader of a marker can read the full value.
     pub way: Way,
+    /// Whether JSON keeps the types of its items and members: no marker is an item or a member of it, and objects keep all members.
+    /// Only the warnings report then what is left out.
+    pub keeps_types: bool,
 }
 
 /// The limit of characters where none is given (CX-5).
@@ -106,6 +109,7 @@ impl Default for Limits {
             keep: Keep::Both,
             handle: None,
             way: Way::Command,
+            keeps_types: false,
         }
     }
 }

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use self::invariants::{check, words};
+use super::marker::grouped;
 use super::{Asked, Capper, Format, Keep, Limits, Unit, Way, cap};
 
 fn limits(most: usize) -> Limits {
@@ -30,6 +31,7 @@ fn any_limits() -> impl Strategy<Value = Limits> {
             keep,
             handle,
             way: Way::Command,
+            keeps_types: false,
         },
     )
 }
@@ -245,6 +247,21 @@ fn an_object_gives_up_members_and_at_last_its_shape() {
     assert_eq!(shown["original_chars"], number.len());
     assert!(shown["preview"].as_str().unwrap().starts_with(r#"{"n": 1000"#), "{shown}");
     assert!(shown["error"].as_str().unwrap().contains("filter"));
+}
+
+/// A program that reads by a schema finds the types that it knows.
+#[test]
+fn json_that_keeps_its_types_has_no_markers_in_lists_and_all_its_members() {
+    let rows: Vec<Value> = (0..2_000).map(|id| serde_json::json!({"id": id, "state": "ok"})).collect();
+    let value = serde_json::json!({"count": 2_000, "rows": rows, "log": "x".repeat(9_000)});
+    let own = Limits { keeps_types: true, ..limits(2_000) };
+    let capped = cap(value.to_string().as_bytes(), Asked::Json, &own).unwrap();
+    let shown: Value = serde_json::from_str(&capped.text).unwrap();
+    let shown_rows = shown["rows"].as_array().unwrap();
+    assert!(shown_rows.len() > 10 && shown_rows.iter().all(|row| row["id"].is_u64()), "{shown}");
+    assert_eq!((&shown["count"], shown.as_object().unwrap().len()), (&2_000.into(), 3));
+    let left_out = format!("{} of 2,000 items are left out", grouped(2_000 - shown_rows.len() as u64));
+    assert!(capped.warnings.iter().any(|warning| warning.message == left_out), "{:?}", capped.warnings);
 }
 
 /// One line of one character more than the limit.

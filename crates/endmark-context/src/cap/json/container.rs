@@ -129,8 +129,9 @@ impl<'a> Shortener<'a> {
             if inside.is_list { omitted.item() } else { omitted.member() }
         };
         let marker_space = inside.children.last().map_or("", |child| child.space);
-        let overhead =
-            3 + marker(0).len() + self.limits.size(marker_space) + self.limits.size(inside.end_space);
+        let is_marked = !self.limits.keeps_types;
+        let marker_size = if is_marked { marker(0).len() + self.limits.size(marker_space) } else { 0 };
+        let overhead = 3 + marker_size + self.limits.size(inside.end_space);
         let room = if fits { most } else { most.checked_sub(overhead)? };
         let (level, least) = levels(room);
         let size = level.max(least);
@@ -143,7 +144,7 @@ impl<'a> Shortener<'a> {
         let returned = Size::of(&body);
         if kept < count {
             // Nothing of an object says nothing: the one change of shape says more.
-            if kept == 0 && !inside.is_list && depth == 0 {
+            if !inside.is_list && (kept == 0 && depth == 0 || !is_marked) {
                 return None;
             }
             let original = Size::of(self.source(&self.nodes[node]));
@@ -155,8 +156,10 @@ impl<'a> Shortener<'a> {
                 items: Some((of - kept as u64, of)),
             });
         }
-        body.push_str(if body.is_empty() { "" } else { "," });
-        body.extend([marker_space, &marker(kept)]);
+        if is_marked {
+            body.push_str(if body.is_empty() { "" } else { "," });
+            body.extend([marker_space, &marker(kept)]);
+        }
         Some(inside.written(&body))
     }
 
