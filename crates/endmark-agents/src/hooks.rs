@@ -1,9 +1,10 @@
-//! What agents' hooks run: the guard, the cap and the ledger, answered in the spelling of each agent.
+//! What agents' hooks run: the guard, the cap, the ledger and the form of findings, answered in the spelling of each agent.
 
 mod agent;
 mod attempts;
 mod check;
 mod event;
+mod findings;
 mod install;
 mod ledger;
 mod stop;
@@ -12,6 +13,7 @@ mod tool;
 pub use agent::{At, HookAgent, HookKind};
 pub use check::checks;
 pub use event::{Event, MOST_EVENT_BYTES};
+pub use findings::findings;
 pub use install::{Change, HeldTo, Installation, Planned, plan};
 pub use ledger::ledger;
 pub use stop::{Stopped, stop};

@@ -31,6 +31,8 @@ pub enum HookKind {
     Stop,
     /// Keep values over a compaction (Claude Code)
     Compact,
+    /// Have sub-agents hand over whole findings (Claude Code)
+    Findings,
 }
 
 /// An event that an agent runs hooks at.
@@ -90,7 +92,10 @@ impl HookAgent {
             (Self::Claude, HookKind::Compact) => {
                 const { &[at("PreCompact", None), at("SessionStart", Some("compact"))] }
             }
-            (Self::Codex | Self::Gemini, HookKind::Compact) => &[],
+            (Self::Claude, HookKind::Findings) => {
+                const { &[at("SubagentStart", None), at("SubagentStop", None)] }
+            }
+            (Self::Codex | Self::Gemini, HookKind::Compact | HookKind::Findings) => &[],
         }
     }
 
@@ -212,7 +217,7 @@ pub(super) enum Shortened {
 
 impl HookKind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Tool, Self::Stop, Self::Compact];
+    pub const ALL: [Self; 4] = [Self::Tool, Self::Stop, Self::Compact, Self::Findings];
 
     /// As it is typed.
     pub fn name(self) -> &'static str {
@@ -220,6 +225,7 @@ impl HookKind {
             Self::Tool => "tool",
             Self::Stop => "stop",
             Self::Compact => "compact",
+            Self::Findings => "findings",
         }
     }
 }

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use endmark_config::Settings;
 use endmark_failure::CommandError;
 use endmark_guard::{Decision, Reason, State};
-use endmark_process::{MAX_WRITTEN_BYTES, open_to_write, read_regular};
+use endmark_process::{MAX_WRITTEN_BYTES, open_to_write, read_regular, read_regular_text};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
@@ -121,12 +121,23 @@ impl Attempts {
 pub(super) fn folder(settings: &Settings) -> Result<PathBuf, CommandError> {
     let store = settings.files.store.absolute();
     let folder = store.path().parent().unwrap_or(Path::new(".")).join("hooks");
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&folder)
-        .map_err(|error| unusable(&folder, &error))?;
+    make(&folder)?;
     Ok(folder)
+}
+
+/// Makes a folder for its owner alone, if it is not there.
+pub(super) fn make(folder: &Path) -> Result<(), CommandError> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| unusable(folder, &error))
+}
+
+/// The text of a kept file; `None` if there is no such file.
+pub(super) fn kept(path: &Path) -> Result<Option<String>, CommandError> {
+    match read_regular_text(path, MAX_WRITTEN_BYTES) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unusable(path, &error)),
+    }
 }
 
 /// A name for what these words stand for.

@@ -25,6 +25,9 @@ pub struct Event {
     pub(super) hook_event_name: Option<String>,
     /// The tool whose result it is.
     pub tool_name: Option<String>,
+    /// Of a sub-agent that starts or stops.
+    pub(super) agent_id: Option<String>,
+    pub(super) agent_type: Option<String>,
     #[serde(default)]
     pub(super) tool_response: Value,
     /// What the agent said last (Claude Code, Codex).

@@ -52,12 +52,15 @@ pub struct Installation {
     pub max_tokens: Option<u64>,
     /// What the hook `stop` holds the agent to.
     pub held_to: HeldTo,
+    /// The hook `findings`, too; with a pattern, for sub-agents whose type matches it.
+    pub findings: Option<String>,
 }
 
 impl Installation {
     /// The kinds that are meant.
     pub fn kinds(&self) -> Result<Vec<HookKind>, CommandError> {
         let mut kinds = self.kinds.clone();
+        kinds.extend(self.findings.as_ref().map(|_| HookKind::Findings));
         if kinds.is_empty() {
             kinds = if self.is_removal { HookKind::ALL.to_vec() } else { vec![HookKind::Tool] };
         }
@@ -74,7 +77,8 @@ impl Installation {
     /// What has to be known of the agent, and of the limit that was typed.
     pub fn notes(&self) -> Vec<&'static str> {
         let mut notes = self.agent.notes().to_vec();
-        let is_for_tools = self.kinds.is_empty() || self.kinds.contains(&HookKind::Tool);
+        let is_for_tools =
+            self.kinds.is_empty() && self.findings.is_none() || self.kinds.contains(&HookKind::Tool);
         if is_for_tools && !self.is_removal && command::is_limit_lowered(self) {
             notes.push(LIMIT_LOWERED);
         }
@@ -165,7 +169,15 @@ fn wanted(
     let mut wanted = Vec::new();
     for &kind in kinds {
         let command = command::of(&program, kind, arguments)?;
-        let entry = |at: &At| Wanted { kind, at: *at, entry: arguments.agent.entry(*at, kind, &command) };
+        let entry = |at: &At| {
+            let mut entry = arguments.agent.entry(*at, kind, &command);
+            let pattern =
+                arguments.findings.as_deref().filter(|it| kind == HookKind::Findings && !it.is_empty());
+            if let Some(pattern) = pattern {
+                entry["matcher"] = pattern.into();
+            }
+            Wanted { kind, at: *at, entry }
+        };
         wanted.extend(arguments.agent.events(kind).iter().map(entry));
     }
     Ok(wanted)

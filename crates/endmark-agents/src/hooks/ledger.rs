@@ -7,13 +7,13 @@ use endmark_config::Settings;
 use endmark_context::compact::ledger_of;
 use endmark_context::count::Family;
 use endmark_failure::CommandError;
-use endmark_process::{MAX_WRITTEN_BYTES, read_regular, read_regular_text};
+use endmark_process::read_regular;
 use endmark_text::replace_lone_surrogates;
 use endmark_wire::anthropic_messages::Messages;
 use endmark_wire::conversation::Dialogue;
 use serde_json::{Value, json};
 
-use super::attempts::{folder, forget_old, kept_for, name_of, put, unusable};
+use super::attempts::{folder, forget_old, kept, kept_for, name_of, put, unusable};
 use super::event::Event;
 
 /// Claude Code puts what is longer into a file, of which the model sees the beginning.
@@ -53,14 +53,6 @@ fn transcript_of(path: &Path) -> Result<Vec<u8>, CommandError> {
         }
         _ => CommandError::Read { path: path.into(), source },
     })
-}
-
-fn kept(path: &Path) -> Result<Option<String>, CommandError> {
-    match read_regular_text(path, MAX_WRITTEN_BYTES) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(unusable(path, &error)),
-    }
 }
 
 /// The ledger of a transcript of Claude Code's; none where there is nothing to keep.

@@ -16,11 +16,12 @@ Examples:
   endmark hook install --agent claude tool --max-chars 20000    results of tools are capped
   endmark hook install --agent codex --project stop --artifact report.md --template stages/report.md
   endmark hook install --agent claude tool compact              both at once
+  endmark hook install --agent claude --findings='audit.*'       sub-agents hand over whole findings
   endmark hook install --agent claude stop --artifact report.md --yes     for every project of the user
   endmark hook install --agent gemini --remove                  all of it goes again
   endmark doctor --hooks                                        does it work?
 
-`tool`, `stop` and `compact` are what agents run: they read an event on standard input, and answer in the agent's own
+`tool`, `stop`, `compact` and `findings` are what agents run: they read an event on standard input, and answer in the agent's own
 spelling, or not at all. An error of theirs changes nothing for the agent: one line on standard error, and exit code 0.";
 
 /// The arguments of `hook`.
@@ -39,6 +40,8 @@ pub(crate) enum HookCommand {
     Stop(Stop),
     /// Keep the values of a conversation over the agent's own compaction
     Compact(Compact),
+    /// Give sub-agents the form of findings, and have them do again what was cut
+    Findings(Findings),
     /// Write hooks into an agent's settings, or take them out
     Install(Install),
 }
@@ -50,6 +53,7 @@ impl Hook {
             HookCommand::Tool(arguments) => arguments.check_limits(),
             HookCommand::Stop(arguments) => arguments.check_limits(),
             HookCommand::Compact(arguments) => arguments.check_limits(),
+            HookCommand::Findings(arguments) => arguments.check_limits(),
             HookCommand::Install(arguments) => arguments.check_limits(),
         }
     }
@@ -119,6 +123,20 @@ pub(crate) struct Compact {
     pub(crate) store: StoreArgument,
 }
 
+/// The arguments of `hook findings`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Findings {
+    /// Whose event it is
+    #[arg(long, value_name = "AGENT")]
+    #[limits(skip)]
+    pub(crate) agent: HookAgent,
+    /// Each sub-agent has to hand over a result, also one that has begun none
+    #[arg(long)]
+    pub(crate) required: bool,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
+}
+
 /// For which projects a hook is.
 #[derive(Debug, Args, Limits)]
 pub(crate) struct Scope {
@@ -141,6 +159,10 @@ pub(crate) struct Install {
     #[arg(value_name = "HOOK")]
     #[limits(skip)]
     pub(crate) kinds: Vec<HookKind>,
+    /// Also the hook `findings`; with a pattern, for sub-agents whose type matches it, and each has to hand over a result
+    #[arg(long, value_name = "PATTERN", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[limits(max_bytes = 1024)]
+    pub(crate) findings: Option<String>,
     #[command(flatten)]
     pub(crate) scope: Scope,
     /// Take them out again

@@ -8,7 +8,7 @@ use endmark_agents::hooks::{self, Event, HookKind, MOST_EVENT_BYTES, Stopped};
 use endmark_failure::CommandError;
 use serde_json::Value;
 
-use crate::arguments::hook::{Compact, Hook, HookCommand, Stop, Tool};
+use crate::arguments::hook::{Compact, Findings, Hook, HookCommand, Stop, Tool};
 
 use crate::context::Context;
 use crate::criteria::{self, Demands};
@@ -22,6 +22,7 @@ pub(crate) fn run(context: &Context, arguments: &Hook) -> Result<Outcome, Comman
         HookCommand::Tool(arguments) => tool(context, arguments),
         HookCommand::Stop(arguments) => stop(context, arguments),
         HookCommand::Compact(arguments) => compact(context, arguments),
+        HookCommand::Findings(arguments) => findings(context, arguments),
     }?;
     // Whatever else stood on standard output, agents would not take it for an answer.
     let text = answer.map_or_else(String::new, |answer| format!("{answer}\n"));
@@ -86,4 +87,14 @@ fn compact(context: &Context, arguments: &Compact) -> Result<Option<Value>, Comm
     let event = event(context)?;
     let settings = context.configuration(arguments.store.overrides())?.settings;
     hooks::ledger(&event, &settings)
+}
+
+fn findings(context: &Context, arguments: &Findings) -> Result<Option<Value>, CommandError> {
+    if arguments.agent.events(HookKind::Findings).is_empty() {
+        let message = format!("{} has no hook for its sub-agents", arguments.agent.title());
+        return Err(CommandError::input("no_such_hook", message, "Only Claude Code has such a hook."));
+    }
+    let event = event(context)?;
+    let settings = context.configuration(arguments.store.overrides())?.settings;
+    hooks::findings(&event, arguments.required, &settings)
 }

@@ -5,6 +5,7 @@
 
 mod compaction;
 mod doctor;
+mod findings;
 mod install;
 mod stopping;
 

@@ -29,6 +29,7 @@ pub(super) async fn fly(agent: HookAgent, kind: HookKind, command: &str) -> Resu
         HookKind::Tool => tool(agent, command, &folder).await,
         HookKind::Stop => stop(agent, command, &folder).await,
         HookKind::Compact => compact(command, &folder).await,
+        HookKind::Findings => findings(command, &folder).await,
     }
 }
 
@@ -113,6 +114,18 @@ async fn compact(command: &str, folder: &TempDir) -> Result<String, String> {
         Ok("a file of the conversation is there after its compaction".to_owned())
     } else {
         Err("forgets a file of the conversation".to_owned())
+    }
+}
+
+/// A sub-agent that starts, and is to learn the form.
+async fn findings(command: &str, folder: &TempDir) -> Result<String, String> {
+    let event = json!({"session_id": SESSION, "hook_event_name": "SubagentStart", "agent_id": "a", "agent_type": CANARY});
+    let answer = answered(command, &event, folder.path()).await?;
+    let context = answer["hookSpecificOutput"]["additionalContext"].as_str();
+    if context.is_some_and(|context| context.contains(&CANARY.to_ascii_lowercase())) {
+        Ok("a sub-agent is given the form of findings".to_owned())
+    } else {
+        Err("does not give a sub-agent the form of findings".to_owned())
     }
 }
 

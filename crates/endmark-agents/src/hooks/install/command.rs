@@ -49,7 +49,10 @@ pub(super) fn of(program: &str, kind: HookKind, arguments: &Installation) -> Res
             }
             add("--attempts", &held_to.attempts.to_string());
         }
-        HookKind::Compact => {}
+        HookKind::Findings if arguments.findings.as_deref().is_some_and(|it| !it.is_empty()) => {
+            words.push("--required".to_owned());
+        }
+        HookKind::Compact | HookKind::Findings => {}
     }
     Ok(words.join(" "))
 }

@@ -77,6 +77,7 @@ fn installation(arguments: &Install) -> Installation {
         max_bytes: arguments.most.bytes,
         max_tokens: arguments.most.tokens,
         held_to: HeldTo { artifact, template, min_lines, sections, attempts },
+        findings: arguments.findings.clone(),
     }
 }
 

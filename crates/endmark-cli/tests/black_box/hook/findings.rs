@@ -1,0 +1,113 @@
+//! `endmark hook findings`: the form for sub-agents, the check of what they hand over, and what they do again.
+
+use serde_json::{Value, json};
+
+use super::{answer, hook};
+use crate::run::Place;
+
+fn event(name: &str, said: &str) -> Value {
+    json!({
+        "session_id": "s1", "hook_event_name": name, "agent_id": "a17", "agent_type": "Security:Audit",
+        "last_assistant_message": said,
+    })
+}
+
+fn finding(number: u32, dimension: &str) -> String {
+    format!(
+        "[F00{number}] SQL in {dimension}\nseverity: High\ncwe: CWE-89\nlocation: src/{dimension}.py:{number}0-{number}2\n\
+         source: request.args\nsink: cursor.execute\nflow: args -> query\nevidence:\n  execute(q{number})\n\n"
+    )
+}
+
+fn header(dimensions: &str, declared: u32) -> String {
+    format!(
+        "===AGENT_RESULT===\nagent_id: audit\ndimensions: {dimensions}\ndeclared_findings: {declared}\n\n"
+    )
+}
+
+const END: &str = "===AGENT_RESULT_END===\n";
+const COMMAND: [&str; 3] = ["findings", "--agent", "claude"];
+
+fn stopped(place: &Place, said: &str) -> Option<Value> {
+    let run = hook(place, &COMMAND, &event("SubagentStop", said));
+    (!run.output.is_empty()).then(|| answer(&run))
+}
+
+#[test]
+fn a_sub_agent_learns_the_form_and_a_whole_result_lets_it_go() {
+    let place = Place::new();
+    let started = answer(&hook(&place, &COMMAND, &event("SubagentStart", "")));
+    let context = started["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+    assert!(context.contains("===AGENT_RESULT===\nagent_id: security-audit-"), "{context}");
+    assert_eq!(stopped(&place, &format!("{}{}{END}", header("auth", 1), finding(1, "auth"))), None);
+    // One that looks for nothing is left alone, unless a result of it is required.
+    let other = Place::new();
+    assert_eq!(stopped(&other, "The build uses cargo."), None);
+    let required = [&COMMAND[..], &["--required"]].concat();
+    let held = answer(&hook(&other, &required, &event("SubagentStop", "The build uses cargo.")));
+    assert_eq!(held["decision"], "block");
+    assert!(held["reason"].as_str().unwrap().starts_with("Your result is missing"), "{held}");
+}
+
+#[test]
+fn a_cut_result_is_done_again_in_parts_and_all_parts_are_kept() {
+    let place = Place::new();
+    let cut = format!("{}{}[F002] SQL in paym", header("auth, payment", 3), finding(1, "auth"));
+    let held = stopped(&place, &cut).unwrap();
+    assert_eq!(held["decision"], "block");
+    let reason = held["reason"].as_str().unwrap();
+    assert!(reason.starts_with("Your result is cut off: its end marker is missing."), "{reason}");
+    assert!(
+        reason.contains("as one whole result: auth, payment.")
+            && reason.contains("dimensions: auth, payment")
+    );
+    let rest =
+        format!("{}{}{}{END}", header("auth, payment", 2), finding(1, "payment"), finding(2, "payment"));
+    let over = stopped(&place, &rest).unwrap();
+    let message = over["systemMessage"].as_str().unwrap();
+    assert!(message.contains("in 2 parts. All of them: endmark findings merge "), "{message}");
+    // The command that the sub-agent names has the findings of both parts.
+    let named = reason.split("`All parts: ").nth(1).unwrap().split('`').next().unwrap();
+    assert!(message.ends_with(named), "{named}\n{message}");
+    let words: Vec<&str> = named.split(' ').skip(1).collect();
+    let merged = place.run(&words);
+    assert_eq!(merged.output.matches("location: ").count(), 3, "{}{}", merged.output, merged.errors);
+}
+
+#[test]
+fn what_is_never_whole_ends_all_the_same() {
+    let place = Place::new();
+    let mut held = 0;
+    while let Some(answer) = stopped(&place, &header("auth, payment", 3)) {
+        if answer["decision"] != "block" {
+            assert!(answer["systemMessage"].as_str().unwrap().contains("may have gaps: "), "{answer}");
+            break;
+        }
+        held += 1;
+        assert!(held < 8, "{answer}");
+    }
+    assert!(held >= 2, "{held}");
+    assert_eq!(stopped(&place, &header("auth", 3)), None);
+}
+
+#[test]
+fn it_is_installed_for_sub_agents_of_a_type() {
+    let place = Place::new();
+    let install = ["hook", "install", "--agent", "claude", "--project"];
+    let run = place.run(&[&install[..], &["--findings=audit.*"]].concat());
+    assert_eq!(run.code, 0, "{}", run.errors);
+    let settings: Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path().join(".claude/settings.json")).unwrap())
+            .unwrap();
+    for event in ["SubagentStart", "SubagentStop"] {
+        let entry = &settings["hooks"][event][0];
+        assert_eq!(entry["matcher"], "audit.*");
+        let command = entry["hooks"][0]["command"].as_str().unwrap();
+        assert!(command.ends_with(" hook findings --agent claude --required"), "{command}");
+    }
+    assert!(settings["hooks"].get("PostToolUse").is_none(), "{settings}");
+    let refused = place.run(&["hook", "install", "--agent", "codex", "--findings"]);
+    assert_eq!(refused.code, 2, "{}", refused.errors);
+    assert_eq!(place.run(&[&install[..], &["--remove"]].concat()).code, 0);
+    assert!(!place.path().join(".claude/settings.json").exists());
+}
