@@ -112,7 +112,7 @@ fn of_system(error: &io::Error) -> CommandError {
 }
 
 /// The folder beside the store, with a folder for each run.
-fn kept_in(settings: &Settings) -> PathBuf {
+pub(crate) fn kept_in(settings: &Settings) -> PathBuf {
     let mut folder = settings.files.store.path().as_os_str().to_owned();
     folder.push("-runs");
     PathBuf::from(folder)

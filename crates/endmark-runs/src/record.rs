@@ -47,6 +47,15 @@ impl Sheet {
         Self { record, started_at, missing: String::new() }
     }
 
+    /// A run of another scheduler, and what its artifact lacks.
+    pub(crate) fn of_record(record: RunRecord, missing: String) -> Self {
+        Self { record, started_at: now(), missing }
+    }
+
+    pub(crate) fn into_record(self) -> RunRecord {
+        self.record
+    }
+
     pub(crate) fn set_process(&mut self, process: Option<u32>) {
         self.record.process = process;
     }
@@ -109,7 +118,8 @@ impl Sheet {
         let record = &self.record;
         let attempts = format!("attempt {} of {}", record.attempt, record.max_attempts);
         let lacking = match record.findings {
-            Some(_) => self.missing.as_str(),
+            Some(_) if !self.missing.is_empty() => self.missing.as_str(),
+            Some(_) => "what it lacks was not reported",
             None => "nothing judged",
         };
         let evidence = record.evidence.lines().next().unwrap_or_default();

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use endmark_config::Override;
 use endmark_envelope::Limits;
+use endmark_runs::ReportedEvent;
 
 use crate::arguments::store::StoreArgument;
 
@@ -14,6 +15,7 @@ Examples:
   endmark runs
   endmark runs show run_4f0c
   endmark runs resume run_4f0c       (where its supervisor was killed)
+  endmark runs record --event started < run.json     (of another scheduler)
   endmark runs watch                 (live; where there is no terminal, a line for each event)
   endmark runs --json | jq '.data.runs[] | select(.contextExhaustionRisk)'";
 
@@ -36,6 +38,7 @@ impl Runs {
         let of_subcommand = match &self.command {
             Some(RunsCommand::Show { store, .. } | RunsCommand::Watch { store, .. }) => store.overrides(),
             Some(RunsCommand::Resume(resume)) => resume.store.overrides(),
+            Some(RunsCommand::Record(record)) => record.store.overrides(),
             None => Vec::new(),
         };
         self.store.overrides().into_iter().chain(of_subcommand).collect()
@@ -59,6 +62,9 @@ pub(crate) enum RunsCommand {
     },
     /// Go on with runs whose supervisor was killed, with the tries, the time and the money that are left
     Resume(Resume),
+    /// Record an event of a run that another scheduler supervises, described by a JSON object on standard input
+    #[command(after_help = RECORD_HELP)]
+    Record(Record),
     /// Show runs as they go on, until the interrupt key is pressed
     Watch {
         /// End when no run is under way any more
@@ -67,6 +73,55 @@ pub(crate) enum RunsCommand {
         #[command(flatten)]
         store: StoreArgument,
     },
+}
+
+/// What the help of `runs record` ends with.
+const RECORD_HELP: &str = "\
+Example:
+  echo '{\"id\": \"nightly-7\", \"agent\": \"codex\", \"artifact\": \"report.md\"}' | endmark runs record --event started
+
+Fields: id, agent and artifact (needed at first), name, command (a list), folder, template, attempt, maxAttempts, process, session,
+model, tokenUsage {input, output} of all attempts, largestCallTokens, limitTokens, costUsd, verdict, evidence (a list), missing (a list:
+what the artifact lacks), reason (for retry-queued, released and failed). What is left out stays as it was recorded.";
+
+/// An event of a run of another scheduler.
+#[derive(Debug, Args)]
+pub(crate) struct Record {
+    /// What happened
+    #[arg(long, value_name = "EVENT")]
+    pub(crate) event: EventChoice,
+    #[command(flatten)]
+    pub(crate) store: StoreArgument,
+}
+
+/// What can happen to a run of another scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EventChoice {
+    /// An attempt began
+    Started,
+    /// The attempt under way used more tokens
+    Used,
+    /// The attempt is over, and another one is to follow
+    RetryQueued,
+    /// The artifact is finished
+    Succeeded,
+    /// The run was let go of, with the artifact as it is
+    Released,
+    /// The agent did not do its part
+    Failed,
+}
+
+impl From<EventChoice> for ReportedEvent {
+    fn from(choice: EventChoice) -> Self {
+        match choice {
+            EventChoice::Started => Self::Started,
+            EventChoice::Used => Self::Used,
+            EventChoice::RetryQueued => Self::RetryQueued,
+            EventChoice::Succeeded => Self::Succeeded,
+            EventChoice::Released => Self::Released,
+            EventChoice::Failed => Self::Failed,
+        }
+    }
 }
 
 /// Which runs go on, and how.

@@ -1,21 +1,22 @@
 //! `endmark runs`: supervised runs, as they stand, one in full, or live. (CG-6)
 
+mod record;
 mod watch;
 
 use std::fmt::Write;
+use std::path::Path;
 
 use endmark_context::dollars_for_people;
 use endmark_failure::{CommandError, in_one_line};
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{Reader, Store, StoreError};
-use serde_json::Value;
 
 use crate::arguments::runs as arguments;
 use crate::arguments::runs::RunsCommand;
 use crate::context::{Context, configuration_warnings};
-use crate::supervision::take_up;
+use crate::supervision::{kept_in, take_up};
 use crate::view::answer::{Answer, Outcome, to_data};
-use crate::view::runs::{self, RunsReport};
+use crate::view::runs::{self, RunsReport, data_of};
 use crate::view::table::Layout;
 
 /// How many events of a run are shown.
@@ -26,6 +27,9 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
     let effective = context.configuration(arguments.overrides())?;
     if let Some(RunsCommand::Resume(resume)) = &arguments.command {
         return take_up(context, resume, &effective).map(Outcome::from);
+    }
+    if let Some(RunsCommand::Record(record)) = &arguments.command {
+        return record::run(context, record, &effective).map(Outcome::from);
     }
     let failed = |error: StoreError| CommandError::of_store(&error);
     let location = &effective.settings.files.store;
@@ -40,8 +44,10 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
         Some(RunsCommand::Watch { until_idle, .. }) => {
             return watch::watch(context, &reader, arguments.limit, *until_idle).map(Outcome::Streamed);
         }
-        Some(RunsCommand::Show { id, .. }) => shown(&reader, id, layout)?,
-        Some(RunsCommand::Resume(_)) | None => {
+        Some(RunsCommand::Show { id, .. }) => {
+            shown(&reader, id, &kept_in(&effective.settings), layout)?
+        }
+        Some(RunsCommand::Resume(_) | RunsCommand::Record(_)) | None => {
             let runs: Vec<AgentRun> =
                 reader.runs(arguments.limit).map_err(failed)?.into_iter().map(AgentRun::from).collect();
             let text = if runs.is_empty() {
@@ -49,7 +55,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
             } else {
                 runs::lines(&runs, layout).join("\n") + "\n"
             };
-            Answer::yes(to_data(&RunsReport { runs, events: None })?, text)
+            Answer::yes(data_of(runs)?, text)
         }
     };
     Ok(answer.with_warnings(configuration_warnings(&effective)).into())
@@ -64,7 +70,7 @@ fn has_lost_runs(reader: &Reader, limit: u32) -> Result<bool, StoreError> {
     Ok(reader.runs(limit)?.into_iter().any(is_lost))
 }
 
-fn shown(reader: &Reader, id: &str, layout: Layout) -> Result<Answer, CommandError> {
+fn shown(reader: &Reader, id: &str, outputs: &Path, layout: Layout) -> Result<Answer, CommandError> {
     let failed = |error: StoreError| CommandError::of_store(&error);
     let Some(run) = reader.run(id).map_err(failed)? else {
         let hint = "`endmark runs` lists them.".to_owned();
@@ -74,12 +80,14 @@ fn shown(reader: &Reader, id: &str, layout: Layout) -> Result<Answer, CommandErr
     let run = AgentRun::from(run);
     let events = reader.run_events(Some(&run.id), 0, MOST_EVENTS).map_err(failed)?;
     let events: Vec<RunEventReport> = events.into_iter().map(RunEventReport::from).collect();
-    let text = in_full(&run, &events, layout);
-    Ok(Answer::yes(to_data(&RunsReport { runs: vec![run], events: Some(events) })?, text))
+    let output_folder = Some(outputs.join(&run.id)).filter(|folder| folder.is_dir());
+    let output_folder = output_folder.map(|folder| folder.display().to_string());
+    let text = in_full(&run, &events, output_folder.as_deref(), layout);
+    Ok(Answer::yes(to_data(&RunsReport { runs: vec![run], events: Some(events), output_folder })?, text))
 }
 
 /// A run for people.
-fn in_full(run: &AgentRun, events: &[RunEventReport], layout: Layout) -> String {
+fn in_full(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layout: Layout) -> String {
     let mut text = runs::lines(std::slice::from_ref(run), layout).join("\n");
     text.push('\n');
     let mut fact = |name: &str, value: String| {
@@ -117,6 +125,9 @@ fn in_full(run: &AgentRun, events: &[RunEventReport], layout: Layout) -> String 
     }
     if let Some(verdict) = &run.verdict {
         fact("verdict", format!("{verdict}: {}", run.evidence.join("; ")));
+    }
+    if let Some(folder) = output {
+        fact("output", folder.to_owned());
     }
     text.push('\n');
     for event in events {

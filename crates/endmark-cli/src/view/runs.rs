@@ -32,11 +32,14 @@ pub(crate) struct RunsReport {
     /// What happened, where one run is asked for: `runs show`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) events: Option<Vec<RunEventReport>>,
+    /// Where what the agent printed is kept, if it is: `runs show`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) output_folder: Option<String>,
 }
 
 /// Runs as the data of an answer.
 pub(crate) fn data_of(runs: Vec<AgentRun>) -> Result<Value, CommandError> {
-    to_data(&RunsReport { runs, events: None })
+    to_data(&RunsReport { runs, events: None, output_folder: None })
 }
 
 /// The headings, and a line for each run.

@@ -5,6 +5,7 @@
 mod agent_run;
 mod agent_run_killed;
 mod agent_run_many;
+mod agent_run_recorded;
 mod agent_run_resumed;
 mod agent_run_through;
 mod agent_run_webhook;

@@ -5,11 +5,30 @@ use std::sync::Arc;
 use super::{RunEventRecord, RunRecord};
 use crate::engine;
 use crate::error::StoreError;
+use crate::owner::ELSEWHERE;
 use crate::recorder::Recorder;
 
 impl Recorder {
     /// Writes how a run stands and what happened, in one transaction; answers once it is committed.
     pub async fn record_run(&self, run: RunRecord, events: Vec<RunEventRecord>) -> Result<(), StoreError> {
+        self.record(Arc::clone(&self.store.owner), run, events).await
+    }
+
+    /// The same of a run that another scheduler supervises, whose end nobody here can see.
+    pub async fn record_run_of_others(
+        &self,
+        run: RunRecord,
+        events: Vec<RunEventRecord>,
+    ) -> Result<(), StoreError> {
+        self.record(Arc::from(ELSEWHERE), run, events).await
+    }
+
+    async fn record(
+        &self,
+        owner: Arc<str>,
+        run: RunRecord,
+        events: Vec<RunEventRecord>,
+    ) -> Result<(), StoreError> {
         let run = RunRecord { command: self.clean(&run.command), evidence: self.clean(&run.evidence), ..run };
         let run = match run.task {
             // What had to be cleaned is not what was asked for any more.
@@ -20,7 +39,6 @@ impl Recorder {
             .into_iter()
             .map(|event| RunEventRecord { message: self.clean(&event.message), ..event })
             .collect();
-        let owner = Arc::clone(&self.store.owner);
         self.store.writer.write(move |session| engine::runs::write(session, &owner, &run, &events)).await
     }
 

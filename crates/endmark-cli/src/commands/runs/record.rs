@@ -1,0 +1,65 @@
+//! `endmark runs record`: a run of another scheduler, by what that reports. (CG-4)
+
+use endmark_config::{Effective, models};
+use endmark_failure::CommandError;
+use endmark_guard::Notice;
+use endmark_runs::{AgentRun, ReportedError, RunReport, reported};
+use endmark_store::{NoSecrets, Reader, Store, StoreError, runtime};
+use endmark_text::replace_lone_surrogate_bytes;
+
+use super::MOST_EVENTS;
+use crate::arguments::runs::Record;
+use crate::context::Context;
+use crate::input::Input;
+use crate::view::answer::Answer;
+use crate::view::runs::{data_of, lines};
+
+/// A longer report is refused.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// Records one event of a run that is described on standard input.
+pub(super) fn run(
+    context: &Context,
+    arguments: &Record,
+    effective: &Effective,
+) -> Result<Answer, CommandError> {
+    let bytes = Input::open(None, context.terminal)?.bytes_up_to(MOST_BYTES)?;
+    let report: RunReport = serde_json::from_slice(&replace_lone_surrogate_bytes(&bytes)).map_err(|error| {
+        CommandError::input(
+            "bad_report",
+            format!("standard input is not a report of a run: {error}"),
+            "Write one JSON object, as {\"id\": \"nightly-7\", \"agent\": \"codex\", \"artifact\": \"report.md\"}.",
+        )
+    })?;
+    let failed = |error: StoreError| CommandError::of_store(&error);
+    let store = Store::open(&effective.settings.files.store).map_err(failed)?;
+    let reader = Reader::open(&effective.settings.files.store).map_err(failed)?;
+    let id = report.id.clone();
+    let before = reader.run(&id).map_err(failed)?.filter(|before| before.run.id == id);
+    if before.as_ref().is_some_and(|before| before.is_supervised && before.run.task.is_some()) {
+        return Err(refused(&ReportedError::Supervised(id)));
+    }
+    let attempt = before.as_ref().map_or(0, |before| before.run.attempt);
+    let risk = Notice::ContextRisk { is_sum: false }.name();
+    let events = reader.run_events(Some(&id), 0, MOST_EVENTS).map_err(failed)?;
+    let had_risk = events.iter().any(|event| event.name == risk && event.attempt == attempt);
+    let before = before.map(|before| before.run);
+    let (record, events) =
+        reported(before, had_risk, arguments.event.into(), report, &models(&effective.settings))
+            .map_err(|error| refused(&error))?;
+    let runtime = runtime::new()?;
+    let recorded = runtime.block_on(store.recorder(NoSecrets).record_run_of_others(record, events));
+    runtime.block_on(store.close());
+    recorded.map_err(failed)?;
+    let recorded: Vec<AgentRun> = reader.run(&id).map_err(failed)?.map(AgentRun::from).into_iter().collect();
+    let text = lines(&recorded, context.terminal.tables()).join("\n") + "\n";
+    Ok(Answer::yes(data_of(recorded)?, text))
+}
+
+fn refused(error: &ReportedError) -> CommandError {
+    CommandError::input(
+        "bad_report",
+        error.to_string(),
+        "Nothing was recorded. See `endmark runs record --help`.",
+    )
+}

@@ -1,0 +1,101 @@
+//! `runs record`: runs that another scheduler starts, by what it reports of them.
+
+use serde_json::{Value, json};
+
+use crate::agent_run::place;
+use crate::run::{Place, Run};
+
+const STARTED: &str = r#"{"id": "nightly-7", "agent": "codex", "artifact": "report.md", "maxAttempts": 3, "model": "gpt-x",
+    "limitTokens": 200000, "command": ["codex", "exec"], "folder": "/src"}"#;
+
+fn record(place: &Place, event: &str, report: &str) -> Run {
+    place.run_with_input(&["runs", "record", "--event", event, "--json"], report)
+}
+
+fn shown(place: &Place) -> Value {
+    place.run(&["runs", "show", "nightly-7", "--json"]).envelope()["data"].take()
+}
+
+#[test]
+fn a_run_of_another_scheduler_has_a_row_its_risk_and_the_events_of_any_run() {
+    let place = place("agent.sh", "exit 0");
+    let ran = record(&place, "started", STARTED);
+    assert_eq!(ran.code, 0, "{}", ran.errors);
+    assert_eq!(ran.envelope()["data"]["runs"][0]["state"], "running");
+    // No process of ours is its sign of life: it is not lost when this one has ended.
+    assert_eq!(place.run(&["runs", "--json"]).envelope()["data"]["runs"][0]["state"], "running");
+    for tokens in [90_000, 180_000, 190_000] {
+        let used = json!({"id": "nightly-7", "largestCallTokens": tokens, "tokenUsage": {"input": tokens, "output": 5}});
+        assert_eq!(record(&place, "used", &used.to_string()).code, 0);
+    }
+    let retry = r#"{"id": "nightly-7", "reason": "CONTEXT_GUARD_FAIL", "missing": ["line 3: TBD", "Risks is missing"]}"#;
+    assert_eq!(record(&place, "retry-queued", retry).code, 0);
+    assert_eq!(record(&place, "started", r#"{"id": "nightly-7"}"#).code, 0);
+    let over =
+        record(&place, "released", r#"{"id": "nightly-7", "reason": "CONTEXT_EXHAUSTION", "costUsd": 1.5}"#);
+    assert_eq!(over.code, 0, "{}", over.errors);
+
+    let shown = shown(&place);
+    let run = &shown["runs"][0];
+    assert_eq!(
+        [&run["state"], &run["reason"], &run["attempt"], &run["costUsd"], &run["findings"]],
+        [&json!("released"), &json!("CONTEXT_EXHAUSTION"), &json!(2), &json!("1.500000000"), &json!(2)]
+    );
+    let events = shown["events"].as_array().unwrap();
+    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        ["started", "context_risk", "retry_queued", "started", "context_exhausted", "released"]
+            .map(|name| format!("agent_run.{name}"))
+    );
+    assert_eq!(events[1]["message"], "a call used 180000 of the model's 200000 tokens");
+    assert_eq!(
+        events[2]["message"],
+        "attempt 1 of 3: `report.md` is not finished: line 3: TBD; Risks is missing"
+    );
+}
+
+#[test]
+fn a_report_that_does_not_fit_records_nothing() {
+    let place = place("agent.sh", "exit 0");
+    let refused = |event: &str, report: &str, why: &str| {
+        let ran = record(&place, event, report);
+        assert!(ran.code == 2 && ran.output.contains(why), "{event} {report}: {}", ran.output);
+    };
+    refused("used", r#"{"id": "nightly-7"}"#, "report `started` first");
+    refused("started", r#"{"id": "nightly-7", "agent": "codex"}"#, "needs `artifact`");
+    refused("started", "no JSON", "is not a report of a run");
+    refused("started", r#"{"id": "nightly-7", "tokens": 3}"#, "unknown field `tokens`");
+    assert_eq!(record(&place, "started", STARTED).code, 0);
+    refused("failed", r#"{"id": "nightly-7"}"#, "needs a `reason`");
+    refused("used", r#"{"id": "nightly-7", "costUsd": -1}"#, "`costUsd` is out of range");
+    assert_eq!(record(&place, "succeeded", r#"{"id": "nightly-7"}"#).code, 0);
+    refused("used", r#"{"id": "nightly-7"}"#, "is over: it is `succeeded`");
+}
+
+#[test]
+fn a_run_of_our_own_is_not_reported_from_elsewhere_and_shows_where_its_output_is() {
+    let place = place("agent.sh", "echo working; printf '# Report\\n\\nTBD\\n' > report.md\n");
+    let words = [
+        "run",
+        "--template",
+        "criteria.yaml",
+        "--artifact",
+        "report.md",
+        "--max-attempts",
+        "1",
+        "--",
+        "./agent.sh",
+    ];
+    let ran = place.run(&words);
+    assert_eq!(ran.output.matches("hat the agent printed: ").count(), 1, "{}", ran.output);
+    assert!(ran.output.contains("report.md:3:1 placeholder"), "{}", ran.output);
+    let shown = place.run(&["runs", "show", "run_"]);
+    assert!(
+        shown.output.contains("is not finished") && shown.output.contains("line 3: "),
+        "{}",
+        shown.output
+    );
+    let folder = shown.output.lines().find_map(|line| line.trim().strip_prefix("output ")).unwrap().trim();
+    assert!(std::fs::read_to_string(place.path().join(folder).join("1.out")).unwrap().contains("working"));
+}

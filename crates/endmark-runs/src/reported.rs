@@ -1,0 +1,240 @@
+//! A run that another scheduler supervises, by what that reports of it. (CG-4)
+
+use endmark_context::Models;
+use endmark_guard::{Criteria, Notice, Reason, Risk, State, TokenUsage, Usage, risk};
+use endmark_store::{RunEventRecord, RunRecord};
+use serde::Deserialize;
+
+use crate::record::Sheet;
+
+/// What happened to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportedEvent {
+    /// An attempt began.
+    Started,
+    /// The attempt under way used more.
+    Used,
+    /// The attempt is over, and another one is to follow.
+    RetryQueued,
+    /// The artifact is finished.
+    Succeeded,
+    /// The run was let go of, with the artifact as it is.
+    Released,
+    /// The agent did not do its part.
+    Failed,
+}
+
+/// What is known of the run. A field that is not given keeps its value; the names are those of [`crate::AgentRun`].
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunReport {
+    /// Its id, as the scheduler names it.
+    pub id: String,
+    name: Option<String>,
+    agent: Option<String>,
+    command: Option<Vec<String>>,
+    folder: Option<String>,
+    artifact: Option<String>,
+    template: Option<String>,
+    attempt: Option<u32>,
+    max_attempts: Option<u32>,
+    process: Option<u32>,
+    session: Option<String>,
+    model: Option<String>,
+    /// Of all attempts together.
+    token_usage: Option<ReportedTokens>,
+    largest_call_tokens: Option<u64>,
+    limit_tokens: Option<u64>,
+    cost_usd: Option<f64>,
+    verdict: Option<String>,
+    #[serde(default)]
+    evidence: Vec<String>,
+    /// What the artifact lacks, in words; an empty list if it lacks nothing.
+    missing: Option<Vec<String>>,
+    reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReportedTokens {
+    input: u64,
+    output: u64,
+    /// Accepted, and computed again.
+    #[serde(default, rename = "total")]
+    _total: u64,
+}
+
+/// Why a report is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReportedError {
+    /// A field that a new run needs is missing.
+    #[error("the first report of a run needs `{0}`")]
+    Missing(&'static str),
+    /// The run is not known.
+    #[error("no run `{0}` is recorded: report `started` first")]
+    Unknown(String),
+    /// The run has ended.
+    #[error("the run `{id}` is over: it is `{state}`")]
+    Over {
+        /// Its id.
+        id: String,
+        /// Its state.
+        state: String,
+    },
+    /// Another process supervises it.
+    #[error("the run `{0}` is supervised by Endmark itself")]
+    Supervised(String),
+    /// The event needs a reason.
+    #[error("this event needs a `reason`: one of {}", Reason::ALL.map(Reason::name).join(", "))]
+    NoReason,
+    /// A number is out of range.
+    #[error("`{0}` is out of range")]
+    Range(&'static str),
+}
+
+/// The run after an event, and what is to be written of it: with the same events as a run that is supervised here.
+///
+/// `before` is what is recorded of it, and `had_risk` says whether a risk of this attempt was reported.
+///
+/// # Errors
+/// If the report does not fit what is recorded, or lacks what the event needs.
+pub fn reported(
+    before: Option<RunRecord>,
+    had_risk: bool,
+    event: ReportedEvent,
+    report: RunReport,
+    models: &Models,
+) -> Result<(RunRecord, Vec<RunEventRecord>), ReportedError> {
+    let is_new = before.is_none();
+    let mut record = match before {
+        Some(before) if State::parse(&before.state).is_some_and(State::is_final) => {
+            return Err(ReportedError::Over { id: report.id, state: before.state });
+        }
+        Some(before) => before,
+        None if event == ReportedEvent::Started => new_run(&report)?,
+        None => return Err(ReportedError::Unknown(report.id)),
+    };
+    let reason = match (event, report.reason.as_deref()) {
+        (ReportedEvent::RetryQueued | ReportedEvent::Released | ReportedEvent::Failed, reason) => {
+            Some(reason.and_then(Reason::parse).ok_or(ReportedError::NoReason)?)
+        }
+        _ => None,
+    };
+    if event == ReportedEvent::Started {
+        if !is_new {
+            record.attempt = record.attempt.saturating_add(1);
+        }
+        (record.largest_call_tokens, record.context_exhaustion_risk) = (None, false);
+    }
+    let had_risk = had_risk && event != ReportedEvent::Started;
+    let missing = take_over(&mut record, report)?;
+    // A sum over several attempts says nothing of the last one.
+    let sum = TokenUsage::new(record.input_tokens, record.output_tokens);
+    let usage = Usage {
+        run: if record.attempt == 1 { sum } else { TokenUsage::default() },
+        largest_call_tokens: record.largest_call_tokens,
+        ..Usage::default()
+    };
+    let known = record.model.as_deref().and_then(|model| models.find(model));
+    record.limit_tokens = record.limit_tokens.or_else(|| known.and_then(|model| model.context_tokens));
+    let risk = risk(&usage, Criteria::default().token_usage_warning_threshold, record.limit_tokens);
+    record.context_exhaustion_risk = risk == Risk::Exceeded;
+    let is_sum = match risk {
+        Risk::Exceeded => Some(false),
+        Risk::SumOnly => Some(true),
+        Risk::None | Risk::Unknown => None,
+    };
+    let (state, mut notices) = follows(event, reason);
+    if let Some(is_sum) = is_sum.filter(|_| !had_risk) {
+        // A risk belongs to the attempt, and so before its end.
+        let at = usize::from(event == ReportedEvent::Started);
+        notices.insert(at, Notice::ContextRisk { is_sum });
+    }
+    state.name().clone_into(&mut record.state);
+    record.reason = reason.map(|reason| reason.name().to_owned());
+    if state != State::Running {
+        record.process = None;
+    }
+    let sheet = Sheet::of_record(record, missing);
+    let events = notices.into_iter().map(|notice| sheet.event(notice));
+    let events = events.map(|event| RunEventRecord { name: event.event, message: event.message }).collect();
+    Ok((sheet.into_record(), events))
+}
+
+/// The state after an event, and what is said of it.
+fn follows(event: ReportedEvent, reason: Option<Reason>) -> (State, Vec<Notice>) {
+    let reason = reason.unwrap_or(Reason::ContextGuardFail);
+    match event {
+        ReportedEvent::Started => (State::Running, vec![Notice::Started]),
+        ReportedEvent::Used => (State::Running, Vec::new()),
+        ReportedEvent::RetryQueued => (State::RetryQueued, vec![Notice::RetryQueued(reason)]),
+        ReportedEvent::Succeeded => (State::Succeeded, vec![Notice::Succeeded]),
+        ReportedEvent::Released if reason == Reason::ContextExhaustion => {
+            (State::Released, vec![Notice::ContextExhausted, Notice::Released(reason)])
+        }
+        ReportedEvent::Released => (State::Released, vec![Notice::Released(reason)]),
+        ReportedEvent::Failed => (State::Failed, vec![Notice::Failed(reason)]),
+    }
+}
+
+fn new_run(report: &RunReport) -> Result<RunRecord, ReportedError> {
+    if report.id.is_empty() {
+        return Err(ReportedError::Missing("id"));
+    }
+    let needed = |value: &Option<String>, name| value.clone().ok_or(ReportedError::Missing(name));
+    Ok(RunRecord {
+        id: report.id.clone(),
+        agent: needed(&report.agent, "agent")?,
+        artifact: needed(&report.artifact, "artifact")?,
+        command: "[]".to_owned(),
+        attempt: 1,
+        max_attempts: 1,
+        ..RunRecord::default()
+    })
+}
+
+/// Takes over what is given; answers what the artifact lacks.
+fn take_over(record: &mut RunRecord, report: RunReport) -> Result<String, ReportedError> {
+    fn set<T>(field: &mut T, given: Option<T>) {
+        if let Some(given) = given {
+            *field = given;
+        }
+    }
+    set(&mut record.agent, report.agent);
+    set(&mut record.folder, report.folder);
+    set(&mut record.artifact, report.artifact);
+    set(&mut record.attempt, report.attempt);
+    set(&mut record.max_attempts, report.max_attempts);
+    record.max_attempts = record.max_attempts.max(record.attempt);
+    // Strings can always be written.
+    set(&mut record.command, report.command.map(|words| serde_json::to_string(&words).unwrap_or_default()));
+    if let Some(tokens) = report.token_usage {
+        (record.input_tokens, record.output_tokens) = (tokens.input, tokens.output);
+    }
+    record.name = report.name.or(record.name.take());
+    record.template = report.template.or(record.template.take());
+    record.process = report.process.or(record.process);
+    record.session = report.session.or(record.session.take());
+    record.model = report.model.or(record.model.take());
+    record.largest_call_tokens = report.largest_call_tokens.or(record.largest_call_tokens);
+    record.limit_tokens = report.limit_tokens.or(record.limit_tokens);
+    record.verdict = report.verdict.or(record.verdict.take());
+    if let Some(cost) = report.cost_usd {
+        record.cost_nanodollars = Some(nanodollars(cost).ok_or(ReportedError::Range("costUsd"))?);
+    }
+    if !report.evidence.is_empty() {
+        record.evidence = report.evidence.join("\n");
+    }
+    let missing = report.missing.unwrap_or_default();
+    if !missing.is_empty() {
+        record.findings = u64::try_from(missing.len()).ok();
+    }
+    Ok(missing.join("; "))
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked before")]
+fn nanodollars(usd: f64) -> Option<u64> {
+    /// More than any run costs, and far below what the store holds.
+    const MAX_USD: f64 = 1e9;
+    (0.0..=MAX_USD).contains(&usd).then(|| (usd * 1e9).round() as u64)
+}
