@@ -48,7 +48,15 @@ def visible(messages):
     return "\n".join(text_of(message) for message in messages if message["role"] != "system")
 
 
-def cases(conversations):
+WORD = re.compile(r"[\w./:@-]{4,}")
+
+
+def words_of(value):
+    """What a command names: words with more than lower-case letters in them, as paths, identifiers and numbers have."""
+    return {word.strip(".:") for word in WORD.findall(value) if re.search(r"[^a-z]", word.strip(".:"))}
+
+
+def cases(conversations, by_words=False):
     """The history before each call, and the values that the call had and the history shows."""
     for conversation in conversations:
         messages = conversation["traj"]
@@ -56,7 +64,8 @@ def cases(conversations):
             values = set()
             for call in message.get("tool_calls") or []:
                 try:
-                    values |= {leaf for leaf in leaves(json.loads(call["function"]["arguments"])) if len(leaf) >= LEAST_CHARS}
+                    of_call = {leaf for leaf in leaves(json.loads(call["function"]["arguments"])) if len(leaf) >= LEAST_CHARS}
+                    values |= {word for leaf in of_call for word in words_of(leaf) if len(word) >= LEAST_CHARS} if by_words else of_call
                 except json.JSONDecodeError:
                     continue
             history = messages[:position]
@@ -135,6 +144,7 @@ def main():
     arguments.add_argument("--command", default="target/release/endmark compact --batch")
     arguments.add_argument("--shares", default="0.35,0.2")
     arguments.add_argument("--other-ids", action="store_true")
+    arguments.add_argument("--words", action="store_true", help="count the words of arguments: commands are one argument")
     arguments.add_argument("--no-peers", action="store_true")
     arguments.add_argument("--missed", type=int, default=0, help="show so many values that were lost")
     arguments.add_argument("--every", type=int, default=1, help="only every so manieth conversation")
@@ -147,7 +157,7 @@ def main():
         text = file.read()
     if options.other_ids:
         text = IDS.sub(other_id, text)
-    found = list(cases(json.loads(text)[:: options.every]))
+    found = list(cases(json.loads(text)[:: options.every], options.words))
     histories = [history for history, _ in found]
     below = False
     for share in map(float, options.shares.split(",")):
