@@ -13,7 +13,7 @@ use crate::conversation::{Content, Conversation, Pairs, Place, Role, Turn};
 
 pub(crate) use call::{described, outcome};
 pub(crate) use shape::{Shape, is_strange, shape_of, words};
-pub(crate) use text::clipped;
+pub(crate) use text::{clipped, exact};
 
 /// What kind of anchor it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

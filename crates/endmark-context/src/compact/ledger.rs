@@ -192,7 +192,8 @@ impl<'l> Ledger<'l> {
             left_for_said -= if is_said { cost } else { 0 };
             left_for_values -= if is_value { cost } else { 0 };
             match group(entry.kind) {
-                Group::Value => keys.insert(entry.key.as_ref()),
+                // What a line says has no key of its own.
+                Group::Value => cost > 0 && keys.insert(entry.key.as_ref()),
                 Group::Line(kind) => sections.insert(kind),
             };
             chosen.push(position);

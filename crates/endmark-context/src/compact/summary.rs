@@ -1,9 +1,10 @@
 //! The message that stands for what was condensed: written, and read again when its conversation has grown (CX-4).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::anchors::{Anchor, AnchorKind, Shape, Source, shape_of};
+use super::anchors::{Anchor, AnchorKind, Shape, Source, exact, shape_of};
 use super::ledger::{Entry, Ledger, Room, ToldAnchors};
 use super::narrative;
 use super::policy::Count;
@@ -56,13 +57,13 @@ pub(super) fn read(text: &str) -> Option<Summary> {
             section = line;
         } else if section == HAPPENED {
             if line != LEFT_OUT {
-                summary.anchors.extend(narrative::read(line).map(Anchor::into_owned));
+                summary.anchors.extend(narrative::read(line).into_iter().flat_map(|it| with_values(&it)));
                 summary.lines.push(line.to_owned());
             }
         } else if section == VALUES {
             summary.anchors.extend(values_in(line));
         } else if let Some((kind, _)) = SECTIONS.iter().find(|(_, title)| *title == section) {
-            summary.anchors.extend(item(*kind, line));
+            summary.anchors.extend(item(*kind, line).into_iter().flat_map(|it| with_values(&it)));
         }
     }
     Some(summary)
@@ -75,6 +76,15 @@ fn item(kind: AnchorKind, line: &str) -> Option<Anchor<'static>> {
         _ => ("", line),
     };
     Some(Anchor { kind, key: key.into(), value: value.into(), place: Source::Ledger }.into_owned())
+}
+
+/// An anchor, and the values in it if it is a call: they are written there alone.
+fn with_values(anchor: &Anchor<'_>) -> Vec<Anchor<'static>> {
+    let mut anchors = vec![anchor.clone()];
+    if anchor.kind == AnchorKind::Command {
+        exact(&anchor.key, Source::Ledger, &mut anchors);
+    }
+    anchors.into_iter().map(Anchor::into_owned).collect()
 }
 
 fn values_in(line: &str) -> Vec<Anchor<'static>> {
@@ -197,14 +207,14 @@ impl Draft<'_> {
     }
 }
 
-/// What the lines say already.
-fn told_anchors(lines: &[String]) -> ToldAnchors<'_> {
+/// What the lines say already, with the values in their calls.
+fn told_anchors(lines: &[String]) -> ToldAnchors<'static> {
     let anchors = lines.iter().filter_map(|line| narrative::read(line));
-    anchors
-        .map(|anchor| {
-            (anchor.kind, if anchor.kind == AnchorKind::Command { anchor.key } else { anchor.value })
-        })
-        .collect()
+    anchors.flat_map(|anchor| with_values(&anchor)).map(told).collect()
+}
+
+fn told(anchor: Anchor<'_>) -> (AnchorKind, Cow<'_, str>) {
+    (anchor.kind, if anchor.kind == AnchorKind::Command { anchor.key } else { anchor.value })
 }
 
 fn write_entries(text: &mut String, entries: &[&Entry<'_>], is_told: &ToldAnchors<'_>) {
@@ -221,7 +231,12 @@ fn write_entries(text: &mut String, entries: &[&Entry<'_>], is_told: &ToldAnchor
             };
         }
     }
-    let lines = value_lines(entries.iter().copied());
+    let calls = entries.iter().filter(|entry| entry.kind == AnchorKind::Command);
+    let mut in_calls = Vec::new();
+    calls.for_each(|call| exact(&call.key, Source::Ledger, &mut in_calls));
+    let in_calls: ToldAnchors<'_> = in_calls.into_iter().map(told).collect();
+    let is_new = |entry: &&Entry<'_>| !entry.is_told(is_told) && !entry.is_told(&in_calls);
+    let lines = value_lines(entries.iter().copied().filter(is_new));
     if !lines.is_empty() {
         let _ = write!(text, "\n{VALUES}\n{lines}");
     }
@@ -287,6 +302,38 @@ mod tests {
         }
         assert_eq!(summary.anchors.len(), anchors.len());
         assert!(draft.write(60, count).tokens <= 60);
+    }
+
+    /// A value that a kept call names is written there alone, and is an anchor again when the summary is read.
+    #[test]
+    fn values_of_kept_calls_are_written_once() {
+        let anchors = [
+            anchor(AnchorKind::Command, "run(make src/a.rs ord-17)", "exit 2"),
+            anchor(AnchorKind::File, "", "src/a.rs"),
+            anchor(AnchorKind::Identifier, "order", "ord-18"),
+            anchor(AnchorKind::Identifier, "order", "ord-17"),
+        ];
+        let count = |text: &str| text.len() as u64 / 4;
+        let mut ledger = Ledger::default();
+        ledger.absorb(&anchors, 0, count);
+        let told = vec!["The assistant called run(make src/a.rs ord-17) → exit 2".to_owned()];
+        for lines in [&told[..], &[]] {
+            let relevance = Relevance::default();
+            let draft = Draft {
+                messages: 7,
+                tokens: 900,
+                lines,
+                ledger: &ledger,
+                relevance: &relevance,
+                most_value_tokens: None,
+            };
+            let text = draft.write(1_000, count).text;
+            assert!(text.matches("src/a.rs").count() == 1 && text.ends_with("order: ord-18"), "{text}");
+            let anchors = read(&text).unwrap().anchors;
+            for value in ["src/a.rs", "ord-17", "ord-18"] {
+                assert!(anchors.iter().any(|anchor| anchor.value == value), "{value}: {anchors:?}");
+            }
+        }
     }
 
     #[test]

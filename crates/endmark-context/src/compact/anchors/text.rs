@@ -162,7 +162,7 @@ pub(super) fn is_error_line(line: &str) -> bool {
 }
 
 /// The words of a line that are said exactly or not at all.
-pub(super) fn exact<'a>(line: &'a str, place: Source, anchors: &mut Vec<Anchor<'a>>) {
+pub(crate) fn exact<'a>(line: &'a str, place: Source, anchors: &mut Vec<Anchor<'a>>) {
     for word in words(line) {
         let kind = match shape_of(word) {
             Shape::Url => AnchorKind::Url,
