@@ -43,6 +43,24 @@ def investigation(steps, rows, seed):
     return messages, calls, thoughts
 
 
+def peers(messages, most):
+    """What others keep within as many tokens, where Python finds them (`pip install langchain headroom-ai`)."""
+    try:
+        from langchain_core.messages import convert_to_messages, trim_messages
+    except ImportError:
+        pass
+    else:
+        kept = trim_messages(convert_to_messages(messages), max_tokens=most, token_counter="approximate", start_on="human", include_system=True)
+        yield f"LangChain trim_messages, {most} tokens", json.dumps([[str(one.content), getattr(one, "tool_calls", [])] for one in kept], ensure_ascii=False)
+    try:
+        from headroom import compress
+    except ImportError:
+        pass
+    else:
+        kept = compress(messages, model="gpt-4o")
+        yield "headroom compress", json.dumps(getattr(kept, "messages", kept), ensure_ascii=False, default=str)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--command", default="target/release/endmark")
@@ -63,6 +81,10 @@ def main():
             " ".join(mode), f"{receipt['tokens_before']} -> {receipt['tokens_after']} tokens; task {'kept' if task else 'lost'};",
             ", ".join(f"{name} {count} of {arguments.steps}" for name, count in kept.items()), "; receipt:", receipt["anchors"],
         )
+    for name, text in peers(messages, receipt["tokens_before"] * 35 // 100):
+        kept = [f"{kind} {sum(value in text for value in values)} of {arguments.steps}" for kind, values in (("calls", calls), ("hypotheses", thoughts))]
+        task = "kept" if json.dumps(messages[0]["content"])[1:-1] in text else "lost"
+        print(f"{name}: {len(text)} characters; task {task}; {', '.join(kept)}")
 
 
 if __name__ == "__main__":

@@ -120,6 +120,11 @@ def cleared(histories, keep):
     return [one(history) for history in histories]
 
 
+def pinned(history):
+    """The share of a history that its first and its newest message have."""
+    return (len(text_of(history[0])) + len(text_of(history[-1]))) / max(1, len(visible(history)))
+
+
 def report(name, found, compacted):
     recalled = total = 0
     missed = {}
@@ -145,6 +150,7 @@ def main():
     arguments.add_argument("--shares", default="0.35,0.2")
     arguments.add_argument("--other-ids", action="store_true")
     arguments.add_argument("--words", action="store_true", help="count the words of arguments: commands are one argument")
+    arguments.add_argument("--with-room", action="store_true", help="only histories whose task and newest message, which always stay, take at most three quarters of the share")
     arguments.add_argument("--no-peers", action="store_true")
     arguments.add_argument("--missed", type=int, default=0, help="show so many values that were lost")
     arguments.add_argument("--every", type=int, default=1, help="only every so manieth conversation")
@@ -158,9 +164,10 @@ def main():
     if options.other_ids:
         text = IDS.sub(other_id, text)
     found = list(cases(json.loads(text)[:: options.every], options.words))
-    histories = [history for history, _ in found]
-    below = False
+    every, below = found, False
     for share in map(float, options.shares.split(",")):
+        found = [case for case in every if not options.with_room or pinned(case[0]) <= share * 0.75]
+        histories = [history for history, _ in found]
         compacted, answers = endmark(options.command, histories, share)
         before = sum(answer["receipt"]["tokens_before"] for answer in answers)
         after = sum(answer["receipt"]["tokens_after"] for answer in answers)
