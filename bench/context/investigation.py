@@ -50,7 +50,7 @@ def peers(messages, most):
     except ImportError:
         pass
     else:
-        kept = trim_messages(convert_to_messages(messages), max_tokens=most, token_counter="approximate", start_on="human", include_system=True)
+        kept = trim_messages(convert_to_messages(messages), max_tokens=most, token_counter="approximate", start_on=("human", "ai"))
         yield f"LangChain trim_messages, {most} tokens", json.dumps([[str(one.content), getattr(one, "tool_calls", [])] for one in kept], ensure_ascii=False)
     try:
         from headroom import compress

@@ -28,7 +28,7 @@ pub(super) fn cap(text: &str, limits: &Limits, path: &FieldPath) -> Option<Docum
     Some(limits.fit(
         |most| {
             let mut shortener = Shortener::new(text, nodes, limits);
-            let shortened = shortener.value(0, most, path, 0);
+            let smaller = shortener.value(0, most, path, 0);
             // A root without all its members would look like a small one to a program that reads it.
             let lacks_members =
                 is_object && shortener.cuts.iter().any(|cut| cut.path == *path && cut.items.is_some());
@@ -37,7 +37,7 @@ pub(super) fn cap(text: &str, limits: &Limits, path: &FieldPath) -> Option<Docum
             {
                 return preview;
             }
-            match shortened {
+            match smaller {
                 Some(text) => Document { text, cuts: shortener.cuts },
                 None => Document::beginning(&error, text, original, is_object, most, limits, path),
             }
