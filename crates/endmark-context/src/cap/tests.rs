@@ -159,7 +159,8 @@ fn a_log_keeps_the_frames_of_traces() {
             + &frames(|n| format!("    at rise{n} (/src/tide.js:{n}:9)\n")),
     ];
     for trace in traces {
-        let noise: String = (0..4_000).map(|job| format!("12:00:00 INFO job {job} done\n")).collect();
+        let noise =
+            (0..4_000).fold(String::new(), |noise, job| noise + &format!("12:00:00 INFO job {job} done\n"));
         let capped = cap(format!("{noise}{trace}{noise}").as_bytes(), Asked::Auto, &limits(6_000)).unwrap();
         assert!(capped.text.contains(&trace), "{trace}\n{}", capped.text);
     }
