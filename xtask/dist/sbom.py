@@ -10,13 +10,15 @@ import uuid
 from pathlib import Path
 
 PRODUCT = "endmark"
+# The package that the program is built from.
+PACKAGE = "endmark-cli"
 
 
 def closure(metadata: dict) -> list[dict]:
     """The packages that the program is linked or built with, itself left out."""
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
-    own = next(id for id, package in packages.items() if package["name"] == PRODUCT and id in metadata["workspace_members"])
+    own = next(id for id, package in packages.items() if package["name"] == PACKAGE and id in metadata["workspace_members"])
     seen, waiting = set(), [own]
     while waiting:
         id = waiting.pop()
@@ -56,7 +58,7 @@ def locked(root: Path) -> dict[tuple[str, str], str]:
 def packages(root: Path, machine) -> list[dict]:
     """The packages that the program for this machine is made of, as cargo describes them."""
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", machine.triple]
-    command += ["--manifest-path", str(root / "crates" / PRODUCT / "Cargo.toml")]
+    command += ["--manifest-path", str(root / "crates" / PACKAGE / "Cargo.toml")]
     return closure(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
 
 

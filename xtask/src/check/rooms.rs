@@ -90,7 +90,7 @@ fn module_of(inside: &Path) -> Vec<String> {
 }
 
 /// The room that a path leads into: the one with the longest name that the path begins with.
-fn room_of<'a>(rooms: Rooms, path: &'a [String]) -> Option<Place<'a>> {
+fn room_of(rooms: Rooms, path: &[String]) -> Option<Place<'_>> {
     let behind = |module: &str| {
         let mut parts = path.iter();
         module.split("::").all(|part| parts.next().is_some_and(|own| own == part)).then(|| parts.next())

@@ -70,7 +70,7 @@ pub fn wrap(
     command: &[OsString],
     settings: &Settings,
     mut asked: CapRequest,
-    warn: Warn,
+    warn: &Warn,
 ) -> Result<(), CommandError> {
     asked.limits.way = Way::Tool;
     let failed = |error: io::Error| CommandError::Upstream {
@@ -97,12 +97,12 @@ pub fn wrap(
     });
     if let Some(input) = input {
         let (shared, settings, limits) = (Arc::clone(&shared), settings.clone(), asked.limits.clone());
-        let warn = Arc::clone(&warn);
+        let warn = Arc::clone(warn);
         thread::spawn(move || from_client(input, &shared, &settings, &limits, &warn));
     }
     let mut keeper = settings.keeper();
     let passed = output.map_or(Ok(()), |output| {
-        let mut passing = Passing { shared: &shared, asked: &asked, keeper: &mut keeper, warn: &warn };
+        let mut passing = Passing { shared: &shared, asked: &asked, keeper: &mut keeper, warn };
         passing.pass(BufReader::new(output))
     });
     keeper.close();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::arguments::mcp::{Mcp, McpCommand, Wrap};
-use endmark_agents::mcp::{CLIENT_LIMIT_CHARS, wrap};
+use endmark_agents::mcp::{CLIENT_LIMIT_CHARS, Warn, wrap};
 use endmark_failure::{CommandError, Exit};
 
 use crate::context::Context;
@@ -20,6 +20,7 @@ pub(crate) fn run(context: &Context, arguments: &Mcp) -> Result<Outcome, Command
     }
     let settings = context.configuration(store.overrides())?.settings;
     let request = settings.cap_request(most.limit()?, *max_items, CLIENT_LIMIT_CHARS)?;
-    wrap(server, &settings, request, Arc::new(move |message| terminal.warn(message)))?;
+    let warn: Warn = Arc::new(move |message| terminal.warn(message));
+    wrap(server, &settings, request, &warn)?;
     Ok(Outcome::Streamed(Exit::Success))
 }

@@ -67,17 +67,17 @@ pub fn cap_chunks_and_keep(
 ) -> Result<(Capped, Option<Handle>), CommandError> {
     let mut keeping = keeper.begin()?;
     request.limits.handle = Some(keeping.handle().to_owned());
-    let capper = Capper::new(request.format, request.limits).map_err(|error| refused(&error))?;
-    let mut capper = capper.called(called);
+    let reading = Capper::new(request.format, request.limits).map_err(|error| refused(&error))?;
+    let mut reading = reading.called(called);
     let mut pushed = Ok(());
     each_chunk(&mut |chunk| {
         if pushed.is_ok() {
-            pushed = capper.push(chunk);
+            pushed = reading.push(chunk);
         }
         keeping.push(chunk);
         Ok(())
     })?;
-    match pushed.and_then(|()| capper.finish()) {
+    match pushed.and_then(|()| reading.finish()) {
         Ok(capped) => Ok(keeping.settle(capped)),
         Err(error) => {
             let handle = keeping.handle().to_owned();
