@@ -12,8 +12,8 @@ use endmark_wire::openai_chat::OPENAI;
 use endmark_wire::provider::Provider;
 use serde_json::{Map, Value, json};
 
-use super::files::CLAUDE_SETTINGS;
-
+/// The option of Claude Code that names settings, as JSON or by their file. They come before those of the user and the project.
+pub(super) const CLAUDE_SETTINGS: &str = "--settings";
 /// Variables that have an agent's key; the first is the one that all of a provider's agents read.
 const KEY_VARIABLES: [(&Provider, &[&str]); 3] = [
     (&OPENAI, &["OPENAI_API_KEY"]),

@@ -13,10 +13,8 @@ use jsonc_parser::cst::CstRootNode;
 use serde_json::{Map, Value};
 use tempfile::NamedTempFile;
 
-use super::agents::put;
+use super::agents::{CLAUDE_SETTINGS, put};
 
-/// The option of Claude Code that names settings, as JSON or by their file. They come before those of the user and the project.
-pub(super) const CLAUDE_SETTINGS: &str = "--settings";
 /// Variables with which Claude Code has its replies from another place, or with another key.
 const CLAUDE_ELSEWHERE: [&str; 4] =
     ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "ANTHROPIC_AUTH_TOKEN"];
