@@ -22,12 +22,11 @@ const LIMIT_LOWERED: &str = "The limit was lowered to what Codex keeps of a hook
 /// An entry that comes or goes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[expect(missing_docs, reason = "the fields are those of the answer, whose schema has their names")]
 pub struct Change {
-    /// The event that the agent runs it at.
     pub event: &'static str,
     /// `added` or `removed`.
     pub action: &'static str,
-    /// The entry, as it stands in the settings.
     pub entry: Value,
 }
 
