@@ -16,7 +16,7 @@ use crate::commands::{
 };
 use crate::definition::definition;
 use crate::supervision;
-use crate::view::runs::RunsReport;
+use crate::view::runs;
 
 /// Set to anything, it has the files written in place of compared.
 const UPDATE: &str = "ENDMARK_UPDATE_SCHEMAS";
@@ -57,7 +57,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("report", of_answer::<reports::cuts::Report<'_>>()),
         ("resume", of_answer::<resume::Report<'_>>()),
         ("run", of_answer::<supervision::Report>()),
-        ("runs", of_answer::<RunsReport>()),
+        ("runs", of_answer::<runs::Report>()),
         ("serve", of_answer::<serve::Report>()),
         ("setup", of_answer::<setup::Report>()),
         ("stitch", of_answer::<stitch::Report<'_>>()),

@@ -16,7 +16,7 @@ use crate::arguments::runs::RunsCommand;
 use crate::context::{Context, configuration_warnings};
 use crate::supervision::{kept_in, take_up};
 use crate::view::answer::{Answer, Outcome, to_data};
-use crate::view::runs::{self, RunsReport, data_of};
+use crate::view::runs::{self, Report, data_of};
 use crate::view::table::Layout;
 
 /// How many events of a run are shown.
@@ -83,7 +83,7 @@ fn shown(reader: &Reader, id: &str, outputs: &Path, layout: Layout) -> Result<An
     let output_folder = Some(outputs.join(&run.id)).filter(|folder| folder.is_dir());
     let output_folder = output_folder.map(|folder| folder.display().to_string());
     let text = in_full(&run, &events, output_folder.as_deref(), layout);
-    Ok(Answer::yes(to_data(&RunsReport { runs: vec![run], events: Some(events), output_folder })?, text))
+    Ok(Answer::yes(to_data(&Report { runs: vec![run], events: Some(events), output_folder })?, text))
 }
 
 /// A run for people.

@@ -23,10 +23,10 @@ const COLUMNS: [Column<'static>; 7] = [
     Column::text("reason"),
 ];
 
-/// What `runs` answers.
+/// What it answers.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct RunsReport {
+pub(crate) struct Report {
     /// The newest first.
     pub(crate) runs: Vec<AgentRun>,
     /// What happened, where one run is asked for: `runs show`.
@@ -39,7 +39,7 @@ pub(crate) struct RunsReport {
 
 /// Runs as the data of an answer.
 pub(crate) fn data_of(runs: Vec<AgentRun>) -> Result<Value, CommandError> {
-    to_data(&RunsReport { runs, events: None, output_folder: None })
+    to_data(&Report { runs, events: None, output_folder: None })
 }
 
 /// The headings, and a line for each run.

@@ -20,7 +20,6 @@ pub(crate) fn left_out(seams: &[Seam]) -> impl Iterator<Item = Warning> {
     })
 }
 
-/// A seam.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SeamReport {
