@@ -56,10 +56,10 @@ fn write(connection: &Connection, number: usize, hour: u32, is_cut: bool) {
             (
                 format!("r{number}"),
                 if number % 7 == 6 { "resume" } else { "reply" },
-                if number % 2 == 0 { "m" } else { "n" },
+                if number.is_multiple_of(2) { "m" } else { "n" },
                 format!("2026-11-{day:02} {of_day:02}:30:00.000"),
                 if is_cut { "cut" } else { "whole" },
-                (number % 3 > 0).then_some(50),
+                (!number.is_multiple_of(3)).then_some(50),
             ),
         )
         .unwrap();
