@@ -42,10 +42,14 @@ pub(super) fn measured(body: &[u8], root: Option<Value<'_>>, model: &str) -> [u6
 /// Counts the parts of each kind of media, inline or by an address.
 fn count_media(value: Value<'_>, depth: usize, media: &mut [u64; KINDS]) {
     match value.kind() {
-        Kind::Object if depth > 0 => match medium(value) {
-            Some(kind) => media[kind] += 1,
-            None => value.fields().for_each(|field| count_media(field.value, depth - 1, media)),
-        },
+        Kind::Object if depth > 0 => {
+            let fields = Fields::of(value);
+            if let Some(kind) = fields.medium() {
+                media[kind] += 1;
+            } else if fields.has_nested {
+                value.fields().for_each(|field| count_media(field.value, depth - 1, media));
+            }
+        }
         Kind::Array if depth > 0 => value.items().for_each(|item| count_media(item, depth - 1, media)),
         _ => {}
     }
@@ -56,32 +60,60 @@ fn word<'a>(object: Value<'a>, name: &str) -> Option<Cow<'a, str>> {
     object.field(name)?.text()
 }
 
-/// The kind of media that an object is a part of; `None` for all else.
-fn medium(object: Value<'_>) -> Option<usize> {
-    if let Some(kind) = word(object, "type") {
-        return match &*kind {
-            "image" | "image_url" | "input_image" => Some(IMAGE),
-            "audio" | "audio_url" | "input_audio" => Some(AUDIO),
-            "video" | "video_url" | "input_video" => Some(VIDEO),
-            "file" | "input_file" => Some(FILE),
-            // A document of text is text.
-            "document" => {
-                let of_source = object.field("source").and_then(|source| word(source, "type"));
-                (of_source.as_deref() != Some("text")).then_some(FILE)
-            }
-            _ => None,
-        };
+/// What decides whether an object is a part of media, found in one pass: every object of every request is looked at.
+#[derive(Default)]
+struct Fields<'a> {
+    kind: Option<Value<'a>>,
+    source: Option<Value<'a>>,
+    /// Gemini's media.
+    data: Option<Value<'a>>,
+    /// Whether a value is an object or a list.
+    has_nested: bool,
+}
+
+impl<'a> Fields<'a> {
+    fn of(object: Value<'a>) -> Self {
+        let mut found = Self::default();
+        for field in object.fields() {
+            found.has_nested |= matches!(field.value.kind(), Kind::Object | Kind::Array);
+            let place = match field.key.text().as_deref().unwrap_or_default() {
+                "type" => &mut found.kind,
+                "source" => &mut found.source,
+                "inlineData" | "inline_data" | "fileData" | "file_data" => &mut found.data,
+                _ => continue,
+            };
+            // The last one of a name holds, as for servers.
+            *place = Some(field.value);
+        }
+        found
     }
-    // Gemini's, by what they are of.
-    let data =
-        ["inlineData", "inline_data", "fileData", "file_data"].iter().find_map(|name| object.field(name))?;
-    let mime = word(data, "mimeType").or_else(|| word(data, "mime_type")).unwrap_or_default();
-    Some(match mime.split('/').next() {
-        Some("image") => IMAGE,
-        Some("audio") => AUDIO,
-        Some("video") => VIDEO,
-        _ => FILE,
-    })
+
+    /// The kind of media; `None` for all else.
+    fn medium(&self) -> Option<usize> {
+        if let Some(kind) = self.kind.and_then(|kind| kind.text()) {
+            return match &*kind {
+                "image" | "image_url" | "input_image" => Some(IMAGE),
+                "audio" | "audio_url" | "input_audio" => Some(AUDIO),
+                "video" | "video_url" | "input_video" => Some(VIDEO),
+                "file" | "input_file" => Some(FILE),
+                // A document of text is text.
+                "document" => {
+                    let of_source = self.source.and_then(|source| word(source, "type"));
+                    (of_source.as_deref() != Some("text")).then_some(FILE)
+                }
+                _ => None,
+            };
+        }
+        // Gemini's, by what they are of.
+        let data = self.data?;
+        let mime = word(data, "mimeType").or_else(|| word(data, "mime_type")).unwrap_or_default();
+        Some(match mime.split('/').next() {
+            Some("image") => IMAGE,
+            Some("audio") => AUDIO,
+            Some("video") => VIDEO,
+            _ => FILE,
+        })
+    }
 }
 
 #[cfg(test)]
