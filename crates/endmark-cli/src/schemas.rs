@@ -40,7 +40,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("findings-check", of_answer::<findings::check::Report<'_>>()),
         ("findings-fit", of_answer::<findings::fit::Report>()),
         ("findings-merge", of_answer::<findings::merge::MergeReport<'_>>()),
-        ("findings-plan", of_answer::<findings::plan::Report<'_>>()),
+        ("findings-plan", of_answer::<endmark_findings::Plan<'_>>()),
         ("findings-progress", of_answer::<findings::progress::Report<'_>>()),
         ("findings-protocol", of_answer::<findings::protocol::Report<'_>>()),
         ("findings-report", of_answer::<findings::merge::FinalAnswer<'_>>()),

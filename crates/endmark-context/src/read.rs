@@ -1,6 +1,7 @@
 //! Reading a part of a value that was capped (CX-5): pages, ranges, lines, and what a JSON Pointer points to. Whoever reads
 //! it, a part is the same.
 
+mod in_memory;
 mod page;
 mod part;
 mod picking;
@@ -8,7 +9,8 @@ mod pointer;
 mod range;
 pub mod tool;
 
-pub use page::{PAGE_LOOK_BEHIND_BYTES, page_begin};
+pub use in_memory::part_of;
+pub use page::{PAGE_LOOK_BEHIND_BYTES, Pages, page_begin};
 pub use part::{Content, Excerpt, ExcerptError, LARGEST_POINTED_INTO_BYTES, Part, PartError, Place};
 pub use picking::Picking;
 pub use pointer::{PointerError, pointed_to};

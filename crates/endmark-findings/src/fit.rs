@@ -6,6 +6,8 @@ use std::collections::HashSet;
 use super::finding::{Evidence, Finding, Severity};
 use super::join::joined_text;
 use super::location::{LineRange, Location, Place};
+use super::transcript::AgentResult;
+use super::write::Writing;
 
 /// So many tokens are reckoned for a finding (AR-2).
 pub const TOKENS_PER_FINDING: u64 = 300;
@@ -88,6 +90,42 @@ impl Receipt {
     pub fn fits(&self, tokens: u64) -> bool {
         !is_above_share(tokens, self.budget_left)
     }
+}
+
+/// Results that were written again, compressed where that was needed (AR-2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fitted {
+    /// What it came to.
+    pub receipt: Receipt,
+    /// The results in the canonical form.
+    pub text: String,
+    /// Their findings.
+    pub findings: Vec<Finding>,
+}
+
+/// Writes whole results again, and compresses their findings where the estimate is above the share of what is left (AR-2).
+pub fn fitted<'r>(results: impl Iterator<Item = &'r AgentResult> + Clone, budget_left: u64) -> Fitted {
+    let count = results.clone().map(|result| result.findings.len() as u64).sum();
+    let receipt = Receipt::estimated(count, budget_left);
+    let mut text = String::new();
+    let mut all: Vec<Finding> = Vec::new();
+    for result in results {
+        let findings: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
+        let findings = if receipt.compressed { compress(&findings) } else { findings };
+        let writing = Writing {
+            agent_id: result.agent_id.as_deref(),
+            dimensions: &result.dimensions,
+            // What was declared and is not there stays a shortfall.
+            declared_findings: result
+                .declared_findings
+                .map(|declared| findings.len() + (declared as usize).saturating_sub(result.findings.len())),
+            other: &result.other,
+            is_whole: true,
+        };
+        text.push_str(&writing.text(&findings));
+        all.extend(findings);
+    }
+    Fitted { receipt: receipt.merged(all.len() as u64), text, findings: all }
 }
 
 /// Applies all three compressions to the findings of one result (AR-2): evidence is shortened to its one most critical

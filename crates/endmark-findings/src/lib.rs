@@ -11,12 +11,14 @@ mod loss;
 mod merge;
 mod named_run;
 mod other;
+mod plan;
 mod progress;
 mod protocol;
 mod read;
 mod recovery;
 mod report;
 mod stand_in;
+mod team;
 #[cfg(test)]
 mod tests;
 mod transcript;
@@ -26,12 +28,13 @@ mod write;
 pub use expected::{Basis, Expected};
 pub use finding::{Cwe, Evidence, Field, Finding, FindingId, OtherField, Severity};
 pub use fit::{
-    CountTokens, Receipt, SHARE_PERCENT, TOKENS_PER_FINDING, TOKENS_PER_RESULT, compress, estimated_tokens,
-    is_above_share,
+    CountTokens, Fitted, Receipt, SHARE_PERCENT, TOKENS_PER_FINDING, TOKENS_PER_RESULT, compress,
+    estimated_tokens, fitted, is_above_share,
 };
 pub use form::{FindingForm, ResultForm};
 pub use location::{LineRange, Location, Place};
 pub use merge::{Handed, Merged, MergedFinding, Team};
+pub use plan::{AgentPlan, PastRunPlan, Plan};
 pub use progress::{CHECKPOINT_TURNS, MissingCheckpoints, missing_checkpoints};
 pub use protocol::{Protocol, ProtocolForm};
 pub use read::read;

@@ -9,6 +9,7 @@ use super::named_run::{NamedRun, in_order_of_runs, named_for};
 use super::recovery::{Assignment, NOT_NAMED, Recovery, RecoveryPolicy, RecoveryState, Run};
 use super::transcript::{AgentResult, FindingState, letters};
 use super::vocabulary::is_one_of;
+use super::write::Writing;
 
 /// A result, and where it came from.
 #[derive(Debug, Clone)]
@@ -208,6 +209,33 @@ impl Merged {
             RecoveryState::NotNeeded | RecoveryState::Recovered if is_short => RecoveryState::NotRecovered,
             state => state,
         }
+    }
+
+    /// The findings in the canonical form, with an end marker only if nothing is missing any more.
+    pub fn text(&self) -> String {
+        let report = self.report();
+        let disclosure = report.disclosure();
+        let agents = self.agents();
+        let agent_id = match agents {
+            [agent] => agent.assignment().agent_id.as_str(),
+            _ => "merged",
+        };
+        let dimensions = disclosure.dimensions.iter().map(|dimension| dimension.dimension.clone());
+        // Read again, what stands for dimensions that nobody named would be one.
+        let dimensions: Vec<String> = dimensions.filter(|dimension| dimension != NOT_NAMED).collect();
+        // The other fields of one result do not hold for several.
+        let other = match self.handed() {
+            [handed] => handed.result.other.as_slice(),
+            _ => &[],
+        };
+        let writing = Writing {
+            agent_id: Some(agent_id),
+            dimensions: &dimensions,
+            declared_findings: Some(self.findings().len() + disclosure.unrecovered.count),
+            other,
+            is_whole: !disclosure.has_gaps(),
+        };
+        writing.text(self.findings().iter().map(|merged| &merged.finding))
     }
 
     /// How many findings were joined with one that was there already.

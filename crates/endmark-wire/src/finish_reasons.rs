@@ -59,7 +59,7 @@ impl Meaning {
 
     /// The reason to stop that it stands for; `None` where the reply did not end by itself. `may_be_sequence` is whether
     /// [`Turn`](Self::Turn) may stand for a stop sequence.
-    pub(crate) fn stop(self, may_be_sequence: bool) -> Option<Stop> {
+    pub fn stop(self, may_be_sequence: bool) -> Option<Stop> {
         Some(match self {
             Self::Turn if may_be_sequence => Stop::Sequence,
             Self::Turn | Self::Calls => Stop::Normal,

@@ -13,3 +13,5 @@ pub use endmark_envelope as envelope;
 pub use endmark_findings as findings;
 #[cfg(feature = "guard")]
 pub use endmark_guard as guard;
+#[cfg(feature = "wire")]
+pub use endmark_wire as wire;

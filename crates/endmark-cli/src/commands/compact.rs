@@ -116,22 +116,11 @@ impl Settings {
             Mode::Window => Policy::window(tokens),
             Mode::Emergency => Policy::emergency(tokens),
         };
-        // Where one of the two is given, the other keeps its distance.
-        let trigger = match (self.trigger_tokens, self.budget_tokens) {
-            (Some(trigger), _) => trigger,
-            (None, Some(budget)) => scaled(budget, default.trigger_tokens, default.budget_tokens),
-            (None, None) => default.trigger_tokens,
-        };
-        let budget = self
-            .budget_tokens
-            .unwrap_or_else(|| scaled(trigger, default.budget_tokens, default.trigger_tokens).max(1));
         Policy {
-            trigger_tokens: trigger,
-            budget_tokens: budget,
             keep_turns: self.keep.unwrap_or(default.keep_turns),
             keep_share: self.keep_share,
             fixed_tokens,
-            ..default
+            ..default.with_sizes(self.trigger_tokens, self.budget_tokens)
         }
     }
 
@@ -163,10 +152,6 @@ impl Done {
 /// Tokens of today's OpenAI models; those of others are within a few percent for code and English.
 pub(super) fn tokens(text: &str) -> u64 {
     endmark_context::count::Family::O200k.tokens(text)
-}
-
-fn scaled(number: u64, to: u64, from: u64) -> u64 {
-    u64::try_from(u128::from(number) * u128::from(to) / u128::from(from.max(1))).unwrap_or(u64::MAX)
 }
 
 fn named(name: Option<&str>) -> Result<&'static dyn WireFormat, String> {

@@ -1,9 +1,63 @@
-//! Where a page of a value begins.
+//! Where the pages of a value begin.
+
+use std::ops::Range;
 
 use endmark_envelope::grapheme_boundary;
 
 /// How far before a page's place its beginning may be.
 pub const PAGE_LOOK_BEHIND_BYTES: usize = 4096;
+
+/// As much as is needed to see the end of a character.
+const LOOK_AHEAD_BYTES: u64 = 64;
+
+/// A value of this many bytes in pages of at most `most_bytes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pages {
+    /// How many bytes the value has.
+    pub bytes: u64,
+    /// How many bytes a page has at most.
+    pub most_bytes: usize,
+}
+
+impl Pages {
+    /// How many pages there are: one at least.
+    pub fn count(self) -> u64 {
+        self.bytes.div_ceil(self.step()).max(1)
+    }
+
+    /// The bytes of a page, from 1, which begins with a line or a grapheme; none where there is no such page. `read` returns
+    /// the bytes of a range, fewer where the value ends before.
+    pub fn span<E>(
+        self,
+        page: u64,
+        mut read: impl FnMut(Range<u64>) -> Result<Vec<u8>, E>,
+    ) -> Result<Option<Range<u64>>, E> {
+        if page == 0 || page > self.count() {
+            return Ok(None);
+        }
+        let mut begin = |page: u64| {
+            let place = page.saturating_mul(self.step()).min(self.bytes);
+            if place == 0 || place == self.bytes {
+                return Ok(place);
+            }
+            let first = place - place.min(self.look_behind() as u64);
+            let near = read(first..place + LOOK_AHEAD_BYTES)?;
+            let before = usize::try_from(place - first).unwrap_or_default().min(near.len());
+            let (before, behind) = near.split_at(before);
+            Ok(place - page_begin(before, behind) as u64)
+        };
+        Ok(Some(begin(page - 1)?..begin(page)?))
+    }
+
+    /// Bytes from one page's place to the next: a page may begin a little before its place, and must not be longer for it.
+    fn step(self) -> u64 {
+        (self.most_bytes - self.look_behind()).max(1) as u64
+    }
+
+    fn look_behind(self) -> usize {
+        PAGE_LOOK_BEHIND_BYTES.min(self.most_bytes / 4)
+    }
+}
 
 /// How many bytes at the end of what stands before a page's place belong to the page already: a line that is broken
 /// there, or, where there is no line break, a grapheme. Given are the last [`PAGE_LOOK_BEHIND_BYTES`], and a little of what

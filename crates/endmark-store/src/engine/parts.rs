@@ -2,13 +2,11 @@
 
 use std::ops::ControlFlow;
 
-use endmark_context::read::{PAGE_LOOK_BEHIND_BYTES, page_begin};
+use endmark_context::read::Pages;
 
 use super::KeptOutput;
 use crate::error::StoreError;
 
-/// As much as is needed to see the end of a character.
-const LOOK_AHEAD_BYTES: u64 = 64;
 /// A line that is longer is handed out in parts.
 const LONGEST_LINE_BYTES: usize = 4 << 20;
 
@@ -24,27 +22,19 @@ pub struct OutputPage {
 impl KeptOutput<'_> {
     /// How many pages of at most so many bytes it has: one at least.
     pub fn pages(&self, most_bytes: usize) -> u64 {
-        self.bytes.div_ceil(step(most_bytes)).max(1)
+        self.in_pages(most_bytes).count()
     }
 
     /// A page of at most so many bytes, from 1; none where there is no such page.
     pub fn page(&self, page: u64, most_bytes: usize) -> Result<Option<OutputPage>, StoreError> {
-        if page == 0 || page > self.pages(most_bytes) {
+        let Some(span) = self.in_pages(most_bytes).span(page, |range| self.read(range))? else {
             return Ok(None);
-        }
-        let begin = |page: u64| {
-            let place = page.saturating_mul(step(most_bytes)).min(self.bytes);
-            if place == 0 || place == self.bytes {
-                return Ok::<u64, StoreError>(place);
-            }
-            let first = place - place.min(look_behind(most_bytes) as u64);
-            let near = self.read(first..place + LOOK_AHEAD_BYTES)?;
-            let before = usize::try_from(place - first).unwrap_or_default().min(near.len());
-            let (before, behind) = near.split_at(before);
-            Ok(place - page_begin(before, behind) as u64)
         };
-        let (from, to) = (begin(page - 1)?, begin(page)?);
-        Ok(Some(OutputPage { bytes: self.read(from..to)?, first_byte: from }))
+        Ok(Some(OutputPage { first_byte: span.start, bytes: self.read(span)? }))
+    }
+
+    fn in_pages(&self, most_bytes: usize) -> Pages {
+        Pages { bytes: self.bytes, most_bytes }
     }
 
     /// Hands out lines with their numbers, from 1, and their line breaks, beginning at the latest with the one behind so
@@ -83,13 +73,4 @@ impl KeptOutput<'_> {
         }
         Ok(())
     }
-}
-
-/// Bytes from one page's place to the next: a page may begin a little before its place, and must not be longer for it.
-fn step(most_bytes: usize) -> u64 {
-    (most_bytes - look_behind(most_bytes)).max(1) as u64
-}
-
-fn look_behind(most_bytes: usize) -> usize {
-    PAGE_LOOK_BEHIND_BYTES.min(most_bytes / 4)
 }

@@ -3,8 +3,8 @@
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use endmark_failure::{CommandError, Exit};
 use endmark_findings::{
-    CountTokens, Finding, FindingForm, FindingId, Receipt, RemarkKind, TOKENS_PER_FINDING, TOKENS_PER_RESULT,
-    Writing, compress,
+    CountTokens, Finding, FindingForm, FindingId, Fitted, Receipt, RemarkKind, TOKENS_PER_FINDING,
+    TOKENS_PER_RESULT, fitted as fitted_results,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -128,28 +128,8 @@ fn what_fits(receipt: Receipt) -> String {
 }
 
 fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> {
-    let results = || sources.iter().flat_map(|source| &source.transcript.results);
-    let count = results().map(|result| result.findings.len() as u64).sum();
-    let mut receipt = Receipt::estimated(count, budget_left);
-    let mut text = String::new();
-    let mut all: Vec<Finding> = Vec::new();
-    for result in results() {
-        let findings: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
-        let findings = if receipt.compressed { compress(&findings) } else { findings };
-        let writing = Writing {
-            agent_id: result.agent_id.as_deref(),
-            dimensions: &result.dimensions,
-            // What was declared and is not there stays a shortfall.
-            declared_findings: result
-                .declared_findings
-                .map(|declared| findings.len() + (declared as usize).saturating_sub(result.findings.len())),
-            other: &result.other,
-            is_whole: true,
-        };
-        text.push_str(&writing.text(&findings));
-        all.extend(findings);
-    }
-    receipt = receipt.merged(all.len() as u64);
+    let results = sources.iter().flat_map(|source| &source.transcript.results);
+    let Fitted { receipt, text, findings: all } = fitted_results(results, budget_left);
     let tokens = O200kBase.count(&text);
     let fits = receipt.fits(tokens);
     let (remarks, omitted) = sources::remarks(sources);

@@ -2,7 +2,7 @@
 
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use endmark_failure::{CommandError, Exit};
-use endmark_findings::{Disclosure, FinalReport, Merged, MergedFinding, NOT_NAMED, Team, Writing};
+use endmark_findings::{Disclosure, FinalReport, Merged, MergedFinding, Team};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -38,27 +38,7 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
     let (merged, said, pages) = merged(context, &arguments.team, "merge")?;
     let report = merged.report();
     let disclosure = report.disclosure();
-    let agents = merged.agents();
-    let agent_id = match agents {
-        [agent] => agent.assignment().agent_id.as_str(),
-        _ => "merged",
-    };
-    let dimensions = disclosure.dimensions.iter().map(|dimension| dimension.dimension.clone());
-    // Read again, what stands for dimensions that nobody named would be one.
-    let dimensions: Vec<String> = dimensions.filter(|dimension| dimension != NOT_NAMED).collect();
-    // The other fields of one result do not hold for several.
-    let other = match merged.handed() {
-        [handed] => handed.result.other.as_slice(),
-        _ => &[],
-    };
-    let writing = Writing {
-        agent_id: Some(agent_id),
-        dimensions: &dimensions,
-        declared_findings: Some(merged.findings().len() + disclosure.unrecovered.count),
-        other,
-        is_whole: !disclosure.has_gaps(),
-    };
-    let text = writing.text(merged.findings().iter().map(|merged| &merged.finding));
+    let text = merged.text();
     let (shown, left_out) = beside_pages(&text, context);
     let data = data(context, || Ok(MergeReport { text: shown, report: &report }))?;
     Ok(answered(data, text, disclosure, &merged)

@@ -1,0 +1,92 @@
+//! A part of an output that is in memory. (CX-5)
+
+use std::convert::Infallible;
+use std::ops::Range;
+
+use super::{Content, Excerpt, ExcerptError, Pages, Part, PartError, Picking, Place};
+use crate::cap::Limits;
+
+/// Reads a part of an output within the limits: pages and bytes unchanged, lines and values capped as an output is.
+///
+/// ```
+/// use endmark_context::{cap::Limits, read::{Part, part_of}};
+///
+/// let output = b"one\ntwo\nthree\n";
+/// let limits = Limits::default();
+/// let part = part_of(output, &Part::Grep("^t".to_owned()), &limits)?;
+/// assert_eq!(part.text(&limits)?, "2: two\n3: three\n");
+/// # Ok::<(), endmark_context::read::ExcerptError>(())
+/// ```
+///
+/// # Errors
+/// [`ExcerptError`] where there is no such part, or the limits leave no room.
+pub fn part_of(output: &[u8], part: &Part, limits: &Limits) -> Result<Excerpt, ExcerptError> {
+    let bytes = output.len() as u64;
+    match part {
+        Part::Page(page) => {
+            let pages = Pages { bytes, most_bytes: limits.most };
+            let Ok(span) = pages.span(*page, |range| Ok::<_, Infallible>(slice(output, &range).to_vec()));
+            let (page, pages) = (*page, pages.count());
+            let span = span.ok_or(PartError::NoPage { page, pages })?;
+            let content = Content::Bytes(slice(output, &span).to_vec());
+            Ok(Excerpt { content, place: Place::Page { page, pages, bytes: span } })
+        }
+        Part::Bytes(span) => {
+            let range = span.bytes_of(bytes, limits.most)?;
+            Ok(Excerpt {
+                content: Content::Bytes(slice(output, &range).to_vec()),
+                place: Place::Bytes(range),
+            })
+        }
+        Part::Lines(span) => {
+            let lines = output.split_inclusive(|byte| *byte == b'\n').count() as u64;
+            picked(output, Picking::between(span.lines_of(lines)?, limits)?)
+        }
+        Part::Grep(pattern) => picked(output, Picking::matching(pattern, limits)?),
+        Part::Pointer(pointer) => Excerpt::pointed_to(output, pointer, limits),
+    }
+}
+
+fn picked(output: &[u8], mut picking: Picking) -> Result<Excerpt, ExcerptError> {
+    for (number, line) in (1..).zip(output.split_inclusive(|byte| *byte == b'\n')) {
+        if picking.line(number, line)?.is_break() {
+            break;
+        }
+    }
+    Ok(picking.finish()?)
+}
+
+fn slice<'o>(output: &'o [u8], range: &Range<u64>) -> &'o [u8] {
+    let place = |byte: u64| usize::try_from(byte).unwrap_or(usize::MAX).min(output.len());
+    output.get(place(range.start)..place(range.end)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_pages_together_are_the_output() {
+        let output: String = (0..400).map(|line| format!("line {line} é\n")).collect();
+        let limits = Limits { most: 1_000, ..Limits::default() };
+        let mut read = Vec::new();
+        for page in 1.. {
+            let Ok(part) = part_of(output.as_bytes(), &Part::Page(page), &limits) else { break };
+            let Content::Bytes(bytes) = part.content else { panic!("a page is bytes") };
+            assert!(bytes.len() <= 1_000 && bytes.starts_with(b"line"), "page {page}");
+            read.extend(bytes);
+        }
+        assert_eq!(read, output.as_bytes());
+    }
+
+    #[test]
+    fn a_part_that_is_not_there_is_an_error() {
+        let limits = Limits::default();
+        for part in
+            [Part::Page(2), Part::Page(0), Part::Lines("9:".parse().unwrap()), Part::Pointer("/a".into())]
+        {
+            assert!(part_of(b"one\n", &part, &limits).is_err(), "{part:?}");
+        }
+        assert!(part_of(b"", &Part::Page(1), &limits).is_ok());
+    }
+}

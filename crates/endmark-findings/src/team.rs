@@ -1,0 +1,146 @@
+//! A team, as its file states it.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, Error, SeqAccess, Visitor};
+
+use super::merge::Team;
+use super::recovery::{Assignment, RecoveryPolicy};
+
+/// The team's file. An unknown name is a typing error.
+///
+/// What is wrong with a value is said while it is read, so that the line and the column are known.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(deserialize_with = "members")]
+    agents: Vec<Member>,
+    #[serde(default, deserialize_with = "rounds")]
+    rounds: Option<u32>,
+    emergency: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Member {
+    #[serde(deserialize_with = "name")]
+    agent_id: String,
+    #[serde(deserialize_with = "dimensions")]
+    dimensions: Vec<String>,
+    #[serde(default, deserialize_with = "turns")]
+    max_turns: Option<u32>,
+}
+
+/// The name of an agent; one without signs could be nobody's.
+fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    if name.trim().is_empty() {
+        return Err(D::Error::custom("an agent has no name: `agent_id` is empty"));
+    }
+    Ok(name)
+}
+
+fn dimensions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let dimensions = Vec::<String>::deserialize(deserializer)?;
+    if dimensions.is_empty() {
+        return Err(D::Error::custom("an agent has no dimensions: say what it is to look into"));
+    }
+    if dimensions.iter().any(|dimension| dimension.trim().is_empty()) {
+        return Err(D::Error::custom("a dimension has no name"));
+    }
+    let mut known = HashSet::new();
+    if let Some(twice) = dimensions.iter().find(|dimension| !known.insert(compared(dimension))) {
+        return Err(D::Error::custom(format_args!("an agent has the dimension `{twice}` twice")));
+    }
+    Ok(dimensions)
+}
+
+/// A dimension as it is compared with what results name: without case and signs.
+fn compared(name: &str) -> String {
+    let letters: String =
+        name.chars().filter(|sign| sign.is_alphanumeric()).flat_map(char::to_lowercase).collect();
+    if letters.is_empty() { name.trim().to_owned() } else { letters }
+}
+
+fn turns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    at_least_one(
+        deserializer,
+        "an agent has at least one turn: leave `max_turns` out where it is not limited",
+    )
+}
+
+fn rounds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    at_least_one(deserializer, "there is at least one round: `rounds` counts the first one")
+}
+
+fn at_least_one<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    problem: &'static str,
+) -> Result<Option<u32>, D::Error> {
+    let number = Option::<u32>::deserialize(deserializer)?;
+    if number == Some(0) { Err(D::Error::custom(problem)) } else { Ok(number) }
+}
+
+/// The agents, each named once.
+fn members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Member>, D::Error> {
+    struct Members;
+
+    impl<'de> Visitor<'de> for Members {
+        type Value = Vec<Member>;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a list of agents")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Member>, A::Error> {
+            let (mut members, mut known) = (Vec::new(), HashSet::new());
+            while let Some(member) = list.next_element::<Member>()? {
+                // What stands around a name makes no other one.
+                let is_ornament = |sign: char| sign.is_whitespace() || "`*\"'<>".contains(sign);
+                if !known.insert(member.agent_id.trim_matches(is_ornament).to_lowercase()) {
+                    let id = &member.agent_id;
+                    return Err(de::Error::custom(format_args!("the agent `{id}` is named twice")));
+                }
+                members.push(member);
+            }
+            Ok(members)
+        }
+    }
+
+    deserializer.deserialize_seq(Members)
+}
+
+impl Team {
+    /// Reads a team: `{"agents": [{"agent_id", "dimensions", "max_turns"}], "rounds", "emergency"}`. Only `agent_id` and `dimensions`
+    /// are needed; a byte order mark is allowed.
+    ///
+    /// ```
+    /// use endmark_findings::Team;
+    /// let team = Team::parse(r#"{"agents": [{"agent_id": "auth-2", "dimensions": ["authentication"]}]}"#)?;
+    /// assert_eq!((team.agents.len(), team.policy.rounds), (1, 2));
+    /// assert!(Team::parse(r#"{"agents": [{"agent_id": " ", "dimensions": ["x"]}]}"#).is_err());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An unknown field, an agent without a name or dimensions, or one that is named twice; with line and column.
+    pub fn parse(json: &str) -> Result<Self, serde_json::Error> {
+        let file: File = serde_json::from_str(json.strip_prefix('\u{feff}').unwrap_or(json))?;
+        let policy = RecoveryPolicy::default();
+        let agents = file.agents.into_iter().map(|agent| Assignment {
+            agent_id: agent.agent_id,
+            dimensions: agent.dimensions,
+            max_turns: agent.max_turns,
+        });
+        Ok(Self {
+            agents: agents.collect(),
+            policy: RecoveryPolicy {
+                rounds: file.rounds.unwrap_or(policy.rounds),
+                emergency: file.emergency.unwrap_or(policy.emergency),
+            },
+            is_running: false,
+        })
+    }
+}
