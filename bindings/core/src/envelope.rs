@@ -1,0 +1,109 @@
+//! The envelope in which commands answer: nothing is shortened without a warning.
+
+use std::time::Duration;
+
+use endmark::envelope::{
+    Envelope, ErrorBody, FieldPath, FieldPattern, FieldRule, FieldRules, Phase, Warning,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::options::{answer, parse, text};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    #[serde(default)]
+    error: Option<Error>,
+    #[serde(default)]
+    warnings: Vec<Warning>,
+    #[serde(default)]
+    duration_ms: u64,
+    #[serde(default)]
+    max_response_bytes: Option<usize>,
+    /// Which fields a backend limits, and how.
+    #[serde(default)]
+    rules: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Error {
+    code: String,
+    exit_code: u8,
+    message: String,
+    #[serde(default)]
+    hint: Option<String>,
+    #[serde(default)]
+    phase: Option<Phase>,
+    #[serde(default)]
+    field: Option<FieldPath>,
+    #[serde(default)]
+    limit: Option<u64>,
+    #[serde(default)]
+    actual: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    /// A path in which `*` stands for every item or member, as `data.items[*].body`.
+    field: String,
+    #[serde(default)]
+    max_bytes: Option<u64>,
+    #[serde(default)]
+    max_chars: Option<u64>,
+    #[serde(default)]
+    max_items: Option<u64>,
+    #[serde(default)]
+    exact: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    /// On one line.
+    document: String,
+    exit_code: u8,
+}
+
+pub(crate) fn envelope(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
+    let (data, options): (_, Options) = (text(inputs, 0)?, parse(options)?);
+    let data: Value = serde_json::from_str(data).map_err(|error| Failure::invalid("invalid_data", error))?;
+    let error = options.error.map(Error::body);
+    let envelope = match error {
+        None => Envelope::success(data),
+        Some(error) if data.is_null() => Envelope::failure(error),
+        Some(error) => Envelope::refusal(data, error),
+    };
+    let mut rules = FieldRules::default();
+    for rule in options.rules {
+        let pattern: FieldPattern =
+            rule.field.parse().map_err(|error| Failure::invalid("invalid_field", error))?;
+        let (max_bytes, max_chars, max_items) = (rule.max_bytes, rule.max_chars, rule.max_items);
+        rules.add(
+            pattern,
+            FieldRule { max_bytes, max_chars, max_items, is_exact: rule.exact, ..FieldRule::default() },
+        );
+    }
+    let envelope = envelope
+        .with_rules(rules)
+        .with_warnings(options.warnings)
+        .with_duration(Duration::from_millis(options.duration_ms));
+    let envelope = match options.max_response_bytes {
+        Some(most) => envelope.with_max_response_bytes(most),
+        None => envelope,
+    };
+    let document = envelope.document().map_err(|error| Failure::bug(&error.to_string()))?;
+    let exit_code = document.exit_code();
+    answer(&Answer { document: document.to_json(), exit_code })
+}
+
+impl Error {
+    fn body(self) -> ErrorBody {
+        let body = ErrorBody::new(self.code, self.exit_code, self.message);
+        let phase = self.phase.unwrap_or(body.phase);
+        let (field, limit, actual, hint) = (self.field, self.limit, self.actual, self.hint);
+        ErrorBody { phase, field, limit, actual, hint, ..body }
+    }
+}

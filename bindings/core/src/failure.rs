@@ -1,0 +1,58 @@
+//! Why a call has no answer.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// Why a call has no answer. Each language makes an exception of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Failure {
+    /// Which exception it is.
+    pub kind: FailureKind,
+    /// A word for programs, which stays the same.
+    pub code: String,
+    /// What happened, for people.
+    pub message: String,
+    /// What belongs to the kind, as the attempt of a merge.
+    pub details: Box<Value>,
+}
+
+/// Which exception a failure is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// An argument is not valid.
+    Invalid,
+    /// Two parts were not joined.
+    Merge,
+    /// A text is beyond repair, or is not of its format.
+    Malformed,
+    /// A budget does not admit a call.
+    Budget,
+    /// A bug in Endmark.
+    Bug,
+}
+
+impl Failure {
+    #[expect(clippy::needless_pass_by_value, reason = "most callers format a message in place")]
+    pub(crate) fn new(kind: FailureKind, code: impl Into<String>, message: impl ToString) -> Self {
+        Self { kind, code: code.into(), message: message.to_string(), details: Box::new(Value::Null) }
+    }
+
+    pub(crate) fn invalid(code: &str, message: impl ToString) -> Self {
+        Self::new(FailureKind::Invalid, code, message)
+    }
+
+    pub(crate) fn bug(said: &str) -> Self {
+        let message = format!("a bug in Endmark; please report it with the input that causes it: {said}");
+        Self::new(FailureKind::Bug, "bug", message)
+    }
+
+    pub(crate) fn with(self, details: Value) -> Self {
+        Self { details: Box::new(details), ..self }
+    }
+
+    /// The same as a JSON object.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

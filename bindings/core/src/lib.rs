@@ -1,0 +1,132 @@
+//! The functions of Endmark for other languages: bytes and JSON in, JSON out.
+//!
+//! A package for a language converts its own types and calls [`call`] or an [`Object`]; it decides nothing. So that all packages
+//! give the same bytes, they share the cases in `bindings/cases.json`.
+//!
+//! ```
+//! let answer = endmark_bindings::call("detect", &[br#"{"a": [1, 2"#], r#"{"format": "json"}"#)?;
+//! assert!(answer.contains(r#""verdict":"truncated""#) && answer.contains(r#""truncation_index":10"#));
+//! # Ok::<(), endmark_bindings::Failure>(())
+//! ```
+
+mod context;
+mod detect;
+mod envelope;
+mod failure;
+mod findings;
+mod guard;
+mod meter;
+mod offsets;
+mod options;
+mod recover;
+mod stitch;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+pub use failure::{Failure, FailureKind};
+
+use meter::SessionMeter;
+use recover::Recovery;
+
+/// The table in which cut replies are logged, in SQL that can run twice.
+pub const LOG_TABLE: &str =
+    include_str!("../../../crates/endmark-store/migrations/0001_partial_completion_log.sqlite.sql");
+
+/// What one function takes and answers.
+type Function = fn(&[&[u8]], &str) -> Result<String, Failure>;
+
+/// Every function by its name.
+const FUNCTIONS: [(&str, Function); 18] = [
+    ("detect", detect::detect),
+    ("complete", detect::complete),
+    ("build_resume_prompt", stitch::build_resume_prompt),
+    ("merge_chunks", stitch::merge_chunks),
+    ("stitch", stitch::stitch),
+    ("cap", context::cap),
+    ("read", context::read),
+    ("read_tool", context::read_tool),
+    ("compact", context::compact),
+    ("count", context::count),
+    ("guard", guard::guard),
+    ("findings_protocol", findings::protocol),
+    ("findings_estimate", findings::estimate),
+    ("findings_fit", findings::fit),
+    ("findings_check", findings::check),
+    ("findings_plan", findings::plan),
+    ("findings_merge", findings::merge),
+    ("envelope", envelope::envelope),
+];
+
+/// Calls a function by its name. `options` is a JSON object; the answer is JSON.
+///
+/// # Errors
+/// [`Failure`]: an unknown name, bad options, what the function itself refuses, or a bug in it. It never panics.
+pub fn call(function: &str, inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
+    let Some((_, function)) = FUNCTIONS.iter().find(|(name, _)| *name == function) else {
+        return Err(Failure::invalid("unknown_function", format!("there is no function `{function}`")));
+    };
+    guarded(|| function(inputs, options))
+}
+
+/// Something with a state: the recovery of one reply, or the meter of one session.
+pub struct Object(Kind);
+
+enum Kind {
+    Recovery(Box<Recovery>),
+    Meter(Box<SessionMeter>),
+}
+
+impl Object {
+    /// Makes an object of this class, `recovery` or `meter`.
+    ///
+    /// # Errors
+    /// As those of [`call`].
+    pub fn new(class: &str, inputs: &[&[u8]], options: &str) -> Result<Self, Failure> {
+        guarded(|| match class {
+            "recovery" => Ok(Self(Kind::Recovery(Box::new(Recovery::new(inputs, options)?)))),
+            "meter" => Ok(Self(Kind::Meter(Box::new(SessionMeter::new(options)?)))),
+            _ => Err(Failure::invalid("unknown_class", format!("there is no class `{class}`"))),
+        })
+    }
+
+    /// Calls a method of it.
+    ///
+    /// # Errors
+    /// As those of [`call`].
+    pub fn call(&mut self, method: &str, inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
+        guarded(|| match &mut self.0 {
+            Kind::Recovery(recovery) => recovery.call(method, inputs, options),
+            Kind::Meter(meter) => meter.call(method, options),
+        })
+    }
+}
+
+/// A panic is a bug of Endmark's, and must not end the process of its user.
+fn guarded<T>(function: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(function)).unwrap_or_else(|panic| {
+        let said = panic.downcast_ref::<&str>().map(|said| (*said).to_owned());
+        let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+        Err(Failure::bug(&said))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_a_failure_that_asks_for_a_report() {
+        let failure = guarded::<()>(|| std::panic::panic_any("index out of range")).unwrap_err();
+        assert_eq!(failure.kind, FailureKind::Bug);
+        assert!(failure.message.contains("index out of range") && failure.message.contains("report"));
+    }
+
+    #[test]
+    fn an_unknown_name_is_a_failure() {
+        assert_eq!(call("guess", &[], "{}").unwrap_err().code, "unknown_function");
+        assert_eq!(
+            Object::new("guess", &[], "{}").err().map(|failure| failure.code),
+            Some("unknown_class".into())
+        );
+    }
+}

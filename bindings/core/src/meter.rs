@@ -1,0 +1,184 @@
+//! What one session spends, and the budget that it must not exceed.
+
+use std::collections::HashMap;
+
+use endmark::context::{Admitted, AfterCall, BeforeCall, Meter, Models, NotAdmitted, Tokens, dollars};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::context::moment;
+use crate::failure::{Failure, FailureKind};
+use crate::options::{answer, parse};
+
+/// A dollar in nano-dollars.
+const NANO: f64 = 1e9;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    /// 0 means unlimited.
+    #[serde(default)]
+    max_tokens: u64,
+    #[serde(default)]
+    max_usd: f64,
+}
+
+/// The meter of one session.
+pub(crate) struct SessionMeter {
+    meter: Meter<'static>,
+    admitted: HashMap<u64, Admitted>,
+    next: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Before {
+    model: String,
+    prompt_tokens: u64,
+    max_output_tokens: u64,
+    #[serde(default)]
+    sent_bytes: u64,
+    #[serde(default)]
+    at: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct After {
+    id: u64,
+    /// What the provider reported.
+    #[serde(default)]
+    tokens: Option<ReportedTokens>,
+    /// Bytes of the text that came where nothing was reported; null where no answer came.
+    #[serde(default)]
+    text_bytes: Option<u64>,
+    #[serde(default)]
+    at: Option<u64>,
+}
+
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+#[derive(Default)]
+struct ReportedTokens {
+    prompt: u64,
+    cached: u64,
+    cache_write: u64,
+    completion: u64,
+    reasoning: u64,
+}
+
+#[derive(Serialize)]
+struct ShownAdmitted {
+    id: u64,
+    max_output_tokens: u64,
+    is_closing: bool,
+    warning_percent: Option<u64>,
+}
+
+impl SessionMeter {
+    pub(crate) fn new(options: &str) -> Result<Self, Failure> {
+        let options: Options = parse(options)?;
+        if !(options.max_usd >= 0.0 && options.max_usd.is_finite()) {
+            return Err(Failure::invalid("invalid_options", "`max_usd` must be 0 or more"));
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked, and it saturates"
+        )]
+        let nano_usd = (options.max_usd * NANO).ceil() as u64;
+        let meter = Meter::new(Models::builtin()).with_tokens(options.max_tokens).with_nano_usd(nano_usd);
+        Ok(Self { meter, admitted: HashMap::new(), next: 1 })
+    }
+
+    pub(crate) fn call(&mut self, method: &str, options: &str) -> Result<String, Failure> {
+        match method {
+            "before_call" => self.before_call(&parse(options)?),
+            "after_call" => self.after_call(&parse(options)?),
+            "usage" => self.usage(),
+            _ => Err(Failure::invalid("unknown_method", format!("there is no method `{method}`"))),
+        }
+    }
+
+    fn before_call(&mut self, before: &Before) -> Result<String, Failure> {
+        let call = BeforeCall {
+            model: &before.model,
+            prompt_tokens: before.prompt_tokens,
+            max_output_tokens: before.max_output_tokens,
+            sent_bytes: before.sent_bytes,
+        };
+        let admitted = self.meter.before_call(&call, moment(before.at)).map_err(|error| refused(&error))?;
+        let id = self.next;
+        self.next += 1;
+        let shown = ShownAdmitted {
+            id,
+            max_output_tokens: admitted.max_output_tokens,
+            is_closing: admitted.is_closing,
+            warning_percent: admitted.warning.map(|level| u64::from(level.percent())),
+        };
+        self.admitted.insert(id, admitted);
+        answer(&shown)
+    }
+
+    fn after_call(&mut self, after: &After) -> Result<String, Failure> {
+        let unknown = || Failure::invalid("unknown_call", "the call is over, or is another meter's");
+        let admitted = self.admitted.remove(&after.id).ok_or_else(unknown)?;
+        let outcome = match (&after.tokens, after.text_bytes) {
+            (Some(tokens), _) => AfterCall::Reported(tokens.counted()),
+            (None, Some(text_bytes)) => AfterCall::Unreported { text_bytes },
+            (None, None) => AfterCall::Unanswered,
+        };
+        let cost = self.meter.after_call(admitted, &outcome, moment(after.at));
+        answer(&json!({
+            "tokens": cost.tokens,
+            "usd": cost.nano_usd.map(dollars),
+            "is_estimated": cost.is_estimated,
+        }))
+    }
+
+    fn usage(&self) -> Result<String, Failure> {
+        let usage = self.meter.usage();
+        answer(&json!({
+            "calls": usage.calls,
+            "estimated_calls": usage.estimated_calls,
+            "unpriced_calls": usage.unpriced_calls,
+            "tokens": ReportedTokens::of(&usage.tokens),
+            "usd": dollars(usage.nano_usd),
+            "held_tokens": self.meter.held(),
+            "tokens_left": self.meter.left(),
+        }))
+    }
+}
+
+impl ReportedTokens {
+    fn counted(&self) -> Tokens {
+        Tokens {
+            prompt: self.prompt,
+            cached: self.cached,
+            cache_write: self.cache_write,
+            completion: self.completion,
+            reasoning: self.reasoning,
+            ..Tokens::default()
+        }
+    }
+
+    fn of(tokens: &Tokens) -> Self {
+        Self {
+            prompt: tokens.prompt,
+            cached: tokens.cached,
+            cache_write: tokens.cache_write,
+            completion: tokens.completion,
+            reasoning: tokens.reasoning,
+        }
+    }
+}
+
+fn refused(error: &NotAdmitted) -> Failure {
+    let code = match error {
+        NotAdmitted::Held { .. } => "held",
+        NotAdmitted::UsedUp { .. } => "used_up",
+        NotAdmitted::TooLarge { .. } => "too_large",
+        NotAdmitted::NoPrice(_) => "no_price",
+    };
+    Failure::new(FailureKind::Budget, code, error)
+}

@@ -1,0 +1,58 @@
+//! What the options of several functions have in common.
+
+use endmark::{AskedFrom, Format};
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Reads the options of a function.
+pub(crate) fn parse<'o, T: Deserialize<'o>>(options: &'o str) -> Result<T, Failure> {
+    serde_json::from_str(options).map_err(|error| Failure::invalid("invalid_options", error))
+}
+
+/// Writes the answer of a function.
+pub(crate) fn answer(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(|error| Failure::bug(&error.to_string()))
+}
+
+/// The input at a position.
+pub(crate) fn input<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i [u8], Failure> {
+    let missing = || Failure::invalid("missing_input", format!("input {index} is missing"));
+    inputs.get(index).copied().ok_or_else(missing)
+}
+
+/// The same as text.
+pub(crate) fn text<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i str, Failure> {
+    let raw = input(inputs, index)?;
+    str::from_utf8(raw).map_err(|error| {
+        let message = format!("input {index} is not UTF-8: byte {} is invalid", error.valid_up_to());
+        Failure::invalid("not_utf8", message)
+    })
+}
+
+/// A format by its name.
+pub(crate) fn format(name: &str, marker: Option<&str>) -> Result<Format, Failure> {
+    Format::parse(name, marker).map_err(|error| Failure::invalid("invalid_format", error))
+}
+
+/// From where the model was asked to continue.
+pub(crate) fn asked_from(name: &str) -> Result<AskedFrom, Failure> {
+    let unknown = || format!("unknown `from`: `{name}`: use cut, token or unknown");
+    AskedFrom::parse(name).ok_or_else(|| Failure::invalid("invalid_from", unknown()))
+}
+
+/// The name of a format.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NamedFormat {
+    format: String,
+    #[serde(default)]
+    marker: Option<String>,
+}
+
+impl NamedFormat {
+    pub(crate) fn read(&self) -> Result<Format, Failure> {
+        format(&self.format, self.marker.as_deref())
+    }
+}

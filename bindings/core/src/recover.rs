@@ -1,0 +1,398 @@
+//! The recovery of one reply, step by step: the caller asks its model, and hands over what comes.
+
+use endmark::wire::finish_reasons::Meaning;
+use endmark::{
+    AskFailure, CutKind, Ending, ExhaustedCause, Format, Join, OnAmbiguous, Pipeline, PipelineOutcome,
+    PipelinePolicy, PipelineResult, PipelineStep, Reply, Restart, ResumeAsk, ResumeExhausted, ResumePolicy,
+    SchemaProblem, Seam, Stop, Strategies, Validate, Verdict, Wanted, replace_lone_surrogates,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+
+use crate::failure::Failure;
+use crate::offsets::Unit;
+use crate::options::{answer, asked_from, format, parse, text};
+use crate::stitch::{ShownSeam, check_template};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options<'o> {
+    /// What the reply has to be; null where nothing is demanded.
+    #[serde(default)]
+    format: Option<String>,
+    #[serde(default)]
+    marker: Option<String>,
+    /// A JSON Schema for replies that have to be JSON.
+    #[serde(default, borrow)]
+    schema: Option<&'o RawValue>,
+    #[serde(default)]
+    max_attempts: Option<u32>,
+    #[serde(default)]
+    max_corrections: Option<u32>,
+    #[serde(default)]
+    strategies: Option<Vec<String>>,
+    #[serde(default)]
+    on_ambiguous: Option<String>,
+    #[serde(default)]
+    restart: Option<String>,
+    #[serde(default)]
+    prompt: Option<String>,
+    /// How much of the reply is with its reader already, and cannot be changed.
+    #[serde(default)]
+    is_sent: bool,
+    reply: ReplyOptions,
+    #[serde(default)]
+    offsets: Unit,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct ReplyOptions {
+    /// Why the model stopped: a word of Endmark's or of a provider's; null where nothing was reported.
+    #[serde(default)]
+    stop: Option<String>,
+    #[serde(default)]
+    ending: Option<String>,
+    #[serde(default)]
+    output_tokens: Option<u64>,
+    #[serde(default)]
+    limit: Option<u64>,
+    #[serde(default)]
+    reasoned: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ResumedOptions {
+    reply: ReplyOptions,
+    /// How the continuation was asked for.
+    join: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FailedOptions {
+    kind: String,
+}
+
+/// A JSON Schema; references are resolved inside it alone.
+struct Schema(jsonschema::Validator);
+
+impl Schema {
+    fn compile(text: &str) -> Result<Self, Failure> {
+        let invalid = |error: String| Failure::invalid("invalid_schema", error);
+        let value: Value = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
+        jsonschema::validator_for(&value).map(Self).map_err(|error| invalid(error.to_string()))
+    }
+}
+
+impl Validate for Schema {
+    fn validate(&self, json: &str) -> Vec<SchemaProblem> {
+        let problem = |path: String, message: String| SchemaProblem { path, message };
+        let value: Value = match serde_json::from_str(&replace_lone_surrogates(json)) {
+            Ok(value) => value,
+            Err(error) => return vec![problem(String::new(), error.to_string())],
+        };
+        let errors = self.0.iter_errors(&value);
+        let mut problems: Vec<_> =
+            errors.map(|error| problem(error.instance_path().to_string(), error.to_string())).collect();
+        problems.sort();
+        problems
+    }
+}
+
+/// The recovery of one reply.
+pub(crate) struct Recovery {
+    pipeline: Pipeline,
+    demanded: Option<Format>,
+    unit: Unit,
+    first_len: usize,
+    /// Up to where the first reply was settled, in bytes.
+    settled: Option<usize>,
+}
+
+impl Recovery {
+    pub(crate) fn new(inputs: &[&[u8]], options: &str) -> Result<Self, Failure> {
+        let (received, options): (_, Options<'_>) = (text(inputs, 0)?, parse(options)?);
+        let demanded =
+            options.format.as_deref().map(|name| format(name, options.marker.as_deref())).transpose()?;
+        let schema = options.schema.map(|schema| Schema::compile(schema.get())).transpose()?;
+        let validator = schema.map(|schema| Box::new(schema) as Box<dyn Validate + Send + Sync>);
+        let policy = options.policy(received)?;
+        let reply = options.reply.read(received)?;
+        let found = endmark::detect(received.as_bytes(), demanded.as_ref().unwrap_or(&Format::Text)).verdict;
+        let settled = match found {
+            Verdict::Truncated(cut) => Some(cut.truncation_index),
+            Verdict::Whole => Some(received.len()),
+            Verdict::Malformed { .. } => None,
+        };
+        let pipeline = Pipeline::new(policy, demanded.clone(), validator, reply);
+        Ok(Self { pipeline, demanded, unit: options.offsets, first_len: received.len(), settled })
+    }
+
+    pub(crate) fn call(&mut self, method: &str, inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
+        match method {
+            "next" => {}
+            "resumed" => {
+                let options: ResumedOptions = parse(options)?;
+                let reply = options.reply.read(text(inputs, 0)?)?;
+                self.pipeline.resumed(reply, join(&options.join)?);
+            }
+            "corrected" => {
+                let reply: ReplyOptions = parse(options)?;
+                self.pipeline.corrected(reply.read(text(inputs, 0)?)?);
+            }
+            "failed" => {
+                let options: FailedOptions = parse(options)?;
+                self.pipeline.failed(failure(&options.kind, text(inputs, 0)?.to_owned())?);
+            }
+            _ => return Err(Failure::invalid("unknown_method", format!("there is no method `{method}`"))),
+        }
+        self.step()
+    }
+
+    fn step(&self) -> Result<String, Failure> {
+        match self.pipeline.next() {
+            PipelineStep::Resume(ask) => answer(&ShownAsk::of(&ask, self.unit)),
+            PipelineStep::Correct(ask) => answer(&ShownCorrection {
+                step: "correct",
+                attempt: ask.attempt,
+                prompt: &ask.prompt,
+                text: &ask.text,
+            }),
+            PipelineStep::Done(outcome) => answer(&ShownOutcome::of(&outcome, self)),
+        }
+    }
+}
+
+impl Options<'_> {
+    fn policy(&self, received: &str) -> Result<PipelinePolicy, Failure> {
+        let unknown = |what: &str, word: &str, known: &str| {
+            Failure::invalid("invalid_options", format!("unknown `{what}`: `{word}`: use {known}"))
+        };
+        let default = PipelinePolicy::default();
+        if let Some(template) = &self.prompt {
+            check_template(template)?;
+        }
+        let strategies = match &self.strategies {
+            None => Strategies::default(),
+            Some(names) => Strategies::parse(names.iter().map(String::as_str))
+                .map_err(|error| Failure::invalid("invalid_options", error))?,
+        };
+        let on_ambiguous = match self.on_ambiguous.as_deref() {
+            None | Some("stop") => OnAmbiguous::Stop,
+            Some("best") => OnAmbiguous::Best,
+            Some(word) => return Err(unknown("on_ambiguous", word, "stop or best")),
+        };
+        let restart = match self.restart.as_deref() {
+            None | Some("any") => Restart::Any,
+            Some("same") => Restart::Same,
+            Some("off") => Restart::Off,
+            Some(word) => return Err(unknown("restart", word, "any, same or off")),
+        };
+        Ok(PipelinePolicy {
+            resume: ResumePolicy {
+                max_attempts: self.max_attempts.unwrap_or(default.resume.max_attempts),
+                on_ambiguous,
+                restart,
+                strategies,
+                prompt: self.prompt.clone(),
+                sent: if self.is_sent { received.len() } else { 0 },
+                room_to_restart: !self.is_sent,
+                ..default.resume
+            },
+            max_corrections: self.max_corrections.unwrap_or(default.max_corrections),
+            ..default
+        })
+    }
+}
+
+impl ReplyOptions {
+    fn read(&self, received: &str) -> Result<Reply, Failure> {
+        let stop = self.stop.as_deref().map(stop);
+        let ending = match self.ending.as_deref() {
+            // A reply of which nobody says why it ended has not ended.
+            None if self.stop.is_none() => Ending::Dropped,
+            None | Some("clean") => Ending::Clean,
+            Some("dropped") => Ending::Dropped,
+            Some("stalled") => Ending::Stalled,
+            Some("upstream_error") => Ending::UpstreamError,
+            Some(word) => {
+                let message =
+                    format!("unknown `ending`: `{word}`: use clean, dropped, stalled or upstream_error");
+                return Err(Failure::invalid("invalid_options", message));
+            }
+        };
+        let (output_tokens, limit) = (self.output_tokens, self.limit);
+        let stop = stop.flatten();
+        Ok(Reply { text: received.to_owned(), ending, stop, output_tokens, limit, reasoned: self.reasoned })
+    }
+}
+
+/// What a word states about the end of a reply: one of Endmark's own names, else as providers use it.
+fn stop(word: &str) -> Option<Stop> {
+    let own = [
+        Stop::Normal,
+        Stop::Sequence,
+        Stop::Limit,
+        Stop::Refused,
+        Stop::Paused,
+        Stop::Repetition,
+        Stop::Unknown,
+    ];
+    own.into_iter().find(|stop| stop.name() == word).or_else(|| Meaning::of("openai_chat", word).stop(false))
+}
+
+fn join(name: &str) -> Result<Join, Failure> {
+    Ok(match name {
+        "exact" => Join::Exact,
+        "prompted" => Join::Prompted,
+        "shown" => Join::Shown,
+        "in_message" => Join::InMessage,
+        from => Join::Stitched(asked_from(from).map_err(|_| {
+            let known = "exact, in_message, prompted, shown, cut, token or unknown";
+            Failure::invalid("invalid_join", format!("unknown `join`: `{name}`: use {known}"))
+        })?),
+    })
+}
+
+fn failure(kind: &str, message: String) -> Result<AskFailure, Failure> {
+    Ok(match kind {
+        "rejected" => AskFailure::Rejected(message),
+        "lost" => AskFailure::Lost(message),
+        "unfit" => AskFailure::Unfit(message),
+        "final" => AskFailure::Final(message),
+        "budget" => AskFailure::Budget(message),
+        _ => {
+            let known = "rejected, lost, unfit, final or budget";
+            return Err(Failure::invalid(
+                "invalid_options",
+                format!("unknown `kind`: `{kind}`: use {known}"),
+            ));
+        }
+    })
+}
+
+#[derive(Serialize)]
+struct ShownAsk<'a> {
+    step: &'static str,
+    attempt: u32,
+    cut: &'static str,
+    wanted: &'static str,
+    so_far: &'a str,
+    shown: usize,
+    prompt: &'a str,
+}
+
+impl<'a> ShownAsk<'a> {
+    fn of(ask: &'a ResumeAsk, unit: Unit) -> Self {
+        let wanted = match ask.wanted {
+            Wanted::Rest => "rest",
+            Wanted::Again => "again",
+            Wanted::Restart => "restart",
+        };
+        let shown = unit.of(ask.so_far.as_bytes(), ask.shown.length);
+        let (so_far, prompt) = (ask.so_far.as_str(), ask.prompt.as_str());
+        Self { step: "resume", attempt: ask.attempt, cut: ask.kind.name(), wanted, so_far, shown, prompt }
+    }
+}
+
+#[derive(Serialize)]
+struct ShownCorrection<'c> {
+    step: &'static str,
+    attempt: u32,
+    prompt: &'c str,
+    text: &'c str,
+}
+
+#[derive(Serialize)]
+struct ShownOutcome<'o> {
+    step: &'static str,
+    result: &'static str,
+    text: &'o str,
+    attempts: u32,
+    corrections: u32,
+    cut: Option<&'static str>,
+    disclosed: bool,
+    seams: Vec<ShownSeam<'o>>,
+    problems: Vec<ShownProblem<'o>>,
+    exhausted: Option<ShownExhausted<'o>>,
+    log: Option<LogRow>,
+}
+
+#[derive(Serialize)]
+struct ShownProblem<'p> {
+    path: &'p str,
+    message: &'p str,
+}
+
+#[derive(Serialize)]
+struct ShownExhausted<'e> {
+    attempts: u32,
+    merged_raw: &'e str,
+    verified_len: usize,
+    cause: &'static str,
+    reason: &'e str,
+    best: Option<&'e str>,
+}
+
+/// What `partial_completion_log` has of a cut reply; sizes are bytes.
+#[derive(Serialize)]
+struct LogRow {
+    truncation_index: Option<usize>,
+    initial_chunk_length: usize,
+    resume_attempts: u32,
+    final_status: &'static str,
+}
+
+impl<'o> ShownOutcome<'o> {
+    fn of(outcome: &'o PipelineOutcome, recovery: &Recovery) -> Self {
+        let exhausted = match &outcome.result {
+            PipelineResult::Exhausted(exhausted) => Some(ShownExhausted::of(exhausted, recovery.unit)),
+            _ => None,
+        };
+        let is_valid = recovery.demanded != Some(Format::Json) || outcome.problems.is_empty();
+        let is_resolved = match outcome.result {
+            PipelineResult::Whole
+            | PipelineResult::Resumed
+            | PipelineResult::Restarted { .. }
+            | PipelineResult::Corrected => true,
+            PipelineResult::Invalid => is_valid,
+            PipelineResult::Exhausted(_) | PipelineResult::Passed => false,
+        };
+        let shown = |seam: &'o Seam| ShownSeam::of(seam, &outcome.text, recovery.unit);
+        let problem =
+            |problem: &'o SchemaProblem| ShownProblem { path: &problem.path, message: &problem.message };
+        Self {
+            step: "done",
+            result: outcome.result.name(),
+            text: &outcome.text,
+            attempts: outcome.attempts,
+            corrections: outcome.corrections,
+            cut: outcome.cut.map(CutKind::name),
+            disclosed: outcome.disclosed,
+            seams: outcome.seams.iter().map(shown).collect(),
+            problems: outcome.problems.iter().map(problem).collect(),
+            exhausted,
+            log: outcome.cut.map(|_| LogRow {
+                truncation_index: recovery.settled,
+                initial_chunk_length: recovery.first_len,
+                resume_attempts: outcome.attempts,
+                final_status: if is_resolved { "RESOLVED" } else { "EXHAUSTED" },
+            }),
+        }
+    }
+}
+
+impl<'e> ShownExhausted<'e> {
+    fn of(exhausted: &'e ResumeExhausted, unit: Unit) -> Self {
+        Self {
+            attempts: exhausted.attempts,
+            merged_raw: &exhausted.merged_raw,
+            verified_len: unit.of(exhausted.merged_raw.as_bytes(), exhausted.verified_len),
+            cause: ExhaustedCause::name(exhausted.cause),
+            reason: &exhausted.reason,
+            best: exhausted.best.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The prompt for the rest of a cut reply, and the joining of its parts.
+
+use endmark::{MergeError, Merged, Seam};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::detect::ShownDetection;
+use crate::failure::{Failure, FailureKind};
+use crate::offsets::Unit;
+use crate::options::{answer, asked_from, format, parse, text};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PromptOptions {
+    format: String,
+    #[serde(default)]
+    marker: Option<String>,
+    #[serde(default)]
+    template: Option<String>,
+}
+
+pub(crate) fn build_resume_prompt(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
+    let (token, options): (_, PromptOptions) = (text(inputs, 0)?, parse(options)?);
+    let template = options.template.as_deref();
+    if let Some(template) = template {
+        check_template(template)?;
+    }
+    let format = format(&options.format, options.marker.as_deref())?;
+    answer(&endmark::build_resume_prompt(token, &format, template))
+}
+
+pub(crate) fn check_template(template: &str) -> Result<(), Failure> {
+    endmark::check_prompt_template(template).map_err(|error| Failure::invalid("invalid_template", error))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    format: String,
+    #[serde(default)]
+    marker: Option<String>,
+    from: String,
+    #[serde(default)]
+    offsets: Unit,
+}
+
+/// Where a continuation was joined.
+#[derive(Serialize)]
+pub(crate) struct ShownSeam<'s> {
+    at: usize,
+    style: &'static str,
+    dropped_bytes: usize,
+    dropped: &'s str,
+    confidence: f64,
+    alternatives: usize,
+}
+
+impl<'s> ShownSeam<'s> {
+    pub(crate) fn of(seam: &'s Seam, text: &str, unit: Unit) -> Self {
+        Self {
+            at: unit.of(text.as_bytes(), seam.at),
+            style: seam.style.name(),
+            dropped_bytes: seam.dropped_bytes,
+            dropped: &seam.dropped,
+            confidence: seam.confidence,
+            alternatives: seam.alternatives,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct ShownMerged<'m> {
+    text: &'m str,
+    seam: ShownSeam<'m>,
+    verdict: ShownDetection<'m>,
+}
+
+impl<'m> ShownMerged<'m> {
+    fn of(merged: &'m Merged, unit: Unit) -> Self {
+        Self {
+            text: &merged.text,
+            seam: ShownSeam::of(&merged.seam, &merged.text, unit),
+            verdict: ShownDetection::of_verdict(&merged.verdict, merged.text.as_bytes(), unit),
+        }
+    }
+}
+
+pub(crate) fn merge_chunks(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
+    let (initial, continuation) = (text(inputs, 0)?, text(inputs, 1)?);
+    let options: Options = parse(options)?;
+    let format = format(&options.format, options.marker.as_deref())?;
+    let merged = endmark::merge_chunks(initial, continuation, &format, asked_from(&options.from)?);
+    match merged {
+        Ok(merged) => answer(&ShownMerged::of(&merged, options.offsets)),
+        Err(error) => Err(refused(&error, options.offsets)),
+    }
+}
+
+/// A refused merge with all that was received.
+fn refused(error: &MergeError, unit: Unit) -> Failure {
+    let details = match error {
+        MergeError::Ambiguous { best, .. } | MergeError::StillTruncated { merged: best } => {
+            json!({"attempt": best.text, "verified_len": unit.of(best.text.as_bytes(), settled(best)), "best": ShownMerged::of(best, unit)})
+        }
+        MergeError::Malformed { attempt, verified_len, .. }
+        | MergeError::NothingToJoin { attempt, verified_len, .. }
+        | MergeError::NoSeam { attempt, verified_len, .. } => {
+            json!({"attempt": attempt, "verified_len": unit.of(attempt.as_bytes(), *verified_len), "best": Value::Null})
+        }
+    };
+    Failure::new(FailureKind::Merge, error.code(), error).with(details)
+}
+
+/// How much of a merged text is verified: nothing after a seam that is in doubt.
+fn settled(merged: &Merged) -> usize {
+    let end = merged.verdict.truncation().map_or(merged.text.len(), |cut| cut.truncation_index);
+    if merged.seam.alternatives > 0 { end.min(merged.seam.at) } else { end }
+}
+
+#[derive(Serialize)]
+struct ShownStitched<'s> {
+    outcome: &'static str,
+    text: &'s str,
+    seams: Vec<ShownSeam<'s>>,
+    error: Option<Value>,
+}
+
+pub(crate) fn stitch(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
+    let options: Options = parse(options)?;
+    let format = format(&options.format, options.marker.as_deref())?;
+    let chunks: Vec<String> =
+        (0..inputs.len()).map(|index| text(inputs, index).map(str::to_owned)).collect::<Result<_, _>>()?;
+    let stitched = endmark::stitch(&chunks, &format, asked_from(&options.from)?);
+    answer(&ShownStitched {
+        outcome: stitched.outcome.name(),
+        text: &stitched.text,
+        seams: stitched
+            .seams
+            .iter()
+            .map(|seam| ShownSeam::of(seam, &stitched.text, options.offsets))
+            .collect(),
+        error: stitched.error.as_ref().map(|error| json!({"code": error.code, "message": error.message})),
+    })
+}

@@ -1,0 +1,35 @@
+"""Keeps the work of language-model agents whole: detects what is cut, recovers it where possible, and discloses what is missing.
+
+Texts can be str or bytes; offsets index the value that was given. No function makes a request, and other threads run while one
+works. `python -m endmark` runs the program, where it is installed with the package.
+"""
+
+from . import envelope, findings
+from ._context import (
+    MAX_RESULT_CHARS, Admitted, CallCost, Capped, Compacted, Count, Excerpt, Meter, MeteredCall, Outputs, Tokens, Usage,
+    WireFormat, cap, compact, count, read, read_tool,
+)  # fmt: skip
+from ._errors import (
+    EndmarkError, InternalError, InvalidInput, InvalidReply, Malformed, MergeError, NotAdmitted, NotResumed,
+    ResumeExhausted,
+)  # fmt: skip
+from ._guard import GuardFinding, GuardReport, guard
+from ._native import VERSION as __version__
+from ._recovery import (
+    MAX_CORRECTION_ATTEMPTS, MAX_RESUME_ATTEMPTS, Ask, AskFailed, Correction, Join, Log, Outcome, Pipeline, Reply, Request,
+    resume_if_truncated, resume_if_truncated_async,
+)  # fmt: skip
+from ._texts import (
+    AskedFrom, Completed, Detection, Format, Merged, Seam, Stitched, Unfinished, build_resume_prompt, complete, detect,
+    detect_truncation, merge_chunks, stitch,
+)  # fmt: skip
+
+__all__ = [
+    "MAX_CORRECTION_ATTEMPTS", "MAX_RESULT_CHARS", "MAX_RESUME_ATTEMPTS", "Admitted", "Ask", "AskFailed", "AskedFrom", "CallCost",
+    "Capped", "Compacted", "Completed", "Correction", "Count", "Detection", "EndmarkError", "Excerpt", "Format", "GuardFinding",
+    "GuardReport", "InternalError", "InvalidInput", "InvalidReply", "Join", "Log", "Malformed", "MergeError", "Merged", "Meter",
+    "MeteredCall", "NotAdmitted", "NotResumed", "Outcome", "Outputs", "Pipeline", "Reply", "Request", "ResumeExhausted", "Seam",
+    "Stitched", "Tokens", "Unfinished", "Usage", "WireFormat", "__version__", "build_resume_prompt", "cap", "compact", "complete",
+    "count", "detect", "detect_truncation", "envelope", "findings", "guard", "merge_chunks", "read", "read_tool",
+    "resume_if_truncated", "resume_if_truncated_async", "stitch",
+]  # fmt: skip

@@ -1,0 +1,357 @@
+"""What an agent reads: tool results within limits, conversations, tokens, and the budget of a session."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ._core import Stateful, call
+from ._errors import InvalidInput
+
+WireFormat = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
+"""The wire formats of requests."""
+MAX_RESULT_CHARS = 200_000
+"""How many characters of a tool result are shown by default."""
+
+
+@dataclass(frozen=True)
+class Capped:
+    """A value within its limits."""
+
+    text: str
+    """The value, or a part of it with visible markers where something is left out."""
+    format: str
+    is_cut: bool
+    warnings: tuple[dict[str, Any], ...]
+    """One for each value that is not there in full: `code`, `field`, `returned_bytes`, `original_bytes`, `handle`, …"""
+    handle: str | None
+    """Under what name the full value can be read, if it was kept."""
+
+
+class Outputs:
+    """Keeps the full values of capped results, so that a model can read the rest.
+
+    >>> outputs = Outputs()
+    >>> capped = cap("line\\n" * 100_000, max_chars=1_000, outputs=outputs)
+    >>> outputs.read({"handle": capped.handle, "lines": "99999:"})
+    'line\\nline\\n'
+
+    Without a `path` they are in memory; with one they are in a SQLite file that several threads and processes share. The least
+    recently kept or read values are removed when all have more than `max_bytes`. Handles cannot be guessed, but whoever knows one
+    can read its value.
+    """
+
+    def __init__(self, path: str | None = None, *, max_bytes: int = 64 << 20) -> None:
+        self._max_bytes = max_bytes
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._connection: Any = None
+        if path is not None:
+            import sqlite3
+
+            self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS outputs_of_tools (handle TEXT PRIMARY KEY, value BLOB NOT NULL, used REAL NOT NULL"
+                " DEFAULT (julianday('now')))"
+            )
+
+    def new_handle(self) -> str:
+        return secrets.token_hex(8)
+
+    def keep(self, handle: str, value: bytes) -> None:
+        """Keeps a value under a handle."""
+        with self._lock:
+            if self._connection is None:
+                self._kept[handle] = value
+                while len(self._kept) > 1 and sum(map(len, self._kept.values())) > self._max_bytes:
+                    self._kept.popitem(last=False)
+                return
+            self._connection.execute("INSERT OR REPLACE INTO outputs_of_tools (handle, value) VALUES (?, ?)", [handle, value])
+            self._connection.execute(
+                "DELETE FROM outputs_of_tools WHERE handle IN (SELECT handle FROM (SELECT handle, sum(length(value)) OVER"
+                " (ORDER BY used DESC, rowid DESC) AS upto FROM outputs_of_tools) WHERE upto > ?) AND handle <> ?",
+                [self._max_bytes, handle],
+            )
+
+    def get(self, handle: str) -> bytes:
+        """The full value. Raises `InvalidInput` with the code `unknown_handle` if there is none."""
+        with self._lock:
+            value: bytes | None
+            if self._connection is None:
+                value = self._kept.get(handle)
+                if value is not None:
+                    self._kept.move_to_end(handle)
+            else:
+                row = self._connection.execute("SELECT value FROM outputs_of_tools WHERE handle = ?", [handle]).fetchone()
+                value = row[0] if row else None
+                self._connection.execute("UPDATE outputs_of_tools SET used = julianday('now') WHERE handle = ?", [handle])
+        if value is None:
+            raise InvalidInput(f"no output is kept under the handle `{handle}`; it may have been removed", "unknown_handle")
+        return value
+
+    def read(self, arguments: Mapping[str, Any] | str, *, max_chars: int = 20_000) -> str:
+        """Answers a call of the tool `endmark_read`: a page, lines, bytes, what a JSON Pointer points to, or matching lines."""
+        wanted: Any = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
+        handle = wanted.get("handle") if isinstance(wanted, dict) else None
+        if not isinstance(handle, str):
+            raise InvalidInput("`handle` is missing: a marker in the result names it", "invalid_part")
+        answer: str = call("read", self.get(handle), arguments=wanted, max_chars=max_chars)["for_model"]
+        return answer
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+
+
+def read_tool() -> dict[str, Any]:
+    """The `name`, `description` and JSON `schema` of the tool by which a model reads what was left out of a result."""
+    tool: dict[str, Any] = call("read_tool")
+    return tool
+
+
+def cap(
+    value: str | bytes, *, max_chars: int | None = None, max_bytes: int | None = None, max_tokens: int | None = None,
+    max_items: int | None = None, keep: Literal["both", "head", "tail"] = "both",
+    format: Literal["auto", "text", "json", "jsonl", "csv", "diff"] = "auto", outputs: Outputs | None = None,
+) -> Capped:  # fmt: skip
+    """Shortens a tool's output visibly: JSON stays JSON, lines and rows that report errors stay, sizes are disclosed.
+
+    >>> cap("short").is_cut
+    False
+
+    The limit is 200,000 characters unless one is given, at least 80; lists keep 500 items. With `outputs` the full value is kept
+    there if anything is left out. Raises `InvalidInput` for limits that leave no room.
+    """
+    handle = outputs.new_handle() if outputs is not None else None
+    found = call(
+        "cap", value, format=format, max_chars=max_chars, max_bytes=max_bytes, max_tokens=max_tokens, max_items=max_items,
+        keep=keep, handle=handle, tool=outputs is not None,
+    )  # fmt: skip
+    if outputs is not None and handle is not None and found["is_cut"]:
+        outputs.keep(handle, value.encode("utf-8", "replace") if isinstance(value, str) else value)
+    return Capped(
+        found["text"], found["format"], found["is_cut"], tuple(found["warnings"]), handle if found["is_cut"] else None
+    )
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """A part of an output."""
+
+    text: str | None
+    base64: str | None
+    """The bytes, where they are not text."""
+    for_model: str
+    """The part as a model reads it, with where it is."""
+    page: int | None
+    pages: int | None
+    bytes: tuple[int, int] | None
+    """UTF-8 bytes of the output, from 0, the end excluded."""
+    lines: tuple[int, int] | None
+    """Lines of the output, from 1, both included."""
+    matches: int | None
+    warnings: tuple[dict[str, Any], ...]
+
+
+def read(
+    value: str | bytes, *, page: int | None = None, lines: str | None = None, bytes: str | None = None,
+    pointer: str | None = None, grep: str | None = None, max_chars: int | None = None,
+) -> Excerpt:  # fmt: skip
+    """Reads a part of an output: a page (from 1, the default), `lines` as "10:20", `bytes` as "0:4096", what a JSON `pointer` points
+    to, or the lines that match the regular expression `grep`.
+
+    >>> read("one\\ntwo\\nthree\\n", lines="2:").text
+    'two\\nthree\\n'
+
+    Raises `InvalidInput` with the code `no_page`, `bad_range`, `bad_pattern` or `bad_pointer`.
+    """
+    parts = {"page": page, "lines": lines, "bytes": bytes, "pointer": pointer, "grep": grep}
+    arguments = {"handle": "value", **{name: part for name, part in parts.items() if part is not None}}
+    found = call("read", value, arguments=arguments, max_chars=max_chars)
+    for name in ["bytes", "lines", "warnings"]:
+        if found[name] is not None:
+            found[name] = tuple(found[name])
+    return Excerpt(**found)
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """A request whose conversation was condensed, if that was needed."""
+
+    request: Any
+    receipt: dict[str, Any]
+    """`tokens_before`, `tokens_after`, `dropped` by kind, `shortened_results`, `over_budget`, `anchors` found and kept by kind, and
+    `not_compacted`: why it stays as it was, or None."""
+
+    @property
+    def is_compacted(self) -> bool:
+        return self.receipt["not_compacted"] is None
+
+
+def compact(
+    request: Mapping[str, Any] | str | bytes, format: WireFormat, *, mode: Literal["window", "emergency"] = "window",
+    trigger_tokens: int | None = None, budget_tokens: int | None = None, keep: int | None = None,
+    keep_share: float | None = None,
+) -> Compacted:  # fmt: skip
+    """Condenses the older part of a conversation, without a model.
+
+    The `window` (24,000 tokens of history, to at most 32,000) keeps the newest 10 turns; the `emergency` brake counts the whole
+    request (850,000 tokens). No tool call loses its result, and the user's task stays. `keep_share` condenses to that share of the
+    history, whatever its size. Raises `InvalidInput` if the request is not of its format.
+    """
+    body = request if isinstance(request, (str, bytes)) else json.dumps(request)
+    options = {"for": format, "mode": mode, "trigger_tokens": trigger_tokens, "budget_tokens": budget_tokens}
+    found = call("compact", body, keep=keep, keep_share=keep_share, **options)
+    return Compacted(found["request"], found["receipt"])
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many tokens something has for a model, and what sending it costs."""
+
+    tokens: int
+    exact: bool
+    """Whether the model's own tokenizer counted."""
+    counted_as: str
+    usd: str | None
+    """Dollars to send it, as a decimal number; None for a model without a price."""
+    prices_as_of: str
+
+
+def count(
+    text: str | Mapping[str, Any], model: str, *, format: WireFormat | None = None, at: int | None = None
+) -> Count:
+    """Counts the tokens of a text, or of a whole request in a wire `format`.
+
+    >>> count("Hello, world", "gpt-5").tokens
+    3
+
+    `at` is the second since 1970 whose prices hold, by default now.
+    """
+    body = text if isinstance(text, str) else json.dumps(text)
+    return Count(**call("count", body, model=model, at=at, **{"for": format}))
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The tokens that a provider reports of a call."""
+
+    prompt: int = 0
+    """All tokens of the prompt, cached ones included."""
+    cached: int = 0
+    cache_write: int = 0
+    completion: int = 0
+    """All tokens that were generated, reasoning included."""
+    reasoning: int = 0
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A call that may be made. Its worst case is held until `after_call`."""
+
+    id: int
+    max_output_tokens: int
+    """The limit to send. It may be lower than the one that was asked for, in a closing call."""
+    is_closing: bool
+    """The session's last call: make it without tools, and ask for a summary of the findings."""
+    warning_percent: int | None
+    """The share of the budget that is spent, the first time that it passes a level."""
+
+
+@dataclass(frozen=True)
+class CallCost:
+    tokens: int
+    usd: str | None
+    is_estimated: bool
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a session has used so far."""
+
+    calls: int
+    estimated_calls: int
+    unpriced_calls: int
+    tokens: Tokens
+    usd: str
+    held_tokens: int
+    tokens_left: int | None
+    """None without a budget in tokens."""
+
+
+class Meter:
+    """What one session may spend, and what it has spent. Several threads and tasks may share it.
+
+    >>> meter = Meter(max_tokens=10_000)
+    >>> admitted = meter.before_call("gpt-5", prompt_tokens=900, max_output_tokens=500)
+    >>> meter.after_call(admitted, Tokens(prompt=880, completion=240)).tokens
+    1120
+    >>> meter.usage().tokens_left
+    8880
+
+    A budget of 0 means unlimited. The amount is held before each call and settled after it, so parallel calls cannot exceed the
+    budget. The first call that no longer fits is admitted once, as the closing call.
+    """
+
+    def __init__(self, *, max_tokens: int = 0, max_usd: float = 0.0) -> None:
+        self._meter = Stateful("meter", max_tokens=max_tokens, max_usd=max_usd)
+
+    @classmethod
+    def from_environment(cls) -> Meter:
+        """A meter with the budget of `ENDMARK_TOKEN_BUDGET`, else of `SRE_AGENT_TOKEN_BUDGET`; `850,000` and `850_000` are read."""
+        for name in ["ENDMARK_TOKEN_BUDGET", "SRE_AGENT_TOKEN_BUDGET"]:
+            if written := os.environ.get(name, "").strip():
+                try:
+                    return cls(max_tokens=int(written.replace(",", "")))
+                except ValueError:
+                    raise InvalidInput(f"{name} is not a number of tokens: {written!r}", "invalid_budget") from None
+        return cls()
+
+    def before_call(
+        self, model: str, *, prompt_tokens: int, max_output_tokens: int, sent_bytes: int = 0, at: int | None = None
+    ) -> Admitted:
+        """Asks whether a call may be made, and holds the most that it can cost. Raises `NotAdmitted`."""
+        sizes = {"prompt_tokens": prompt_tokens, "max_output_tokens": max_output_tokens, "sent_bytes": sent_bytes}
+        return Admitted(**self._meter.call("before_call", model=model, at=at, **sizes))
+
+    def after_call(
+        self, admitted: Admitted, tokens: Tokens | None = None, *, text: str | None = None, at: int | None = None
+    ) -> CallCost:
+        """Settles a call: by the `tokens` that its provider reports, else by the `text` that came. Without both it was not answered,
+        and costs nothing."""
+        reported = None if tokens is None else {name: getattr(tokens, name) for name in Tokens.__dataclass_fields__}
+        text_bytes = None if text is None else len(text.encode("utf-8", "replace"))
+        return CallCost(**self._meter.call("after_call", id=admitted.id, tokens=reported, text_bytes=text_bytes, at=at))
+
+    @contextmanager
+    def call(
+        self, model: str, *, prompt_tokens: int, max_output_tokens: int, sent_bytes: int = 0
+    ) -> Iterator[MeteredCall]:
+        """`before_call` and `after_call` around a block. A block that reports nothing is not charged."""
+        limits = {"prompt_tokens": prompt_tokens, "max_output_tokens": max_output_tokens, "sent_bytes": sent_bytes}
+        metered = MeteredCall(self.before_call(model, **limits))
+        try:
+            yield metered
+        finally:
+            self.after_call(metered.admitted, metered.tokens, text=metered.text)
+
+    def usage(self) -> Usage:
+        found = self._meter.call("usage")
+        return Usage(**{**found, "tokens": Tokens(**found["tokens"])})
+
+
+class MeteredCall:
+    """A call under way: set `tokens`, or `text` where the provider reports none."""
+
+    def __init__(self, admitted: Admitted) -> None:
+        self.admitted = admitted
+        self.tokens: Tokens | None = None
+        self.text: str | None = None

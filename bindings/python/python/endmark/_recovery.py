@@ -1,0 +1,319 @@
+"""The recovery of a cut reply around any client: detect, ask for the rest, join, validate, correct."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Union
+
+from . import _native
+from ._core import Stateful
+from ._errors import InvalidReply, NotResumed, ResumeExhausted
+from ._texts import Format, Seam
+
+MAX_RESUME_ATTEMPTS = 2
+"""How many continuations are asked for by default."""
+MAX_CORRECTION_ATTEMPTS = 1
+"""How many corrections are asked for by default."""
+
+Join = Literal["prompted", "exact", "in_message", "shown", "cut", "token", "unknown"]
+"""How a continuation was asked for: `prompted` by `Ask.prompt`; `exact` where the server provably continued the very message
+(prefill); `cut`, `token` or `unknown` where only the text can tell."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One reply of a model, as it was received."""
+
+    text: str
+    stop: str | None = None
+    """Why the model stopped, in its provider's word, such as `length`, `max_tokens`, `stop` or `end_turn`. None: the stream ended
+    without a reason, and is taken for dropped."""
+    output_tokens: int | None = None
+    limit: int | None = None
+    """The limit of output tokens that was sent. A reply that reaches it is cut, whatever its stop reason."""
+    reasoned: bool = False
+    """Whether the model reasoned. A reply without text is then cut, not empty."""
+    ending: Literal["clean", "dropped", "stalled", "upstream_error"] | None = None
+    join: Join = "prompted"
+    """Of a continuation: how it was asked for."""
+
+    def _options(self) -> dict[str, Any]:
+        named = ["stop", "output_tokens", "limit", "reasoned", "ending"]
+        return {name: value for name in named if (value := getattr(self, name)) is not None}
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A continuation to ask for."""
+
+    attempt: int
+    """From 1."""
+    cut: str
+    """The kind of cut: `limit`, `dropped`, `format`, `marker`, `empty` or `window`."""
+    wanted: Literal["rest", "again", "restart"]
+    """`rest`: the rest of `so_far`. `again` and `restart`: the whole reply, by the same request; `again` after a reply without
+    text, with a higher output limit."""
+    so_far: str
+    """What was received so far."""
+    shown: int
+    """How many code points of it the model is to be shown as its own reply."""
+    prompt: str
+    """What to ask for."""
+
+    @property
+    def shown_text(self) -> str:
+        return self.so_far[: self.shown]
+
+    def messages(self, history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The messages to send, in the form of Chat Completions: those of the first request, the shown text, and the prompt."""
+        messages = [dict(message) for message in history]
+        if self.wanted == "rest":
+            messages.append({"role": "assistant", "content": self.shown_text})
+            messages.append({"role": "user", "content": self.prompt})
+        return messages
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A corrected document to ask for."""
+
+    attempt: int
+    prompt: str
+    """The problems, and that the whole document is wanted."""
+    text: str
+    """What to show the model as its own reply."""
+
+    def messages(self, history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The messages to send, in the form of Chat Completions."""
+        asked = [{"role": "assistant", "content": self.text}, {"role": "user", "content": self.prompt}]
+        return [*(dict(message) for message in history), *asked]
+
+
+Request = Union[Ask, Correction]
+"""What a client is called with."""
+
+
+class AskFailed(Exception):
+    """A client raises it where a request brought no answer; any other exception ends the recovery and reaches the caller.
+
+    `kind`: `rejected` (this form of request was refused: another one may work), `lost` (no answer came: counts as an attempt),
+    `final` (refused permanently) or `budget`.
+    """
+
+    def __init__(self, message: str, kind: Literal["rejected", "lost", "final", "budget"] = "lost") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A reply that is whole, and how it became so."""
+
+    text: str
+    result: Literal["whole", "resumed", "restarted", "corrected"]
+    attempts: int
+    corrections: int
+    cut: str | None
+    """The kind of cut of the first reply, if it was cut."""
+    disclosed: bool
+    """It was dropped or stopped by its limit, and is whole all the same."""
+    seams: tuple[Seam, ...]
+
+    def json(self) -> Any:
+        """The text as a JSON value."""
+        return json.loads(self.text, strict=False)
+
+
+class Log:
+    """Writes one row for each cut reply into the table `partial_completion_log` of a SQLite file.
+
+    >>> log = Log("replies.db")  # doctest: +SKIP
+
+    The file may be that of a gateway. Several threads and processes may write to it.
+    """
+
+    def __init__(self, path: str) -> None:
+        import sqlite3
+
+        self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
+        self._lock = threading.Lock()
+        self._connection.executescript(_native.LOG_TABLE)
+
+    def write(self, row: Mapping[str, Any], task_id: str, turn_number: int) -> None:
+        values = {**row, "task_id": task_id, "turn_number": turn_number}
+        names = list(values)
+        sql = f"INSERT INTO partial_completion_log ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+        with self._lock:
+            self._connection.execute(sql, [values[name] for name in names])
+
+    def close(self) -> None:
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Log:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Pipeline:
+    """Takes replies through their stages: truncation resume, schema validation, formatting correction. In this order, always.
+
+    >>> pipeline = Pipeline(schema={"type": "object", "required": ["sum"]})
+    >>> first = Reply('{"sum": [1, 2,', "length")
+    >>> pipeline.run(lambda ask: Reply(' 3]}', "stop"), first).text
+    '{"sum": [1, 2, 3]}'
+
+    `format` is what a reply has to be; None demands nothing, so that only the provider's word and the stream's end count.
+    `schema` is a JSON Schema; nothing that it refers to is fetched. `restart` says whether a reply may be generated again as the
+    last attempt. `on_ambiguous="best"` takes the likeliest of several seams. One pipeline serves any number of threads.
+    """
+
+    def __init__(
+        self,
+        *,
+        format: Format | None = "json",
+        marker: str | None = None,
+        schema: Mapping[str, Any] | None = None,
+        max_attempts: int = MAX_RESUME_ATTEMPTS,
+        max_corrections: int = MAX_CORRECTION_ATTEMPTS,
+        restart: Literal["any", "same", "off"] = "any",
+        on_ambiguous: Literal["stop", "best"] = "stop",
+        prompt: str | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self._options: dict[str, Any] = {
+            "format": format, "marker": marker, "schema": schema, "max_attempts": max_attempts,
+            "max_corrections": max_corrections, "restart": restart, "on_ambiguous": on_ambiguous, "prompt": prompt,
+            "offsets": "code_points",
+        }  # fmt: skip
+        self._log = log
+
+    def run(
+        self, ask: Callable[[Request], Reply], first: Reply, *, task_id: str = "", turn_number: int = 1,
+        is_sent: bool = False,
+    ) -> Outcome:
+        """Makes a reply whole and valid. `ask` is called for each continuation and correction.
+
+        `is_sent`: the reply's reader has it already, so that it can only be extended. Raises `ResumeExhausted`, `NotResumed` or
+        `InvalidReply`, and whatever `ask` raises except `AskFailed`.
+        """
+        steps = self._steps(first, task_id, turn_number, is_sent)
+        try:
+            step = next(steps)
+            while not isinstance(step, Outcome):
+                try:
+                    answer: Reply | AskFailed = ask(step)
+                except AskFailed as failure:
+                    answer = failure
+                step = steps.send(answer)
+            return step
+        finally:
+            steps.close()
+
+    async def run_async(
+        self, ask: Callable[[Request], Awaitable[Reply]], first: Reply, *, task_id: str = "", turn_number: int = 1,
+        is_sent: bool = False,
+    ) -> Outcome:
+        """The same with a client that is awaited. A task that is cancelled leaves its row in the log."""
+        steps = self._steps(first, task_id, turn_number, is_sent)
+        try:
+            step = next(steps)
+            while not isinstance(step, Outcome):
+                try:
+                    answer: Reply | AskFailed = await ask(step)
+                except AskFailed as failure:
+                    answer = failure
+                step = steps.send(answer)
+            return step
+        finally:
+            steps.close()
+
+    def _steps(
+        self, first: Reply, task_id: str, turn_number: int, is_sent: bool
+    ) -> Generator[Request | Outcome, Reply | AskFailed, None]:
+        """What to ask, one after the other, and the outcome; it is sent the answers. Closed early, it logs that the caller left."""
+        recovery = Stateful("recovery", first.text, reply=first._options(), is_sent=is_sent, **self._options)
+        step = recovery.call("next")
+        try:
+            while (kind := step.pop("step")) != "done":
+                request: Request = Ask(**step) if kind == "resume" else Correction(**step)
+                answer = yield request
+                if isinstance(answer, AskFailed):
+                    step = recovery.call("failed", str(answer), kind=answer.kind)
+                elif kind == "resume":
+                    step = recovery.call("resumed", answer.text, reply=answer._options(), join=answer.join)
+                else:
+                    step = recovery.call("corrected", answer.text, **answer._options())
+        except GeneratorExit:
+            while step.get("step") != "done":
+                step = recovery.call("failed", "the caller left", kind="final")
+            self._write(step["log"], task_id, turn_number)
+            raise
+        self._write(step["log"], task_id, turn_number)
+        yield _outcome(step)
+
+    def _write(self, row: Mapping[str, Any] | None, task_id: str, turn_number: int) -> None:
+        if self._log is not None and row is not None:
+            self._log.write(row, task_id, turn_number)
+
+
+def _outcome(done: dict[str, Any]) -> Outcome:
+    exhausted = done["exhausted"]
+    if exhausted is not None:
+        raise ResumeExhausted(
+            exhausted["reason"], exhausted["cause"], exhausted["attempts"], exhausted["merged_raw"],
+            exhausted["verified_len"], done["text"], exhausted["best"],
+        )  # fmt: skip
+    if done["result"] == "passed":
+        raise NotResumed(done["text"])
+    if done["result"] == "invalid":
+        raise InvalidReply(done["text"], done["problems"])
+    seams = tuple(Seam(**seam) for seam in done["seams"])
+    named = ["text", "result", "attempts", "corrections", "cut", "disclosed"]
+    return Outcome(**{name: done[name] for name in named}, seams=seams)
+
+
+def resume_if_truncated(
+    ask: Callable[[Ask], Reply], first: Reply, format: Format | None = "json", *, marker: str | None = None,
+    max_attempts: int = MAX_RESUME_ATTEMPTS, restart: Literal["any", "same", "off"] = "any", prompt: str | None = None,
+    log: Log | None = None, task_id: str = "", turn_number: int = 1, is_sent: bool = False,
+) -> Outcome:  # fmt: skip
+    """Asks for the rest of a cut reply, and joins it.
+
+    >>> first = Reply('{"files": ["a.rs", "b', "max_tokens")
+    >>> resume_if_truncated(lambda ask: Reply('"b.rs"]}', "end_turn"), first).text
+    '{"files": ["a.rs", "b.rs"]}'
+
+    Raises `ResumeExhausted` if it stays cut, `NotResumed` if the provider refused it, and `InvalidReply` if it is not cut but not
+    valid either. With `format=None` a text without grammar is resumed where its `stop` or its stream's end says that it is cut.
+    """
+    pipeline = Pipeline(
+        format=format, marker=marker, max_attempts=max_attempts, max_corrections=0, restart=restart, prompt=prompt, log=log
+    )
+    return pipeline.run(_only_asks(ask), first, task_id=task_id, turn_number=turn_number, is_sent=is_sent)
+
+
+async def resume_if_truncated_async(
+    ask: Callable[[Ask], Awaitable[Reply]], first: Reply, format: Format | None = "json", *, marker: str | None = None,
+    max_attempts: int = MAX_RESUME_ATTEMPTS, restart: Literal["any", "same", "off"] = "any", prompt: str | None = None,
+    log: Log | None = None, task_id: str = "", turn_number: int = 1, is_sent: bool = False,
+) -> Outcome:  # fmt: skip
+    """The same as `resume_if_truncated` with a client that is awaited."""
+    pipeline = Pipeline(
+        format=format, marker=marker, max_attempts=max_attempts, max_corrections=0, restart=restart, prompt=prompt, log=log
+    )
+    return await pipeline.run_async(_only_asks(ask), first, task_id=task_id, turn_number=turn_number, is_sent=is_sent)
+
+
+def _only_asks(ask: Callable[[Ask], Any]) -> Callable[[Request], Any]:
+    def answer(request: Request) -> Any:
+        if isinstance(request, Ask):
+            return ask(request)
+        raise AskFailed("no correction is asked for", "final")
+
+    return answer

@@ -1,0 +1,113 @@
+"""One JSON document for each answer of a command, in which nothing is shortened without a warning.
+
+    @app.command()          # click or typer; `answers` works around any function
+    @answers(max_response_bytes=100_000)
+    def show(name: str):
+        return {"name": name, "log": read_log(name)}
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Optional, TypedDict, TypeVar
+
+from ._core import call
+
+__all__ = ["CommandFailed", "Document", "Rule", "answers", "document", "run"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Rule(TypedDict, total=False):
+    """What is known of a field, by which a cut of a backend is found. `field` is a path from `data`, in which `[*]` is every item."""
+
+    field: str
+    max_bytes: Optional[int]
+    max_chars: Optional[int]
+    max_items: Optional[int]
+    exact: bool
+    """The value is what it is, however it ends."""
+
+
+class CommandFailed(Exception):
+    """A command raises it to answer with an error. `data` is what it has to show all the same."""
+
+    def __init__(
+        self, code: str, message: str, *, exit_code: int = 1, hint: str | None = None, data: Any = None, field: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.data = data
+        self.body = {"code": code, "exit_code": exit_code, "message": message, "hint": hint, "field": field}
+
+
+@dataclass(frozen=True)
+class Document:
+    """An envelope that is ready to be written."""
+
+    json: str
+    """On one line, with all of `ok`, `data`, `error`, `warnings` and `meta`."""
+    exit_code: int
+
+
+def document(
+    data: Any = None, *, error: CommandFailed | None = None, warnings: Sequence[dict[str, Any]] = (), duration_ms: int = 0,
+    max_response_bytes: int | None = None, rules: Sequence[Rule] = (),
+) -> Document:  # fmt: skip
+    """Makes an envelope: what a backend cut is found, and what is over `max_response_bytes` (1,000,000 by default, for the whole
+    document) is shortened, with a warning for each.
+
+    >>> json.loads(document({"log": "the first lines [...]"}).json)["warnings"][0]["field"]
+    'data.log'
+    """
+    if error is not None:
+        data = error.data
+    found = call(
+        "envelope", json.dumps(data, allow_nan=False), error=None if error is None else error.body, warnings=list(warnings),
+        duration_ms=duration_ms, max_response_bytes=max_response_bytes, rules=list(rules),
+    )  # fmt: skip
+    return Document(found["document"], found["exit_code"])
+
+
+def run(command: Callable[[], Any], *, max_response_bytes: int | None = None, rules: Sequence[Rule] = ()) -> int:
+    """Runs a command, prints its envelope, and returns the exit code: the body of a `main` with argparse.
+
+    A `CommandFailed` is its error. Any other exception is the error `bug` with exit code 70; its traceback goes to standard error.
+    """
+    begun = time.monotonic()
+    data, error = None, None
+    try:
+        data = command()
+    except CommandFailed as failed:
+        error = failed
+    except Exception as bug:
+        traceback.print_exc()
+        error = CommandFailed("bug", f"{type(bug).__name__}: {bug}", exit_code=70)
+    duration_ms = int((time.monotonic() - begun) * 1000)
+    options: dict[str, Any] = {"duration_ms": duration_ms, "max_response_bytes": max_response_bytes, "rules": rules}
+    try:
+        made = document(data, error=error, **options)
+    except (TypeError, ValueError) as bug:
+        made = document(error=CommandFailed("bug", f"the answer cannot be JSON: {bug}", exit_code=70), **options)
+    sys.stdout.buffer.write(made.json.encode("utf-8", "replace") + b"\n")
+    sys.stdout.buffer.flush()
+    return made.exit_code
+
+
+def answers(*, max_response_bytes: int | None = None, rules: Sequence[Rule] = ()) -> Callable[[_F], _F]:
+    """A decorator for a function that is a command: what it returns is printed in an envelope, and the process exits."""
+
+    def decorated(function: _F) -> _F:
+        @functools.wraps(function)
+        def command(*arguments: Any, **named: Any) -> None:
+            code = run(lambda: function(*arguments, **named), max_response_bytes=max_response_bytes, rules=rules)
+            raise SystemExit(code)
+
+        return command  # type: ignore[return-value]
+
+    return decorated

@@ -1,0 +1,127 @@
+//! The extension module of the Python package `endmark`: texts, bytes and JSON in, JSON out.
+//!
+//! The package's Python files give it types. What it decides, it decides in `endmark-bindings`.
+
+use std::sync::Mutex;
+
+use endmark_bindings::{Failure, LOG_TABLE, Object};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyException, PyTypeError, PyUnicodeEncodeError};
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBytes, PyString};
+
+create_exception!(
+    _native,
+    NativeError,
+    PyException,
+    "A failure as JSON; the package raises its own exceptions from it."
+);
+
+/// What a function reads, kept alive while the interpreter runs other threads.
+enum Input {
+    Text(PyBackedStr),
+    Bytes(PyBackedBytes),
+    /// A text with half a surrogate pair, which UTF-8 cannot hold: each half is one U+FFFD, which has as many bytes.
+    Repaired(Vec<u8>),
+}
+
+impl AsRef<[u8]> for Input {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+            Self::Repaired(bytes) => bytes,
+        }
+    }
+}
+
+fn read_input(value: &Bound<'_, PyAny>) -> PyResult<Input> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return match text.extract::<PyBackedStr>() {
+            Ok(text) => Ok(Input::Text(text)),
+            Err(error) if error.is_instance_of::<PyUnicodeEncodeError>(value.py()) => {
+                let bytes: Vec<u8> = text.call_method1("encode", ("utf-8", "surrogatepass"))?.extract()?;
+                Ok(Input::Repaired(without_lone_surrogates(bytes)))
+            }
+            Err(error) => Err(error),
+        };
+    }
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Input::Bytes(bytes.clone().into()));
+    }
+    Err(PyTypeError::new_err(format!("expected str or bytes, not {}", value.get_type().name()?)))
+}
+
+/// Replaces each half of a surrogate pair, which Python writes as three bytes, with U+FFFD.
+fn without_lone_surrogates(mut bytes: Vec<u8>) -> Vec<u8> {
+    let mut at = 0;
+    while at + 3 <= bytes.len() {
+        if bytes[at] == 0xED && bytes[at + 1] >= 0xA0 {
+            bytes[at..at + 3].copy_from_slice("\u{FFFD}".as_bytes());
+            at += 2;
+        }
+        at += 1;
+    }
+    bytes
+}
+
+fn read_inputs(values: &[Bound<'_, PyAny>]) -> PyResult<Vec<Input>> {
+    values.iter().map(read_input).collect()
+}
+
+fn slices(inputs: &[Input]) -> Vec<&[u8]> {
+    inputs.iter().map(AsRef::as_ref).collect()
+}
+
+fn raised(failure: Failure) -> PyErr {
+    NativeError::new_err(failure.to_json())
+}
+
+/// Calls a function by its name: the inputs are str or bytes, the options and the answer are JSON. Other threads run meanwhile.
+#[pyfunction]
+fn call(py: Python<'_>, function: &str, inputs: Vec<Bound<'_, PyAny>>, options: &str) -> PyResult<String> {
+    let inputs = read_inputs(&inputs)?;
+    py.detach(|| endmark_bindings::call(function, &slices(&inputs), options)).map_err(raised)
+}
+
+/// Something with a state: `recovery` or `meter`. One thread at a time calls it; others wait.
+#[pyclass(frozen, module = "endmark._native")]
+struct Stateful(Mutex<Object>);
+
+#[pymethods]
+impl Stateful {
+    #[new]
+    fn new(py: Python<'_>, class: &str, inputs: Vec<Bound<'_, PyAny>>, options: &str) -> PyResult<Self> {
+        let inputs = read_inputs(&inputs)?;
+        let made = py.detach(|| Object::new(class, &slices(&inputs), options));
+        made.map(|object| Self(Mutex::new(object))).map_err(raised)
+    }
+
+    /// Calls a method by its name, as the function `call` does.
+    fn call(
+        &self,
+        py: Python<'_>,
+        method: &str,
+        inputs: Vec<Bound<'_, PyAny>>,
+        options: &str,
+    ) -> PyResult<String> {
+        let inputs = read_inputs(&inputs)?;
+        py.detach(|| {
+            // A panic while it was held is reported as such, and left nothing behind that a later call could not read.
+            let mut object = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            object.call(method, &slices(&inputs), options)
+        })
+        .map_err(raised)
+    }
+}
+
+/// What Endmark decides, in Rust.
+#[pymodule(gil_used = false)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(call, module)?)?;
+    module.add_class::<Stateful>()?;
+    module.add("NativeError", module.py().get_type::<NativeError>())?;
+    module.add("LOG_TABLE", LOG_TABLE)?;
+    module.add("VERSION", env!("CARGO_PKG_VERSION"))
+}

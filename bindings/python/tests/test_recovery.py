@@ -1,0 +1,144 @@
+"""The recovery of cut replies around any client, with its log."""
+
+import asyncio
+import sqlite3
+
+import endmark
+import pytest
+from endmark import Ask, AskFailed, Correction, Pipeline, Reply, resume_if_truncated, resume_if_truncated_async
+
+DOCUMENT = '{"name": "Tom the cat", "age": 12, "likes": ["fresh fish", "warm blankets"]}'
+
+
+def rows(path):
+    with sqlite3.connect(path) as file:
+        return file.execute(
+            "SELECT task_id, turn_number, truncation_index, initial_chunk_length, resume_attempts, final_status FROM partial_completion_log"
+        ).fetchall()
+
+
+def test_every_cut_of_a_document_becomes_whole_again():
+    for cut in range(1, len(DOCUMENT)):
+        def client(ask):
+            return Reply(DOCUMENT[ask.shown :] if ask.wanted == "rest" else DOCUMENT, "stop")
+
+        outcome = resume_if_truncated(client, Reply(DOCUMENT[:cut], "length"))
+        # Of a few characters nobody can tell where an answer continues: then the reply is generated again.
+        assert outcome.result == "resumed" or cut < 12, cut
+        assert (outcome.text, outcome.cut) == (DOCUMENT, "limit"), cut
+
+
+def test_the_messages_show_the_reply_and_ask_for_the_rest():
+    history = [{"role": "user", "content": "Describe the cat."}]
+
+    def client(ask):
+        messages = ask.messages(history)
+        assert [message["role"] for message in messages] == ["user", "assistant", "user"]
+        assert messages[1]["content"] == ask.shown_text and DOCUMENT.startswith(ask.shown_text)
+        return Reply(DOCUMENT[len(ask.shown_text) :], "stop")
+
+    assert resume_if_truncated(client, Reply(DOCUMENT[:40], "max_tokens")).json()["age"] == 12
+
+
+def test_a_whole_reply_asks_nothing_and_leaves_no_row(tmp_path):
+    def client(ask):
+        raise AssertionError("nothing is to be asked")
+
+    with endmark.Log(str(tmp_path / "log.db")) as log:
+        assert resume_if_truncated(client, Reply(DOCUMENT, "length"), log=log).result == "whole"
+    assert rows(tmp_path / "log.db") == []
+
+
+def test_what_stays_cut_has_everything_received_and_a_row(tmp_path):
+    path = str(tmp_path / "log.db")
+    with endmark.Log(path) as log, pytest.raises(endmark.ResumeExhausted) as raised:
+        resume_if_truncated(
+            lambda ask: Reply(DOCUMENT[ask.shown : len(ask.so_far) + 9], "length"), Reply(DOCUMENT[:20], "length"), log=log,
+            task_id="t", turn_number=3, restart="off",
+        )  # fmt: skip
+    assert raised.value.attempts == endmark.MAX_RESUME_ATTEMPTS
+    assert raised.value.merged_raw == DOCUMENT[:38] == raised.value.text
+    assert 20 <= raised.value.verified_len <= 38
+    assert rows(path) == [("t", 3, 20, 20, 2, "EXHAUSTED")]
+
+
+def test_a_failed_call_is_an_attempt_and_another_exception_ends_it(tmp_path):
+    def lost(ask):
+        raise AskFailed("the line is dead")
+
+    with pytest.raises(endmark.ResumeExhausted, match="line is dead") as raised:
+        resume_if_truncated(lost, Reply(DOCUMENT[:20], "length"))
+    assert raised.value.merged_raw == DOCUMENT[:20]
+
+    def bug(ask):
+        raise StopIteration
+
+    path = str(tmp_path / "log.db")
+    with endmark.Log(path) as log, pytest.raises(StopIteration):
+        resume_if_truncated(bug, Reply(DOCUMENT[:20], "length"), log=log)
+    assert [row[-1] for row in rows(path)] == ["EXHAUSTED"]
+
+
+def test_a_refusal_is_never_resumed_and_malformed_json_is_no_answer():
+    with pytest.raises(endmark.NotResumed) as raised:
+        resume_if_truncated(lambda ask: Reply("", "stop"), Reply("I cannot", "content_filter"))
+    assert raised.value.text == "I cannot"
+    with pytest.raises(endmark.InvalidReply) as invalid:
+        resume_if_truncated(lambda ask: Reply("", "stop"), Reply('{"a" 1}', "stop"))
+    assert invalid.value.text == '{"a" 1}'
+
+
+def test_a_pipeline_resumes_before_it_corrects():
+    seen = []
+
+    def client(ask):
+        seen.append(type(ask))
+        if isinstance(ask, Correction):
+            assert "/sum" in ask.prompt
+            return Reply('{"sum": 3}', "stop")
+        return Reply('"3"}', "stop")
+
+    schema = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
+    outcome = Pipeline(schema=schema).run(client, Reply('{"sum": ', "length"))
+    assert (outcome.text, outcome.result, seen) == ('{"sum": 3}', "corrected", [Ask, Correction])
+    with pytest.raises(endmark.InvalidReply) as raised:
+        Pipeline(schema=schema, max_corrections=0).run(client, Reply('{"sum": "3"}', "stop"))
+    assert raised.value.problems == [{"path": "/sum", "message": '"3" is not of type "integer"'}]
+
+
+def test_what_its_reader_has_is_only_extended():
+    text = "The harbour was built in 1904 by the"
+    outcome = resume_if_truncated(
+        lambda ask: Reply("1904 by the city, and it was widened in 1931.", "stop"), Reply(text, "length"), None, is_sent=True
+    )
+    assert outcome.text.startswith(text) and outcome.text.endswith("city, and it was widened in 1931.")
+
+
+def test_bad_options_are_errors():
+    for options in [{"restart": "perhaps"}, {"prompt": "Weiter!"}, {"schema": {"type": 7}}, {"format": "yaml"}]:
+        with pytest.raises(endmark.InvalidInput):
+            Pipeline(**options).run(lambda ask: Reply("", "stop"), Reply("{", "length"))
+
+
+def test_an_awaited_client_and_a_cancelled_task(tmp_path):
+    async def client(ask):
+        await asyncio.sleep(0)
+        return Reply(DOCUMENT[ask.shown :], "stop")
+
+    async def never(ask):
+        await asyncio.sleep(60)
+        return Reply("", "stop")
+
+    async def main():
+        first = Reply(DOCUMENT[:30], "length")
+        whole = await asyncio.gather(*(resume_if_truncated_async(client, first) for _ in range(50)))
+        assert {outcome.text for outcome in whole} == {DOCUMENT}
+        with endmark.Log(str(tmp_path / "log.db")) as log:
+            task = asyncio.create_task(resume_if_truncated_async(never, first, log=log, task_id="t"))
+            await asyncio.sleep(0.05)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+    assert [(row[0], row[-1]) for row in rows(tmp_path / "log.db")] == [("t", "EXHAUSTED")]
