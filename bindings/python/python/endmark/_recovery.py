@@ -202,7 +202,7 @@ class Pipeline:
         `is_sent`: the reply's reader has it already, so that it can only be extended. Raises `ResumeExhausted`, `NotResumed` or
         `InvalidReply`, and whatever `ask` raises except `AskFailed`.
         """
-        steps = self._steps(first, task_id, turn_number, is_sent)
+        steps = self.steps(first, task_id=task_id, turn_number=turn_number, is_sent=is_sent)
         try:
             step = next(steps)
             while not isinstance(step, Outcome):
@@ -220,7 +220,7 @@ class Pipeline:
         is_sent: bool = False,
     ) -> Outcome:
         """The same with a client that is awaited. A task that is cancelled leaves its row in the log."""
-        steps = self._steps(first, task_id, turn_number, is_sent)
+        steps = self.steps(first, task_id=task_id, turn_number=turn_number, is_sent=is_sent)
         try:
             step = next(steps)
             while not isinstance(step, Outcome):
@@ -233,8 +233,8 @@ class Pipeline:
         finally:
             steps.close()
 
-    def _steps(
-        self, first: Reply, task_id: str, turn_number: int, is_sent: bool
+    def steps(
+        self, first: Reply, *, task_id: str = "", turn_number: int = 1, is_sent: bool = False
     ) -> Generator[Request | Outcome, Reply | AskFailed, None]:
         """What to ask, one after the other, and the outcome; it is sent the answers. Closed early, it logs that the caller left."""
         recovery = Stateful("recovery", first.text, reply=first._options(), is_sent=is_sent, **self._options)

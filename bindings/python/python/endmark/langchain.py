@@ -1,0 +1,341 @@
+"""LangChain: replies, structured outputs and tool calls come out whole or raise, and tool results are capped with a way to read on.
+
+    from endmark.langchain import EndmarkMiddleware
+    agent = create_agent(model, tools, middleware=[EndmarkMiddleware()])
+
+It works with `invoke`, `ainvoke` and their streams: a continuation reaches the stream as tokens of a further call, and the message in
+the agent's state is the whole one. Needs `pip install "endmark[langchain]"`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.agents.middleware.types import ToolCallRequest
+from langchain.agents.structured_output import ProviderStrategy, ProviderStrategyBinding, StructuredOutputValidationError
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage, convert_to_openai_messages
+from langchain_core.messages.ai import add_usage
+from langchain_core.messages.tool import tool_call
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.types import Command
+
+from ._context import Admitted, Meter, Outputs, Tokens, cap, count, read_tool
+from ._errors import EndmarkError, InvalidReply, NotResumed
+from ._recovery import MAX_RESUME_ATTEMPTS, Ask, AskFailed, Correction, Log, Outcome, Pipeline, Reply, Request
+
+__all__ = ["EndmarkMiddleware"]
+
+CLOSING = "The token budget is used up. Summarise your findings with the data that you have. You cannot use tools any more."
+"""What the closing call of a budget asks for."""
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
+
+_Response = ModelResponse[Any]
+_Calls = Generator[ModelRequest[Any], _Response, _Response]
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The part of a reply that is cut: its text, or the arguments of its last tool call."""
+
+    message: AIMessage
+    first: Reply
+    format: Literal["json"] | None
+    call: dict[str, Any] | None
+
+
+class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Resumes cut replies, caps tool results, and holds a session's budget.
+
+    `outputs` keeps the full values of capped results, by default in memory; the model reads them with the tool `endmark_read`.
+    `meter` is a budget: the call that no longer fits is made without tools and asks for a summary, and later ones raise `NotAdmitted`.
+    `continuation_tokens` is the output limit of a continuation whose first call had a lower one. A reply that stays cut raises
+    `ResumeExhausted`; its calls of tools are then not made.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_attempts: int = MAX_RESUME_ATTEMPTS,
+        max_result_chars: int = 20_000,
+        outputs: Outputs | None = None,
+        meter: Meter | None = None,
+        continuation_tokens: int = 4_096,
+        assume_output_tokens: int = 4_096,
+        log: Log | None = None,
+        task_id: str = "",
+    ) -> None:
+        super().__init__()
+        self._outputs = outputs if outputs is not None else Outputs()
+        self._meter = meter
+        self._max_attempts = max_attempts
+        self._max_result_chars = max_result_chars
+        self._continuation_tokens = continuation_tokens
+        self._assume_output_tokens = assume_output_tokens
+        self._log = log
+        self._task_id = task_id
+        self.tools = [self._read_tool()]
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], _Response]) -> _Response:
+        turn = self._turn(request)
+        try:
+            asked = next(turn)
+            while True:
+                try:
+                    response = handler(asked)
+                except Exception as error:
+                    asked = turn.throw(error)
+                else:
+                    asked = turn.send(response)
+        except StopIteration as done:
+            return cast(_Response, done.value)
+        finally:
+            turn.close()
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[_Response]]
+    ) -> _Response:
+        turn = self._turn(request)
+        try:
+            asked = next(turn)
+            while True:
+                try:
+                    response = await handler(asked)
+                except Exception as error:
+                    asked = turn.throw(error)
+                else:
+                    asked = turn.send(response)
+        except StopIteration as done:
+            return cast(_Response, done.value)
+        finally:
+            turn.close()
+
+    def wrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
+    ) -> ToolMessage | Command[Any]:
+        return self._capped(request, handler(request))
+
+    async def awrap_tool_call(
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
+    ) -> ToolMessage | Command[Any]:
+        return self._capped(request, await handler(request))
+
+    def _turn(self, request: ModelRequest[Any]) -> _Calls:
+        """The calls that one call of the model becomes; it is sent the responses."""
+        unparsed: Exception | None = None
+        try:
+            response = yield from self._metered(request)
+        except Exception as error:
+            # A structured output is parsed before it can be completed.
+            if (message := _message_of(error)) is None:
+                raise
+            response, unparsed = ModelResponse(result=[message]), error
+        cut = _cut_part(response, request)
+        if cut is None:
+            return response
+        usage = cut.message.usage_metadata
+        pipeline = Pipeline(format=cut.format, max_attempts=self._max_attempts, max_corrections=0, restart="off", log=self._log)
+        number = sum(isinstance(message, AIMessage) for message in request.messages) + 1
+        steps = pipeline.steps(cut.first, task_id=self._task_id, turn_number=number)
+        try:
+            step = next(steps)
+            while not isinstance(step, Outcome):
+                answer: Reply | AskFailed
+                try:
+                    continued = yield from self._metered(self._continuation(cut, request, step))
+                    usage = add_usage(usage, _message(continued).usage_metadata)
+                    answer = _answer(cut, step, _message(continued))
+                except AskFailed as failure:
+                    answer = failure
+                step = steps.send(answer)
+        except (NotResumed, InvalidReply):
+            # Nothing is missing from it, so that it is not Endmark's to judge.
+            if unparsed is not None:
+                raise unparsed from None
+            return response
+        finally:
+            steps.close()
+        if unparsed is not None and step.result == "whole":
+            raise unparsed
+        return _whole(cut, step, request, usage)
+
+    def _continuation(self, cut: _Cut, request: ModelRequest[Any], asked: Request) -> ModelRequest[Any]:
+        """The request for the rest. Tools are withheld, so that the answer is a text."""
+        if isinstance(asked, Correction):
+            raise AskFailed("no correction is asked for", "final")
+        settings = {
+            name: max(value, self._continuation_tokens) if name in _LIMITS and isinstance(value, int) else value
+            for name, value in request.model_settings.items()
+        }
+        if asked.wanted != "rest":
+            return request.override(model_settings=settings)
+        shown = asked.shown_text
+        if cut.call is not None:
+            shown = f"Arguments of the call to `{cut.call['name']}`, as JSON:\n{shown}"
+        added: list[AnyMessage] = [AIMessage(shown), HumanMessage(asked.prompt)]
+        messages = [*request.messages, *added]
+        return request.override(messages=messages, tools=[], tool_choice=None, response_format=None, model_settings=settings)
+
+    def _metered(self, request: ModelRequest[Any]) -> _Calls:
+        """One call within the budget, if there is one."""
+        if self._meter is None:
+            return (yield request)
+        model = str(getattr(request.model, "model_name", None) or getattr(request.model, "model", ""))
+        messages = [request.system_message, *request.messages] if request.system_message else list(request.messages)
+        body = {"model": model, "messages": convert_to_openai_messages(messages)}
+        limits = [request.model_settings.get(name) or getattr(request.model, name, None) for name in _LIMITS]
+        limit = next((limit for limit in limits if isinstance(limit, int) and limit > 0), self._assume_output_tokens)
+        admitted = self._meter.before_call(
+            model, prompt_tokens=count(body, model, format="openai_chat").tokens, max_output_tokens=limit,
+            sent_bytes=len(json.dumps(body)),
+        )  # fmt: skip
+        try:
+            response = yield self._closing(request, admitted) if admitted.is_closing else request
+        except BaseException as error:
+            message = _message_of(error)
+            if message is None:
+                self._meter.after_call(admitted)
+            else:
+                self._settle(admitted, message)
+            raise
+        self._settle(admitted, _message(response))
+        return response
+
+    def _settle(self, admitted: Admitted, message: AIMessage) -> None:
+        assert self._meter is not None
+        usage = message.usage_metadata
+        if usage is None:
+            self._meter.after_call(admitted, text=message.text)
+            return
+        details, cached = usage.get("output_token_details", {}), usage.get("input_token_details", {})
+        tokens = Tokens(
+            prompt=usage["input_tokens"], completion=usage["output_tokens"], reasoning=details.get("reasoning") or 0,
+            cached=cached.get("cache_read") or 0, cache_write=cached.get("cache_creation") or 0,
+        )  # fmt: skip
+        self._meter.after_call(admitted, tokens)
+
+    def _closing(self, request: ModelRequest[Any], admitted: Admitted) -> ModelRequest[Any]:
+        settings = {name: value for name, value in request.model_settings.items() if name not in _LIMITS}
+        settings["max_tokens"] = admitted.max_output_tokens
+        messages = [*request.messages, HumanMessage(CLOSING)]
+        return request.override(messages=messages, tools=[], tool_choice=None, model_settings=settings)
+
+    def _capped(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
+        if not isinstance(result, ToolMessage) or request.tool_call["name"] == self.tools[0].name:
+            return result
+        content = cast(Any, result.content)
+        if isinstance(content, str):
+            return result.model_copy(update={"content": self._shortened(content)})
+        blocks: list[Any] = []
+        for block in content:
+            if isinstance(block, str):
+                block = self._shortened(block)
+            elif "text" in block:
+                block = {**block, "text": self._shortened(block["text"])}
+            blocks.append(block)
+        return result.model_copy(update={"content": blocks})
+
+    def _shortened(self, text: str) -> str:
+        return cap(text, max_chars=self._max_result_chars, outputs=self._outputs).text
+
+    def _read_tool(self) -> BaseTool:
+        tool = read_tool()
+
+        def endmark_read(**arguments: Any) -> str:
+            wanted = {name: value for name, value in arguments.items() if value is not None}
+            try:
+                return self._outputs.read(wanted, max_chars=self._max_result_chars)
+            except EndmarkError as error:
+                # The model can correct its call.
+                return f"Error: {error}"
+
+        return StructuredTool(
+            name=tool["name"], description=tool["description"], args_schema=tool["schema"], func=endmark_read
+        )
+
+
+def _message(response: _Response) -> AIMessage:
+    for message in response.result:
+        if isinstance(message, AIMessage):
+            return message
+    raise AskFailed("the answer has no message of the model")
+
+
+def _message_of(error: BaseException) -> AIMessage | None:
+    """The reply that an error about a structured output carries: LangChain's own error, or that of OpenAI's library for a reply that
+    reached its limit."""
+    if isinstance(error, StructuredOutputValidationError):
+        return error.ai_message
+    completion: Any = getattr(error, "completion", None)
+    if not getattr(completion, "choices", None):
+        return None
+    choice, usage = completion.choices[0], completion.usage
+    counted: Any = None
+    if usage is not None:
+        counted = {"input_tokens": usage.prompt_tokens, "output_tokens": usage.completion_tokens, "total_tokens": usage.total_tokens}
+    metadata = {"finish_reason": choice.finish_reason, "model_name": completion.model}
+    return AIMessage(choice.message.content or "", response_metadata=metadata, usage_metadata=counted)
+
+
+def _stop(message: AIMessage) -> str | None:
+    """Why the model stopped, in its provider's word."""
+    told = cast("dict[str, Any]", message.response_metadata)
+    details = told.get("incomplete_details") or {}
+    stop = told.get("finish_reason") or told.get("stop_reason") or details.get("reason") or told.get("status")
+    return str(stop) if stop else None
+
+
+def _cut_part(response: _Response, request: ModelRequest[Any]) -> _Cut | None:
+    message = _message(response)
+    stop = _stop(message)
+    if message.invalid_tool_calls:
+        # Only the last call of a reply can be cut.
+        call = cast("dict[str, Any]", message.invalid_tool_calls[-1])
+        return _Cut(message, Reply(call["args"] or "", stop or "length"), "json", call)
+    if message.tool_calls or stop is None:
+        return None
+    output = (message.usage_metadata or {}).get("output_tokens")
+    is_json = isinstance(request.response_format, ProviderStrategy)
+    reply = Reply(message.text, stop, output_tokens=output, reasoned=not message.text)
+    return _Cut(message, reply, "json" if is_json else None, None)
+
+
+def _answer(cut: _Cut, asked: Request, message: AIMessage) -> Reply:
+    """What a continuation brought; of a reply that was generated again, its last call."""
+    text = message.text
+    if cut.call is not None and isinstance(asked, Ask) and asked.wanted != "rest":
+        calls: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
+        if not calls or calls[-1]["name"] != cut.call["name"]:
+            raise AskFailed("the call was not made again")
+        args = calls[-1]["args"]
+        text = args if isinstance(args, str) else json.dumps(args)
+    return Reply(text, _stop(message))
+
+
+def _whole(cut: _Cut, outcome: Outcome, request: ModelRequest[Any], usage: Any) -> _Response:
+    """The reply with the whole text or call, a normal stop reason, and the usage of all calls."""
+    if outcome.result == "whole" and cut.call is None and not isinstance(request.response_format, ProviderStrategy):
+        return ModelResponse(result=[cut.message])
+    metadata = {**cast("dict[str, Any]", cut.message.response_metadata)}
+    for name, normal in [("finish_reason", "stop"), ("stop_reason", "end_turn"), ("status", "completed"), ("incomplete_details", None)]:
+        if name in metadata:
+            metadata[name] = normal
+    metadata["endmark"] = {"outcome": outcome.result, "attempts": outcome.attempts, "cut": outcome.cut}
+    changed: dict[str, Any] = {"response_metadata": metadata, "usage_metadata": usage}
+    if cut.call is None:
+        changed["content"] = outcome.text
+    else:
+        args = outcome.json()
+        if not isinstance(args, dict):
+            raise EndmarkError(f"the arguments of `{cut.call['name']}` are not an object", "invalid")
+        whole = tool_call(name=cut.call["name"] or "", args=cast("dict[str, Any]", args), id=cut.call["id"])
+        changed |= {"tool_calls": [*cut.message.tool_calls, whole], "invalid_tool_calls": cut.message.invalid_tool_calls[:-1]}
+    message = cut.message.model_copy(update=changed)
+    structured: Any = None
+    if isinstance(request.response_format, ProviderStrategy):
+        spec = cast("ProviderStrategy[Any]", request.response_format).schema_spec
+        structured = ProviderStrategyBinding.from_schema_spec(spec).parse(message)
+    return ModelResponse(result=[message], structured_response=structured)

@@ -1,0 +1,137 @@
+"""LangChain itself in front of the scripted model of `tests/sdk`, with and without the middleware."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import endmark
+import pytest
+
+pytest.importorskip("langchain")
+pytest.importorskip("langchain_openai")
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "sdk"))
+
+import scripted  # noqa: E402
+from endmark.langchain import EndmarkMiddleware  # noqa: E402
+from langchain.agents import create_agent  # noqa: E402
+from langchain.agents.structured_output import ProviderStrategy  # noqa: E402
+from langchain_core.messages import AIMessage, ToolMessage  # noqa: E402
+from langchain_core.tools import tool  # noqa: E402
+from langchain_openai import ChatOpenAI  # noqa: E402
+from pydantic import BaseModel  # noqa: E402
+
+# LangChain shares the connections of its clients, which belong to one loop.
+LOOP = asyncio.new_event_loop()
+MODES = ["invoke", "ainvoke", "stream", "astream"]
+
+
+class Cat(BaseModel):
+    name: str
+    age: int
+    friendly: bool
+    likes: list[str]
+
+
+@pytest.fixture(scope="module")
+def model():
+    with scripted.Model() as made:
+        yield made
+
+
+def run(model, kind, harm, mode, *, middleware=None, output="", **options):
+    saved = []
+
+    @tool
+    def save_note(path: str, text: str) -> str:
+        """Saves a note."""
+        saved.append((path, text))
+        return output or "saved"
+
+    key, conversation = model.open(kind, harm)
+    chat = ChatOpenAI(model="gpt-5", base_url=f"{model.origin}/v1", api_key="not-needed", max_retries=0)
+    layers = [EndmarkMiddleware() if middleware is None else middleware] if middleware is not False else []
+    agent = create_agent(chat, [save_note] if kind in ("call", "calls") else [], middleware=layers, **options)
+    asked = {"messages": [{"role": "user", "content": f"{key}: tell me about it."}]}
+    if mode == "invoke":
+        state = agent.invoke(asked)
+    elif mode == "ainvoke":
+        state = LOOP.run_until_complete(agent.ainvoke(asked))
+    elif mode == "stream":
+        *_, state = agent.stream(asked, stream_mode="values")
+    else:
+        async def last():
+            found = None
+            async for found in agent.astream(asked, stream_mode="values"):
+                pass
+            return found
+
+        state = LOOP.run_until_complete(last())
+    assert not conversation.problems, conversation.problems
+    return state, saved, conversation
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cut_text_comes_out_whole_with_the_usage_of_all_calls(model, mode):
+    state, _, conversation = run(model, "text", "limit", mode)
+    reply = state["messages"][-1]
+    assert reply.text == scripted.TEXT and len(state["messages"]) == 2
+    assert len(conversation.requests) == 2
+    assert reply.usage_metadata["input_tokens"] == 2 * scripted.USAGE[0]
+    assert reply.response_metadata["finish_reason"] == "stop"
+    assert reply.response_metadata["endmark"] == {"outcome": "resumed", "attempts": 1, "cut": "limit"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", ["call", "calls"])
+def test_a_cut_call_is_made_once_with_whole_arguments(model, kind, mode):
+    state, saved, _ = run(model, kind, "limit", mode)
+    expected = [call for turn in scripted.TURNS[kind] for call in turn.calls]
+    assert len(saved) == len(expected) and all(text.endswith("many hours.") for _, text in saved)
+    assert state["messages"][-1].text == scripted.FINAL
+
+
+@pytest.mark.parametrize("mode", ["invoke", "ainvoke"])
+def test_a_cut_structured_output_is_whole(model, mode):
+    state, _, _ = run(model, "document", "limit", mode, response_format=ProviderStrategy(Cat))
+    assert state["structured_response"] == Cat.model_validate_json(scripted.DOCUMENT)
+
+
+def test_without_the_middleware_the_same_reply_is_cut(model):
+    state, _, _ = run(model, "text", "limit", "invoke", middleware=False)
+    assert state["messages"][-1].text != scripted.TEXT and scripted.TEXT.startswith(state["messages"][-1].text)
+
+
+def test_a_whole_reply_is_left_alone(model):
+    state, _, conversation = run(model, "text", "", "invoke")
+    assert len(conversation.requests) == 1 and "endmark" not in state["messages"][-1].response_metadata
+
+
+def test_what_stays_cut_raises(model):
+    with pytest.raises(endmark.ResumeExhausted) as raised:
+        run(model, "text", "limit", "invoke", middleware=EndmarkMiddleware(max_attempts=0))
+    assert scripted.TEXT.startswith(raised.value.merged_raw)
+
+
+def test_a_large_tool_result_is_capped_and_can_be_read(model):
+    output = "".join(f"row {row}: {'error: disk full' if row == 31_000 else 'ok'}\n" for row in range(200_000))
+    middleware = EndmarkMiddleware(max_result_chars=3_000)
+    state, _, _ = run(model, "call", "", "invoke", middleware=middleware, output=output)
+    [result] = [message for message in state["messages"] if isinstance(message, ToolMessage)]
+    assert len(result.text) <= 3_000 and "row 31000: error: disk full" in result.text
+    handle = result.text.partition("endmark_read ")[2].split("\n")[0].strip(" ]")
+    [read] = middleware.tools
+    assert read.invoke({"handle": handle, "grep": "error"}) == "31001:row 31000: error: disk full\n"
+    assert read.invoke({"handle": "nothing"}).startswith("Error: no output")
+
+
+def test_a_budget_ends_in_a_call_without_tools_and_then_refuses(model):
+    meter = endmark.Meter(max_tokens=4_200)
+    state, _, conversation = run(model, "text", "", "invoke", middleware=EndmarkMiddleware(meter=meter))
+    assert isinstance(state["messages"][-1], AIMessage) and meter.usage().tokens.completion == scripted.USAGE[1]
+    meter = endmark.Meter(max_tokens=4_150)
+    middleware = EndmarkMiddleware(meter=meter)
+    run(model, "text", "", "invoke", middleware=middleware)
+    _, _, conversation = run(model, "text", "", "invoke", middleware=middleware)
+    assert "token budget is used up" in conversation.requests[-1] and '"tools"' not in conversation.requests[-1]
+    with pytest.raises(endmark.NotAdmitted):
+        run(model, "text", "", "invoke", middleware=middleware)
