@@ -8,10 +8,10 @@ DOCUMENT = '{"files": ["a.rs", "b.rs"], "reason": "both read the request before 
 
 
 def client(messages: list[dict[str, object]]) -> endmark.Reply:
-    """Answers with at most 30 characters, as a model with a low limit does."""
+    """Answers with at most 60 characters, as a model with a low limit does."""
     shown = "" if len(messages) == 1 else str(messages[1]["content"])
     rest = DOCUMENT[len(shown) :]
-    return endmark.Reply(rest[:30], "stop" if len(rest) <= 30 else "length")
+    return endmark.Reply(rest[:60], "stop" if len(rest) <= 60 else "length")
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ pytest.importorskip("langchain")
 pytest.importorskip("langchain_openai")
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests" / "sdk"))
 
+import openai  # noqa: E402
 import scripted  # noqa: E402
 from endmark.langchain import EndmarkMiddleware  # noqa: E402
 from langchain.agents import create_agent  # noqa: E402
@@ -96,9 +97,13 @@ def test_a_cut_structured_output_is_whole(model, mode):
     assert state["structured_response"] == Cat.model_validate_json(scripted.DOCUMENT)
 
 
-def test_without_the_middleware_the_same_reply_is_cut(model):
+def test_without_the_middleware_the_same_replies_are_lost(model):
     state, _, _ = run(model, "text", "limit", "invoke", middleware=False)
     assert state["messages"][-1].text != scripted.TEXT and scripted.TEXT.startswith(state["messages"][-1].text)
+    assert run(model, "call", "limit", "invoke", middleware=False)[1] == []
+    for kind, options in [("calls", {}), ("document", {"response_format": ProviderStrategy(Cat)})]:
+        with pytest.raises(openai.OpenAIError):
+            run(model, kind, "limit", "invoke", middleware=False, **options)
 
 
 def test_a_whole_reply_is_left_alone(model):

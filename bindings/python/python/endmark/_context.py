@@ -345,7 +345,8 @@ class Meter:
 
     def usage(self) -> Usage:
         found = self._meter.call("usage")
-        return Usage(**{**found, "tokens": Tokens(**found["tokens"])})
+        found["tokens"] = Tokens(**found["tokens"])
+        return Usage(**found)
 
 
 class MeteredCall:

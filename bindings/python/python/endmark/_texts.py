@@ -46,7 +46,8 @@ class Detection:
 
 
 def _detection(found: dict[str, Any]) -> Detection:
-    return Detection(**{**found, "open": tuple(found["open"])})
+    found["open"] = tuple(found["open"])
+    return Detection(**found)
 
 
 def detect(
@@ -110,7 +111,8 @@ def complete(text: str | bytes, format: Format = "json", *, marker: str | None =
     Raises `Malformed` if the text is not JSON, or has no value yet.
     """
     found = call("complete", text, format=format, marker=marker)
-    return Completed(**{**found, "unfinished": tuple(Unfinished(**place) for place in found["unfinished"])})
+    found["unfinished"] = tuple(Unfinished(**place) for place in found["unfinished"])
+    return Completed(**found)
 
 
 def build_resume_prompt(

@@ -283,8 +283,8 @@ def _message_of(error: BaseException) -> AIMessage | None:
 def _stop(message: AIMessage) -> str | None:
     """Why the model stopped, in its provider's word."""
     told = cast("dict[str, Any]", message.response_metadata)
-    details = told.get("incomplete_details") or {}
-    stop = told.get("finish_reason") or told.get("stop_reason") or details.get("reason") or told.get("status")
+    details: dict[str, Any] = told.get("incomplete_details") or {}
+    stop: Any = told.get("finish_reason") or told.get("stop_reason") or details.get("reason") or told.get("status")
     return str(stop) if stop else None
 
 
@@ -297,7 +297,7 @@ def _cut_part(response: _Response, request: ModelRequest[Any]) -> _Cut | None:
         return _Cut(message, Reply(call["args"] or "", stop or "length"), "json", call)
     if message.tool_calls or stop is None:
         return None
-    output = (message.usage_metadata or {}).get("output_tokens")
+    output = message.usage_metadata["output_tokens"] if message.usage_metadata else None
     is_json = isinstance(request.response_format, ProviderStrategy)
     reply = Reply(message.text, stop, output_tokens=output, reasoned=not message.text)
     return _Cut(message, reply, "json" if is_json else None, None)
@@ -305,7 +305,7 @@ def _cut_part(response: _Response, request: ModelRequest[Any]) -> _Cut | None:
 
 def _answer(cut: _Cut, asked: Request, message: AIMessage) -> Reply:
     """What a continuation brought; of a reply that was generated again, its last call."""
-    text = message.text
+    text = str(message.text)
     if cut.call is not None and isinstance(asked, Ask) and asked.wanted != "rest":
         calls: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
         if not calls or calls[-1]["name"] != cut.call["name"]:
@@ -336,6 +336,6 @@ def _whole(cut: _Cut, outcome: Outcome, request: ModelRequest[Any], usage: Any) 
     message = cut.message.model_copy(update=changed)
     structured: Any = None
     if isinstance(request.response_format, ProviderStrategy):
-        spec = cast("ProviderStrategy[Any]", request.response_format).schema_spec
-        structured = ProviderStrategyBinding.from_schema_spec(spec).parse(message)
+        binding: Any = ProviderStrategyBinding
+        structured = binding.from_schema_spec(request.response_format.schema_spec).parse(message)
     return ModelResponse(result=[message], structured_response=structured)
