@@ -197,8 +197,7 @@ def test_an_envelope_whatever_the_command_does(capfdbinary):
 
 
 def test_the_import_is_quick():
-    code = "import json, time; begun = time.perf_counter(); import endmark; print(time.perf_counter() - begun)"
+    code = "import json, time; begun = time.process_time(); import endmark; print(time.process_time() - begun)"
     took = min(float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) for _ in range(5))
-    # The limit is for the optimised module; this one is not.
-    print(f"import: {took * 1000:.1f} ms")
-    assert took < 0.2
+    # Processor time, in a module that is not optimised.
+    assert took < 0.1, took

@@ -7,10 +7,10 @@ import os
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from ._core import Stateful, call
 from ._errors import InvalidInput
@@ -99,7 +99,7 @@ class Outputs:
     def read(self, arguments: Mapping[str, Any] | str, *, max_chars: int = 20_000) -> str:
         """Answers a call of the tool `endmark_read`: a page, lines, bytes, what a JSON Pointer points to, or matching lines."""
         wanted: Any = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
-        handle = wanted.get("handle") if isinstance(wanted, dict) else None
+        handle: Any = cast("dict[str, Any]", wanted).get("handle") if isinstance(wanted, dict) else None
         if not isinstance(handle, str):
             raise InvalidInput("`handle` is missing: a marker in the result names it", "invalid_part")
         answer: str = call("read", self.get(handle), arguments=wanted, max_chars=max_chars)["for_model"]
@@ -334,7 +334,7 @@ class Meter:
     @contextmanager
     def call(
         self, model: str, *, prompt_tokens: int, max_output_tokens: int, sent_bytes: int = 0
-    ) -> Iterator[MeteredCall]:
+    ) -> Generator[MeteredCall, None, None]:
         """`before_call` and `after_call` around a block. A block that reports nothing is not charged."""
         limits = {"prompt_tokens": prompt_tokens, "max_output_tokens": max_output_tokens, "sent_bytes": sent_bytes}
         metered = MeteredCall(self.before_call(model, **limits))
