@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Packs a built `endmark` for each way in which people install programs.
 
-    pack.py --out FOLDER --target TRIPLE=PROGRAM…
+    pack.py --out FOLDER --target TRIPLE=PROGRAM… [--module TRIPLE=MODULE…]
 
 `cargo xtask dist` builds the programs and calls this. The same programs and the same SOURCE_DATE_EPOCH give the same
 bytes. The manual and the completions are printed by the program for this machine.
@@ -110,7 +110,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--target", action="append", required=True, metavar="TRIPLE=PROGRAM")
+    parser.add_argument("--module", action="append", default=[], metavar="TRIPLE=MODULE")
     arguments = parser.parse_args()
+    # By the triple of the machine's program; the module itself is linked to another C library.
+    modules = {MACHINES[triple]: Path(module) for triple, _, module in (named.partition("=") for named in arguments.module)}
     programs = {}
     for target in arguments.target:
         triple, _, program = target.partition("=")
@@ -131,6 +134,9 @@ def main() -> int:
             return 1
         for pack in [wheel.pack, npm.pack_program, debian.pack, image.pack, tarball]:
             name, content = pack(made, machine, program)
+            files[name] = content
+        if module := modules.get(machine):
+            name, content = wheel.pack_module(made, machine, program, module.read_bytes())
             files[name] = content
         name = f"endmark-{made.version}-{machine.name}-linux.cdx.json"
         files[name] = json.dumps(sbom.made(ROOT, packages[machine], made, program), indent=1).encode()

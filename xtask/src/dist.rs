@@ -22,6 +22,8 @@ struct Wanted {
     targets: Vec<String>,
     /// Programs that are there already.
     built: Vec<String>,
+    /// Python's extension modules; none where the programs are there already.
+    modules: Vec<String>,
 }
 
 /// Builds for every target, and packs; the time in the packages is that of the newest commit.
@@ -41,12 +43,17 @@ pub(crate) fn make(arguments: &[String]) -> Result<(), String> {
         for target in &wanted.targets {
             let program = build(&root, target, &wanted.profile, &path)?;
             wanted.built.push(format!("{target}={}", program.display()));
+            let module = build_module(&root, target, &path)?;
+            wanted.modules.push(format!("{target}={}", module.display()));
         }
     }
     let mut pack = Command::new("python3");
     pack.arg("xtask/dist/pack.py").arg("--out").arg(&wanted.out).env("PYTHONDONTWRITEBYTECODE", "1");
     for program in &wanted.built {
         pack.args(["--target", program]);
+    }
+    for module in &wanted.modules {
+        pack.args(["--module", module]);
     }
     if env::var_os(EPOCH).is_none() {
         pack.env(EPOCH, newest_commit()?);
@@ -60,6 +67,7 @@ fn read(arguments: &[String]) -> Result<Wanted, String> {
         profile: "dist".to_owned(),
         targets: Vec::new(),
         built: Vec::new(),
+        modules: Vec::new(),
     };
     let mut arguments = arguments.iter();
     while let Some(name) = arguments.next() {
@@ -78,8 +86,34 @@ fn read(arguments: &[String]) -> Result<Wanted, String> {
     Ok(wanted)
 }
 
-/// Where the program is, once it is built. No path of this machine goes into it, so that every machine builds the same.
+/// Where the program is, once it is built.
 fn build(root: &Path, target: &str, profile: &str, path: &OsStr) -> Result<PathBuf, String> {
+    let mut build = zigbuild(root, path)?;
+    build.args(["--package", "endmark-cli", "--bin", "endmark", "--profile", profile, "--target", target]);
+    build.args(["--config", &format!("profile.{profile}.strip=\"symbols\"")]);
+    run(build)?;
+    Ok(built_in(root).join(target).join(profile).join("endmark"))
+}
+
+/// Where Python's extension module for the machine of this target is, once it is built: linked to glibc, which nearly every Python is.
+fn build_module(root: &Path, target: &str, path: &OsStr) -> Result<PathBuf, String> {
+    let target = tools::with_glibc(target);
+    let mut build = zigbuild(root, path)?;
+    build.args(["--manifest-path", "bindings/Cargo.toml", "--package", "endmark-python", "--release"]);
+    build.args(["--target", &format!("{target}.{}", tools::OLDEST_GLIBC)]);
+    // The module is for every Python; none is asked what it is.
+    build.env("PYO3_NO_PYTHON", "1");
+    run(build)?;
+    Ok(built_in(root).join(target).join("release").join("lib_native.so"))
+}
+
+/// What one build leaves has its own folder: other flags would have everything compiled anew in the usual one.
+fn built_in(root: &Path) -> PathBuf {
+    root.join("target/dist-build")
+}
+
+/// A build into which no path of this machine goes, so that every machine builds the same.
+fn zigbuild(root: &Path, path: &OsStr) -> Result<Command, String> {
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| env::var_os("HOME").map(|home| Path::new(&home).join(".cargo")));
     let home = home.ok_or("neither CARGO_HOME nor HOME says where cargo keeps its sources")?;
@@ -88,16 +122,12 @@ fn build(root: &Path, target: &str, profile: &str, path: &OsStr) -> Result<PathB
     flags.push("=/cargo --remap-path-prefix=");
     flags.push(root);
     flags.push("=/endmark");
-    let folder = root.join("target/dist-build");
-    // What one build leaves has its own folder: other flags would have everything compiled anew in the usual one.
+    let folder = built_in(root);
     fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
     let mut build = Command::new("cargo");
-    build.args(["zigbuild", "--locked", "--package", "endmark-cli", "--bin", "endmark"]);
-    build.args(["--profile", profile, "--target", target, "--target-dir"]).arg(&folder);
-    build.args(["--config", &format!("profile.{profile}.strip=\"symbols\"")]);
+    build.args(["zigbuild", "--locked", "--target-dir"]).arg(&folder);
     build.env("RUSTFLAGS", flags).env("PATH", path);
-    run(build)?;
-    Ok(folder.join(target).join(profile).join("endmark"))
+    Ok(build)
 }
 
 fn newest_commit() -> Result<String, String> {

@@ -1,5 +1,4 @@
 //! No input makes a function panic, and offsets of every unit index what was given.
-#![expect(clippy::unwrap_used, reason = "a test")]
 
 use endmark_bindings::{Failure, FailureKind, Object, call};
 use proptest::prelude::*;

@@ -8,6 +8,14 @@ use std::process::{Command, Stdio};
 
 use super::run;
 
+/// The oldest glibc that Python's module runs with, as wheels of the tag `manylinux2014` must.
+pub(super) const OLDEST_GLIBC: &str = "2.17";
+
+/// The target of the same machine with glibc.
+pub(super) fn with_glibc(target: &str) -> String {
+    target.replace("-musl", "-gnu")
+}
+
 /// Makes `cargo zigbuild` and the standard libraries of these targets available. Returns the `PATH` to build with.
 pub(super) fn make_available(root: &Path, targets: &[String]) -> Result<OsString, String> {
     let own = root.join("target/zig");
@@ -17,10 +25,11 @@ pub(super) fn make_available(root: &Path, targets: &[String]) -> Result<OsString
     if !answers(Command::new("cargo-zigbuild").arg("--version").env("PATH", &path)) {
         install_zigbuild(&own)?;
     }
-    for target in targets.iter().filter(|target| !has_standard_library(target)) {
+    let targets = targets.iter().flat_map(|target| [target.clone(), with_glibc(target)]);
+    for target in targets.filter(|target| !has_standard_library(target)) {
         report(&format!("installing Rust's standard library for {target}"));
         let mut add = Command::new("rustup");
-        add.args(["target", "add", target]);
+        add.args(["target", "add", &target]);
         run(add).map_err(|problem| {
             format!(
                 "{problem}: install Rust's standard library for {target}, with rustup from https://rustup.rs"

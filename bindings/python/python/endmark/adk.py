@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, cast
 
-from google.adk.models.base_llm import BaseLlm, LlmCapabilities
+from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
@@ -60,7 +60,7 @@ class EndmarkLlm(BaseLlm):
         self.model = self.model or self.wrapped.model
 
     @property
-    def capabilities(self) -> LlmCapabilities:
+    def capabilities(self) -> Any:
         return self.wrapped.capabilities
 
     async def generate_content_async(
@@ -207,8 +207,8 @@ class EndmarkPlugin(BasePlugin):
             return None
         value = result
         # A tool that returns a text alone has it under this name.
-        if isinstance(result, dict) and list(result) == ["result"]:  # pyright: ignore[reportUnknownArgumentType]
-            value = result["result"]
+        if isinstance(result, dict) and list(cast("dict[str, Any]", result)) == ["result"]:
+            value = cast("dict[str, Any]", result)["result"]
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         capped = cap(text, max_chars=self._max_result_chars, outputs=self._outputs)
         return {"result": capped.text} if capped.is_cut else None

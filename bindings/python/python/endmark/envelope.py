@@ -12,7 +12,6 @@ import functools
 import json
 import sys
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional, TypedDict, TypeVar
@@ -86,6 +85,8 @@ def run(command: Callable[[], Any], *, max_response_bytes: int | None = None, ru
     except CommandFailed as failed:
         error = failed
     except Exception as bug:
+        import traceback
+
         traceback.print_exc()
         error = CommandFailed("bug", f"{type(bug).__name__}: {bug}", exit_code=70)
     duration_ms = int((time.monotonic() - begun) * 1000)
