@@ -125,6 +125,11 @@ def main() -> int:
     # One text for all kinds of machine, whichever are packed: the same program always has the same packages.
     packages = {machine: sbom.packages(ROOT, machine) for machine in MACHINES.values()}
     every = {package["id"]: package for listed in packages.values() for package in listed}
+    if modules:
+        of_module = [package for machine in MACHINES.values() for package in sbom.module_packages(ROOT, machine)]
+        # What both are made of comes from one registry, and has one name and version.
+        known = {(package["name"], package["version"]) for package in every.values()}
+        every |= {package["id"]: package for package in of_module if (package["name"], package["version"]) not in known}
     made = release(own, list(every.values()))
     files: dict[str, bytes] = {}
     for machine, path in programs.items():

@@ -12,13 +12,14 @@ from pathlib import Path
 PRODUCT = "endmark"
 # The package that the program is built from.
 PACKAGE = "endmark-cli"
+MODULE = "endmark-python"
 
 
-def closure(metadata: dict) -> list[dict]:
-    """The packages that the program is linked or built with, itself left out."""
+def closure(metadata: dict, product: str) -> list[dict]:
+    """The packages that a product is linked or built with, itself left out."""
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
-    own = next(id for id, package in packages.items() if package["name"] == PACKAGE and id in metadata["workspace_members"])
+    own = next(id for id, package in packages.items() if package["name"] == product and id in metadata["workspace_members"])
     seen, waiting = set(), [own]
     while waiting:
         id = waiting.pop()
@@ -57,9 +58,18 @@ def locked(root: Path) -> dict[tuple[str, str], str]:
 
 def packages(root: Path, machine) -> list[dict]:
     """The packages that the program for this machine is made of, as cargo describes them."""
-    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", machine.triple]
-    command += ["--manifest-path", str(root / "crates" / PACKAGE / "Cargo.toml")]
-    return closure(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout))
+    return described(root / "crates" / PACKAGE / "Cargo.toml", machine.triple, PACKAGE)
+
+
+def module_packages(root: Path, machine) -> list[dict]:
+    """The same of Python's module, which is linked to glibc."""
+    return described(root / "bindings" / "python" / "Cargo.toml", machine.triple.replace("-musl", "-gnu"), MODULE)
+
+
+def described(manifest: Path, triple: str, product: str) -> list[dict]:
+    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", triple]
+    command += ["--manifest-path", str(manifest)]
+    return closure(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout), product)
 
 
 def made(root: Path, packages: list[dict], release, program: bytes) -> dict:

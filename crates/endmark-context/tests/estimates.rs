@@ -26,7 +26,7 @@ const CHINESE: &str = "第一批船进港的时候，港口很安静。码头上
 const JAPANESE: &str = "最初の船が入ってきたとき、港は静かだった。昼前に来るとは岸壁の誰も思っておらず、クレーンはまだ修理中\
     だった。それでも水先人は六隻すべての場所を見つけ、夕方までに積み荷の大半が降ろされた。残ったのは書類の仕事だけで、二つの\
     コンテナには封印がなかった。";
-const RUST: &str = r#"
+const RUST: &str = r"
 /// Returns the berths that are free, the longest first.
 pub fn free_berths(&self, at: Moment) -> Vec<&Berth> {
     let mut free: Vec<&Berth> = self.berths.iter().filter(|berth| berth.is_free(at)).collect();
@@ -44,7 +44,7 @@ fn assign(&mut self, ship: Ship) -> Result<usize, HarbourError> {
     }
     Err(HarbourError::Full { name: ship.name, length_m: ship.length_m })
 }
-"#;
+";
 const PYTHON: &str = r#"
 class Harbour:
     """Berths and the ships in them."""

@@ -245,7 +245,7 @@ fn choice_lines(out: &mut String, choice: &Choice) -> std::fmt::Result {
         half_open,
         last_call_at: _,
         web_searches: _,
-        received_beside: _,
+        written: _,
         beside,
     } = choice;
     writeln!(

@@ -85,7 +85,9 @@ mod tests {
     #[test]
     fn where_it_listens_everywhere_it_is_found_here() {
         let at = |listen: &str| {
-            configured(&Settings { listen: listen.parse().unwrap(), ..Settings::default() }).ok()
+            let mut settings = Settings::default();
+            settings.gateway.listener.listen = listen.parse().unwrap();
+            configured(&settings).ok()
         };
         assert_eq!(at("0.0.0.0:4141").as_deref(), Some("http://127.0.0.1:4141"));
         assert_eq!(at("[::]:80").as_deref(), Some("http://[::1]:80"));

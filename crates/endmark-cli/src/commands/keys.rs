@@ -5,7 +5,7 @@ mod typed;
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use endmark_config::{Effective, Settings, reachable};
+use endmark_config::{Effective, Settings};
 use endmark_context::Moment;
 use endmark_context::budget::{Period, Unit};
 use endmark_failure::CommandError;

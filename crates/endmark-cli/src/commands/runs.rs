@@ -10,6 +10,7 @@ use endmark_context::dollars_for_people;
 use endmark_failure::{CommandError, in_one_line};
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::{Reader, Store, StoreError};
+use serde_json::Value;
 
 use crate::arguments::runs as arguments;
 use crate::arguments::runs::RunsCommand;

@@ -53,8 +53,8 @@ impl Traces {
             CommandError::input("unusable_telemetry", message, hint)
         };
         let address: BaseUrl = endpoint.parse().map_err(|error| unusable(format!("{error}")))?;
-        let trusted =
-            Settings { ca_file: environment.get(CERTIFICATE).map(PathBuf::from), ..Settings::default() };
+        let mut trusted = Settings::default();
+        trusted.files.ca_file = environment.get(CERTIFICATE).map(PathBuf::from);
         let collector = reached_at(&trusted, address, environment)?;
         let client = Client::new(&collector).map_err(|error| unusable(error.to_string()))?;
         let runtime = Builder::new_multi_thread()

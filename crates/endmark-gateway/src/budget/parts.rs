@@ -90,7 +90,7 @@ impl<'a> Fields<'a> {
 
     /// The kind of media; `None` for all else.
     fn medium(&self) -> Option<usize> {
-        if let Some(kind) = self.kind.and_then(|kind| kind.text()) {
+        if let Some(kind) = self.kind.and_then(Value::text) {
             return match &*kind {
                 "image" | "image_url" | "input_image" => Some(IMAGE),
                 "audio" | "audio_url" | "input_audio" => Some(AUDIO),

@@ -93,32 +93,32 @@ impl Spent {
     /// what is there did not count it. Of a total alone the split is estimated: the prompt has its estimate, and the
     /// reply has the rest, so that hidden reasoning counts as output.
     pub(super) fn new(usage: Option<&Usage>, is_counted: bool, sent: u64, written: u64) -> Self {
-        let mut spent = usage.cloned().unwrap_or_default();
-        if spent.is_total_alone() && is_counted {
-            spent.completion = spent.total.saturating_sub(sent).max(written.min(spent.total));
-            spent.prompt = spent.total - spent.completion;
-            return Self { usage: spent, reports_prompt: true, reports_output: false };
+        let mut counted = usage.cloned().unwrap_or_default();
+        if counted.is_total_alone() && is_counted {
+            counted.completion = counted.total.saturating_sub(sent).max(written.min(counted.total));
+            counted.prompt = counted.total - counted.completion;
+            return Self { usage: counted, reports_prompt: true, reports_output: false };
         }
-        let reports_prompt = spent.prompt > 0;
-        let reports_output = usage.is_some() && is_counted && (spent.completion > 0 || written == 0);
-        let of_total = spent.total.saturating_sub(spent.prompt);
-        let adds_up = spent.total == spent.prompt.saturating_add(spent.completion);
-        if usage.is_some() && is_counted && reports_prompt && !adds_up && of_total.max(spent.completion) > 0 {
+        let reports_prompt = counted.prompt > 0;
+        let reports_output = usage.is_some() && is_counted && (counted.completion > 0 || written == 0);
+        let of_total = counted.total.saturating_sub(counted.prompt);
+        let adds_up = counted.total == counted.prompt.saturating_add(counted.completion);
+        if usage.is_some() && is_counted && reports_prompt && !adds_up && of_total.max(counted.completion) > 0 {
             // Parts that do not add up to their total are not exact. What the total has beside the prompt is output.
-            spent.completion = spent.completion.max(of_total);
-            spent.total = spent.prompt.saturating_add(spent.completion);
-            return Self { usage: spent, reports_prompt, reports_output: false };
+            counted.completion = counted.completion.max(of_total);
+            counted.total = counted.prompt.saturating_add(counted.completion);
+            return Self { usage: counted, reports_prompt, reports_output: false };
         }
         if !reports_prompt {
-            spent.prompt = sent;
+            counted.prompt = sent;
         }
         if !reports_output {
-            spent.completion = spent.completion.max(written);
+            counted.completion = counted.completion.max(written);
         }
         if !(reports_prompt && reports_output) {
-            spent.total = spent.prompt.saturating_add(spent.completion);
+            counted.total = counted.prompt.saturating_add(counted.completion);
         }
-        Self { usage: spent, reports_prompt, reports_output }
+        Self { usage: counted, reports_prompt, reports_output }
     }
 
     /// Whether nothing of it is estimated.

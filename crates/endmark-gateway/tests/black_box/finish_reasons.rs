@@ -134,7 +134,7 @@ fn ended_unknown(wire: Wire) -> Answer {
 #[tokio::test]
 async fn a_stream_discloses_a_word_that_is_not_known_and_may_be_an_error() {
     for wire in [CHAT, Wire::Other(Dialect::Messages), Wire::Other(Dialect::Gemini)] {
-        for incomplete in [Incomplete::default(), Incomplete::Error] {
+        for incomplete in [Incomplete::FinishReason, Incomplete::Error] {
             let answer = ended_unknown(wire);
             let endmark = Endmark::start_with(Script::new().then(answer), |settings| {
                 settings.disclose.incomplete = incomplete;

@@ -161,7 +161,7 @@ async fn a_correction_goes_on_from_what_was_received() {
                 }
                 let set = |settings: &mut Settings| {
                     settings.resume.restart = Restart::Off;
-                    settings.restart_tool_calls = Restart::Off;
+                    settings.tools.restart = Restart::Off;
                 };
                 let end = if is_call { End::Calls } else { End::Turn };
                 let endmark = generated_again(wire, (part(&cut), part(again)), end, set).await;

@@ -61,7 +61,7 @@ async fn by_default_it_keeps_the_providers_word_for_a_cut_reply() {
     for stream in [false, true] {
         let endmark = Endmark::start_with(exhausting(Wire::Chat, stream), |settings| {
             as_errors(settings);
-            settings.disclose.incomplete = Incomplete::default();
+            settings.disclose.incomplete = Incomplete::FinishReason;
         })
         .await;
         let reply = ask(&endmark, Wire::Chat, stream).await;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use endmark_config::{Settings, Upstream, reachable};
+use endmark_config::{Settings, Upstream};
 use endmark_wire::format::WireFormat;
 use endmark_wire::provider::Provider;
 
