@@ -76,7 +76,7 @@ def test_a_cut_text_comes_out_whole_with_the_usage_of_all_calls(model, mode):
     state, _, conversation = run(model, "text", "limit", mode)
     reply = state["messages"][-1]
     assert reply.text == scripted.TEXT and len(state["messages"]) == 2
-    assert len(conversation.requests) == 2
+    assert len(conversation.requests) == 2 and "The last valid token" in conversation.requests[-1]
     assert reply.usage_metadata["input_tokens"] == 2 * scripted.USAGE[0]
     assert reply.response_metadata["finish_reason"] == "stop"
     assert reply.response_metadata["endmark"] == {"outcome": "resumed", "attempts": 1, "cut": "limit"}
