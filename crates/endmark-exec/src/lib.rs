@@ -15,5 +15,5 @@ mod verdict;
 mod words;
 
 pub use drive::{Answered, Capping, Tool};
-pub use verdict::not_started;
 pub use page::{PageError, Paging, capped_page};
+pub use verdict::not_started;

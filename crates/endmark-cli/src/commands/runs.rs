@@ -45,9 +45,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
         Some(RunsCommand::Watch { until_idle, .. }) => {
             return watch::watch(context, &reader, arguments.limit, *until_idle).map(Outcome::Streamed);
         }
-        Some(RunsCommand::Show { id, .. }) => {
-            shown(&reader, id, &kept_in(&effective.settings), layout)?
-        }
+        Some(RunsCommand::Show { id, .. }) => shown(&reader, id, &kept_in(&effective.settings), layout)?,
         Some(RunsCommand::Resume(_) | RunsCommand::Record(_)) | None => {
             let runs: Vec<AgentRun> =
                 reader.runs(arguments.limit).map_err(failed)?.into_iter().map(AgentRun::from).collect();

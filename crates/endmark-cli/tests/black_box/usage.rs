@@ -189,10 +189,7 @@ fn what_is_summed_while_it_is_served_is_what_the_calls_come_to() {
         );
         let doctor = place.run(&["doctor"]);
         assert!(doctor.output.contains("are not what the calls of that day come to"), "{}", doctor.output);
-        sql(
-            &place,
-            "DELETE FROM usage_sums; DELETE FROM cut_sums; UPDATE usage SET is_summed = 0;",
-        );
+        sql(&place, "DELETE FROM usage_sums; DELETE FROM cut_sums; UPDATE usage SET is_summed = 0;");
         assert_eq!(asked(), before, "as the doctor says");
     });
 }

@@ -103,7 +103,8 @@ impl Spent {
         let reports_output = usage.is_some() && is_counted && (counted.completion > 0 || written == 0);
         let of_total = counted.total.saturating_sub(counted.prompt);
         let adds_up = counted.total == counted.prompt.saturating_add(counted.completion);
-        if usage.is_some() && is_counted && reports_prompt && !adds_up && of_total.max(counted.completion) > 0 {
+        if usage.is_some() && is_counted && reports_prompt && !adds_up && of_total.max(counted.completion) > 0
+        {
             // Parts that do not add up to their total are not exact. What the total has beside the prompt is output.
             counted.completion = counted.completion.max(of_total);
             counted.total = counted.prompt.saturating_add(counted.completion);
