@@ -13,6 +13,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("endmark-guard", &["endmark-text"]),
     ("endmark-wire", &["endmark-context", "endmark-recovery", "endmark-text"]),
     ("endmark-failure", &["endmark-envelope"]),
+    ("endmark-setting", &[]),
     (
         "endmark-agents",
         &[
@@ -21,6 +22,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "endmark-context",
             "endmark-envelope",
             "endmark-failure",
+            "endmark-findings",
             "endmark-gateway",
             "endmark-guard",
             "endmark-process",
@@ -39,6 +41,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "endmark-process",
             "endmark-recovery",
             "endmark-runs",
+            "endmark-setting",
             "endmark-store",
             "endmark-wire",
         ],
@@ -61,6 +64,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "endmark-context",
             "endmark-process",
             "endmark-recovery",
+            "endmark-setting",
             "endmark-store",
             "endmark-text",
             "endmark-wire",
@@ -78,6 +82,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "endmark-guard",
             "endmark-recovery",
             "endmark-text",
+            "endmark-wire",
         ],
     ),
     (
