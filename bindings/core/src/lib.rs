@@ -29,8 +29,7 @@ use meter::SessionMeter;
 use recover::Recovery;
 
 /// The table in which cut replies are logged, in SQL that can run twice.
-pub const LOG_TABLE: &str =
-    include_str!("../../../crates/endmark-store/migrations/0001_partial_completion_log.sqlite.sql");
+pub const LOG_TABLE: &str = include_str!("partial_completion_log.sql");
 
 /// What one function takes and answers.
 type Function = fn(&[&[u8]], &str) -> Result<String, Failure>;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use endmark::context::count::text;
 use endmark::context::{Admitted, AfterCall, BeforeCall, Meter, Models, NotAdmitted, Tokens, dollars};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -26,7 +27,8 @@ struct Options {
 /// The meter of one session.
 pub(crate) struct SessionMeter {
     meter: Meter<'static>,
-    admitted: HashMap<u64, Admitted>,
+    /// With the models that they are for.
+    admitted: HashMap<u64, (String, Admitted)>,
     next: u64,
 }
 
@@ -36,8 +38,6 @@ struct Before {
     model: String,
     prompt_tokens: u64,
     max_output_tokens: u64,
-    #[serde(default)]
-    sent_bytes: u64,
     #[serde(default)]
     at: Option<u64>,
 }
@@ -49,9 +49,9 @@ struct After {
     /// What the provider reported.
     #[serde(default)]
     tokens: Option<ReportedTokens>,
-    /// Bytes of the text that came where nothing was reported; null where no answer came.
+    /// The text that came where nothing was reported; null where no answer came.
     #[serde(default)]
-    text_bytes: Option<u64>,
+    text: Option<String>,
     #[serde(default)]
     at: Option<u64>,
 }
@@ -105,7 +105,6 @@ impl SessionMeter {
             model: &before.model,
             prompt_tokens: before.prompt_tokens,
             max_output_tokens: before.max_output_tokens,
-            sent_bytes: before.sent_bytes,
         };
         let admitted = self.meter.before_call(&call, moment(before.at)).map_err(|error| refused(&error))?;
         let id = self.next;
@@ -116,16 +115,16 @@ impl SessionMeter {
             is_closing: admitted.is_closing,
             warning_percent: admitted.warning.map(|level| u64::from(level.percent())),
         };
-        self.admitted.insert(id, admitted);
+        self.admitted.insert(id, (before.model.clone(), admitted));
         answer(&shown)
     }
 
     fn after_call(&mut self, after: &After) -> Result<String, Failure> {
         let unknown = || Failure::invalid("unknown_call", "the call is over, or is another meter's");
-        let admitted = self.admitted.remove(&after.id).ok_or_else(unknown)?;
-        let outcome = match (&after.tokens, after.text_bytes) {
+        let (model, admitted) = self.admitted.remove(&after.id).ok_or_else(unknown)?;
+        let outcome = match (&after.tokens, &after.text) {
             (Some(tokens), _) => AfterCall::Reported(tokens.counted()),
-            (None, Some(text_bytes)) => AfterCall::Unreported { text_bytes },
+            (None, Some(written)) => AfterCall::Unreported { output_tokens: text(written, &model).tokens },
             (None, None) => AfterCall::Unanswered,
         };
         let cost = self.meter.after_call(admitted, &outcome, moment(after.at));

@@ -53,3 +53,9 @@ fn every_case_has_its_answer() {
         fs::write(FILE, format!("[\n{}\n]\n", lines.join(",\n"))).unwrap();
     }
 }
+
+#[test]
+fn the_log_is_the_table_of_the_store() {
+    let store = include_str!("../../../crates/endmark-store/migrations/0001_store.sqlite.sql");
+    assert!(store.contains(endmark_bindings::LOG_TABLE));
+}

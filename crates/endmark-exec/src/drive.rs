@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use endmark_envelope::{Document, ErrorBody, RESPONSE_TOO_LARGE, Warning};
-use endmark_failure::CommandError;
+use endmark_failure::{CommandError, not_started};
 use endmark_process::{CaptureLimits, End, OutputLeft, Plan, Ran, Signals, Times, run_captured};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::limits::is_given;
 use crate::manifest::Manifest;
 use crate::output::{self, Data};
 use crate::page::{Paging, page};
-use crate::verdict::{not_started, verdict};
+use crate::verdict::verdict;
 use crate::{built_in, shortened};
 
 pub use capping::Capping;

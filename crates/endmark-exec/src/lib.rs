@@ -16,4 +16,3 @@ mod words;
 
 pub use drive::{Answered, Capping, Tool};
 pub use page::{PageError, Paging, capped_page};
-pub use verdict::not_started;

@@ -1,7 +1,6 @@
 //! What the end of a tool means: nothing, or an error with its code. (EN-1)
 
 use std::borrow::Cow;
-use std::io;
 use std::time::Duration;
 
 use endmark_envelope::{ErrorBody, FieldPath, Phase};
@@ -36,41 +35,6 @@ pub(crate) fn verdict(
         (None, End::Exited(code)) => return exited(manifest, program, code, &ran.errors, fault),
     };
     Some(with_last_words(error, &ran.errors))
-}
-
-/// The error of a tool that cannot be started.
-pub fn not_started(program: &str, error: &io::Error) -> ErrorBody {
-    let failed = |code: &str, message: String, hint: &str| {
-        ErrorBody::new(code, Exit::Upstream.code(), message).with_hint(hint)
-    };
-    match error.kind() {
-        io::ErrorKind::NotFound => failed(
-            "not_found",
-            format!("there is no command `{program}`, or what should run it is missing"),
-            "Check its spelling and `PATH`; of a script, also its first line.",
-        ),
-        io::ErrorKind::PermissionDenied => failed(
-            "not_executable",
-            format!("`{program}` may not be run: {error}"),
-            "`chmod +x` makes a file a command.",
-        ),
-        io::ErrorKind::ArgumentListTooLong => failed(
-            "arguments_too_large",
-            format!("the system does not take so many or so large arguments for `{program}`"),
-            "Give it the data on standard input or in a file.",
-        ),
-        // ENOEXEC has no kind of its own.
-        _ if error.raw_os_error() == Some(8) => failed(
-            "not_executable",
-            format!("`{program}` is nothing that can be run"),
-            "A script begins with `#!` and the program that runs it.",
-        ),
-        _ => failed(
-            "not_started",
-            format!("`{program}` cannot be started: {error}"),
-            "Nothing was done; see whether the system has enough memory and processes left.",
-        ),
-    }
 }
 
 fn timed_out(program: &str, timeout: Duration) -> ErrorBody {

@@ -4,10 +4,12 @@ mod check;
 mod error;
 mod exit;
 mod nearest;
+mod not_started;
 mod shown;
 
 pub use check::Check;
 pub use error::CommandError;
 pub use exit::Exit;
 pub use nearest::nearest;
+pub use not_started::not_started;
 pub use shown::{acts, in_lines, in_one_line, visible};

@@ -316,10 +316,10 @@ class Meter:
         return cls()
 
     def before_call(
-        self, model: str, *, prompt_tokens: int, max_output_tokens: int, sent_bytes: int = 0, at: int | None = None
+        self, model: str, *, prompt_tokens: int, max_output_tokens: int, at: int | None = None
     ) -> Admitted:
         """Asks whether a call may be made, and holds the most that it can cost. Raises `NotAdmitted`."""
-        sizes = {"prompt_tokens": prompt_tokens, "max_output_tokens": max_output_tokens, "sent_bytes": sent_bytes}
+        sizes = {"prompt_tokens": prompt_tokens, "max_output_tokens": max_output_tokens}
         return Admitted(**self._meter.call("before_call", model=model, at=at, **sizes))
 
     def after_call(
@@ -327,16 +327,16 @@ class Meter:
     ) -> CallCost:
         """Settles a call: by the `tokens` that its provider reports, else by the `text` that came. Without both it was not answered,
         and costs nothing."""
+        written = None if text is None else text.encode("utf-8", "replace").decode()
         reported = None if tokens is None else {name: getattr(tokens, name) for name in Tokens.__dataclass_fields__}
-        text_bytes = None if text is None else len(text.encode("utf-8", "replace"))
-        return CallCost(**self._meter.call("after_call", id=admitted.id, tokens=reported, text_bytes=text_bytes, at=at))
+        return CallCost(**self._meter.call("after_call", id=admitted.id, tokens=reported, text=written, at=at))
 
     @contextmanager
     def call(
-        self, model: str, *, prompt_tokens: int, max_output_tokens: int, sent_bytes: int = 0
+        self, model: str, *, prompt_tokens: int, max_output_tokens: int
     ) -> Generator[MeteredCall, None, None]:
         """`before_call` and `after_call` around a block. A block that reports nothing is not charged."""
-        limits = {"prompt_tokens": prompt_tokens, "max_output_tokens": max_output_tokens, "sent_bytes": sent_bytes}
+        limits = {"prompt_tokens": prompt_tokens, "max_output_tokens": max_output_tokens}
         metered = MeteredCall(self.before_call(model, **limits))
         try:
             yield metered

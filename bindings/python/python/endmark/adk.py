@@ -134,7 +134,7 @@ class EndmarkLlm(BaseLlm):
         body = json.dumps(_body(request))
         model = request.model or self.model
         admitted = self.meter.before_call(
-            model, prompt_tokens=count(body, model).tokens, sent_bytes=len(body),
+            model, prompt_tokens=count(body, model).tokens,
             max_output_tokens=request.config.max_output_tokens or self.assume_output_tokens,
         )  # fmt: skip
         if admitted.is_closing:

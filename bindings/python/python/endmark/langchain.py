@@ -189,8 +189,7 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         limits = [request.model_settings.get(name) or getattr(request.model, name, None) for name in _LIMITS]
         limit = next((limit for limit in limits if isinstance(limit, int) and limit > 0), self._assume_output_tokens)
         admitted = self._meter.before_call(
-            model, prompt_tokens=count(body, model, format="openai_chat").tokens, max_output_tokens=limit,
-            sent_bytes=len(json.dumps(body)),
+            model, prompt_tokens=count(body, model, format="openai_chat").tokens, max_output_tokens=limit
         )  # fmt: skip
         try:
             response = yield self._closing(request, admitted) if admitted.is_closing else request

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use endmark_config::Settings;
 use endmark_context::cap::{Limits, Way};
-use endmark_failure::{CommandError, Exit};
+use endmark_failure::{CommandError, Exit, not_started};
 use endmark_process::Keeper as Group;
 use endmark_store::{CapRequest, Keeper, size};
 use endmark_wire::json::{Kind, Value, unmarked};
@@ -73,9 +73,12 @@ pub fn wrap(
     warn: &Warn,
 ) -> Result<(), CommandError> {
     asked.limits.way = Way::Tool;
-    let failed = |error: io::Error| CommandError::Upstream {
-        message: format!("the MCP server `{}` cannot be started: {error}", name(command)),
-        hint: Some("What stands behind `--` is run as it is, without a shell.".to_owned()),
+    let failed = |error: io::Error| {
+        let body = not_started(&name(command), &error);
+        CommandError::Upstream {
+            message: format!("the MCP server cannot be started: {}", body.message),
+            hint: body.hint,
+        }
     };
     // It ends the server and whatever that has started when this process is gone, however that came about.
     let group = Group::start().map_err(failed)?;

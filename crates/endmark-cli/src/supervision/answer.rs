@@ -4,8 +4,7 @@ use std::fmt::Write;
 use std::io;
 
 use endmark_envelope::ErrorBody;
-use endmark_exec::not_started;
-use endmark_failure::{CommandError, Exit, in_one_line};
+use endmark_failure::{CommandError, Exit, in_one_line, not_started};
 use endmark_guard::{Finding, Reason};
 use endmark_runs::{AgentRun, Task};
 use serde::Serialize;

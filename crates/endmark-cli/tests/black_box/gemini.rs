@@ -96,7 +96,7 @@ fn a_reply_with_a_token_goes_on_by_it() {
             let asked = upstream.requests();
             assert_eq!(asked.len(), 2);
             assert_eq!(asked[1].json()["contents"], asked[0].json()["contents"]);
-            assert_eq!(asked[1].json()["generationConfig"]["maxOutputTokens"], 4_099);
+            assert_eq!(asked[1].json()["generationConfig"]["maxOutputTokens"], 2_051);
         }
     });
 }

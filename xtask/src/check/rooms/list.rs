@@ -141,7 +141,7 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "drive",
         ],
     ),
-    ("endmark-failure", &["exit", "error", "check", "nearest", "shown"]),
+    ("endmark-failure", &["exit", "error", "check", "nearest", "not_started", "shown"]),
     (
         "endmark-findings",
         &[
