@@ -17,6 +17,7 @@ pub fn check(bytes: &[u8]) {
             keep: [Keep::Both, Keep::Head, Keep::Tail][numbers.below(3)],
             handle: (numbers.below(2) == 0).then(|| "h0123456789abcdef0123456789abcdef".to_owned()),
             way: [Way::Command, Way::Tool][numbers.below(2)],
+            keeps_types: numbers.below(2) == 0,
         };
         capped(bytes, asked, &limits, 1 + numbers.below(bytes.len() + 1));
     }
