@@ -39,7 +39,7 @@ settings! {
         // Its address is enough to send something there.
         /// An address that is sent an event when a budget comes to 80 or 95 percent.
         webhook: Option<Secret> = None, Hidden;
-        /// What these events are signed with (HMAC-SHA256, in x-endmark-signature).
+        /// The secret that signs these events (HMAC-SHA256, in x-endmark-signature).
         webhook_secret: Option<Secret> = None, Hidden;
     }
 }
@@ -53,7 +53,7 @@ pub enum OnStoreError {
     Closed,
 }
 
-/// What is done with a call whose price is not known, where a budget is in dollars.
+/// The treatment of a call without a known price, if a budget is in dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownPrice {
     /// It is refused.

@@ -1,4 +1,4 @@
-//! From the configuration to what the gateway is told: the one place where the two meet.
+//! Makes the gateway's settings from the configuration.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

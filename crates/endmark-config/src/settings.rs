@@ -1,4 +1,4 @@
-//! The effective configuration, typed. What the gateway has a type for is in `gateway`.
+//! The effective configuration, typed. The sections that the gateway declares are in `gateway`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ use super::secret_source::SecretSource;
 /// Everything that can be configured, with its default.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// What the gateway has its own type for. Its upstreams, schemas, prices, budget and TLS files are filled in from the other
-    /// fields when the gateway is built.
+    /// The sections that the gateway declares. Its upstreams, schemas, prices, budget and TLS files come from the other fields
+    /// when the gateway is built.
     pub gateway: endmark_gateway::Settings,
     /// The files that belong to all of it.
     pub files: Files,
@@ -71,7 +71,7 @@ settings! {
     /// The store, and what protects it and the ways to upstreams.
     #[derive(Debug, Clone)]
     pub struct Files {
-        /// What the pages below /endmark/ ask for; without one they open on the loopback address alone, and not with require_key.
+        /// The key that opens the pages below /endmark/; without one they open on the loopback address alone, and not with require_key.
         admin_key: Option<SecretSource> = None, Kept;
         /// Where recoveries are recorded: sqlite:PATH.
         store: StoreLocation = StoreLocation::sqlite(super::SHOWN_STORE), StorePlace;
@@ -97,7 +97,7 @@ settings! {
     pub struct Runs {
         /// An address that is sent each event of supervised runs.
         webhook: Option<Secret> = None, Hidden;
-        /// What these events are signed with (HMAC-SHA256, in x-endmark-signature).
+        /// The secret that signs these events (HMAC-SHA256, in x-endmark-signature).
         webhook_secret: Option<Secret> = None, Hidden;
     }
 }

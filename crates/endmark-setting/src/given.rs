@@ -31,7 +31,7 @@ impl Given {
     ///
     /// # Errors
     ///
-    /// Where it is not a text.
+    /// If it is not a text.
     pub fn text(&self) -> Result<String, Expected> {
         match self {
             Self::Written(text) | Self::Text(text) => Ok(text.clone()),
@@ -43,7 +43,7 @@ impl Given {
     ///
     /// # Errors
     ///
-    /// Where it is not a text.
+    /// If it is not a text.
     pub fn optional_text(&self) -> Result<Option<String>, Expected> {
         self.text().map(|text| Some(text).filter(|text| !text.is_empty()))
     }
@@ -52,7 +52,7 @@ impl Given {
     ///
     /// # Errors
     ///
-    /// Where it is not a list of texts.
+    /// If it is not a list of texts.
     pub fn names(&self) -> Result<Vec<String>, Expected> {
         match self {
             Self::List(names) => Ok(names.clone()),
@@ -70,7 +70,7 @@ impl Given {
     ///
     /// # Errors
     ///
-    /// Where it is not a whole number, or a smaller one.
+    /// If it is not a whole number, or a smaller one.
     pub fn count(&self, least: u64) -> Result<u64, Expected> {
         let count = match self {
             Self::Integer(number) => u64::try_from(*number).ok(),
@@ -84,7 +84,7 @@ impl Given {
     ///
     /// # Errors
     ///
-    /// Where it is neither.
+    /// If it is neither.
     pub fn flag(&self) -> Result<bool, Expected> {
         match self {
             Self::Boolean(flag) => Ok(*flag),

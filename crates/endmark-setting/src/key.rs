@@ -71,7 +71,7 @@ impl<S: 'static> Key<S> {
         format!("ENDMARK_{}", self.name.replace('.', "_").to_uppercase())
     }
 
-    /// What it is, in one sentence.
+    /// The summary that users read: one sentence.
     pub fn summary(&self) -> &'static str {
         self.summary
     }
@@ -90,7 +90,7 @@ impl<S: 'static> Key<S> {
         (self.set)(settings, given)
     }
 
-    /// Its value; null where nothing is set. A secret is `***`.
+    /// Its value; null if nothing is set. A secret is `***`.
     pub fn value(&self, settings: &S) -> Value {
         (self.show)(settings)
     }

@@ -16,7 +16,7 @@ pub trait Kind<T> {
     /// Says what the value has to be, as the end of "… must be …".
     fn read(&self, given: &Given) -> Result<T, Expected>;
 
-    /// Shows a value; null where nothing is set.
+    /// Shows a value; null if nothing is set.
     fn show(&self, value: &T) -> Value;
 
     /// The values that it accepts, in a few words.
@@ -110,7 +110,7 @@ impl<T: Copy + PartialEq> OneOf<T> {
         self.0.iter().find(|(known, _)| *known == word.trim()).map(|(_, value)| *value)
     }
 
-    /// The word for a value; empty where there is none.
+    /// The word for a value; empty if no word means it.
     pub fn word(&self, value: T) -> &'static str {
         self.0.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
     }
@@ -148,7 +148,7 @@ impl<T: Copy + PartialEq> Kind<Option<T>> for OneOf<T> {
     }
 }
 
-/// A text; an empty one is no text.
+/// A text; an empty one counts as not set.
 #[derive(Debug, Clone, Copy)]
 pub struct Text;
 
@@ -166,7 +166,7 @@ impl Kind<Option<String>> for Text {
     }
 }
 
-/// The path of a file; an empty one is no path.
+/// The path of a file; an empty one counts as not set.
 #[derive(Debug, Clone, Copy)]
 pub struct FilePath;
 
@@ -190,12 +190,12 @@ impl Kind<Option<PathBuf>> for FilePath {
     }
 }
 
-/// Names, each of which has to fit; `*` stands for all.
+/// Names, each of which has to fit; `*` means all.
 #[derive(Debug, Clone, Copy)]
 pub struct Names {
     /// Whether a name fits.
     pub fits: fn(&str) -> bool,
-    /// What the names have to be, as the end of "… must be …".
+    /// The names that are accepted, as the end of "… must be …".
     pub expected: &'static str,
 }
 

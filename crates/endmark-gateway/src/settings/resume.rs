@@ -30,7 +30,7 @@ settings! {
         on_ambiguous: OnAmbiguous = OnAmbiguous::Stop, ON_AMBIGUOUS;
         /// Which text or document that is generated again may replace a cut one: any, one with the same complete values, none.
         restart: Restart = Restart::Any, RESTART;
-        /// The text that asks a model to continue, in place of the built-in one.
+        /// The text that asks a model to continue, instead of the built-in one.
         prompt: Option<String> = None, Text;
         /// The ways to get the rest, in the order in which they are tried: prefill, prompt, restart.
         strategies: Strategies = Strategies::default(), Ways;
