@@ -148,7 +148,7 @@ def main() -> int:
     parser.add_argument("--program", type=Path)
     parser.add_argument("--gate", action="store_true", help="exit 1 where a call costs more the more there are")
     options = parser.parse_args()
-    program = (options.program or built("endmark", PROJECT, "endmark")).resolve()
+    program = (options.program or built("endmark", PROJECT, "endmark-cli")).resolve()
     upstream = Upstream(("127.0.0.1", 0), Handler)
     threading.Thread(target=upstream.serve_forever, daemon=True).start()
     print("| | calls | reply, MB | peak, MB | KB a call | its CPU, ms | µs a call |\n|---|--:|--:|--:|--:|--:|--:|")

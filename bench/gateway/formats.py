@@ -37,7 +37,7 @@ def measured(options: argparse.Namespace, folder: Path, running: list[Server]) -
     scripted = Server(DIRECT, [], free_port(), folder / "scripted")
     scripted.command = [str(built("scripted_server", BENCH, "gateway")), str(scripted.port)]
     start(scripted, running)
-    program = options.program or built("endmark", PROJECT, "endmark")
+    program = options.program or built("endmark", PROJECT, "endmark-cli")
     start(endmark("Endmark", program, folder / "endmark", scripted.port, upstreams(scripted.port)), running)
     rows = [(server, kind, name) for kind in KINDS for name in FORMATS for server in running]
     samples: dict[tuple[str, str, str], list[Sample]] = defaultdict(list)

@@ -190,7 +190,7 @@ def main() -> int:
     options = parser.parse_args()
     if not shutil.which("valgrind"):
         parser.error("valgrind is missing: apt-get install valgrind")
-    program = (options.program or built("endmark", PROJECT, "endmark")).resolve()
+    program = (options.program or built("endmark", PROJECT, "endmark-cli")).resolve()
     upstream = ThreadingHTTPServer(("127.0.0.1", 0), Upstream)
     threading.Thread(target=upstream.serve_forever, daemon=True).start()
     committed = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}

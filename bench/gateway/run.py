@@ -156,7 +156,7 @@ def measure(options: argparse.Namespace, folder: Path, running: list[Server]) ->
     scripted.command = [str(built("scripted_server", BENCH, "gateway")), str(scripted.port)]
     bare = Server(BARE, [], free_port(), folder / "bare")
     bare.command = [str(built("bare_proxy", BENCH, "gateway")), str(bare.port), str(scripted.port)]
-    program = options.program or built("endmark", PROJECT, "endmark")
+    program = options.program or built("endmark", PROJECT, "endmark-cli")
     start(scripted, running)
     start(bare, running)
     for number, (name, settings) in enumerate(ENDMARKS.items()):

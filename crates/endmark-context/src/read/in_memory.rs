@@ -14,7 +14,7 @@ use crate::cap::Limits;
 /// let output = b"one\ntwo\nthree\n";
 /// let limits = Limits::default();
 /// let part = part_of(output, &Part::Grep("^t".to_owned()), &limits)?;
-/// assert_eq!(part.text(&limits)?, "2: two\n3: three\n");
+/// assert_eq!(part.text(&limits)?, "2:two\n3:three\n");
 /// # Ok::<(), endmark_context::read::ExcerptError>(())
 /// ```
 ///
