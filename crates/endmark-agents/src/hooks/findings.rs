@@ -27,8 +27,11 @@ pub fn findings(
     is_required: bool,
     settings: &Settings,
 ) -> Result<Option<Value>, CommandError> {
-    let name = name(event)?;
+    let base = base_name(event)?;
+    let folder = folder(settings)?.join("findings");
+    make(&folder)?;
     if event.hook_event_name.as_deref() == Some("SubagentStart") {
+        let name = begin(&folder, &base)?;
         let protocol = Protocol { agent_id: Some(&name), ..Protocol::default() }.text();
         let text = format!("If your task is to look for findings, hand them over like this.\n\n{protocol}");
         return Ok(Some(
@@ -38,10 +41,10 @@ pub fn findings(
     if event.is_waiting() {
         return Ok(None);
     }
-    let folder = folder(settings)?.join("findings");
-    make(&folder)?;
     forget_old(&folder, kept_for(settings));
-    let Some(audit) = Audit::replayed(&folder, &name, event.said(), is_required)? else {
+    let name = numbered(&base, number(&folder, &base)?);
+    let before = Audit::replayed(&folder, &name)?;
+    let Some(audit) = Audit::extended(before, &folder, &name, event.said(), is_required)? else {
         return Ok(None);
     };
     Ok(match audit.recovery.next() {
@@ -51,8 +54,39 @@ pub fn findings(
     })
 }
 
-/// What a sub-agent is called in its result, and its files after it.
-fn name(event: &Event) -> Result<String, CommandError> {
+/// Returns the name for a sub-agent that starts. A sub-agent that is resumed after its result was accepted begins another
+/// result: without a new name its next report would never be read.
+fn begin(folder: &Path, base: &str) -> Result<String, CommandError> {
+    let first = number(folder, base)?;
+    let mut number = first;
+    while Audit::replayed(folder, &numbered(base, number))?
+        .is_some_and(|audit| audit.recovery.next().is_none())
+    {
+        number += 1;
+    }
+    if number != first {
+        let file = number_file(folder, base);
+        put(&file, number.to_string().as_bytes()).map_err(|error| unusable(&file, &error))?;
+    }
+    Ok(numbered(base, number))
+}
+
+/// Which result the sub-agent is working on, counted from 1.
+fn number(folder: &Path, base: &str) -> Result<u32, CommandError> {
+    let kept = kept(&number_file(folder, base))?;
+    Ok(kept.and_then(|text| text.parse().ok()).unwrap_or(1))
+}
+
+fn number_file(folder: &Path, base: &str) -> PathBuf {
+    folder.join(format!("{base}.number"))
+}
+
+fn numbered(base: &str, number: u32) -> String {
+    if number == 1 { base.to_owned() } else { format!("{base}-{number}") }
+}
+
+/// The name of a sub-agent in its first result and in the names of its files; later results add a number.
+fn base_name(event: &Event) -> Result<String, CommandError> {
     let agent = event.agent_id.as_deref().unwrap_or_default();
     let mut hash = name_of(&["findings", event.session()?, agent]);
     hash.truncate(HASH_CHARS);
@@ -74,58 +108,64 @@ struct Audit {
 }
 
 impl Audit {
-    /// The runs that were kept, and the one that has ended now. The recovery is computed from them each time: the files are all
-    /// the state there is. `None` if the sub-agent hands over nothing, or its last run was kept before.
-    fn replayed(
+    /// Reads the runs that were kept. The recovery is computed from them each time, so it needs no state but these files.
+    fn replayed(folder: &Path, name: &str) -> Result<Option<Self>, CommandError> {
+        let mut audit: Option<Self> = None;
+        while let Some(file) = Self::next_file(audit.as_ref(), folder, name) {
+            let Some(text) = kept(&file)? else { break };
+            let Some(result) = read(text.as_bytes()).results.pop() else { break };
+            audit = Some(Self::with(audit, name, file, result));
+        }
+        Ok(audit)
+    }
+
+    /// Keeps the run that has ended now. `None` if no further run was due, or if the sub-agent hands over nothing.
+    fn extended(
+        before: Option<Self>,
         folder: &Path,
         name: &str,
         said: &str,
         is_required: bool,
     ) -> Result<Option<Self>, CommandError> {
-        let mut audit: Option<Self> = None;
-        loop {
-            let run = match &audit {
-                None => None,
-                Some(audit) => match audit.recovery.next() {
-                    Some(run) => Some(run.clone()),
-                    None => return Ok(None),
-                },
-            };
-            let file = folder.join(format!("{name}{}.txt", run.as_ref().map(suffix).unwrap_or_default()));
-            let before = kept(&file)?;
-            let is_new = before.is_none();
-            let text = before.unwrap_or_else(|| said.to_owned());
-            let mut transcript = read(text.as_bytes());
-            let is_audit = transcript.results.iter().any(|result| result.begins.is_some())
-                || !transcript.checkpoints.is_empty();
-            let Some(result) = transcript.results.pop() else { return Ok(None) };
-            if is_new {
-                // Sub-agents that look for nothing are left alone.
-                if run.is_none() && !is_audit && !is_required {
-                    return Ok(None);
-                }
-                put(&file, text.as_bytes()).map_err(|error| unusable(&file, &error))?;
-            }
-            let audit = audit.get_or_insert_with(|| Self {
-                recovery: Recovery::new(
-                    Assignment {
-                        agent_id: name.to_owned(),
-                        dimensions: result.dimensions.clone(),
-                        max_turns: None,
-                    },
-                    RecoveryPolicy::default(),
-                ),
-                last: result.clone(),
-                files: Vec::new(),
-            });
-            audit.recovery.handed_over(&result);
-            audit.last = result;
-            audit.files.push(file);
-            if is_new {
-                break;
-            }
+        let Some(file) = Self::next_file(before.as_ref(), folder, name) else { return Ok(None) };
+        let mut transcript = read(said.as_bytes());
+        let is_audit = transcript.results.iter().any(|result| result.begins.is_some())
+            || !transcript.checkpoints.is_empty();
+        // Sub-agents that look for nothing are left alone.
+        if before.is_none() && !is_audit && !is_required {
+            return Ok(None);
         }
-        Ok(audit)
+        let Some(result) = transcript.results.pop() else { return Ok(None) };
+        put(&file, said.as_bytes()).map_err(|error| unusable(&file, &error))?;
+        Ok(Some(Self::with(before, name, file, result)))
+    }
+
+    /// The file of the next run; `None` if no run is left.
+    fn next_file(audit: Option<&Self>, folder: &Path, name: &str) -> Option<PathBuf> {
+        let suffix = match audit {
+            None => String::new(),
+            Some(audit) => suffix(audit.recovery.next()?),
+        };
+        Some(folder.join(format!("{name}{suffix}.txt")))
+    }
+
+    fn with(audit: Option<Self>, name: &str, file: PathBuf, result: AgentResult) -> Self {
+        let mut audit = audit.unwrap_or_else(|| Self {
+            recovery: Recovery::new(
+                Assignment {
+                    agent_id: name.to_owned(),
+                    dimensions: result.dimensions.clone(),
+                    max_turns: None,
+                },
+                RecoveryPolicy::default(),
+            ),
+            last: result.clone(),
+            files: Vec::new(),
+        });
+        audit.recovery.handed_over(&result);
+        audit.last = result;
+        audit.files.push(file);
+        audit
     }
 
     /// What the sub-agent is told to do again.

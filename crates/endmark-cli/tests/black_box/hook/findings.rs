@@ -90,6 +90,39 @@ fn what_is_never_whole_ends_all_the_same() {
     assert_eq!(stopped(&place, &header("auth", 3)), None);
 }
 
+/// An agent may send a finished sub-agent another message; its next report matters as much as the first.
+#[test]
+fn a_resumed_sub_agent_hands_over_another_result_that_is_checked_and_kept() {
+    let place = Place::new();
+    let whole = |number| format!("{}{}{END}", header("auth", 1), finding(number, "auth"));
+    let start = || {
+        let started = answer(&hook(&place, &COMMAND, &event("SubagentStart", "")));
+        let context = started["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
+        context.split("agent_id: ").nth(1).unwrap().lines().next().unwrap().to_owned()
+    };
+    let first = start();
+    assert_eq!(stopped(&place, &whole(1)), None);
+    // Without a start it is another hook that keeps the sub-agent going.
+    assert_eq!(stopped(&place, &header("auth", 3)), None);
+    for number in 2..4 {
+        assert_eq!(start(), format!("{first}-{number}"));
+        let held = stopped(&place, &header("auth", 3)).unwrap();
+        assert_eq!(held["decision"], "block");
+        // A start before the result is whole continues that result.
+        assert_eq!(start(), format!("{first}-{number}"));
+        let over = stopped(&place, &whole(number)).unwrap();
+        let message = over["systemMessage"].as_str().unwrap();
+        let command = message.split("endmark ").nth(1).unwrap();
+        let merged = place.run(&command.split(' ').collect::<Vec<_>>());
+        assert!(merged.output.contains(&format!("execute(q{number})")), "{}{}", merged.output, merged.errors);
+        assert!(!merged.output.contains("execute(q1)"), "{}", merged.output);
+    }
+    assert_eq!(start(), format!("{first}-4"));
+    assert_eq!(stopped(&place, &whole(4)), None);
+    let kept = place.path().join(format!(".local/state/endmark/hooks/findings/{first}-4.txt"));
+    assert_eq!(std::fs::read_to_string(kept).unwrap(), whole(4));
+}
+
 #[test]
 fn it_is_installed_for_sub_agents_of_a_type() {
     let place = Place::new();
