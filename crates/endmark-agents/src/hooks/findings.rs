@@ -218,6 +218,16 @@ impl Audit {
 
     /// What the user reads of a result in several parts.
     fn over(&self, name: &str) -> String {
+        // `endmark findings merge` refuses parts that are all like this.
+        if self.recovery.past().iter().all(|past| past.cut == Cut::Severe) {
+            let count = self.files.len();
+            let folder = self.files.first().and_then(|file| file.parent()).unwrap_or(Path::new("."));
+            return format!(
+                "Endmark: `{name}` has handed over no findings after {count} attempts. Its messages are in `{}`; start it again \
+                 to get its findings.",
+                folder.display()
+            );
+        }
         let gaps = self.recovery.gaps();
         let gaps =
             if gaps.is_empty() { String::new() } else { format!("; may have gaps: {}", gaps.join(", ")) };

@@ -90,6 +90,37 @@ fn what_is_never_whole_ends_all_the_same() {
     assert_eq!(stopped(&place, &header("auth", 3)), None);
 }
 
+/// Merging parts without a result fails, so no such command may be named.
+#[test]
+fn a_sub_agent_that_never_hands_over_a_result_is_reported_as_such() {
+    for (said, is_handed_over) in [
+        ("I am done, no problems.", false),
+        ("===AGENT_RESULT===\ndimensions: auth\n", false),
+        (END, false),
+        ("===AGENT_RESULT===\nagent_id: audit\ndimensions: auth\ndeclared_findings: 3\n", true),
+    ] {
+        let place = Place::new();
+        let required = [&COMMAND[..], &["--required"]].concat();
+        let mut attempts = 0;
+        let message = loop {
+            attempts += 1;
+            assert!(attempts < 8);
+            let answer = answer(&hook(&place, &required, &event("SubagentStop", said)));
+            if let Some(message) = answer["systemMessage"].as_str() {
+                break message.to_owned();
+            }
+        };
+        if is_handed_over {
+            let command = message.split("endmark ").nth(1).unwrap();
+            let merged = place.run(&command.split(' ').collect::<Vec<_>>());
+            assert_eq!(merged.code, 0, "{message}\n{}", merged.errors);
+        } else {
+            let expected = format!("has handed over no findings after {attempts} attempts.");
+            assert!(message.contains(&expected) && !message.contains("merge"), "{message}");
+        }
+    }
+}
+
 /// An agent may send a finished sub-agent another message; its next report matters as much as the first.
 #[test]
 fn a_resumed_sub_agent_hands_over_another_result_that_is_checked_and_kept() {
