@@ -76,8 +76,11 @@ pub(super) fn is_limit_lowered(arguments: &Installation) -> bool {
     })
 }
 
-/// Whether a command in an agent's settings is a hook of Endmark's, of this kind.
+/// Whether a command in an agent's settings is a hook of Endmark's, of this kind: its program is a file named `endmark`, or this
+/// very program, which may have another file name (`endmark-dev`).
 pub(crate) fn is_ours(command: &str, kind: HookKind) -> bool {
+    let own = env::current_exe().map(|program| quoted(&program.to_string_lossy())).unwrap_or_default();
+    let command = if own.is_empty() { command.to_owned() } else { command.replace(&own, "endmark") };
     let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches(['\'', '"'])).collect();
     words.windows(3).any(|three| {
         let [program, hook, name] = three else { return false };
@@ -106,6 +109,11 @@ mod tests {
             assert!(is_ours(command, HookKind::Tool), "{command}");
             assert!(!is_ours(command, HookKind::Stop), "{command}");
         }
+        let own = env::current_exe().unwrap().to_string_lossy().into_owned();
+        for command in [format!("{own} hook tool"), format!("FOO=1 \"{own}\" hook tool --agent claude")] {
+            assert!(is_ours(&command, HookKind::Tool) && !is_ours(&command, HookKind::Stop), "{command}");
+        }
+        assert!(!is_ours(&format!("{own}2 hook tool"), HookKind::Tool));
         for command in ["notendmark hook tool", "endmark cap", "echo endmark", "my-hook tool"] {
             assert!(!is_ours(command, HookKind::Tool), "{command}");
         }

@@ -1,6 +1,7 @@
 //! `hook install`: into an agent's settings next to what others have there, and out again.
 
 use std::fs;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -139,6 +140,29 @@ fn other_arguments_replace_the_hook_and_each_kind_goes_alone() {
     place.run(&["hook", "install", "--agent", "claude", "tool", "--remove"]);
     let names: Vec<String> = installed(&place)["hooks"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(names, ["PreCompact", "SessionStart"]);
+}
+
+#[test]
+fn a_program_with_another_file_name_knows_its_own_entries() {
+    for name in ["endmark-dev", "the new endmark's"] {
+        let place = Place::new();
+        let program = place.path().join(name);
+        fs::copy(env!("CARGO_BIN_EXE_endmark"), &program).unwrap();
+        let run = |arguments: &[&str]| {
+            let mut command = Command::new(&program);
+            command.args(["hook", "install", "--agent", "claude"]).args(arguments).env_clear();
+            let output = command.env("HOME", place.path()).current_dir(place.path()).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        };
+        run(&["tool", "compact", "--findings"]);
+        run(&["tool", "--findings=audit.*"]);
+        let settings: Value = serde_json::from_str(&text(&place, "claude")).unwrap();
+        for event in ["PostToolUse", "PreCompact", "SubagentStart", "SubagentStop"] {
+            assert_eq!(settings["hooks"][event].as_array().unwrap().len(), 1, "{settings}");
+        }
+        run(&["--remove"]);
+        assert!(!place.path().join(file("claude")).exists());
+    }
 }
 
 #[test]
