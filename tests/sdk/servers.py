@@ -14,7 +14,7 @@ import gateway  # noqa: E402
 from model_server import SetUpError, last_lines  # noqa: E402
 
 REPOSITORY = gateway.REPOSITORY
-TLS = REPOSITORY / "crates" / "endmark" / "tests" / "tls"
+TLS = REPOSITORY / "crates" / "endmark-cli" / "tests" / "tls"
 CERTIFICATE = TLS / "first.pem"
 # A refusal is not tried again for long.
 TABLES = {"retry": {"max_retries": 1}}
