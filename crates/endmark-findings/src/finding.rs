@@ -33,7 +33,7 @@ pub struct Finding {
     pub originally_truncated: bool,
     /// Fields that are not known, as they were written.
     pub other: Vec<OtherField>,
-    /// Severity and weakness are in the first line: `[F001] Critical | CWE-89 | Title`.
+    /// Severity or weakness is in the first line: `[F001] Critical | CWE-89 | Title`.
     pub is_headed: bool,
 }
 
@@ -146,7 +146,10 @@ impl Finding {
 
     /// What it lacks of what a complete finding has (AR-1).
     pub fn missing(&self) -> Vec<Field> {
-        Field::NEEDED.into_iter().filter(|field| !self.has(*field)).collect()
+        // `[F001] 严重 | Title`: a severity in another language is in the title.
+        let may_be_in_title = |field: Field| field == Field::Severity && self.title.contains(" | ");
+        let is_missing = |field: &Field| !self.has(*field) && !may_be_in_title(*field);
+        Field::NEEDED.into_iter().filter(is_missing).collect()
     }
 
     /// The weaknesses as they are written: `CWE-89, CWE-564`; empty if there is none.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::json;
 
 use super::control::{is_control, visible_json};
-use super::finding::{Field, Finding, FindingId, OtherField};
+use super::finding::{Field, Finding, FindingId, OtherField, Severity};
 use super::form::{FindingForm, ResultForm};
 use super::read::{END, START, dimensions_in, read};
 
@@ -130,11 +130,16 @@ fn write_other(text: &mut String, other: &[OtherField], after: &str, indent: &st
 }
 
 fn write_finding(text: &mut String, form: &FindingForm, finding: &Finding, place: u32) {
-    let title = match (&form.severity, &form.cwe) {
-        (Some(severity), Some(cwe)) if finding.is_headed => format!("{severity} | {cwe} | {}", form.title),
-        _ => form.title.clone(),
+    let is_known = !matches!(finding.severity, Some(Severity::Other(_)));
+    let in_head = |field: Field| match field {
+        Field::Severity => finding.is_headed && is_known,
+        field => finding.is_headed && field == Field::Cwe,
     };
-    let is_headed = finding.is_headed && form.severity.is_some() && form.cwe.is_some();
+    let severity = form.severity.as_deref().filter(|_| in_head(Field::Severity));
+    let cwe = form.cwe.as_deref().filter(|_| in_head(Field::Cwe));
+    let is_headed = severity.is_some() || cwe.is_some();
+    let title = Some(form.title.as_str()).filter(|title| !(is_headed && title.is_empty()));
+    let title = [severity, cwe, title].into_iter().flatten().collect::<Vec<_>>().join(" | ");
     let (indent, location) = if is_headed { ("  ", "file") } else { ("", "location") };
     let _ = writeln!(text, "{}", head(&form.id, &title, place).trim_end());
     write_other(text, &finding.other, "", indent);
@@ -150,7 +155,7 @@ fn write_finding(text: &mut String, form: &FindingForm, finding: &Finding, place
     ];
     for (field, name, value) in fields {
         if let Some(value) = value
-            && !(is_headed && matches!(field, Field::Severity | Field::Cwe))
+            && !in_head(field)
         {
             let _ = writeln!(text, "{indent}{name}: {value}");
         }

@@ -133,7 +133,7 @@ impl Block {
                 let title = if !line.is_settled && title.starts_with('<') { "" } else { title };
                 (self.is_behind_text, self.is_behind_mention) = (false, false);
                 self.draft = Some(match headline(title).filter(|_| line.is_settled) {
-                    Some(said) => Draft::headed(id, said, line.begins()),
+                    Some(head) => Draft::headed(id, &head, line.begins()),
                     None => Draft::new(id, title, line.begins()),
                 });
             }

@@ -1,6 +1,7 @@
 //! A finding while its fields come. (AR-1)
 
 use super::evidence::Collecting;
+use super::grammar::Headline;
 use super::key::Key;
 use crate::other::OtherFields;
 use crate::stand_in::{is_placeholder, says_nothing};
@@ -56,10 +57,13 @@ impl Draft {
     }
 
     /// One whose first line says how bad it is, and what.
-    pub(super) fn headed(id: FindingId, [severity, cwe, title]: [&str; 3], position: Position) -> Self {
-        let mut draft = Self { is_headed: true, ..Self::new(id, title, position) };
-        draft.set(Key::Of(Field::Severity), severity, position);
-        draft.set(Key::Of(Field::Cwe), cwe, position);
+    pub(super) fn headed(id: FindingId, head: &Headline<'_>, position: Position) -> Self {
+        let mut draft = Self { is_headed: true, ..Self::new(id, &head.title, position) };
+        for (field, part) in [(Field::Severity, head.severity), (Field::Cwe, head.cwe)] {
+            if let Some(part) = part {
+                draft.set(Key::Of(field), part, position);
+            }
+        }
         Self { said_last: "", ..draft }
     }
 

@@ -5,7 +5,7 @@ use endmark_text::CodeFence;
 use super::checkpoint;
 use super::key::Key;
 use crate::vocabulary::{folded, is_one_of, list_of};
-use crate::{Cwe, FindingId, Severity};
+use crate::{Cwe, FindingId};
 
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]
@@ -220,12 +220,38 @@ pub(super) fn any_field(text: &str) -> Option<(&str, &str)> {
     ((is_plain || is_one_of("beside", &folded(name))) && !value.is_empty()).then_some((name, value))
 }
 
-/// The labels in the first line of a finding: `Critical | CWE-89 | Title`.
-pub(super) fn headline(title: &str) -> Option<[&str; 3]> {
-    let (severity, rest) = title.split_once('|')?;
-    let (cwe, title) = rest.split_once('|')?;
-    let is_known = matches!(Severity::read(severity), Some(known) if !matches!(known, Severity::Other(_)));
-    (is_known && !Cwe::read(cwe).is_empty()).then(|| [severity, cwe, title].map(str::trim))
+/// The first line of a finding in parts: `Critical | CWE-89 | Title`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Headline<'a> {
+    pub(super) severity: Option<&'a str>,
+    pub(super) cwe: Option<&'a str>,
+    /// The other parts, with ` | ` between them.
+    pub(super) title: String,
+}
+
+/// Recognises the parts of a first line by their content, because agents leave parts out.
+pub(super) fn headline(title: &str) -> Option<Headline<'_>> {
+    let parts = title.split('|').map(str::trim).filter(|part| !part.is_empty());
+    // `Critical | High | Medium` is a choice in a template.
+    let (severities, parts): (Vec<_>, Vec<_>) = parts.partition(|part| is_severity(part));
+    let (cwe, parts): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| is_weakness(part));
+    let is_headed = title.contains('|') && severities.len() + cwe.len() > 0;
+    (is_headed && severities.len() < 2 && cwe.len() < 2).then(|| Headline {
+        severity: severities.first().copied(),
+        cwe: cwe.first().copied(),
+        title: parts.join(" | "),
+    })
+}
+
+/// `High`, `**High**`, `High (8.1)`; but not `High entropy`.
+fn is_severity(part: &str) -> bool {
+    let label = part.split('(').next().unwrap_or(part);
+    let label = label.trim_matches(|sign: char| !sign.is_alphanumeric());
+    is_one_of("severity", label)
+}
+
+fn is_weakness(part: &str) -> bool {
+    part.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("cwe")) && !Cwe::read(part).is_empty()
 }
 
 fn known(text: &str) -> Option<Said<'_>> {

@@ -1,6 +1,6 @@
 //! Results whose findings begin with severity and weakness: `[F001] Critical | CWE-89 | Title`. (AR-1)
 
-use crate::{Finding, FindingState, Handed, Merged, Severity, Team, Writing, compress, read};
+use crate::{Finding, FindingState, Handed, Merged, ReadFinding, Severity, Team, Writing, compress, read};
 
 const RESULT: &str = "===AGENT_RESULT===
 agent_id: agent-r1-02
@@ -108,4 +108,23 @@ fn what_was_not_run_again_is_not_called_recovered() {
         report.contains("| D2 | agent-r1-02 | ⚠️ in a result that was truncated, not run again |"),
         "{report}"
     );
+}
+
+#[test]
+fn the_parts_of_a_first_line_are_recognised_by_their_content() {
+    for (head, severity, cwe, title) in [
+        ("High | Missing rate limit", Some(Severity::High), "", "Missing rate limit"),
+        ("CWE-307 | high | Missing rate limit", Some(Severity::High), "CWE-307", "Missing rate limit"),
+        ("严重 | CWE-89 | 注入", None, "CWE-89", "严重 | 注入"),
+        ("严重 | 注入", None, "", "严重 | 注入"),
+        ("Low | High entropy | in a log", Some(Severity::Low), "", "High entropy | in a log"),
+    ] {
+        let text = RESULT.replace("High | CWE-287 | Authentication bypass", head);
+        let result = &read(text.as_bytes()).results[0];
+        let ReadFinding { finding, state, .. } = &result.findings[0];
+        assert_eq!((&finding.severity, finding.cwe_text().as_str()), (&severity, cwe), "{head}");
+        assert_eq!((finding.title.as_str(), *state), (title, FindingState::Complete), "{head}");
+        let again = read(written(std::slice::from_ref(finding), &text).as_bytes()).results.remove(0);
+        assert_eq!(&again.findings[0].finding, finding, "{head}");
+    }
 }
