@@ -5,6 +5,7 @@
 
 mod block;
 mod checkpoint;
+mod coverage;
 mod draft;
 mod evidence;
 mod grammar;
@@ -24,9 +25,10 @@ use serde_json::Value;
 use super::expected::Numbers;
 use super::transcript::{AgentResult, Checkpoint, Cut, Position, Remark, RemarkKind, Transcript};
 use block::{Block, Closed};
+pub(super) use coverage::{dimensions_in, gaps_in};
 pub(super) use grammar::{END, START};
 use grammar::{Event, behind_speaker, event};
-pub(super) use header::dimensions_in;
+
 use json::{Came, Parsed, Pending};
 use lines::{Line, lines};
 

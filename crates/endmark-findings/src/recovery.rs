@@ -318,6 +318,9 @@ impl PastRun {
 /// Whether a whole result has looked into a dimension, whoever asked for that: it names it; or the dimension has no name,
 /// or it names none itself, and so has looked into all it was to.
 fn is_covered(dimension: &String, result: &AgentResult, asked_for: &[String]) -> bool {
+    if result.declared_gaps().contains(dimension) {
+        return false;
+    }
     *dimension == NOT_NAMED
         || is_named(dimension, &result.dimensions)
         || result.dimensions.is_empty() && asked_for.contains(dimension)
@@ -336,11 +339,24 @@ fn left_open(run: &Run, result: &AgentResult) -> Vec<String> {
         is_asked_for && **dimension != NOT_NAMED && !is_named(dimension, &result.dimensions)
     };
     let left_out = run.dimensions.iter().filter(is_open).cloned();
+    // A later run may skip on purpose what it was not asked for.
+    let is_first = matches!(run.kind, RunKind::First | RunKind::Unasked) || run.dimensions == [NOT_NAMED];
+    let declared = result.declared_gaps().into_iter();
+    let declared = declared.filter(|gap| is_first || is_named(gap, &run.dimensions));
+    let left_out = left_out.chain(declared);
     match result.cut {
         Cut::Severe => Vec::new(),
         // It has its end, and yet it is short of what it declares: what is missing may be of any of them.
-        Cut::Whole if result.lost() > 0 => run.dimensions.clone(),
-        Cut::Whole => left_out.collect(),
+        Cut::Whole if result.lost() > 0 => {
+            let mut remaining = run.dimensions.clone();
+            add_missing(&mut remaining, left_out);
+            remaining
+        }
+        Cut::Whole => {
+            let mut remaining = Vec::new();
+            add_missing(&mut remaining, left_out);
+            remaining
+        }
         Cut::Mild => {
             let mut remaining = result.remaining_dimensions();
             if !remaining.is_empty() {

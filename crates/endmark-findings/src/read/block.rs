@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use endmark_text::CodeFence;
 
 use super::Remarks;
+use super::coverage::dimensions_in;
 use super::draft::{Draft, Finished};
 use super::evidence::{Collecting, Step};
 use super::grammar::{Event, START, Said, any_field, event, headline, in_json, item, mentioned};
-use super::header::{Header, dimensions_in};
+use super::header::Header;
 use super::key::Key;
 use super::lines::Line;
 use super::sign::Sign;

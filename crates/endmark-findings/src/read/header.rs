@@ -2,7 +2,6 @@
 
 use super::checkpoint::{list, number};
 use super::key::Key;
-use crate::OtherField;
 use crate::other::OtherFields;
 use crate::stand_in::{is_nothing, is_placeholder};
 
@@ -66,17 +65,4 @@ impl Header {
             _ => {}
         }
     }
-}
-
-/// The dimensions of a header that gives them with how far they were looked into (`D1=✅`), or as gaps.
-pub(crate) fn dimensions_in(other: &[OtherField]) -> Vec<String> {
-    let said = ["coverage", "gaps"].iter().filter_map(|name| other.iter().find(|field| field.name == *name));
-    let names = said.map(|field| {
-        let names = list(&field.value).into_iter();
-        let names = names.map(|name| name.split(['=', ':']).next().unwrap_or_default().trim().to_owned());
-        names
-            .filter(|name| !name.is_empty() && !is_nothing(name.trim_matches(['(', ')'])))
-            .collect::<Vec<_>>()
-    });
-    names.into_iter().find(|names| !names.is_empty()).unwrap_or_default()
 }

@@ -249,6 +249,9 @@ impl Coverage {
             let entry = self.entry(gap);
             entry.gap = true;
             entry.truncated = true;
+            if !entry.agents.contains(name) {
+                entry.agents.push(name.clone());
+            }
         }
     }
 

@@ -96,7 +96,7 @@ fn a_cut_finding_keeps_its_mark_beside_a_whole_one() {
 fn what_was_not_run_again_is_not_called_recovered() {
     let cut = RESULT.split("[F002]").next().unwrap().replace("coverage", "dimensions: D2, D3\ncoverage")
         + "[CHECKPOINT] turn:20 findings:1 files_read:9 remaining_dims:D3\n";
-    let again = RESULT.replace("coverage", "dimensions: D3\ncoverage");
+    let again = RESULT.replace("coverage", "dimensions: D3\ncoverage").replace("D3=⚠️", "D3=✅").replace("gaps: D3\n", "");
     let handed = |text: &str, origin: &str| Handed {
         origin: origin.to_owned(),
         result: read(text.as_bytes()).results.remove(0),
@@ -126,5 +126,32 @@ fn the_parts_of_a_first_line_are_recognised_by_their_content() {
         assert_eq!((finding.title.as_str(), *state), (title, FindingState::Complete), "{head}");
         let again = read(written(std::slice::from_ref(finding), &text).as_bytes()).results.remove(0);
         assert_eq!(&again.findings[0].finding, finding, "{head}");
+    }
+}
+
+#[test]
+fn a_gap_that_the_agent_declares_is_disclosed_and_planned() {
+    for (coverage, gaps, expected) in [
+        ("D2=✅,D3=⚠️", "(none)", "D3"),
+        ("D2=done, D3 ✗", "none", "D3"),
+        ("D2: done (1 file skipped), D3: not reached", "none", "D3"),
+        ("D2=100%,D3=40%", "none", "D3"),
+        ("D2, D3 (partial)", "none", "D3"),
+        ("D2,D3", "the D3 checks were not reached, ran out of turns", "D3"),
+        ("D2,D3", "D9: files of the admin were not read", "D9"),
+        ("D2,D3", "ran out of turns", "D2,D3"),
+        ("D2=✅,D3=✓", "none", ""),
+        ("D2: no", "D12 skipped", "D2,D12"),
+    ] {
+        let text = RESULT.replace("D2=✅,D3=⚠️", coverage).replace("gaps: D3", &format!("gaps: {gaps}"));
+        let result = read(text.as_bytes()).results.remove(0);
+        assert_eq!(result.declared_gaps().join(","), expected, "{coverage}; {gaps}");
+        let merged = Merged::new(&Team::default(), vec![Handed { origin: "a.txt".to_owned(), result }]);
+        let planned = merged.plan().runs.first().map(|run| run.dimensions.join(","));
+        assert_eq!(planned.unwrap_or_default(), expected, "{coverage}; {gaps}");
+        let report = merged.report();
+        let open = report.disclosure().dimensions.iter().filter(|dimension| dimension.gap);
+        let open: Vec<&str> = open.map(|dimension| dimension.dimension.as_str()).collect();
+        assert_eq!(open.join(","), expected, "{coverage}; {gaps}");
     }
 }

@@ -1,0 +1,81 @@
+//! What a header states about its dimensions in `coverage` and `gaps`. (AR-1, AR-6)
+
+use super::checkpoint::list;
+use crate::OtherField;
+use crate::stand_in::is_nothing;
+use crate::vocabulary::{folded, is_one_of};
+
+/// An entry of a list: `D1=✅`, `csrf: not reached`, `D3 ✗`.
+struct Entry {
+    /// Empty if the entry is only a reason: `ran out of turns`.
+    name: String,
+    is_open: bool,
+}
+
+/// The dimensions in `coverage`, then those that only `gaps` names.
+pub(crate) fn dimensions_in(other: &[OtherField]) -> Vec<String> {
+    let mut dimensions: Vec<String> = Vec::new();
+    let entries = entries(other, "coverage").into_iter().filter(|entry| !entry.name.is_empty());
+    dimensions.extend(entries.map(|entry| entry.name));
+    let gaps = gaps_in(other, &dimensions);
+    dimensions.extend(gaps.into_iter().filter(|gap| !dimensions.contains(gap)).collect::<Vec<_>>());
+    dimensions
+}
+
+/// The dimensions that the agent declares as not done, in `coverage` or in `gaps`. `known` are those of the result.
+pub(crate) fn gaps_in(other: &[OtherField], known: &[String]) -> Vec<String> {
+    let words = |text: &str| format!("_{}_", folded(text));
+    let known_words: Vec<String> = known.iter().map(|name| words(name)).collect();
+    let covered = entries(other, "coverage").into_iter().filter(|entry| entry.is_open);
+    let stated = entries(other, "gaps");
+    let has_reason = stated.iter().any(|entry| entry.name.is_empty());
+    let mut gaps: Vec<String> = Vec::new();
+    for entry in covered.chain(stated).filter(|entry| !entry.name.is_empty()) {
+        // `the csrf checks were not reached` is about the known dimension `csrf`.
+        let text = words(&entry.name);
+        let about = known.iter().zip(&known_words).filter(|(_, known)| known.len() > 2 && text.contains(*known));
+        let about: Vec<String> = about.map(|(name, _)| name.clone()).collect();
+        gaps.extend(if about.is_empty() { vec![entry.name] } else { about });
+    }
+    // A reason alone does not limit the gap to any dimension.
+    if has_reason && gaps.is_empty() {
+        gaps.extend_from_slice(known);
+    }
+    gaps.dedup();
+    gaps
+}
+
+fn entries(other: &[OtherField], name: &str) -> Vec<Entry> {
+    let field = other.iter().find(|field| field.name == name);
+    let items = field.map(|field| list(&field.value)).unwrap_or_default();
+    items.iter().filter(|item| !is_nothing(bare(item))).map(|item| entry(item, name == "gaps")).collect()
+}
+
+/// Splits an entry where its status begins: after `=` or `:`, or at a word or sign that means not done.
+fn entry(item: &str, is_gap: bool) -> Entry {
+    // A name may begin with such a word, as `incomplete validation` does; a gap may be only a reason.
+    let first = usize::from(!is_gap);
+    let words = item.split_whitespace().map(|word| (word.as_ptr() as usize - item.as_ptr() as usize, word));
+    let at_word = words.skip(first).find(|(_, word)| is_not_done(word)).map(|(at, _)| at);
+    let separator = item.find(['=', ':']);
+    let (name, status) = match (at_word, separator) {
+        (Some(at), Some(separator)) if at < separator => item.split_at(at),
+        (_, Some(separator)) => (&item[..separator], &item[separator + 1..]),
+        (Some(at), None) => item.split_at(at),
+        (None, None) => (item, ""),
+    };
+    let is_sign = |sign: char| !sign.is_alphanumeric() && (!sign.is_ascii() || " -(".contains(sign));
+    let is_open = status.split_whitespace().next().is_some_and(is_not_done);
+    Entry { name: name.trim_end_matches(is_sign).trim().to_owned(), is_open }
+}
+
+fn is_not_done(word: &str) -> bool {
+    let word = bare(word);
+    let percent = word.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    is_one_of("not_done", word) || percent.is_some_and(|percent| percent < 100.0)
+}
+
+/// A word without brackets, punctuation and the selector that makes a sign an emoji.
+fn bare(word: &str) -> &str {
+    word.trim_matches(|sign: char| "()[]*_`.;,!\u{fe0f}".contains(sign) || sign.is_whitespace())
+}
