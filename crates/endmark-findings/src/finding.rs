@@ -42,7 +42,7 @@ pub struct Finding {
 pub struct OtherField {
     /// Its name, as it was written.
     pub name: String,
-    /// Its value.
+    /// Its value; in block form a line feed precedes each line below the name.
     pub value: String,
     /// The canonical name of the known field before it; empty without one.
     pub after: &'static str,
@@ -139,7 +139,7 @@ impl Finding {
     pub(super) fn take_other(&mut self, other: &Self) {
         let mut all = OtherFields::new(std::mem::take(&mut self.other));
         for field in &other.other {
-            all.set(&field.name, &field.value, field.after);
+            all.merge(field);
         }
         self.other = all.into_fields();
     }

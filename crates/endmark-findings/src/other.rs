@@ -1,6 +1,7 @@
 //! Fields that are not known: each name once, in the order of the text.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use crate::OtherField;
 
@@ -9,19 +10,39 @@ use crate::OtherField;
 pub(crate) struct OtherFields {
     fields: Vec<OtherField>,
     /// A text may have as many fields as lines. To search the fields for each name took 4.5 s for 40,000.
-    names: HashSet<String>,
+    names: HashMap<String, usize>,
 }
 
 impl OtherFields {
     pub(crate) fn new(fields: Vec<OtherField>) -> Self {
-        let names = fields.iter().map(|field| field.name.clone()).collect();
+        let names = fields.iter().map(|field| field.name.clone()).zip(0..).collect();
         Self { fields, names }
     }
 
-    /// Takes a field that follows the known field `after`.
-    pub(crate) fn set(&mut self, name: &str, value: &str, after: &'static str) {
-        if self.names.insert(name.to_owned()) {
-            self.fields.push(OtherField { name: name.to_owned(), value: value.to_owned(), after });
+    /// Takes a field that follows the known field `after`, unless its name is there already.
+    pub(crate) fn set(&mut self, name: &str, value: &str, after: &'static str) -> bool {
+        let Entry::Vacant(entry) = self.names.entry(name.to_owned()) else { return false };
+        entry.insert(self.fields.len());
+        self.fields.push(OtherField { name: name.to_owned(), value: value.to_owned(), after });
+        true
+    }
+
+    /// Takes a field of another version of the same finding. A value that was cut is completed.
+    pub(crate) fn merge(&mut self, field: &OtherField) {
+        let known = self.names.get(&field.name).and_then(|at| self.fields.get_mut(*at));
+        match known.filter(|known| field.value.starts_with(&known.value)) {
+            Some(known) => known.value.clone_from(&field.value),
+            None => {
+                self.set(&field.name, &field.value, field.after);
+            }
+        }
+    }
+
+    /// Takes another line of the field that was taken last.
+    pub(crate) fn go_on(&mut self, line: &str) {
+        if let Some(last) = self.fields.last_mut() {
+            last.value.push('\n');
+            last.value.push_str(line);
         }
     }
 

@@ -125,7 +125,12 @@ fn said(field: &OtherField) -> (&str, &str) {
 /// Writes the fields that are not known and come after this one.
 fn write_other(text: &mut String, other: &[OtherField], after: &str, indent: &str) {
     for (name, value) in other.iter().filter(|field| field.after == after).map(said) {
-        let _ = writeln!(text, "{indent}{name}: {value}");
+        let mut lines = value.split('\n');
+        let first = format!("{indent}{name}: {}", lines.next().unwrap_or_default());
+        let _ = writeln!(text, "{}", first.trim_end());
+        for line in lines {
+            let _ = writeln!(text, "{indent}  {line}");
+        }
     }
 }
 

@@ -104,6 +104,7 @@ impl Block {
             return Closed::Open;
         }
         if let Some(fence) = self.ignored {
+            self.goes_on_unknown(line);
             match event {
                 Event::Fence(other) if fence.is_closed_by(other) => self.ignored = None,
                 Event::Head(id, _) => self.quoted.push(Sign::named(Some(id), "", line.begins())),
@@ -138,6 +139,10 @@ impl Block {
                     None => Draft::new(id, title, line.begins()),
                 });
             }
+            // In this form the fields of a finding are not deeper than `impact`.
+            Event::Fields(_) if self.is_below_unknown(line) => {
+                self.goes_on_unknown(line);
+            }
             Event::Fields(fields) => {
                 for said in fields {
                     self.field(said, line, remarks);
@@ -155,6 +160,10 @@ impl Block {
     fn is_evidence(&mut self, line: &Line<'_>, event: &Event<'_>, remarks: &mut Remarks) -> bool {
         let Some(draft) = self.draft.as_mut().filter(|draft| draft.is_in_evidence) else { return false };
         let Some(evidence) = &mut draft.evidence else { return false };
+        if draft.is_headed && evidence.is_followed_by_field(line) {
+            draft.is_in_evidence = false;
+            return false;
+        }
         match evidence.step(line, event, self.around) {
             Step::Taken => {
                 draft.is_ended_by_blank = false;
@@ -192,12 +201,16 @@ impl Block {
     fn fence(&mut self, fence: CodeFence, line: &Line<'_>, remarks: &mut Remarks) {
         if self.around.is_some_and(|around| around.is_closed_by(fence)) {
             self.around = None;
+        } else if self.goes_on_unknown(line) {
+            self.ignored = Some(fence);
+            return;
         } else if self.draft.as_ref().is_none_or(Draft::is_bare) && self.around.is_none() {
             self.around = Some(fence);
         } else {
             self.ignored = Some(fence);
             remarks.add(RemarkKind::IgnoredText, &line.text, line.begins());
         }
+        self.last = self.last.filter(|last| last.key != Key::Unknown);
     }
 
     fn field(&mut self, said: Said<'_>, line: &Line<'_>, remarks: &mut Remarks) {
@@ -269,11 +282,18 @@ impl Block {
     /// A text: more of the field before it, or nothing that is known.
     fn text(&mut self, line: &Line<'_>, kind: RemarkKind, was_ignoring: bool, remarks: &mut Remarks) {
         let more = item(&line.text);
+        if self.goes_on_unknown(line) {
+            // What may be a finding is counted all the same.
+            let id = mentioned(&line.text).or_else(|| in_json(&line.text));
+            let of_line = || Sign::of(&line.text, line.begins()).filter(|_| self.draft.is_none());
+            let sign = id.map(|id| Sign::named(Some(id), "", line.begins())).or_else(of_line);
+            return self.signs.extend(sign);
+        }
         let goes_on = |last: &Last| {
             let is_deeper = line.indent() > last.indent && !last.is_behind_blank;
             is_deeper || last.is_open && (more.is_some() || !last.is_behind_blank)
         };
-        if let Some(last) = self.last.as_mut().filter(|last| goes_on(last)) {
+        if let Some(last) = self.last.as_mut().filter(|last| last.key != Key::Unknown && goes_on(last)) {
             last.is_open &= more.is_some();
             let (key, text) = (last.key, more.unwrap_or(line.text.trim()));
             match &mut self.draft {
@@ -288,9 +308,11 @@ impl Block {
             return;
         }
         if let Some((name, value)) = any_field(&line.text)
-            && self.carries(kind, was_ignoring, name, value)
+            && let Some(is_new) = self.carries(kind, was_ignoring, name, value)
         {
-            self.last = None;
+            let (key, indent) = (Key::Unknown, line.indent());
+            let last = Last { key, indent, is_open: value.is_empty(), is_behind_blank: false };
+            self.last = is_new.then_some(last);
             return;
         }
         self.last = self.last.map(|last| Last { is_open: false, is_behind_blank: true, ..last });
@@ -320,18 +342,50 @@ impl Block {
         }
     }
 
-    /// Takes a field that is not known, of a finding or of the header; not where it may be said of something else.
-    fn carries(&mut self, kind: RemarkKind, was_ignoring: bool, name: &str, value: &str) -> bool {
+    /// Takes a field that is not known, of a finding or of the header; not where it may be said of something else. Returns
+    /// whether its name is new.
+    fn carries(&mut self, kind: RemarkKind, was_ignoring: bool, name: &str, value: &str) -> Option<bool> {
         let is_behind_text = was_ignoring || self.is_behind_text;
         match &mut self.draft {
-            _ if is_behind_text || self.nameless.is_some() => return false,
+            _ if is_behind_text || self.nameless.is_some() => None,
             Some(draft) if draft.is_headed || kind == RemarkKind::UnknownField => {
-                draft.set_other(name, value);
+                Some(draft.set_other(name, value))
             }
             None if self.findings.is_empty() && self.header.agent_id.is_some() => {
-                self.header.set_other(name, value);
+                Some(self.header.set_other(name, value))
             }
-            _ => return false,
+            _ => None,
+        }
+    }
+
+    /// Whether a line is deeper than an unknown field in block form, in a finding whose first line has the severity.
+    fn is_below_unknown(&self, line: &Line<'_>) -> bool {
+        let is_below = |last: Last| last.key == Key::Unknown && last.is_open && line.indent() > last.indent;
+        self.last.is_some_and(is_below) && self.draft.as_ref().is_some_and(|draft| draft.is_headed)
+    }
+
+    /// Takes a line of the block below an unknown field: it is deeper, or text that follows directly, or code. Code in the
+    /// header may be around the findings.
+    fn goes_on_unknown(&mut self, line: &Line<'_>) -> bool {
+        let Some(last) = self.last.as_mut().filter(|last| last.key == Key::Unknown && line.is_settled) else {
+            return false;
+        };
+        let is_deeper = line.indent() > last.indent;
+        let is_below = match event(&line.text) {
+            Event::Fence(_) => last.is_open && (is_deeper || self.draft.is_some()),
+            _ if is_deeper => last.is_open || !last.is_behind_blank,
+            Event::Text => last.is_open && !last.is_behind_blank && any_field(&line.text).is_none(),
+            _ => false,
+        };
+        if !is_below && self.ignored.is_none() {
+            return false;
+        }
+        let blank = std::mem::take(&mut last.is_behind_blank).then_some("");
+        for more in blank.into_iter().chain([line.outdented(last.indent + 2)]) {
+            match &mut self.draft {
+                Some(draft) => draft.other.go_on(more),
+                None => self.header.other.go_on(more),
+            }
         }
         true
     }

@@ -47,12 +47,13 @@ pub(crate) fn gaps_in(other: &[OtherField], known: &[String]) -> Vec<String> {
 
 fn entries(other: &[OtherField], name: &str) -> Vec<Entry> {
     let field = other.iter().find(|field| field.name == name);
-    let items = field.map(|field| list(&field.value)).unwrap_or_default();
+    let items = field.map(|field| list(&field.value.replace('\n', ","))).unwrap_or_default();
     items.iter().filter(|item| !is_nothing(bare(item))).map(|item| entry(item, name == "gaps")).collect()
 }
 
 /// Splits an entry where its status begins: after `=` or `:`, or at a word or sign that means not done.
 fn entry(item: &str, is_gap: bool) -> Entry {
+    let item = item.trim_start_matches("- ");
     // A name may begin with such a word, as `incomplete validation` does; a gap may be only a reason.
     let first = usize::from(!is_gap);
     let words = item.split_whitespace().map(|word| (word.as_ptr() as usize - item.as_ptr() as usize, word));

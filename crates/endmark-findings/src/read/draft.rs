@@ -67,9 +67,9 @@ impl Draft {
         Self { said_last: "", ..draft }
     }
 
-    /// Takes a field that is not known.
-    pub(super) fn set_other(&mut self, name: &str, value: &str) {
-        self.other.set(name, value, self.said_last);
+    /// Takes a field that is not known, unless its name is there already.
+    pub(super) fn set_other(&mut self, name: &str, value: &str) -> bool {
+        self.other.set(name, value, self.said_last)
     }
 
     /// Takes the first part of its evidence.

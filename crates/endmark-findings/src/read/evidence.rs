@@ -2,7 +2,7 @@
 
 use endmark_text::CodeFence;
 
-use super::grammar::Event;
+use super::grammar::{Event, any_field};
 use super::lines::Line;
 use crate::Evidence;
 
@@ -70,6 +70,14 @@ impl Collecting {
     /// Whether code is open that stands as deep as everything else, so that any line may be of it.
     pub(super) fn is_flush_code(&self) -> bool {
         self.fence.is_some_and(|(_, indent)| indent <= self.indent)
+    }
+
+    /// Whether one line is all of it and a field that is not known follows: `validation: pass`, or a block.
+    pub(super) fn is_followed_by_field(&self, line: &Line<'_>) -> bool {
+        let is_one_line = self.style == Style::Unset && self.lines.len() == 1 && self.fence.is_none();
+        let is_flush = line.is_settled && line.indent() <= self.indent;
+        let is_label = || line.text.contains(": ") || line.text.trim_end().ends_with(':');
+        is_one_line && is_flush && is_label() && any_field(&line.text).is_some()
     }
 
     /// Looks at the next line. `around` is code that was opened before the finding and may be closed here.

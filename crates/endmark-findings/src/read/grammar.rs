@@ -212,12 +212,12 @@ fn fields(text: &str, is_label: bool) -> Event<'_> {
     }
 }
 
-/// A field whatever its name, if that is a plain word: `confidence: high`.
+/// A field whatever its name, if that is a plain word: `confidence: high`. Its value may follow on the next lines.
 pub(super) fn any_field(text: &str) -> Option<(&str, &str)> {
     let (name, value, _) = field(without_lead(text.trim()).0)?;
     let is_plain =
         name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_' || byte.is_ascii_digit());
-    ((is_plain || is_one_of("beside", &folded(name))) && !value.is_empty()).then_some((name, value))
+    (is_plain || is_one_of("beside", &folded(name))).then_some((name, value))
 }
 
 /// The first line of a finding in parts: `Critical | CWE-89 | Title`.

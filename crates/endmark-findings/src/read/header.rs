@@ -42,9 +42,9 @@ impl Header {
         true
     }
 
-    /// Takes a field that is not known.
-    pub(super) fn set_other(&mut self, name: &str, value: &str) {
-        self.other.set(name, value, self.said_last);
+    /// Takes a field that is not known, unless its name is there already.
+    pub(super) fn set_other(&mut self, name: &str, value: &str) -> bool {
+        self.other.set(name, value, self.said_last)
     }
 
     /// Goes on with what was said last.

@@ -222,7 +222,9 @@ impl Parsed {
                 (Some(key), Some(said)) if draft.said(key).is_none() => {
                     draft.set(key, said.trim(), self.begins);
                 }
-                (None, Some(said)) => draft.set_other(name, &said),
+                (None, Some(said)) => {
+                draft.set_other(name, &said);
+            }
                 (Some(_), Some(said)) => remarks.add(RemarkKind::RepeatedField, &said, self.begins),
                 _ => remarks.add(RemarkKind::UnknownField, name, self.begins),
             }

@@ -22,6 +22,8 @@ pub(super) enum Key {
     /// The last of these lines, where that is a field of its own.
     LastLine,
     Of(Field),
+    /// A name that is not known, whose value may follow on the next lines.
+    Unknown,
 }
 
 impl Key {

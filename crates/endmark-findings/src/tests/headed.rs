@@ -155,3 +155,24 @@ fn a_gap_that_the_agent_declares_is_disclosed_and_planned() {
         assert_eq!(open.join(","), expected, "{coverage}; {gaps}");
     }
 }
+
+#[test]
+fn unknown_fields_in_block_form_are_written_back_as_they_came() {
+    let block = "  evidence:\n    a = q\n    run(a)\n  validation:\n    line one\n      sink: deeper\n    \n    line two\n\
+                 \x20 impact:\n    - all rows\n    ```\n    file: x\n    ```\n";
+    let one_line = "  evidence: run(a)\n  validation:\n    line one\n  effort: low\n    or less\n";
+    for block in [block, one_line] {
+        let (head, rest) = RESULT.split_once("  evidence: payload = jwt.decode(token)\n").unwrap();
+        let (_, rest) = rest.split_once("2:pass(verify_disabled)\n").unwrap();
+        let head = head.replace("round: 1\n", "round: 1\nscope:\n  src\n  lib\n");
+        let text = format!("{head}{block}{rest}");
+        let transcript = read(text.as_bytes());
+        assert_eq!(transcript.remarks, [], "{text}");
+        let findings: Vec<Finding> =
+            transcript.results[0].findings.iter().map(|read| read.finding.clone()).collect();
+        assert_eq!(written(&findings, &text).replace("\n\n", "\n"), text.replace("\n\n", "\n"));
+        // Without the indentation of the fields the same is read.
+        let flush = read(text.replace("\n  ", "\n").replace("\nsrc\nlib", "\n  src\n  lib").as_bytes());
+        assert_eq!(flush.results[0].findings[0].finding, findings[0]);
+    }
+}

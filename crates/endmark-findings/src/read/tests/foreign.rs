@@ -88,8 +88,6 @@ foreign! {
         whole more-1 [ssrf] declared 1
           F001 complete | Fetches any address | High | CWE-918 | src/fetch.js:3 | query.url | fetch |  | "await fetch(req.query.url)"
         7:1 ignored_text
-        19:1 unknown_field
-        20:1 ignored_text
     "#;
     headings_without_brackets: r#"
         whole head-1 [races]
@@ -334,8 +332,6 @@ foreign! {
           F001 complete | SQL injection | High |  | src/a.py:10 | name | execute |  | "execute(name)"
           F002 complete | XSS | Low |  | src/b.py:1 | q | render |  | "render(q)"
         7:1 ignored_text
-        21:1 unknown_field
-        23:1 ignored_text
         29:1 ignored_text
     "#;
     prose_before_code: r#"
