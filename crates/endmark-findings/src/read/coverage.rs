@@ -33,7 +33,8 @@ pub(crate) fn gaps_in(other: &[OtherField], known: &[String]) -> Vec<String> {
     for entry in covered.chain(stated).filter(|entry| !entry.name.is_empty()) {
         // `the csrf checks were not reached` is about the known dimension `csrf`.
         let text = words(&entry.name);
-        let about = known.iter().zip(&known_words).filter(|(_, known)| known.len() > 2 && text.contains(*known));
+        let about =
+            known.iter().zip(&known_words).filter(|(_, known)| known.len() > 2 && text.contains(*known));
         let about: Vec<String> = about.map(|(name, _)| name.clone()).collect();
         gaps.extend(if about.is_empty() { vec![entry.name] } else { about });
     }

@@ -223,8 +223,8 @@ impl Parsed {
                     draft.set(key, said.trim(), self.begins);
                 }
                 (None, Some(said)) => {
-                draft.set_other(name, &said);
-            }
+                    draft.set_other(name, &said);
+                }
                 (Some(_), Some(said)) => remarks.add(RemarkKind::RepeatedField, &said, self.begins),
                 _ => remarks.add(RemarkKind::UnknownField, name, self.begins),
             }

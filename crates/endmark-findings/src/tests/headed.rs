@@ -96,7 +96,10 @@ fn a_cut_finding_keeps_its_mark_beside_a_whole_one() {
 fn what_was_not_run_again_is_not_called_recovered() {
     let cut = RESULT.split("[F002]").next().unwrap().replace("coverage", "dimensions: D2, D3\ncoverage")
         + "[CHECKPOINT] turn:20 findings:1 files_read:9 remaining_dims:D3\n";
-    let again = RESULT.replace("coverage", "dimensions: D3\ncoverage").replace("D3=⚠️", "D3=✅").replace("gaps: D3\n", "");
+    let again = RESULT
+        .replace("coverage", "dimensions: D3\ncoverage")
+        .replace("D3=⚠️", "D3=✅")
+        .replace("gaps: D3\n", "");
     let handed = |text: &str, origin: &str| Handed {
         origin: origin.to_owned(),
         result: read(text.as_bytes()).results.remove(0),
