@@ -25,7 +25,7 @@ use serde_json::Value;
 use super::expected::Numbers;
 use super::transcript::{AgentResult, Checkpoint, Cut, Position, Remark, RemarkKind, Transcript};
 use block::{Block, Closed};
-pub(super) use coverage::{dimensions_in, gaps_in};
+pub(super) use coverage::dimensions_in;
 pub(super) use grammar::{END, START};
 use grammar::{Event, behind_speaker, event};
 

@@ -6,7 +6,6 @@ use std::fmt;
 use super::expected::{Basis, Expected, Numbers};
 use super::finding::{Field, Finding, FindingId, OtherField};
 use super::form::ResultForm;
-use super::read::gaps_in;
 
 /// All that was read of one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -370,11 +369,6 @@ impl AgentResult {
             }
             _ => self.dimensions.clone(),
         }
-    }
-
-    /// The dimensions that the agent declares as not done, in the fields `coverage` and `gaps` of its header.
-    pub fn declared_gaps(&self) -> Vec<String> {
-        gaps_in(&self.other, &self.dimensions)
     }
 
     /// The ids of the findings that are there, of use for a message.

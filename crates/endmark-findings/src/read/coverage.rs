@@ -1,15 +1,22 @@
 //! What a header states about its dimensions in `coverage` and `gaps`. (AR-1, AR-6)
 
 use super::checkpoint::list;
-use crate::OtherField;
 use crate::stand_in::is_nothing;
 use crate::vocabulary::{folded, is_one_of};
+use crate::{AgentResult, OtherField};
 
 /// An entry of a list: `D1=✅`, `csrf: not reached`, `D3 ✗`.
 struct Entry {
     /// Empty if the entry is only a reason: `ran out of turns`.
     name: String,
     is_open: bool,
+}
+
+impl AgentResult {
+    /// The dimensions that the agent declares as not done, in the fields `coverage` and `gaps` of its header.
+    pub fn declared_gaps(&self) -> Vec<String> {
+        gaps_in(&self.other, &self.dimensions)
+    }
 }
 
 /// The dimensions in `coverage`, then those that only `gaps` names.
@@ -23,7 +30,7 @@ pub(crate) fn dimensions_in(other: &[OtherField]) -> Vec<String> {
 }
 
 /// The dimensions that the agent declares as not done, in `coverage` or in `gaps`. `known` are those of the result.
-pub(crate) fn gaps_in(other: &[OtherField], known: &[String]) -> Vec<String> {
+fn gaps_in(other: &[OtherField], known: &[String]) -> Vec<String> {
     let words = |text: &str| format!("_{}_", folded(text));
     let known_words: Vec<String> = known.iter().map(|name| words(name)).collect();
     let covered = entries(other, "coverage").into_iter().filter(|entry| entry.is_open);
