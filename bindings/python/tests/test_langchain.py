@@ -16,7 +16,9 @@ import scripted  # noqa: E402
 from endmark.langchain import EndmarkMiddleware  # noqa: E402
 from langchain.agents import create_agent  # noqa: E402
 from langchain.agents.structured_output import ProviderStrategy  # noqa: E402
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel  # noqa: E402
 from langchain_core.messages import AIMessage, ToolMessage  # noqa: E402
+from langchain_core.outputs import ChatGeneration, ChatResult  # noqa: E402
 from langchain_core.tools import tool  # noqa: E402
 from langchain_openai import ChatOpenAI  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
@@ -39,7 +41,7 @@ def model():
         yield made
 
 
-def run(model, kind, harm, mode, *, middleware=None, output="", **options):
+def run(model, kind, harm, mode, *, middleware=None, output="", streaming=False, **options):
     saved = []
 
     @tool
@@ -49,7 +51,7 @@ def run(model, kind, harm, mode, *, middleware=None, output="", **options):
         return output or "saved"
 
     key, conversation = model.open(kind, harm)
-    chat = ChatOpenAI(model="gpt-5", base_url=f"{model.origin}/v1", api_key="not-needed", max_retries=0)
+    chat = ChatOpenAI(model="gpt-5", base_url=f"{model.origin}/v1", api_key="not-needed", max_retries=0, streaming=streaming)
     layers = [EndmarkMiddleware() if middleware is None else middleware] if middleware is not False else []
     agent = create_agent(chat, [save_note] if kind in ("call", "calls") else [], middleware=layers, **options)
     asked = {"messages": [{"role": "user", "content": f"{key}: tell me about it."}]}
@@ -89,6 +91,68 @@ def test_a_cut_call_is_made_once_with_whole_arguments(model, kind, mode):
     expected = [call for turn in scripted.TURNS[kind] for call in turn.calls]
     assert len(saved) == len(expected) and all(text.endswith("many hours.") for _, text in saved)
     assert state["messages"][-1].text == scripted.FINAL
+
+
+@pytest.mark.parametrize("kind", ["call", "calls"])
+def test_a_streamed_call_never_runs_with_cut_arguments(model, kind):
+    state, saved, _ = run(model, kind, "limit", "invoke", streaming=True)
+    assert [text.endswith("many hours.") for _, text in saved] == [True] * len(scripted.TURNS[kind][0].calls)
+    assert state["messages"][-1].text == scripted.FINAL
+    with pytest.raises(endmark.ResumeExhausted) as raised:
+        run(model, kind, "limit", "invoke", streaming=True, middleware=EndmarkMiddleware(max_attempts=0))
+    assert "Horse" in raised.value.merged_raw
+
+
+@pytest.mark.parametrize(
+    ("args", "opened"),
+    [({}, ""), ({"a": "x}"}, '{"a": "x}'), ({"a": [1, {"b": []}]}, '{"a": [1, {"b": ['), ({"a": {"b": 12}}, '{"a": {"b": 12')],
+)
+def test_arguments_are_opened_where_their_last_value_may_go_on(args, opened):
+    assert endmark.langchain._opened(args) == opened
+
+
+def converse(*replies, middleware=None, **options):
+    """An agent in front of the replies, each an answer or an exception. Returns its state, the notes, and the requests' texts."""
+    saved, requests, left = [], [], list(replies)
+
+    class Model(GenericFakeChatModel):
+        profile: object = {"structured_output": True}
+        model_name: str = "gpt-5"
+
+        def bind_tools(self, tools, **bound):
+            return self.bind(**bound)
+
+        def _generate(self, messages, stop=None, run_manager=None, **bound):
+            requests.append([message.text for message in messages])
+            answer = left.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    @tool
+    def save_note(path: str, text: str) -> str:
+        """Saves a note."""
+        saved.append((path, text))
+        return "saved"
+
+    agent = create_agent(Model(messages=iter([])), [save_note], middleware=[middleware or EndmarkMiddleware()], **options)
+    return agent.invoke({"messages": [{"role": "user", "content": "Tell me."}]}), saved, requests
+
+
+def reply(text, stop="stop", tokens=None, **options):
+    usage = tokens and {"input_tokens": tokens[0], "output_tokens": tokens[1], "total_tokens": sum(tokens)}
+    return AIMessage(text, response_metadata={"finish_reason": stop}, usage_metadata=usage, **options)
+
+
+NOTE = {"name": "save_note", "args": {"path": "notes.txt", "text": "The disk is full"}, "id": "1", "type": "tool_call"}
+
+
+def test_a_call_without_its_raw_arguments_is_completed_after_a_limit():
+    _, saved, _ = converse(reply("", "length", tool_calls=[NOTE]), reply('disk is full, and no log was written."}'), reply("Done."))
+    assert saved == [("notes.txt", "The disk is full, and no log was written.")]
+    empty = {**NOTE, "args": {}}
+    _, saved, _ = converse(reply("", "length", tool_calls=[empty]), reply("", "tool_calls", tool_calls=[NOTE]), reply("Done."))
+    assert saved == [("notes.txt", "The disk is full")]
 
 
 @pytest.mark.parametrize("mode", ["invoke", "ainvoke"])

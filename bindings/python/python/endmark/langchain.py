@@ -17,9 +17,9 @@ from typing import Any, Literal, cast
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain.agents.structured_output import ProviderStrategy, ProviderStrategyBinding, StructuredOutputValidationError
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage, convert_to_openai_messages
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage, convert_to_openai_messages, message_chunk_to_message
 from langchain_core.messages.ai import add_usage
-from langchain_core.messages.tool import tool_call
+from langchain_core.messages.tool import invalid_tool_call, tool_call
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
@@ -153,6 +153,8 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
                 step = steps.send(answer)
         except (NotResumed, InvalidReply):
             # Nothing is missing from it, so that it is not Endmark's to judge.
+            if cut.call is not None and len(cut.message.tool_calls) < len(_message(response).tool_calls):
+                raise
             if unparsed is not None:
                 raise unparsed from None
             return response
@@ -287,13 +289,58 @@ def _stop(message: AIMessage) -> str | None:
     return str(stop) if stop else None
 
 
+def _without_guessed_call(message: AIMessage) -> AIMessage:
+    """The message with its last tool call as an invalid one, unless its arguments are certain to be whole.
+
+    LangChain closes the JSON of streamed arguments where they are cut, and does not mark them.
+    """
+    if message.invalid_tool_calls or not message.tool_calls:
+        return message
+    *others, last = message.tool_calls
+    reached = _reached_limit(_stop(message))
+    known: Any = getattr(message, "tool_call_chunks", None) or message.additional_kwargs.get("tool_calls")
+    if known:
+        args: str = known[-1].get("args") or (known[-1].get("function") or {}).get("arguments") or ""
+        try:
+            json.loads(args or ("" if reached else "{}"), strict=False)
+            return message
+        except ValueError:
+            pass
+    elif reached:
+        args = _opened(last["args"])
+    else:
+        return message
+    invalid = invalid_tool_call(name=last["name"], args=args, id=last["id"], error=None)
+    return cast(AIMessage, message_chunk_to_message(message)).model_copy(
+        update={"tool_calls": others, "invalid_tool_calls": [invalid]}
+    )
+
+
+def _reached_limit(stop: str | None) -> bool:
+    try:
+        return stop is not None and isinstance(next(Pipeline(format=None).steps(Reply("text", stop))), Ask)
+    except NotResumed:
+        return False
+
+
+def _opened(args: dict[str, Any]) -> str:
+    """The arguments as JSON without its closing characters, since the last value may go on. Without arguments, the empty text."""
+    value: Any = args
+    closing = 0
+    while value and isinstance(value, (dict, list)):
+        closing += 1
+        value = list(cast("dict[str, Any]", value).values())[-1] if isinstance(value, dict) else value[-1]
+    closing += isinstance(value, (dict, list, str))
+    return json.dumps(args, ensure_ascii=False)[:-closing] if args else ""
+
+
 def _cut_part(response: _Response, request: ModelRequest[Any]) -> _Cut | None:
-    message = _message(response)
+    message = _without_guessed_call(_message(response))
     stop = _stop(message)
     if message.invalid_tool_calls:
         # Only the last call of a reply can be cut.
         call = cast("dict[str, Any]", message.invalid_tool_calls[-1])
-        return _Cut(message, Reply(call["args"] or "", stop or "length"), "json", call)
+        return _Cut(message, Reply(call["args"] or "", stop or "length", reasoned=not call["args"]), "json", call)
     if message.tool_calls or stop is None:
         return None
     output = message.usage_metadata["output_tokens"] if message.usage_metadata else None
@@ -304,6 +351,7 @@ def _cut_part(response: _Response, request: ModelRequest[Any]) -> _Cut | None:
 
 def _answer(cut: _Cut, asked: Request, message: AIMessage) -> Reply:
     """What a continuation brought; of a reply that was generated again, its last call."""
+    message = _without_guessed_call(message)
     text = str(message.text)
     if cut.call is not None and isinstance(asked, Ask) and asked.wanted != "rest":
         calls: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
