@@ -204,3 +204,38 @@ def test_a_budget_ends_in_a_call_without_tools_and_then_refuses(model):
     assert "token budget is used up" in conversation.requests[-1] and '"tools"' not in conversation.requests[-1]
     with pytest.raises(endmark.NotAdmitted):
         run(model, "text", "", "invoke", middleware=middleware)
+
+
+def test_a_whole_reply_keeps_its_structured_response():
+    document = reply('{"name": "Tom", "age": 1, "friendly": true, "likes": []}')
+    state, _, _ = converse(document, response_format=Cat)
+    assert state["structured_response"].name == "Tom" and state["messages"][-1].content is document.content
+    cut = [reply(document.text[:40], "length"), reply(document.text[40:])]
+    assert converse(*cut, response_format=Cat)[0]["structured_response"].name == "Tom"
+
+
+def test_a_continuation_is_never_the_closing_call():
+    middleware = EndmarkMiddleware(meter=endmark.Meter(max_tokens=1_000), assume_output_tokens=200)
+    with pytest.raises(endmark.ResumeExhausted) as raised:
+        converse(reply("The cat sat on", "length", (700, 100)), reply(" Summary: nothing."), middleware=middleware)
+    assert (raised.value.cause, raised.value.merged_raw) == ("budget", "The cat sat on")
+
+
+def test_an_error_in_a_continuation_loses_nothing():
+    with pytest.raises(endmark.ResumeExhausted, match="503") as raised:
+        converse(reply("The cat sat on", "length"), RuntimeError("503"), RuntimeError("503"))
+    assert raised.value.merged_raw == "The cat sat on"
+    state, _, _ = converse(reply("The cat sat on", "length"), RuntimeError("503"), reply(" the mat."))
+    assert state["messages"][-1].text == "The cat sat on the mat."
+    with pytest.raises(RuntimeError):
+        converse(RuntimeError("503"))
+
+
+@pytest.mark.parametrize("first", ["", "I will save"])
+def test_a_tool_call_in_the_answer_to_a_continuation_is_kept(first):
+    answer = reply(" it now.", "tool_calls", tool_calls=[NOTE])
+    state, saved, _ = converse(reply(first, "length"), answer, reply("Done."))
+    assert saved == [("notes.txt", "The disk is full")] and state["messages"][1].text == f"{first} it now."
+    cut = reply(" it now.", "length", tool_calls=[NOTE])
+    with pytest.raises(endmark.ResumeExhausted, match="tool call"):
+        converse(reply(first, "length"), cut, cut)

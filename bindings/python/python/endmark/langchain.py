@@ -16,15 +16,16 @@ from typing import Any, Literal, cast
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain.agents.structured_output import ProviderStrategy, ProviderStrategyBinding, StructuredOutputValidationError
+from langchain.agents.structured_output import AutoStrategy, ProviderStrategy, ProviderStrategyBinding, StructuredOutputValidationError
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage, convert_to_openai_messages, message_chunk_to_message
 from langchain_core.messages.ai import add_usage
-from langchain_core.messages.tool import invalid_tool_call, tool_call
+from langchain_core.messages.tool import ToolCall, invalid_tool_call, tool_call
 from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from ._context import Admitted, Meter, Outputs, Tokens, cap, count, read_tool
-from ._errors import EndmarkError, InvalidReply, NotResumed
+from ._errors import EndmarkError, InvalidReply, NotAdmitted, NotResumed
 from ._recovery import MAX_RESUME_ATTEMPTS, Ask, AskFailed, Correction, Log, Outcome, Pipeline, Reply, Request
 
 __all__ = ["EndmarkMiddleware"]
@@ -125,18 +126,15 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _turn(self, request: ModelRequest[Any]) -> _Calls:
         """The calls that one call of the model becomes; it is sent the responses."""
-        unparsed: Exception | None = None
-        try:
-            response = yield from self._metered(request)
-        except Exception as error:
-            # A structured output is parsed before it can be completed.
-            if (message := _message_of(error)) is None:
-                raise
-            response, unparsed = ModelResponse(result=[message]), error
+        response, unparsed = yield from self._answered(request, can_close=True)
+        is_native = unparsed is not None or response.structured_response is not None
+        if isinstance(request.response_format, AutoStrategy) and is_native:
+            request = request.override(response_format=ProviderStrategy(request.response_format.schema))
         cut = _cut_part(response, request)
         if cut is None:
             return response
         usage = cut.message.usage_metadata
+        added: list[ToolCall] = []
         pipeline = Pipeline(format=cut.format, max_attempts=self._max_attempts, max_corrections=0, restart="off", log=self._log)
         number = sum(isinstance(message, AIMessage) for message in request.messages) + 1
         steps = pipeline.steps(cut.first, task_id=self._task_id, turn_number=number)
@@ -145,11 +143,18 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
             while not isinstance(step, Outcome):
                 answer: Reply | AskFailed
                 try:
-                    continued = yield from self._metered(self._continuation(cut, request, step))
-                    usage = add_usage(usage, _message(continued).usage_metadata)
-                    answer = _answer(cut, step, _message(continued))
+                    continued, _ = yield from self._answered(self._continuation(cut, request, step), can_close=False)
+                    message = _without_guessed_call(_message(continued))
+                    usage = add_usage(usage, message.usage_metadata)
+                    answer = _answer(cut, step, message)
+                    added = [] if cut.call else message.tool_calls
                 except AskFailed as failure:
                     answer = failure
+                except GraphBubbleUp:
+                    raise
+                except Exception as error:
+                    # What was received is in the exception that the recovery ends with.
+                    answer = AskFailed(str(error), "budget" if isinstance(error, NotAdmitted) else "lost")
                 step = steps.send(answer)
         except (NotResumed, InvalidReply):
             # Nothing is missing from it, so that it is not Endmark's to judge.
@@ -160,9 +165,22 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
             return response
         finally:
             steps.close()
-        if unparsed is not None and step.result == "whole":
-            raise unparsed
-        return _whole(cut, step, request, usage)
+        if step.result == "whole" and cut.call is None:
+            if unparsed is not None:
+                raise unparsed
+            return response
+        return _whole(cut, step, request, usage, added)
+
+    def _answered(
+        self, request: ModelRequest[Any], *, can_close: bool
+    ) -> Generator[ModelRequest[Any], _Response, tuple[_Response, Exception | None]]:
+        """The response of one call, and the error if its structured output was not parsed: it can be completed."""
+        try:
+            return (yield from self._metered(request, can_close)), None
+        except Exception as error:
+            if (message := _message_of(error)) is None:
+                raise
+            return ModelResponse(result=[message]), error
 
     def _continuation(self, cut: _Cut, request: ModelRequest[Any], asked: Request) -> ModelRequest[Any]:
         """The request for the rest. Tools are withheld, so that the answer is a text."""
@@ -181,8 +199,8 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         messages = [*request.messages, *added]
         return request.override(messages=messages, tools=[], tool_choice=None, response_format=None, model_settings=settings)
 
-    def _metered(self, request: ModelRequest[Any]) -> _Calls:
-        """One call within the budget, if there is one."""
+    def _metered(self, request: ModelRequest[Any], can_close: bool) -> _Calls:
+        """One call within the budget, if there is one. A continuation cannot be the closing call: a summary is not the rest."""
         if self._meter is None:
             return (yield request)
         model = str(getattr(request.model, "model_name", None) or getattr(request.model, "model", ""))
@@ -193,6 +211,9 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         admitted = self._meter.before_call(
             model, prompt_tokens=count(body, model, format="openai_chat").tokens, max_output_tokens=limit
         )  # fmt: skip
+        if admitted.is_closing and not can_close:
+            self._meter.after_call(admitted)
+            raise AskFailed("the budget has no room for a continuation", "budget")
         try:
             response = yield self._closing(request, admitted) if admitted.is_closing else request
         except BaseException as error:
@@ -351,21 +372,24 @@ def _cut_part(response: _Response, request: ModelRequest[Any]) -> _Cut | None:
 
 def _answer(cut: _Cut, asked: Request, message: AIMessage) -> Reply:
     """What a continuation brought; of a reply that was generated again, its last call."""
-    message = _without_guessed_call(message)
     text = str(message.text)
-    if cut.call is not None and isinstance(asked, Ask) and asked.wanted != "rest":
-        calls: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
-        if not calls or calls[-1]["name"] != cut.call["name"]:
-            raise AskFailed("the call was not made again")
+    calls: list[Any] = [*message.tool_calls, *message.invalid_tool_calls]
+    if cut.call is None:
+        if message.invalid_tool_calls:
+            raise AskFailed("a tool call in the answer is cut")
+    elif isinstance(asked, Ask) and asked.wanted == "rest":
+        if calls:
+            raise AskFailed("the answer makes a tool call instead of completing one")
+    else:
+        if [call["name"] for call in calls] != [call["name"] for call in [*cut.message.tool_calls, cut.call]]:
+            raise AskFailed("the answer does not make the same tool calls again")
         args = calls[-1]["args"]
         text = args if isinstance(args, str) else json.dumps(args)
     return Reply(text, _stop(message))
 
 
-def _whole(cut: _Cut, outcome: Outcome, request: ModelRequest[Any], usage: Any) -> _Response:
-    """The reply with the whole text or call, a normal stop reason, and the usage of all calls."""
-    if outcome.result == "whole" and cut.call is None and not isinstance(request.response_format, ProviderStrategy):
-        return ModelResponse(result=[cut.message])
+def _whole(cut: _Cut, outcome: Outcome, request: ModelRequest[Any], usage: Any, added: list[ToolCall]) -> _Response:
+    """The reply with the whole text or call, a normal stop reason, the usage of all calls, and the tool calls of the last answer."""
     metadata = {**cast("dict[str, Any]", cut.message.response_metadata)}
     for name, normal in [("finish_reason", "stop"), ("stop_reason", "end_turn"), ("status", "completed"), ("incomplete_details", None)]:
         if name in metadata:
@@ -373,7 +397,7 @@ def _whole(cut: _Cut, outcome: Outcome, request: ModelRequest[Any], usage: Any) 
     metadata["endmark"] = {"outcome": outcome.result, "attempts": outcome.attempts, "cut": outcome.cut}
     changed: dict[str, Any] = {"response_metadata": metadata, "usage_metadata": usage}
     if cut.call is None:
-        changed["content"] = outcome.text
+        changed |= {"content": outcome.text, "tool_calls": [*cut.message.tool_calls, *added]}
     else:
         args = outcome.json()
         if not isinstance(args, dict):
@@ -382,7 +406,7 @@ def _whole(cut: _Cut, outcome: Outcome, request: ModelRequest[Any], usage: Any) 
         changed |= {"tool_calls": [*cut.message.tool_calls, whole], "invalid_tool_calls": cut.message.invalid_tool_calls[:-1]}
     message = cut.message.model_copy(update=changed)
     structured: Any = None
-    if isinstance(request.response_format, ProviderStrategy):
+    if isinstance(request.response_format, ProviderStrategy) and cut.call is None:
         binding: Any = ProviderStrategyBinding
         structured = binding.from_schema_spec(request.response_format.schema_spec).parse(message)
     return ModelResponse(result=[message], structured_response=structured)
