@@ -16,7 +16,9 @@ from endmark.adk import EndmarkLlm, EndmarkPlugin  # noqa: E402
 from google.adk.agents import LlmAgent  # noqa: E402
 from google.adk.agents.run_config import RunConfig, StreamingMode  # noqa: E402
 from google.adk.models.google_llm import Gemini  # noqa: E402
+from google.adk.models.base_llm import BaseLlm  # noqa: E402
 from google.adk.models.llm_request import LlmRequest  # noqa: E402
+from google.adk.models.llm_response import LlmResponse  # noqa: E402
 from google.adk.runners import InMemoryRunner  # noqa: E402
 from google.genai import types  # noqa: E402
 
@@ -119,3 +121,62 @@ def test_a_large_request_is_braked_and_keeps_its_task(model):
     braked = EndmarkLlm(wrapped=gemini(model), brake_tokens=5_000)._braked(request)
     assert len(braked.contents) < 20 and "why the disk is full" in braked.contents[0].parts[0].text
     assert EndmarkLlm(wrapped=gemini(model))._braked(request) is request
+
+
+class Scripted(BaseLlm):
+    """Gives the replies, each an answer or an exception."""
+
+    model: str = "gemini-2.5-flash"
+    replies: list
+
+    async def generate_content_async(self, request, stream=False):
+        answer = self.replies.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        yield answer
+
+
+NOTE = types.Part(function_call=types.FunctionCall(name="save_note", args={"text": "The disk is full"}))
+
+
+def reply(*parts, stop="STOP", tokens=(10, 5)):
+    usage = types.GenerateContentResponseUsageMetadata(prompt_token_count=tokens[0], candidates_token_count=tokens[1])
+    made = [types.Part(text=part) if isinstance(part, str) else part for part in parts]
+    return LlmResponse(
+        content=types.Content(role="model", parts=made), finish_reason=types.FinishReason(stop), usage_metadata=usage
+    )
+
+
+def parts_of(*replies, **options):
+    asked = LlmRequest(model="gemini-2.5-flash", contents=[types.Content(role="user", parts=[types.Part(text="Tell me.")])])
+
+    async def answer():
+        llm = EndmarkLlm(wrapped=Scripted(replies=list(replies)), **options)
+        [response] = [response async for response in llm.generate_content_async(asked)]
+        return response.content.parts
+
+    return asyncio.run(answer())
+
+
+def test_a_continuation_is_never_the_closing_call():
+    options = {"meter": endmark.Meter(max_tokens=1_000), "assume_output_tokens": 200}
+    with pytest.raises(endmark.ResumeExhausted) as raised:
+        parts_of(reply("The cat sat on", stop="MAX_TOKENS", tokens=(700, 100)), reply(" Summary: nothing."), **options)
+    assert (raised.value.cause, raised.value.merged_raw) == ("budget", "The cat sat on")
+
+
+def test_an_error_in_a_continuation_loses_nothing():
+    cut = reply("The cat sat on", stop="MAX_TOKENS")
+    with pytest.raises(endmark.ResumeExhausted, match="503") as raised:
+        parts_of(cut, RuntimeError("503"), RuntimeError("503"), RuntimeError("503"))
+    assert raised.value.merged_raw == "The cat sat on"
+    assert parts_of(cut, RuntimeError("503"), reply(" the mat."))[0].text == "The cat sat on the mat."
+
+
+def test_tool_calls_in_the_answer_to_a_continuation_are_kept():
+    text, call = parts_of(reply("I will save", stop="MAX_TOKENS"), reply(" it now.", NOTE))
+    assert text.text == "I will save it now." and call == NOTE
+    assert parts_of(reply(stop="MAX_TOKENS"), reply(NOTE)) == [NOTE]
+    cut = reply(" it now.", NOTE, stop="MAX_TOKENS")
+    with pytest.raises(endmark.ResumeExhausted, match="tool calls may be missing"):
+        parts_of(reply("I will save", stop="MAX_TOKENS"), cut, cut, cut)

@@ -25,7 +25,7 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from ._context import Admitted, Meter, Outputs, Tokens, cap, compact, count, read_tool
-from ._errors import EndmarkError, NotResumed
+from ._errors import EndmarkError, NotAdmitted, NotResumed
 from ._recovery import MAX_RESUME_ATTEMPTS, AskFailed, Correction, Log, Outcome, Pipeline, Reply
 
 __all__ = ["EndmarkLlm", "EndmarkPlugin"]
@@ -68,7 +68,7 @@ class EndmarkLlm(BaseLlm):
     ) -> AsyncGenerator[LlmResponse, None]:
         request = self._braked(llm_request)
         last: LlmResponse | None = None
-        async for response in self._metered(request, stream):
+        async for response in self._metered(request, stream, can_close=True):
             if response.partial:
                 yield response
             else:
@@ -86,6 +86,7 @@ class EndmarkLlm(BaseLlm):
             disclosed = {"outcome": "cut", "reason": "calls_may_be_missing"}
             return response.model_copy(update={"custom_metadata": {**(response.custom_metadata or {}), "endmark": disclosed}})
         usages = [response.usage_metadata]
+        calls: list[types.Part] = []
         text = "".join(part.text or "" for part in parts if not part.thought)
         is_json = request.config.response_mime_type == "application/json" or request.config.response_schema is not None
 
@@ -93,11 +94,20 @@ class EndmarkLlm(BaseLlm):
             if isinstance(asked, Correction):
                 raise AskFailed("no correction is asked for", "final")
             last: LlmResponse | None = None
-            async for continued in self._metered(self._continuation(request, asked), False):
-                last = continued
+            try:
+                async for continued in self._metered(self._continuation(request, asked), False, can_close=False):
+                    last = continued
+            except AskFailed:
+                raise
+            except Exception as error:
+                # What was received is in the exception that the recovery ends with.
+                raise AskFailed(str(error), "budget" if isinstance(error, NotAdmitted) else "lost") from error
             if last is None or last.content is None:
                 raise AskFailed(last.error_message or "the answer is empty" if last else "there is no answer")
             usages.append(last.usage_metadata)
+            calls[:] = [part for part in last.content.parts or [] if part.function_call]
+            if calls and last.finish_reason == types.FinishReason.MAX_TOKENS:
+                raise AskFailed("tool calls may be missing in the answer")
             added = "".join(part.text or "" for part in last.content.parts or [] if not part.thought)
             return Reply(added, last.finish_reason.value if last.finish_reason else "STOP")
 
@@ -110,7 +120,7 @@ class EndmarkLlm(BaseLlm):
             outcome = await pipeline.run_async(ask, first, task_id=self.task_id, turn_number=turn)
         except NotResumed:
             return response
-        return _made_whole(response, outcome, usages)
+        return _made_whole(response, outcome, usages, calls)
 
     def _continuation(self, request: LlmRequest, asked: Any) -> LlmRequest:
         """The request for the rest. Tools and the schema are withheld, so that the answer is the rest of a text."""
@@ -125,8 +135,8 @@ class EndmarkLlm(BaseLlm):
         withheld = {"tools": None, "tool_config": None, "response_schema": None, "response_mime_type": None}
         return _changed(request, [*request.contents, *added], max_output_tokens=limit, **withheld)
 
-    async def _metered(self, request: LlmRequest, stream: bool) -> AsyncGenerator[LlmResponse, None]:
-        """One call within the budget, if there is one."""
+    async def _metered(self, request: LlmRequest, stream: bool, *, can_close: bool) -> AsyncGenerator[LlmResponse, None]:
+        """One call within the budget, if there is one. A continuation cannot be the closing call: a summary is not the rest."""
         if self.meter is None:
             async for response in self.wrapped.generate_content_async(request, stream):
                 yield response
@@ -137,6 +147,9 @@ class EndmarkLlm(BaseLlm):
             model, prompt_tokens=count(body, model).tokens,
             max_output_tokens=request.config.max_output_tokens or self.assume_output_tokens,
         )  # fmt: skip
+        if admitted.is_closing and not can_close:
+            self.meter.after_call(admitted)
+            raise AskFailed("the budget has no room for a continuation", "budget")
         if admitted.is_closing:
             asked = types.Content(role="user", parts=[types.Part(text=CLOSING)])
             withheld = {"tools": None, "tool_config": None, "max_output_tokens": admitted.max_output_tokens}
@@ -245,15 +258,18 @@ def _changed(request: LlmRequest, contents: list[types.Content], **config: Any) 
     return request.model_copy(update={"contents": contents, "config": request.config.model_copy(update=config)})
 
 
-def _made_whole(response: LlmResponse, outcome: Outcome, usages: list[Any]) -> LlmResponse:
+def _made_whole(
+    response: LlmResponse, outcome: Outcome, usages: list[Any], calls: list[types.Part]
+) -> LlmResponse:  # fmt: skip
     known = [usage for usage in usages if usage is not None]
     sums = {name: sum(getattr(usage, name) or 0 for usage in known) or None for name in _USAGE}
     usage = known[0].model_copy(update=sums) if known else None
     thoughts = [part for part in (response.content.parts if response.content else None) or [] if part.thought]
+    texts = [types.Part(text=outcome.text)] if outcome.text or not calls else []
     done = {"outcome": outcome.result, "attempts": outcome.attempts, "cut": outcome.cut}
     return response.model_copy(
         update={
-            "content": types.Content(role="model", parts=[*thoughts, types.Part(text=outcome.text)]),
+            "content": types.Content(role="model", parts=[*thoughts, *texts, *calls]),
             "finish_reason": types.FinishReason.STOP,
             "error_code": None,
             "error_message": None,
