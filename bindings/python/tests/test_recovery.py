@@ -1,6 +1,8 @@
 """The recovery of cut replies around any client, with its log."""
 
 import asyncio
+import copy
+import pickle
 import sqlite3
 
 import endmark
@@ -142,3 +144,14 @@ def test_an_awaited_client_and_a_cancelled_task(tmp_path):
 
     asyncio.run(main())
     assert [(row[0], row[-1]) for row in rows(tmp_path / "log.db")] == [("t", "EXHAUSTED")]
+
+
+def test_errors_can_be_copied_and_pickled():
+    with pytest.raises(endmark.ResumeExhausted) as exhausted:
+        resume_if_truncated(lambda ask: Reply("", "stop"), Reply(DOCUMENT[:20], "length"), max_attempts=0)
+    with pytest.raises(endmark.MergeError) as unmerged:
+        endmark.merge_chunks("", "")
+    invalid = endmark.InvalidReply("{}", [{"path": "", "message": "empty"}])
+    for error in [exhausted.value, unmerged.value, invalid, endmark.NotResumed("text"), endmark.InvalidInput("bad", "code")]:
+        for copied in [pickle.loads(pickle.dumps(error)), copy.copy(error)]:
+            assert (type(copied), str(copied), vars(copied)) == (type(error), str(error), vars(error))

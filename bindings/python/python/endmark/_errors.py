@@ -15,6 +15,10 @@ class EndmarkError(Exception):
         super().__init__(message)
         self.code = code
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # By default a copy calls the class with the message alone, and process pools lose the error.
+        return _restored, (type(self), self.args, self.__dict__)
+
 
 class InvalidInput(EndmarkError, ValueError):
     """An argument is not valid: an unknown format, a limit that is too small, text that is not UTF-8."""
@@ -91,6 +95,12 @@ class InvalidReply(EndmarkError):
         self.text = text
         self.problems = problems
         """Each with a JSON Pointer `path` and a `message`."""
+
+
+def _restored(kind: type[EndmarkError], args: tuple[Any, ...], state: dict[str, Any]) -> EndmarkError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 def raised(error: _native.NativeError) -> EndmarkError:
