@@ -201,3 +201,18 @@ def test_the_import_is_quick():
     took = min(float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) for _ in range(5))
     # Processor time, in a module that is not optimised.
     assert took < 0.1, took
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("tokens", {"prompt": 1}), ("tokens", endmark.Tokens(100, completion=None)), ("tokens", endmark.Tokens(-1)),
+     ("tokens", endmark.Tokens(object())), ("text", 7)],
+)  # fmt: skip
+def test_a_bad_report_of_usage_leaves_no_hold_and_masks_no_exception(name, value):
+    meter = endmark.Meter(max_tokens=1_000)
+    with pytest.raises(endmark.InvalidInput), meter.call("gpt-5", prompt_tokens=300, max_output_tokens=300) as call:
+        setattr(call, name, value)
+    with pytest.raises(ConnectionError), meter.call("gpt-5", prompt_tokens=300, max_output_tokens=300) as call:
+        setattr(call, name, value)
+        raise ConnectionError
+    assert (meter.usage().held_tokens, meter.usage().tokens.prompt) == (0, 600)

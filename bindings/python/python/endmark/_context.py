@@ -8,7 +8,7 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -327,6 +327,9 @@ class Meter:
     ) -> CallCost:
         """Settles a call: by the `tokens` that its provider reports, else by the `text` that came. Without both it was not answered,
         and costs nothing."""
+        for name, value, kind in [("tokens", tokens, Tokens), ("text", text, str)]:
+            if value is not None and not isinstance(value, kind):
+                raise InvalidInput(f"`{name}` is not a {kind.__name__}: {type(value).__name__}", "invalid_usage")
         written = None if text is None else text.encode("utf-8", "replace").decode()
         reported = None if tokens is None else {name: getattr(tokens, name) for name in Tokens.__dataclass_fields__}
         return CallCost(**self._meter.call("after_call", id=admitted.id, tokens=reported, text=written, at=at))
@@ -335,13 +338,27 @@ class Meter:
     def call(
         self, model: str, *, prompt_tokens: int, max_output_tokens: int
     ) -> Generator[MeteredCall, None, None]:
-        """`before_call` and `after_call` around a block. A block that reports nothing is not charged."""
+        """`before_call` and `after_call` around a block. A block that reports nothing is not charged.
+
+        Raises `InvalidInput` for bad `tokens` or a bad `text`, unless the block raises itself. The call is then charged for its prompt.
+        """
         limits = {"prompt_tokens": prompt_tokens, "max_output_tokens": max_output_tokens}
         metered = MeteredCall(self.before_call(model, **limits))
         try:
             yield metered
-        finally:
+        except BaseException:
+            with suppress(InvalidInput):
+                self._settle(metered)
+            raise
+        self._settle(metered)
+
+    def _settle(self, metered: MeteredCall) -> None:
+        try:
             self.after_call(metered.admitted, metered.tokens, text=metered.text)
+        except InvalidInput:
+            # Otherwise the budget would hold the call's worst case permanently.
+            self.after_call(metered.admitted, text="")
+            raise
 
     def usage(self) -> Usage:
         found = self._meter.call("usage")

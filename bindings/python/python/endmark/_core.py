@@ -6,11 +6,14 @@ import json
 from typing import Any
 
 from . import _native
-from ._errors import raised
+from ._errors import InvalidInput, raised
 
 
 def options_of(options: dict[str, Any]) -> str:
-    return json.dumps({name: value for name, value in options.items() if value is not None})
+    try:
+        return json.dumps({name: value for name, value in options.items() if value is not None})
+    except TypeError as error:
+        raise InvalidInput(f"an argument cannot be written as JSON: {error}", "invalid_argument") from None
 
 
 def call(function: str, *inputs: str | bytes, **options: Any) -> Any:
