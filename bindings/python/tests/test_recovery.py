@@ -155,3 +155,34 @@ def test_errors_can_be_copied_and_pickled():
     for error in [exhausted.value, unmerged.value, invalid, endmark.NotResumed("text"), endmark.InvalidInput("bad", "code")]:
         for copied in [pickle.loads(pickle.dumps(error)), copy.copy(error)]:
             assert (type(copied), str(copied), vars(copied)) == (type(error), str(error), vars(error))
+
+
+async def awaited(ask):
+    return Reply("", "stop")
+
+
+def of_unknown_kind(ask):
+    raise AskFailed("x", "perhaps")
+
+
+@pytest.mark.parametrize(
+    ("client", "message"),
+    [(lambda ask: None, "`ask` returned None"), (lambda ask: "text", "`ask` returned a str"), (awaited, "`ask` is async"),
+     (lambda ask: Reply(None), "`text` is None"), (lambda ask: Reply("", limit="7"), "limit|invalid type"),
+     (lambda ask: Reply("", limit=object()), "object"), (of_unknown_kind, "unknown `kind` 'perhaps'")],
+)  # fmt: skip
+def test_a_bad_answer_is_an_error_that_names_it_and_leaves_a_row(tmp_path, client, message):
+    path = str(tmp_path / "log.db")
+    with endmark.Log(path) as log:
+        with pytest.raises(endmark.InvalidInput, match=message):
+            resume_if_truncated(client, Reply(DOCUMENT[:20], "length"), log=log)
+        with pytest.raises(endmark.InvalidInput, match="`first` is None"):
+            resume_if_truncated(client, None, log=log)
+    assert [row[-1] for row in rows(path)] == ["EXHAUSTED"]
+
+
+def test_a_client_that_is_not_async_is_an_error_and_leaves_a_row(tmp_path):
+    path = str(tmp_path / "log.db")
+    with endmark.Log(path) as log, pytest.raises(endmark.InvalidInput, match="`ask` is not async: it returned a Reply"):
+        asyncio.run(resume_if_truncated_async(lambda ask: Reply("", "stop"), Reply(DOCUMENT[:20], "length"), log=log))
+    assert [row[-1] for row in rows(path)] == ["EXHAUSTED"]

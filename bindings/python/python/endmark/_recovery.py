@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import threading
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Union
+from typing import Any, Literal, Union, get_args
 
 from . import _native
 from ._core import Stateful
-from ._errors import InvalidReply, NotResumed, ResumeExhausted
+from ._errors import EndmarkError, InvalidInput, InvalidReply, NotResumed, ResumeExhausted
 from ._texts import Format, Seam
 
 MAX_RESUME_ATTEMPTS = 2
@@ -96,6 +97,9 @@ Request = Union[Ask, Correction]
 """What a client is called with."""
 
 
+FailureKind = Literal["rejected", "lost", "final", "budget"]
+
+
 class AskFailed(Exception):
     """A client raises it where a request brought no answer; any other exception ends the recovery and reaches the caller.
 
@@ -103,7 +107,7 @@ class AskFailed(Exception):
     `final` (refused permanently) or `budget`.
     """
 
-    def __init__(self, message: str, kind: Literal["rejected", "lost", "final", "budget"] = "lost") -> None:
+    def __init__(self, message: str, kind: FailureKind = "lost") -> None:
         super().__init__(message)
         self.kind = kind
 
@@ -225,7 +229,10 @@ class Pipeline:
             step = next(steps)
             while not isinstance(step, Outcome):
                 try:
-                    answer: Reply | AskFailed = await ask(step)
+                    asked = ask(step)
+                    if not inspect.isawaitable(asked):
+                        raise InvalidInput(f"`ask` is not async: it returned {_kind(asked)}", "invalid_reply")
+                    answer: Reply | AskFailed = await asked
                 except AskFailed as failure:
                     answer = failure
                 step = steps.send(answer)
@@ -237,19 +244,21 @@ class Pipeline:
         self, first: Reply, *, task_id: str = "", turn_number: int = 1, is_sent: bool = False
     ) -> Generator[Request | Outcome, Reply | AskFailed, None]:
         """What to ask, one after the other, and the outcome; it is sent the answers. Closed early, it logs that the caller left."""
+        _check_reply("first", first)
         recovery = Stateful("recovery", first.text, reply=first._options(), is_sent=is_sent, **self._options)
         step = recovery.call("next")
         try:
             while (kind := step.pop("step")) != "done":
                 request: Request = Ask(**step) if kind == "resume" else Correction(**step)
                 answer = yield request
+                _check_answer(answer)
                 if isinstance(answer, AskFailed):
                     step = recovery.call("failed", str(answer), kind=answer.kind)
                 elif kind == "resume":
                     step = recovery.call("resumed", answer.text, reply=answer._options(), join=answer.join)
                 else:
                     step = recovery.call("corrected", answer.text, **answer._options())
-        except GeneratorExit:
+        except (GeneratorExit, EndmarkError):
             while step.get("step") != "done":
                 step = recovery.call("failed", "the caller left", kind="final")
             self._write(step["log"], task_id, turn_number)
@@ -260,6 +269,32 @@ class Pipeline:
     def _write(self, row: Mapping[str, Any] | None, task_id: str, turn_number: int) -> None:
         if self._log is not None and row is not None:
             self._log.write(row, task_id, turn_number)
+
+
+def _check_answer(answer: Reply | AskFailed) -> None:
+    if not isinstance(answer, AskFailed):
+        _check_reply("ask", answer)
+    elif answer.kind not in get_args(FailureKind):
+        raise InvalidInput(
+            f"`ask` raised an AskFailed of the unknown `kind` {answer.kind!r}: use {', '.join(get_args(FailureKind))}", "invalid_reply"
+        )
+
+
+def _check_reply(argument: str, reply: Any) -> None:
+    """Raises `InvalidInput` for what is not a reply, and names the argument that it came from."""
+    if inspect.iscoroutine(reply):
+        reply.close()
+        raise InvalidInput(f"`{argument}` is async: await it, or use the async function", "invalid_reply")
+    verb = "returned" if argument == "ask" else "is"
+    if not isinstance(reply, Reply):
+        raise InvalidInput(f"`{argument}` {verb} {_kind(reply)}, not a Reply", "invalid_reply")
+    text: Any = reply.text
+    if not isinstance(text, (str, bytes)):
+        raise InvalidInput(f"`{argument}` {verb} a Reply whose `text` is {_kind(text)}, not a str", "invalid_reply")
+
+
+def _kind(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
 
 
 def _outcome(done: dict[str, Any]) -> Outcome:
