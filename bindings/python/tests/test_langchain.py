@@ -15,7 +15,7 @@ import openai  # noqa: E402
 import scripted  # noqa: E402
 from endmark.langchain import EndmarkMiddleware  # noqa: E402
 from langchain.agents import create_agent  # noqa: E402
-from langchain.agents.structured_output import ProviderStrategy  # noqa: E402
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy  # noqa: E402
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel  # noqa: E402
 from langchain_core.messages import AIMessage, ToolMessage  # noqa: E402
 from langchain_core.outputs import ChatGeneration, ChatResult  # noqa: E402
@@ -239,3 +239,13 @@ def test_a_tool_call_in_the_answer_to_a_continuation_is_kept(first):
     cut = reply(" it now.", "length", tool_calls=[NOTE])
     with pytest.raises(endmark.ResumeExhausted, match="tool call"):
         converse(reply(first, "length"), cut, cut)
+
+
+def test_a_cut_structured_output_by_a_tool_ends_the_agent():
+    document = scripted.DOCUMENT
+    cut = {"name": "Cat", "args": document[:60], "id": "1", "error": None, "type": "invalid_tool_call"}
+    state, _, requests = converse(
+        reply("", "length", invalid_tool_calls=[cut]), reply(document[60:]), response_format=ToolStrategy(Cat)
+    )
+    assert state["structured_response"] == Cat.model_validate_json(document) and len(requests) == 2
+    assert state["messages"][-1].tool_call_id == "1"

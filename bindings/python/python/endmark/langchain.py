@@ -16,7 +16,14 @@ from typing import Any, Literal, cast
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
-from langchain.agents.structured_output import AutoStrategy, ProviderStrategy, ProviderStrategyBinding, StructuredOutputValidationError
+from langchain.agents.structured_output import (
+    AutoStrategy,
+    OutputToolBinding,
+    ProviderStrategy,
+    ProviderStrategyBinding,
+    StructuredOutputValidationError,
+    ToolStrategy,
+)
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage, convert_to_openai_messages, message_chunk_to_message
 from langchain_core.messages.ai import add_usage
 from langchain_core.messages.tool import ToolCall, invalid_tool_call, tool_call
@@ -388,6 +395,14 @@ def _answer(cut: _Cut, asked: Request, message: AIMessage) -> Reply:
     return Reply(text, _stop(message))
 
 
+def _output_tool(strategy: Any, name: str | None) -> OutputToolBinding[Any] | None:
+    """The tool by which the model gives its structured output, if this is its name."""
+    if isinstance(strategy, AutoStrategy):
+        strategy = ToolStrategy(strategy.schema)
+    specs: list[Any] = strategy.schema_specs if isinstance(strategy, ToolStrategy) else []
+    return next((OutputToolBinding.from_schema_spec(spec) for spec in specs if spec.name == name), None)
+
+
 def _whole(cut: _Cut, outcome: Outcome, request: ModelRequest[Any], usage: Any, added: list[ToolCall]) -> _Response:
     """The reply with the whole text or call, a normal stop reason, the usage of all calls, and the tool calls of the last answer."""
     metadata = {**cast("dict[str, Any]", cut.message.response_metadata)}
@@ -406,7 +421,15 @@ def _whole(cut: _Cut, outcome: Outcome, request: ModelRequest[Any], usage: Any, 
         changed |= {"tool_calls": [*cut.message.tool_calls, whole], "invalid_tool_calls": cut.message.invalid_tool_calls[:-1]}
     message = cut.message.model_copy(update=changed)
     structured: Any = None
+    if cut.call is not None and (binding := _output_tool(request.response_format, cut.call["name"])):
+        # LangChain reads the structured output before the call is whole. It ends the agent here, so that the call needs its result.
+        try:
+            structured = binding.parse(outcome.json())
+        except Exception as error:
+            raise StructuredOutputValidationError(binding.tool.name, error, message) from error
+        result = ToolMessage("The structured output is complete.", tool_call_id=cut.call["id"] or "", name=binding.tool.name)
+        return ModelResponse(result=[message, result], structured_response=structured)
     if isinstance(request.response_format, ProviderStrategy) and cut.call is None:
-        binding: Any = ProviderStrategyBinding
-        structured = binding.from_schema_spec(request.response_format.schema_spec).parse(message)
+        native: Any = ProviderStrategyBinding
+        structured = native.from_schema_spec(request.response_format.schema_spec).parse(message)
     return ModelResponse(result=[message], structured_response=structured)
