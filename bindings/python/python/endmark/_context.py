@@ -327,7 +327,8 @@ class Meter:
     ) -> CallCost:
         """Settles a call: by the `tokens` that its provider reports, else by the `text` that came. Without both it was not answered,
         and costs nothing."""
-        for name, value, kind in [("tokens", tokens, Tokens), ("text", text, str)]:
+        given: list[tuple[str, Any, type]] = [("tokens", tokens, Tokens), ("text", text, str)]
+        for name, value, kind in given:
             if value is not None and not isinstance(value, kind):
                 raise InvalidInput(f"`{name}` is not a {kind.__name__}: {type(value).__name__}", "invalid_usage")
         written = None if text is None else text.encode("utf-8", "replace").decode()

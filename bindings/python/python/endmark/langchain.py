@@ -328,7 +328,8 @@ def _without_guessed_call(message: AIMessage) -> AIMessage:
     reached = _reached_limit(_stop(message))
     known: Any = getattr(message, "tool_call_chunks", None) or message.additional_kwargs.get("tool_calls")
     if known:
-        args: str = known[-1].get("args") or (known[-1].get("function") or {}).get("arguments") or ""
+        raw: dict[str, Any] = known[-1]
+        args: str = raw.get("args") or cast("dict[str, Any]", raw.get("function") or {}).get("arguments") or ""
         try:
             json.loads(args or ("" if reached else "{}"), strict=False)
             return message
@@ -357,7 +358,8 @@ def _opened(args: dict[str, Any]) -> str:
     closing = 0
     while value and isinstance(value, (dict, list)):
         closing += 1
-        value = list(cast("dict[str, Any]", value).values())[-1] if isinstance(value, dict) else value[-1]
+        values: list[Any] = list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else cast(Any, value)
+        value = values[-1]
     closing += isinstance(value, (dict, list, str))
     return json.dumps(args, ensure_ascii=False)[:-closing] if args else ""
 
@@ -397,10 +399,10 @@ def _answer(cut: _Cut, asked: Request, message: AIMessage) -> Reply:
 
 def _output_tool(strategy: Any, name: str | None) -> OutputToolBinding[Any] | None:
     """The tool by which the model gives its structured output, if this is its name."""
-    if isinstance(strategy, AutoStrategy):
-        strategy = ToolStrategy(strategy.schema)
-    specs: list[Any] = strategy.schema_specs if isinstance(strategy, ToolStrategy) else []
-    return next((OutputToolBinding.from_schema_spec(spec) for spec in specs if spec.name == name), None)
+    tools: Any = ToolStrategy(cast(Any, strategy).schema) if isinstance(strategy, AutoStrategy) else strategy
+    specs: list[Any] = tools.schema_specs if isinstance(tools, ToolStrategy) else []
+    binding: Any = OutputToolBinding
+    return next((binding.from_schema_spec(spec) for spec in specs if spec.name == name), None)
 
 
 def _whole(cut: _Cut, outcome: Outcome, request: ModelRequest[Any], usage: Any, added: list[ToolCall]) -> _Response:
