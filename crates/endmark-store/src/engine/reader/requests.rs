@@ -349,17 +349,22 @@ impl Reader {
         read.map(crate::engine::integers::natural).map_err(|error| self.failed(&error))
     }
 
-    /// Returns what requests can be filtered by. What a call was only just made with may be missing.
+    /// Returns what requests can be filtered by.
     pub fn request_choices(&self) -> Result<RequestChoices, StoreError> {
         let words = |sql: &str| -> rusqlite::Result<Vec<String>> {
             self.connection().prepare(sql)?.query_map([], |row| row.get(0))?.collect()
         };
         let read = || {
             Ok(RequestChoices {
-                models: words("SELECT DISTINCT model FROM usage_classes ORDER BY 1")?,
-                upstreams: words("SELECT DISTINCT upstream FROM usage_classes ORDER BY 1")?,
+                models: words(
+                    "SELECT model FROM usage_classes UNION SELECT model FROM usage WHERE is_summed = 0 ORDER BY 1",
+                )?,
+                upstreams: words(
+                    "SELECT upstream FROM usage_classes UNION SELECT upstream FROM usage WHERE is_summed = 0 ORDER BY 1",
+                )?,
                 credentials: words(
-                    "SELECT DISTINCT key FROM usage_sums WHERE grain = 10 AND dimension = 'key' AND key <> '' ORDER BY 1",
+                    "SELECT key FROM usage_sums WHERE grain = 10 AND dimension = 'key' AND key <> ''
+                     UNION SELECT credential FROM usage WHERE is_summed = 0 AND credential <> '' ORDER BY 1",
                 )?,
             })
         };
@@ -432,6 +437,7 @@ mod tests {
         log(&connection, 2, "exhausted", "no continuation fits");
         log(&connection, 3, "resumed", "the rest was joined");
         let reader = Reader::open(&location).unwrap();
+        assert_eq!(reader.request_choices().unwrap().models, ["m", "other"]);
         let ids = |filter: &RequestFilter, limit| {
             let page = reader.requests(filter, limit).unwrap();
             let ids: Vec<String> = page.rows.iter().map(|row| row.calls[0].request_id.clone()).collect();
