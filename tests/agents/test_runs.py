@@ -130,7 +130,7 @@ def tried(agent: Supervised, program: str, endmark: Path, root: str) -> tuple[bo
     options = ["--template", "criteria.yaml", "--artifact", "report.md", "--prompt", TASK, "--agent", agent.agent]
     after = started([str(endmark), "run", "--json", *options, "--", program, *agent.words], home, root)
     report = (home / "project" / "report.md").read_text()
-    run = json.loads(after.stdout)["data"]["agent_run"]
+    run = json.loads(after.stdout)["data"]["agentRun"]
     is_right = left == STUB and before.returncode == 0
     # Two calls of the model in each attempt, each with 100 tokens in and 10 out, none counted twice.
     is_right &= after.returncode == 0 and report == WHOLE and run["attempt"] == 2 and run["tokenUsage"]["total"] == 440
@@ -161,7 +161,7 @@ def through(agent: Supervised, program: str, endmark: Path, root: str) -> tuple[
         options += ["--through", "--limit-tokens", "200000"]
         ran = started([str(endmark), "run", "--json", *options, "--", program, *words], home, root)
         answer = json.loads(ran.stdout)
-        run = (answer["data"] or {}).get("agent_run") or {"tokenUsage": {}}
+        run = (answer["data"] or {}).get("agentRun") or {"tokenUsage": {}}
         found = (ran.returncode, run.get("state"), run.get("reason"), run.get("attempt"), run["tokenUsage"].get("total"))
         # Nothing was counted by what the agent says itself.
         if found != expected or answer["warnings"]:

@@ -35,6 +35,8 @@ pub(crate) enum Report {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct One {
+    // The name by which others know it.
+    #[serde(rename = "agentRun")]
     agent_run: AgentRun,
     /// What the artifact lacks.
     findings: Vec<Finding>,

@@ -33,6 +33,8 @@ struct Line<'a> {
     event: &'a RunEventReport,
     /// Milliseconds since 1970, UTC.
     at_ms: u64,
+    // The name by which others know it.
+    #[serde(rename = "agentRun")]
     agent_run: &'a AgentRun,
 }
 

@@ -39,7 +39,7 @@ fn supervise(place: &Place, options: &[&str], command: &[&str]) -> Run {
 }
 
 fn run_of(envelope: &Value) -> &Value {
-    &envelope["data"]["agent_run"]
+    &envelope["data"]["agentRun"]
 }
 
 fn events(place: &Place) -> Vec<String> {
@@ -69,8 +69,8 @@ fn a_stub_is_finished_at_the_second_try() {
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 4);
     assert_eq!(lines[1]["reason"], "CONTEXT_GUARD_FAIL");
-    assert_eq!(lines[3]["agent_run"]["tokenUsage"]["total"], 0);
-    assert!(lines[0]["at"].is_string() && lines[0]["agent_run"]["endedAt"].is_null());
+    assert_eq!(lines[3]["agentRun"]["tokenUsage"]["total"], 0);
+    assert!(lines[0]["at"].is_string() && lines[0]["agentRun"]["endedAt"].is_null());
     assert!(run_of(&envelope)["endedAt"].is_string());
     let listed = place.run(&["runs"]);
     assert!(listed.output.contains("succeeded") && listed.output.contains("2/3"), "{}", listed.output);

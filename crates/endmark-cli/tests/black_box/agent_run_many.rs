@@ -55,7 +55,7 @@ fn runs_of_a_file_go_on_beside_one_another_and_the_worst_counts() {
     let runs = envelope["data"]["runs"].as_array().unwrap();
     let came_to = |run: &Value| {
         let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-        let agent_run = &run["agent_run"];
+        let agent_run = &run["agentRun"];
         (
             text(&agent_run["artifact"]),
             text(&agent_run["state"]),
@@ -73,18 +73,18 @@ fn runs_of_a_file_go_on_beside_one_another_and_the_worst_counts() {
     });
     assert_eq!(runs.iter().map(came_to).collect::<Vec<_>>(), expected);
     assert_eq!(
-        (&runs[0]["agent_run"]["name"], &runs[1]["agent_run"]["name"]),
+        (&runs[0]["agentRun"]["name"], &runs[1]["agentRun"]["name"]),
         (&"the good one".into(), &Value::Null)
     );
     assert!(
         runs.iter()
-            .all(|run| run["agent_run"]["startedAt"].is_string() && run["agent_run"]["endedAt"].is_string())
+            .all(|run| run["agentRun"]["startedAt"].is_string() && run["agentRun"]["endedAt"].is_string())
     );
     // Each event has its run and its moment.
     let lines = fs::read_to_string(place.path().join("events.jsonl")).unwrap();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for run in runs {
-        let of = |line: &&Value| line["run"] == run["agent_run"]["id"] && line["at"].is_string();
+        let of = |line: &&Value| line["run"] == run["agentRun"]["id"] && line["at"].is_string();
         assert!(lines.iter().filter(of).count() >= 2, "{lines:?}");
     }
     assert!(ran.errors.contains(" [the good one] agent_run.succeeded"), "{}", ran.errors);
@@ -162,7 +162,7 @@ fn a_signal_ends_all_that_are_under_way_and_no_other_is_started() {
     let envelope = ran.envelope();
     assert_eq!(ran.code, 130, "{}", ran.output);
     let reasons: Vec<&Value> =
-        envelope["data"]["runs"].as_array().unwrap().iter().map(|run| &run["agent_run"]["reason"]).collect();
+        envelope["data"]["runs"].as_array().unwrap().iter().map(|run| &run["agentRun"]["reason"]).collect();
     assert_eq!(reasons, ["INTERRUPTED", "INTERRUPTED"]);
     assert_eq!(envelope["data"]["not_started"], serde_json::json!(["c.md"]));
     assert!(!place.path().join("begun-c").exists());

@@ -39,7 +39,7 @@ fn calls_are_mended_counted_and_made_with_a_key_of_the_run() {
             .with_variable("OPENAI_BASE_URL", &upstream.base_url());
         let ran = run(&place, &[]);
         let envelope = ran.envelope();
-        let agent_run = &envelope["data"]["agent_run"];
+        let agent_run = &envelope["data"]["agentRun"];
         assert_eq!((ran.code, &agent_run["attempt"]), (0, &2.into()), "{envelope}");
         // What was cut at four tokens came whole to the agent.
         let report = fs::read_to_string(place.path().join("report.md")).unwrap();
@@ -87,7 +87,7 @@ fn a_budget_is_held_before_each_call() {
         assert!(answer.contains("endmark_budget"), "{answer}");
         // No further try is made of what there is no money for, and the reason is that.
         let envelope = ran.envelope();
-        let agent_run = &envelope["data"]["agent_run"];
+        let agent_run = &envelope["data"]["agentRun"];
         assert_eq!(
             (&agent_run["attempt"], &agent_run["reason"]),
             (&1.into(), &"BUDGET".into()),
@@ -149,7 +149,7 @@ fn an_agent_with_replies_from_elsewhere_is_stopped_and_its_run_fails() {
             let place = claude(&upstream, script);
             let ran = run_claude(&place, &[]);
             let envelope = ran.envelope();
-            let agent_run = &envelope["data"]["agent_run"];
+            let agent_run = &envelope["data"]["agentRun"];
             let found = (ran.code, &agent_run["reason"], &agent_run["verdict"], &agent_run["attempt"]);
             let expected = if is_stopped {
                 (3, &"GATEWAY_BYPASSED".into(), &"bypassed".into(), &1.into())

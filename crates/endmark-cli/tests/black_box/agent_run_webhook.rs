@@ -39,7 +39,7 @@ fn events_are_sent_signed_and_without_them_the_run_is_the_same() {
             .collect();
         let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
         assert_eq!(names, ["agent_run.started", "agent_run.succeeded"]);
-        assert_eq!(events[1]["agent_run"]["state"], "succeeded");
+        assert_eq!(events[1]["agentRun"]["state"], "succeeded");
 
         // Nobody listens: it is said, and that is all.
         let ran = run("http://127.0.0.1:9/hook");
