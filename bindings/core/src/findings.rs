@@ -55,30 +55,16 @@ struct EstimateOptions {
 
 #[derive(Serialize)]
 struct ShownReceipt {
-    budget_left: u64,
-    limit_tokens: u64,
-    findings_before: u64,
-    estimated_tokens_before: u64,
-    compressed: bool,
-    findings: u64,
-    estimated_tokens: u64,
+    #[serde(flatten)]
+    receipt: Receipt,
     tokens: Option<u64>,
     fits: bool,
 }
 
 impl ShownReceipt {
     fn of(receipt: Receipt, tokens: Option<u64>) -> Self {
-        Self {
-            budget_left: receipt.budget_left,
-            limit_tokens: receipt.limit,
-            findings_before: receipt.findings_before,
-            estimated_tokens_before: receipt.estimated_before,
-            compressed: receipt.compressed,
-            findings: receipt.findings,
-            estimated_tokens: receipt.estimated_tokens,
-            tokens,
-            fits: tokens.map_or(!receipt.compressed, |tokens| receipt.fits(tokens)),
-        }
+        let fits = tokens.map_or(!receipt.compressed, |tokens| receipt.fits(tokens));
+        Self { receipt, tokens, fits }
     }
 }
 

@@ -141,7 +141,7 @@ impl Layers {
         self.settings.has_own_upstreams = !self.settings.upstreams.is_empty();
         if self.settings.upstreams.is_empty() {
             // The gateway's own default; what is said of it without a file is said by its name.
-            let public = endmark_gateway::Settings::default().upstreams;
+            let public = self.settings.gateway.upstreams.clone();
             self.settings.upstreams.extend(public.into_iter().map(|known| Upstream {
                 base_url: Some(known.base_url),
                 format: known.provider,

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::collections::HashSet;
 
+use serde::Serialize;
+
 use super::finding::{Evidence, Finding, Severity};
 use super::join::joined_text;
 use super::location::{LineRange, Location, Place};
@@ -45,20 +47,21 @@ pub fn is_above_share(tokens: u64, budget_left: u64) -> bool {
     u128::from(tokens) * 100 > u128::from(budget_left) * u128::from(SHARE_PERCENT)
 }
 
-/// What a fitting came to (AR-2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a fitting came to, in tokens (AR-2). Commands and packages answer it as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Receipt {
     /// The tokens of context that are left.
     pub budget_left: u64,
     /// 40 % of them, rounded down.
-    pub limit: u64,
+    pub limit_tokens: u64,
     /// How many findings there were.
     pub findings_before: u64,
-    /// The formula on that number.
-    pub estimated_before: u64,
-    /// Whether that was above the share, so that all three compressions were applied.
+    /// The formula on that number: findings × 300 + 200.
+    pub estimated_tokens_before: u64,
+    /// Whether that was above 40 % of the budget, so that all three compressions were applied.
     pub compressed: bool,
-    /// How many findings there are now.
+    /// How many findings are left after merging.
     pub findings: u64,
     /// The formula on that number.
     pub estimated_tokens: u64,
@@ -70,10 +73,10 @@ impl Receipt {
         let estimated_before = estimated_tokens(findings);
         Self {
             budget_left,
-            limit: u64::try_from(u128::from(budget_left) * u128::from(SHARE_PERCENT) / 100)
+            limit_tokens: u64::try_from(u128::from(budget_left) * u128::from(SHARE_PERCENT) / 100)
                 .unwrap_or(u64::MAX),
             findings_before: findings,
-            estimated_before,
+            estimated_tokens_before: estimated_before,
             compressed: is_above_share(estimated_before, budget_left),
             findings,
             estimated_tokens: estimated_before,

@@ -32,18 +32,8 @@ pub(crate) struct Report {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ReceiptReport {
-    budget_left: u64,
-    /// 40 % of it, rounded down.
-    limit_tokens: u64,
-    findings_before: u64,
-    /// The formula on that number: findings × 300 + 200.
-    estimated_tokens_before: u64,
-    /// Whether that was above 40 % of the budget, so that all three compressions were applied.
-    compressed: bool,
-    /// How many findings are left after merging.
-    findings: u64,
-    /// The formula on that number.
-    estimated_tokens: u64,
+    #[serde(flatten)]
+    receipt: Receipt,
     /// The tokens of the text, really counted; null without a draft.
     tokens: Option<u64>,
     tokenizer: &'static str,
@@ -97,8 +87,12 @@ fn unread(source: &Source) -> Option<Answer> {
 fn estimated(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
     let receipt = Receipt::estimated(findings, budget_left);
     let fits = !receipt.compressed;
-    let report = Report { receipt: ReceiptReport::of(receipt, None, fits), text: None, findings: Vec::new() };
-    let (estimate, limit) = (receipt.estimated_tokens, receipt.limit);
+    let report = Report {
+        receipt: ReceiptReport { receipt, tokens: None, tokenizer: O200kBase::NAME, fits },
+        text: None,
+        findings: Vec::new(),
+    };
+    let (estimate, limit) = (receipt.estimated_tokens, receipt.limit_tokens);
     let data = to_data(&report)?;
     Ok(if fits {
         Answer::yes(data, format!("fits: {estimate} tokens, not above {limit}\n"))
@@ -117,7 +111,7 @@ fn what_fits(receipt: Receipt) -> String {
     let compress = format!(
         "`endmark findings fit --budget-left {budget} DRAFT` compresses the result once it is drafted"
     );
-    match receipt.limit.saturating_sub(TOKENS_PER_RESULT) / TOKENS_PER_FINDING {
+    match receipt.limit_tokens.saturating_sub(TOKENS_PER_RESULT) / TOKENS_PER_FINDING {
         0 => format!(
             "{compress}; not even one finding fits as it is, so hand over before more of the context is used."
         ),
@@ -135,7 +129,7 @@ fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Ans
     let (remarks, omitted) = sources::remarks(sources);
     let (shown, left_out) = beside_pages(&text, context);
     let report = Report {
-        receipt: ReceiptReport::of(receipt, Some(tokens), fits),
+        receipt: ReceiptReport { receipt, tokens: Some(tokens), tokenizer: O200kBase::NAME, fits },
         text: shown.map(str::to_owned),
         findings: all.iter().map(FindingForm::of).collect(),
     };
@@ -143,7 +137,7 @@ fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Ans
     let answer = if fits {
         answer
     } else {
-        let message = format!("{tokens} tokens are above {}, 40 % of what is left", receipt.limit);
+        let message = format!("{tokens} tokens are above {}, 40 % of what is left", receipt.limit_tokens);
         answer.with_error(
             ErrorBody::new("does_not_fit", Exit::No.code(), message)
                 .with_hint("Hand over the worst findings first, and the others in a second result."),
@@ -165,21 +159,4 @@ fn other_ids(findings: &[Finding]) -> Option<Warning> {
         others.len()
     );
     Some(Warning::notice("OTHER_IDS", message))
-}
-
-impl ReceiptReport {
-    fn of(receipt: Receipt, tokens: Option<u64>, fits: bool) -> Self {
-        Self {
-            budget_left: receipt.budget_left,
-            limit_tokens: receipt.limit,
-            findings_before: receipt.findings_before,
-            estimated_tokens_before: receipt.estimated_before,
-            compressed: receipt.compressed,
-            findings: receipt.findings,
-            estimated_tokens: receipt.estimated_tokens,
-            tokens,
-            tokenizer: O200kBase::NAME,
-            fits,
-        }
-    }
 }
