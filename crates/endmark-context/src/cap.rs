@@ -10,6 +10,7 @@ mod json;
 mod limits;
 mod lines;
 mod marker;
+mod result_lines;
 mod rows;
 mod table;
 #[cfg(test)]

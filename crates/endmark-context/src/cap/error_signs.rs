@@ -1,14 +1,17 @@
 //! Which lines report an error: a short list of words and shapes, and no more.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind};
 use memchr::memmem::Finder;
 
+use super::result_lines::{is_failed, is_passed};
+
 /// Levels and words by which logs, compilers, test runners and package managers report that something failed. They
 /// count as whole words, in any case.
-const WORDS: [&str; 22] = [
+const WORDS: [&str; 28] = [
     // Levels of syslog, log4j, Python, Rust and Go, and what npm writes (`ERR!`).
     "error",
     "errors",
@@ -23,27 +26,24 @@ const WORDS: [&str; 22] = [
     "exception",
     "traceback",
     "panicked",
+    "fail",
     "failed",
+    "failing",
     "failure",
+    "failures",
     "unhandled",
     "uncaught",
     "aborted",
-    // What the system says.
+    // What the system and its linkers say: GNU ld, gold and lld, and that of Apple.
+    "undefined reference",
+    "undefined symbol",
+    "undefined symbols",
     "segmentation fault",
     "core dumped",
     "out of memory",
     "permission denied",
     "connection refused",
 ];
-
-/// How test runners begin the line of a test that failed, after white space: Go, Jest and Vitest, Python's unittest, TAP, Bun,
-/// and the marks of Mocha, Vitest, node:test and swift-testing. Each is followed by a character that is in no word.
-/// Sources: the output of `go test`, `jest`, `vitest`, `python -m unittest`, `node --test` and `bun test`, and testanything.org.
-const FAILED_TESTS: [&str; 9] = ["--- FAIL", "FAIL", "not ok", "(fail)", "✗", "✘", "✖", "×", "●"];
-/// A line of Jest with its mark of a failed test has this between the names of a suite and a test; other lists have the mark, too.
-const BETWEEN_NAMES: &str = " › ";
-/// What follows a test in TAP that is expected to fail.
-const EXPECTED: &str = concat!("# TO", "DO");
 
 /// How the lines of a trace begin after white space: `at f (file.js:1:2)` of Java, JavaScript and C#, `File "f.py", line 3` of
 /// Python, and what Go, Java and Rust write between their frames. Sources: the output of `panic` in Go and Rust, `printStackTrace`,
@@ -57,7 +57,7 @@ const ENDINGS: [&str; 2] = ["Error", "Exception"];
 /// What stands before a word where there was no error: `0 errors`, `no error`.
 const NONE_BEFORE: [&str; 3] = ["0", "no", "without"];
 /// What stands behind it: `errors: 0`, `"error": null`, `failed=false`.
-const NONE_BEHIND: [&str; 6] = ["0", "null", "none", "false", "nil", "\"\""];
+const NONE_BEHIND: [&str; 8] = ["0", "null", "none", "false", "nil", "\"\"", "[]", "{}"];
 
 /// Looks for the words in lower case: many at once, as it cannot where letters may be of either case. Where several begin, the
 /// longest counts: what follows a shorter one is a letter of it, so that the shorter is no word there.
@@ -66,11 +66,29 @@ static SEARCH: LazyLock<Option<AhoCorasick>> =
 /// What stands before the status in an access log, of a fault of the server.
 static BEFORE_FAULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\" 5"));
 
-/// Whether a line, or a text of a row, reports an error.
+/// Whether a line without colours reports an error: the status of a result line decides, and of any other its words.
+pub(super) fn is_error_line(line: &str) -> bool {
+    is_failed(line) || reports_error(line) && !is_passed(line)
+}
+
+/// A line without its colours and other control sequences of ECMA-48: the letter that ends one is not part of the next word.
+pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
+    const BEGIN: &str = "\x1b[";
+    let mut parts = line.split(BEGIN);
+    let first = parts.next().unwrap_or_default();
+    if first.len() == line.len() {
+        return Cow::Borrowed(line);
+    }
+    let is_parameter = |sign: char| matches!(sign, ' '..='?');
+    let rest = |part: &str| part.trim_start_matches(is_parameter).chars().skip(1).collect::<String>();
+    Cow::Owned(first.to_owned() + &parts.map(rest).collect::<String>())
+}
+
+/// Whether a text, such as a row, reports an error by its words.
 pub(super) fn reports_error(text: &str) -> bool {
     // The list of words is a constant that a test compiles.
     let Some(search) = SEARCH.as_ref() else { return false };
-    if is_fault_status(text) || is_failed_test(text) {
+    if is_fault_status(text) {
         return true;
     }
     let lower = text.to_ascii_lowercase();
@@ -95,7 +113,9 @@ pub(super) fn is_error_key(key: &str) -> bool {
 
 fn is_word(text: &str, start: usize, end: usize) -> bool {
     let (before, behind) = (&text[..start], &text[end..]);
-    if behind.starts_with(|next: char| next.is_alphanumeric() || next == '_') {
+    // `FAIL-FAST` is a name.
+    let goes_on = |next: char| next.is_alphanumeric() || next == '_';
+    if behind.strip_prefix('-').unwrap_or(behind).starts_with(goes_on) {
         return false;
     }
     let is_ending = before.ends_with(|last: char| last.is_ascii_lowercase())
@@ -125,22 +145,12 @@ fn is_denied(before: &str, behind: &str) -> bool {
         })
 }
 
-/// The line of a test runner for a test that failed.
-fn is_failed_test(text: &str) -> bool {
-    let text = text.trim_start();
-    FAILED_TESTS.iter().any(|begin| {
-        text.strip_prefix(begin).is_some_and(|rest| {
-            !rest.is_empty()
-                && !rest.starts_with(|next: char| next.is_alphanumeric() || next == '_' || next == '-')
-                && (*begin != "●" || rest.contains(BETWEEN_NAMES))
-                && !rest.contains(EXPECTED)
-        })
-    })
-}
-
 /// Whether a line after an error belongs to its trace: it has the form of a frame, or explains one by being indented under it.
 pub(super) fn is_frame(line: &str) -> bool {
     let text = line.trim();
+    if is_passed(line) {
+        return false;
+    }
     // `main.run(0x1f, {0x4d, 0x2})` of Go; its place follows with a tab.
     let is_go_call = || {
         let name = text.strip_suffix(')').and_then(|call| call.split_once('(')).map(|(name, _)| name);
@@ -241,13 +251,19 @@ mod tests {
             (" FAIL  src/tide.test.ts > rises", true),
             ("FAIL: test_tide (tide.TestTide)", true),
             ("not ok 3 - rises", true),
-            (concat!("not ok 3 - rises # TO", "DO later"), false),
-            ("  ✗ rises", true),
-            ("● tide › rises", true),
-            ("● a point of a list", false),
+            ("Tide rises                      | FAIL |", true),
+            ("2/3 tide:rises FAIL            0.02s   exit status 1", true),
+            ("  2 failing", true),
+            ("# fail 1", true),
+            ("# fail 0", false),
+            ("    ✓ reports an error", false),
             ("FAIL-FAST is on", false),
-            ("not okay", false),
-            ("ok 3 - not ok is not here", false),
+            ("curl --fail-with-body", false),
+            ("\u{1b}[31mERROR\u{1b}[0m gone", true),
+            ("\u{1b}[31m   \u{1b}[31m×\u{1b}[39m rises", true),
+            ("\u{1b}[3é", false),
+            ("tide.c:(.text+0xf): undefined reference to `rise'", true),
+            ("\"errors\": [], \"a\": 1", false),
             ("{\"error\": \"no route\"}", true),
             ("12 errors found", true),
             ("0 errors, 0 warnings", false),
@@ -262,7 +278,7 @@ mod tests {
             ("127.0.0.1 - - \"GET / HTTP/1.1\" 200 500", false),
             ("", false),
         ] {
-            assert_eq!(reports_error(line), expected, "{line}");
+            assert_eq!(is_error_line(&without_colours(line)), expected, "{line}");
         }
         assert!(SEARCH.is_some());
         assert!(

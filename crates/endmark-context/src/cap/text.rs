@@ -32,7 +32,7 @@ pub(super) enum Landmarks {
 impl Landmarks {
     fn is(self, line: &str) -> bool {
         match self {
-            Self::Errors => error_signs::reports_error(line),
+            Self::Errors => error_signs::is_error_line(&error_signs::without_colours(line)),
             Self::Diff => DIFF_HEADS.iter().any(|head| line.starts_with(head)),
         }
     }

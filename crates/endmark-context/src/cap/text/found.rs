@@ -70,8 +70,9 @@ impl Found {
 
     /// Takes the next part of the text.
     pub(super) fn take(&mut self, part: Part<'_>, is_landmark: bool) {
+        let plain = || error_signs::without_colours(part.text);
         if is_landmark {
-            let occurrence = self.shapes.occurrence(error_signs::shape(part.text));
+            let occurrence = self.shapes.occurrence(error_signs::shape(&plain()));
             let worth = occurrence.saturating_add(NEIGHBOURS_BEHIND);
             for neighbour in std::mem::take(&mut self.before) {
                 self.keep(worth, neighbour.part());
@@ -82,7 +83,7 @@ impl Found {
             return;
         }
         // The message of an error may have a line or two before its frames.
-        let is_frame = self.trace > 0 && error_signs::is_frame(part.text);
+        let is_frame = self.trace > 0 && error_signs::is_frame(&plain());
         if is_frame || self.coming.0 > 0 {
             self.coming.0 = if is_frame { self.neighbours } else { self.coming.0 - 1 };
             self.trace = self.trace.saturating_sub(1);
