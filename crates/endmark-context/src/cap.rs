@@ -18,7 +18,7 @@ mod tests;
 mod text;
 mod utf16;
 
-use endmark_envelope::Warning;
+use endmark_envelope::{FieldPath, Warning};
 
 pub(crate) use format::binary;
 pub(crate) use json::tape as json_tape;
@@ -41,6 +41,19 @@ pub struct Capped {
     pub is_cut: bool,
     /// One for each value that is not there in full (EN-2), and what else is worth knowing.
     pub warnings: Vec<Warning>,
+    /// The lists and tables that lost items, and the objects that lost members.
+    pub lists: Vec<ShortenedList>,
+}
+
+/// A list, a table or an object that lost items, rows or members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShortenedList {
+    /// Its place in the original, below the path of the value.
+    pub path: FieldPath,
+    /// How many items are there.
+    pub kept: u64,
+    /// How many there were.
+    pub of: u64,
 }
 
 impl Capped {

@@ -2,8 +2,8 @@
 //!
 //! Both are edited in place: what is not shortened stays byte for byte.
 
-use endmark_context::cap::{Asked as Format, READ_TOOL};
-use endmark_envelope::Warning;
+use endmark_context::cap::{Asked as Format, Capped, READ_TOOL};
+use endmark_envelope::{FieldPath, Segment, Warning};
 use endmark_failure::CommandError;
 use endmark_store::{CapRequest, Keeper, LEAST_SHARE, cap_and_keep, share, size};
 use endmark_wire::edit::{EditError, Edits};
@@ -160,6 +160,7 @@ impl Capping<'_> {
         let mut asked = self.asked.clone();
         (asked.format, asked.limits.keeps_types) = (Format::Json, true);
         let (capped, handle) = cap_and_keep(value.raw().as_bytes(), asked, Some(self.keeper))?;
+        self.keep_warnings(&capped);
         let way = handle.map(|handle| format!(" {READ_TOOL} {}", handle.as_str())).unwrap_or_default();
         let is_object = Value::parse_str(&capped.text).is_ok_and(|value| value.kind() == Kind::Object);
         let is_fit = is_object && size(&capped.text, unit) <= most;
@@ -169,7 +170,7 @@ impl Capping<'_> {
             });
         if is_valid {
             edits.set("result.structuredContent", &capped.text)?;
-            return Ok(Some(format!("[{}]{way}", left_out(&capped.warnings))));
+            return Ok(Some(format!("[structuredContent is shortened: {}]{way}", left_out(&capped))));
         }
         if self.schema.is_none() {
             let text = self.capped(value.raw(), self.asked.format, most)?;
@@ -192,24 +193,45 @@ impl Capping<'_> {
         let mut asked = self.asked.clone();
         (asked.format, asked.limits.most) = (format, most);
         let (capped, _) = cap_and_keep(text.as_bytes(), asked, Some(self.keeper))?;
-        self.warnings.extend(capped.warnings.into_iter().filter(|warning| warning.code == "NOT_KEPT"));
+        self.keep_warnings(&capped);
         Ok(capped.text)
+    }
+
+    /// What the user of the wrapper has to know of a capped part.
+    fn keep_warnings(&mut self, capped: &Capped) {
+        let warnings = capped.warnings.iter().filter(|warning| warning.code == "NOT_KEPT");
+        self.warnings.extend(warnings.cloned());
     }
 }
 
-/// What warnings report of a structured result, in words: the first few, and how many more there are.
-fn left_out(warnings: &[Warning]) -> String {
-    const NAMED: usize = 5;
-    let mut cuts = warnings.iter().filter(|warning| warning.field.is_some());
-    let name = |warning: &Warning| {
-        let path = warning.field.as_ref().map(ToString::to_string).unwrap_or_default();
-        format!("structuredContent{}: {}", path.strip_prefix("text").unwrap_or(&path), warning.message)
-    };
-    let named: Vec<String> = cuts.by_ref().take(NAMED).map(name).collect();
-    match cuts.count() {
+/// What is left out of a structured result, by JSON Pointers into all of it: each list with its counts, the most shortened first,
+/// then other values; at most so many, and how many more there are.
+fn left_out(capped: &Capped) -> String {
+    const NAMED: usize = 20;
+    let mut lists: Vec<_> = capped.lists.iter().collect();
+    lists.sort_by_key(|list| std::cmp::Reverse(list.of - list.kept));
+    let lists = lists
+        .into_iter()
+        .map(|list| format!("{}: {} of {} items are shown", pointer(&list.path), list.kept, list.of));
+    let is_list = |path: &FieldPath| capped.lists.iter().any(|list| list.path == *path);
+    let texts = capped.warnings.iter().filter_map(|warning| Some((warning.field.as_ref()?, warning)));
+    let texts = texts.filter(|(path, _)| !is_list(path));
+    let texts = texts.map(|(path, warning)| format!("{}: {}", pointer(path), warning.message));
+    let mut parts = lists.chain(texts);
+    let named: Vec<String> = parts.by_ref().take(NAMED).collect();
+    match parts.count() {
         0 => named.join("; "),
         more => format!("{}; and {more} more", named.join("; ")),
     }
+}
+
+/// The JSON Pointer (RFC 6901) of a value in structured content, whose paths begin with a name of their own.
+fn pointer(path: &FieldPath) -> String {
+    let step = |segment: &Segment| match segment {
+        Segment::Key(name) => format!("/{}", name.replace('~', "~0").replace('/', "~1")),
+        Segment::Index(index) => format!("/{index}"),
+    };
+    path.segments().iter().skip(1).map(step).collect()
 }
 
 /// A text that a model may be shown.

@@ -13,6 +13,8 @@ import json, os, subprocess, sys
 STRICT = {"type": "object", "required": ["rows", "count"], "additionalProperties": False,
           "properties": {"rows": {"type": "array", "items": {"type": "string", "pattern": "^row "}}, "count": {"type": "integer"}}}
 PAGES = {"type": "object", "properties": {"rows": {"type": "array", "minItems": 200_000}}}
+ISSUES = {"type": "object", "required": ["total", "a/b"], "additionalProperties": False, "properties": {"total": {"type": "integer"},
+          "a/b": {"type": "array", "items": {"type": "object", "required": ["id", "text", "tags"]}}}}
 rows = "".join(f"row {n} ok\n" for n in range(200_000)).replace("row 123456 ok", "row 123456 ERROR: disk is full")
 for line in sys.stdin:
     asked = json.loads(line)
@@ -20,12 +22,15 @@ for line in sys.stdin:
         continue
     answer = {"jsonrpc": "2.0", "id": asked["id"]}
     if asked["method"] == "tools/list":
-        answer["result"] = {"tools": [{"name": "log", "inputSchema": {}, "outputSchema": STRICT}, {"name": "pages", "inputSchema": {}, "outputSchema": PAGES}]}
+        answer["result"] = {"tools": [{"name": "log", "inputSchema": {}, "outputSchema": STRICT}, {"name": "pages", "inputSchema": {}, "outputSchema": PAGES}, {"name": "issues", "inputSchema": {}, "outputSchema": ISSUES}]}
     elif asked["method"] == "tools/call" and asked["params"]["name"] == "log":
         answer["result"] = {"content": [{"type": "text", "text": rows}, {"type": "image", "data": "aGk="}], "n": 1.50,
                             "structuredContent": {"rows": rows.splitlines(), "count": 200_000}}
     elif asked["method"] == "tools/call" and asked["params"]["name"] == "pages":
         answer["result"] = {"content": [], "structuredContent": {"rows": rows.splitlines()}}
+    elif asked["method"] == "tools/call" and asked["params"]["name"] == "issues":
+        issues = [{"id": n, "text": f"{n} " + "x" * 20_000, "tags": list(range(900))} for n in range(1_000)]
+        answer["result"] = {"content": [], "structuredContent": {"total": 1_000, "a/b": issues}}
     elif asked["method"] == "tools/call" and asked["params"]["name"] == "many":
         answer["result"] = {"content": [{"type": "text", "text": f"part {n}: " + "x" * 100} for n in range(2_000)]}
     elif asked["method"] == "tools/call" and asked["params"]["name"] == "raw":
@@ -87,13 +92,32 @@ fn handle_in(text: &str) -> String {
     text[at..].split_whitespace().next().unwrap().to_owned()
 }
 
+/// Each issue is shortened itself, and yet the note names the list of them first, by a pointer that reads it.
+#[test]
+fn a_note_counts_the_items_of_each_shortened_list() {
+    let place = Place::new();
+    let mut client = Client::start(&place, &[]);
+    client.ask(1, "tools/list", &json!({}));
+    let result = client.call(2, "issues", &json!({}));
+    let structured = &result["structuredContent"];
+    let issues = structured["a/b"].as_array().unwrap();
+    assert!(structured["total"] == 1_000 && (1..1_000).contains(&issues.len()), "{structured}");
+    let note = result["content"][0]["text"].as_str().unwrap();
+    let counts = format!("structuredContent is shortened: /a~1b: {} of 1000 items are shown; ", issues.len());
+    assert!(note.contains(&counts) && note.len() < 3_000, "{note}");
+    let tags = issues[0]["tags"].as_array().unwrap().len();
+    assert!(note.contains(&format!("/a~1b/0/tags: {tags} of 900 items are shown")), "{note}");
+    let one = json!({"handle": handle_in(note), "pointer": "/a~1b/999/id"});
+    assert_eq!(client.call(3, "endmark_read", &one)["content"][0]["text"], "999");
+}
+
 #[test]
 fn a_long_result_is_capped_and_its_rest_is_read_by_a_tool() {
     let place = Place::new();
     let mut client = Client::start(&place, &[]);
     let listed = client.ask(1, "tools/list", &json!({}));
     assert_eq!(listed["result"]["tools"][0]["outputSchema"]["additionalProperties"], false);
-    assert_eq!(listed["result"]["tools"][2]["name"], "endmark_read");
+    assert_eq!(listed["result"]["tools"][3]["name"], "endmark_read");
 
     let result = client.call(2, "log", &json!({}));
     let text = result["content"][0]["text"].as_str().unwrap();
@@ -110,7 +134,9 @@ fn a_long_result_is_capped_and_its_rest_is_read_by_a_tool() {
     assert!(rows.iter().all(|row| row.as_str().unwrap().starts_with("row ")), "{structured}");
     assert_eq!((&structured["count"], structured.as_object().unwrap().len()), (&json!(200_000), 2));
     let note = result["content"][2]["text"].as_str().unwrap();
-    assert!(note.contains("structuredContent.rows: 199,") && note.contains("endmark_read "), "{note}");
+    assert!(note.contains(&format!("/rows: {} of 200000 items are shown", rows.len())), "{note}");
+    let row = json!({"handle": handle_in(note), "pointer": "/rows/150000"});
+    assert_eq!(client.call(8, "endmark_read", &row)["content"][0]["text"], "\"row 150000 ok\"");
     // No shorter list is valid: the result is an error, and not one that the client has to refuse.
     let refused = client.call(7, "pages", &json!({}));
     assert_eq!((&refused["isError"], refused.get("structuredContent")), (&json!(true), None));

@@ -11,7 +11,7 @@ use super::marker::grouped;
 use super::table::{self, Table};
 use super::text::{Landmarks, Text};
 use super::utf16::Utf16;
-use super::{CapError, Capped};
+use super::{CapError, Capped, ShortenedList};
 
 /// How much is looked at to find out what a value is.
 const BEGINNING_BYTES: usize = 64 << 10;
@@ -249,6 +249,10 @@ impl Capper {
     fn capped(&self, text: String, format: Format, cuts: Vec<Cut>, replaced: u64) -> Capped {
         let more = cuts.len().saturating_sub(MAX_WARNINGS);
         let is_cut = !cuts.is_empty();
+        let shortened = |cut: &Cut| {
+            cut.items.map(|(left_out, of)| ShortenedList { path: cut.path.clone(), kept: of - left_out, of })
+        };
+        let lists = cuts.iter().filter_map(shortened).collect();
         let mut warnings: Vec<Warning> =
             cuts.into_iter().take(MAX_WARNINGS).map(|cut| self.warning(cut)).collect();
         if more > 0 {
@@ -262,7 +266,7 @@ impl Capper {
         if self.utf16.is_some() {
             warnings.push(Warning::notice("UTF_16", "the value is UTF-16, and is shown as UTF-8"));
         }
-        Capped { text, format, is_cut, warnings }
+        Capped { text, format, is_cut, warnings, lists }
     }
 
     fn warning(&self, cut: Cut) -> Warning {

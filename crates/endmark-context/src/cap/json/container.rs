@@ -210,7 +210,7 @@ impl<'a> Shortener<'a> {
             return Some(self.source(own).to_owned());
         }
         let path = path.clone();
-        let path = if inside.is_list { path.index(index) } else { path.key(unquoted(child.key)) };
+        let path = if inside.is_list { path.index(index) } else { path.key(name(child.key)) };
         self.value(child.value, most, &path, depth + 1)
     }
 
@@ -321,6 +321,12 @@ fn spaces(space: &str) -> &str {
 /// A key as it is written, without its quotation marks and colon.
 fn unquoted(key: &str) -> &str {
     key.trim_end_matches([' ', '\n', '\r', '\t', ':']).trim_matches('"')
+}
+
+/// A key as it is meant.
+fn name(key: &str) -> String {
+    let quoted = key.trim_end_matches([' ', '\n', '\r', '\t', ':']);
+    serde_json::from_str(quoted).unwrap_or_else(|_| unquoted(key).to_owned())
 }
 
 /// The size to which those that are larger are cut, so that all together take at most this room.
