@@ -13,7 +13,7 @@ use std::ops::Range;
 
 pub(crate) use comment::{Comment, comment_in};
 pub(crate) use front_matter::{Language, front_matter};
-pub(crate) use headings::{Heading, is_same_title, title_of};
+pub(crate) use headings::{Heading, title_of};
 pub use kind::Kind;
 pub(crate) use outline::{Block, BlockKind, Outline};
 pub(crate) use place::Places;
@@ -39,7 +39,7 @@ pub struct Artifact<'t> {
 impl<'t> Artifact<'t> {
     /// Reads a text of which nothing is known but itself.
     pub fn read(text: &'t str) -> Self {
-        let body = front_matter(text).map_or_else(|| mark_length(text), |front| front.body);
+        let body = body_start(text);
         let kind = if body > mark_length(text) { Kind::Markdown } else { Kind::of_text(&text[body..]) };
         Self::with(text, kind, body)
     }
@@ -48,11 +48,7 @@ impl<'t> Artifact<'t> {
     pub fn read_file(text: &'t str, name: &str) -> Self {
         match Kind::of_name(name) {
             None => Self::read(text),
-            Some(Kind::Markdown) => Self::with(
-                text,
-                Kind::Markdown,
-                front_matter(text).map_or_else(|| mark_length(text), |front| front.body),
-            ),
+            Some(Kind::Markdown) => Self::with(text, Kind::Markdown, body_start(text)),
             Some(kind) => Self::with(text, kind, mark_length(text)),
         }
     }
@@ -94,6 +90,11 @@ impl<'t> Artifact<'t> {
         let end = self.text.trim_end().len();
         end..end
     }
+}
+
+/// Where the body of prose begins.
+fn body_start(text: &str) -> usize {
+    front_matter(text).map_or_else(|| mark_length(text), |front| front.body)
 }
 
 /// The length of a byte order mark, which is no part of the text.

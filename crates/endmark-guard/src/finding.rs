@@ -180,13 +180,7 @@ impl Report {
     }
 
     pub(crate) fn new(artifact: &Artifact<'_>, mut found: Vec<Found>) -> Self {
-        found.sort_by(|left, right| {
-            (left.range.start, left.check, left.range.end).cmp(&(
-                right.range.start,
-                right.check,
-                right.range.end,
-            ))
-        });
+        found.sort_by_key(|found| (found.range.start, found.check, found.range.end));
         let worst = found.iter().map(|found| verdict_of(found.check)).max();
         let unlisted = found.len().saturating_sub(MAX_LISTED);
         if unlisted > 0 {
@@ -198,17 +192,10 @@ impl Report {
         let mut places = Places::new(artifact.text());
         let findings: Vec<Finding> = found
             .into_iter()
-            .map(|found| {
-                let (line, column) = places.of(found.range.start);
-                let text = places.quote(found.range);
-                Finding {
-                    check: found.check,
-                    line,
-                    column,
-                    text,
-                    why: found.why.into_owned(),
-                    fix: found.fix.into_owned(),
-                }
+            .map(|Found { check, range, why, fix }| {
+                let (line, column) = places.of(range.start);
+                let text = places.quote(range);
+                Finding { check, line, column, text, why: why.into_owned(), fix: fix.into_owned() }
             })
             .collect();
         Self { verdict: worst.unwrap_or(Verdict::Whole), findings, unlisted }

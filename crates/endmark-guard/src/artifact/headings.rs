@@ -41,11 +41,6 @@ pub(crate) fn title_of(written: &str) -> String {
     words.join(" ").to_lowercase()
 }
 
-/// Whether a title is this one; both as [`title_of`] makes them.
-pub(crate) fn is_same_title(title: &str, wanted: &str) -> bool {
-    title == wanted
-}
-
 /// What stands behind a number such as `1.`, `2.3`, `IV.`, `(a)`, `三、` or `第二章`; nothing if there is none, or nothing behind it.
 fn without_number(title: &str) -> Option<&str> {
     let open = title.strip_prefix('(').or_else(|| title.strip_prefix('（')).unwrap_or(title);

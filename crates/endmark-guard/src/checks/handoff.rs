@@ -25,8 +25,15 @@ pub(crate) fn look(
         Scope::End if artifact.outline().blocks().len() - sentence.index > LAST_BLOCKS => return None,
         _ => sentence.find(phrase, at)?,
     };
-    let is_said =
-        !artifact.outline().is_in_span(at) && !sentence.is_quoted_at(at) && !sentence.is_about(range.start);
+    // A question that the block answers itself, or that its sentence speaks of, offers nothing.
+    let rest = &sentence.text[sentence.range.end..sentence.block.range.end];
+    let next = rest.split(|sign: char| !sign.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or("");
+    let is_answered = sentence.text[..sentence.range.end].trim_end().ends_with('?')
+        && (next.starts_with(char::is_lowercase) || ["Yes", "No"].contains(&next));
+    let is_said = !is_answered
+        && !artifact.outline().is_in_span(at)
+        && !sentence.is_quoted_at(at)
+        && !sentence.is_about(range.start);
     is_said.then(|| Found::new(Check::Handoff, trimmed(sentence.text, sentence.range.clone()), WHY, FIX))
 }
 

@@ -26,6 +26,8 @@ const FIX: &str = "Finish the sentence, and go on with what is to follow it.";
 /// Why a paragraph stops that is not compared with others.
 const WITHOUT_FULL_STOP: &str = "the text stops without a full stop";
 
+const OPEN_MARKS: &str = "the text stops inside of brackets or marks that are not closed";
+
 const IN_A_WORD: &str = "the text stops inside of a word";
 
 const EMPTY_ITEM: &str = "the text stops at an item with nothing in it";
@@ -130,6 +132,12 @@ fn certain(block: &str) -> Option<&'static str> {
     if matches!(last, ':' | '：') && !is_picture(closed) {
         return Some("the text stops behind a colon, and what it announces is not there");
     }
+    let is_open_link = block.rfind("](").is_some_and(|at| !block[at..].contains(')'));
+    let is_open_strong = block.matches("**").count() % 2 == 1
+        && block.rsplit("**").next().is_some_and(|inside| inside.starts_with(char::is_uppercase));
+    if is_open_link || is_open_strong && last.is_alphanumeric() {
+        return Some(OPEN_MARKS);
+    }
     if ranges.len() < 3 {
         return None;
     }
@@ -140,27 +148,18 @@ fn certain(block: &str) -> Option<&'static str> {
         }
         _ => {}
     }
-    if last.is_alphanumeric() {
-        let word = ranges.last().map(|range| block[range.clone()].to_lowercase())?;
-        // A word in capitals is a name, and so is one in marks.
-        let is_written_small =
-            ranges.last().is_some_and(|range| !block[range.clone()].starts_with(char::is_uppercase));
-        if is_written_small
-            && closed.len() == block.len()
-            && UNFINISHED.contains(word.as_str())
-            && words_of_last_sentence(block) >= 4
-        {
-            return Some("the text stops at a word that something has to follow");
-        }
+    // The list is in small letters: a word in capitals is a name, and so is one in marks.
+    if last.is_alphanumeric()
+        && closed.len() == block.len()
+        && UNFINISHED.contains(last_word(block))
+        && words_of_last_sentence(block) >= 4
+    {
+        return Some("the text stops at a word that something has to follow");
     }
     let opened = block.matches('(').count() + block.matches('（').count();
     let closed = block.matches(')').count() + block.matches('）').count();
-    let link = block.rfind("](").is_some_and(|at| !block[at..].contains(')'));
     let code = block.matches('`').count() % 2 == 1;
-    if link || (last.is_alphanumeric() && (opened > closed || code)) {
-        return Some("the text stops inside of brackets or marks that are not closed");
-    }
-    None
+    (last.is_alphanumeric() && (opened > closed || code)).then_some(OPEN_MARKS)
 }
 
 fn words_of_last_sentence(block: &str) -> usize {
@@ -182,7 +181,14 @@ fn without_full_stop(artifact: &Artifact<'_>, last: &Block) -> Option<&'static s
             .map(|other| text[other.range.clone()].trim_end())
             .any(|other| is_prose(other) && !ends_sentence(other))
     };
-    (stops && !ends_so()).then_some(WITHOUT_FULL_STOP)
+    // A number, a name or an abbreviation also ends an entry of a list of works, or a note.
+    let word = last_word(&artifact.text()[last.range.clone()]);
+    let is_closed = word.starts_with(|first: char| first.is_uppercase() || first.is_numeric());
+    (stops && !is_closed && !ends_so()).then_some(WITHOUT_FULL_STOP)
+}
+
+fn last_word(block: &str) -> &str {
+    words(block).last().map_or("", |word| &block[word.clone()])
 }
 
 fn is_prose(block: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Are the sections there, and is anything in them?
 
-use crate::artifact::{Artifact, Heading, is_same_title, title_of};
+use crate::artifact::{Artifact, Heading, title_of};
 use crate::finding::{Check, Found};
 use crate::phrases::{DEFAULT, Scope, words};
 
@@ -25,7 +25,7 @@ fn of_required(artifact: &Artifact<'_>, wanted: &str, found_at: &[usize]) -> Opt
     let (level, title) = wanted_title(wanted);
     let headings = artifact.outline().headings();
     let fits = |heading: &&Heading| {
-        level.is_none_or(|level| heading.level == level) && is_same_title(&title_of(&heading.title), &title)
+        level.is_none_or(|level| heading.level == level) && title_of(&heading.title) == title
     };
     let places: Vec<usize> =
         (0..headings.len()).filter(|&index| headings.get(index).as_ref().is_some_and(fits)).collect();
@@ -49,16 +49,19 @@ fn has_content(artifact: &Artifact<'_>, heading: usize) -> bool {
     artifact.outline().blocks_under(heading).iter().any(|block| block.kind.is_content())
 }
 
-/// Whether a section has only stand-ins for content that were not found before: dots, the name of a field, `todo`.
+/// Whether a section has only stand-ins for content that were not found before: dots, a field, its own title in marks, `todo`.
 fn is_stub(artifact: &Artifact<'_>, heading: usize, places: &[usize]) -> bool {
     let blocks = artifact.outline().blocks_under(heading).iter();
+    let title = artifact.outline().headings().get(heading).map_or(String::new(), |it| title_of(&it.title));
     blocks.filter(|block| block.kind.is_content()).all(|block| {
         let text = artifact.text()[block.range.clone()].trim();
-        let is_field = text.starts_with("{{") && text.ends_with("}}") && !text.contains(char::is_whitespace);
+        let is_field = text.starts_with(['{', '[', '<', '%', '$'])
+            && text.chars().all(|sign| sign.is_alphanumeric() || "{}[]<>%$_-. ".contains(sign))
+            && (text.starts_with("{{") || text.to_lowercase().contains(&title));
         let is_phrase = || DEFAULT.of_scope(Scope::Section).any(|phrase| phrase.is_all(text, &words(text)));
         let next = places.get(places.partition_point(|place| *place < block.range.start));
         let is_found = next.is_some_and(|place| *place < block.range.end);
-        !is_found && (is_field || text.chars().all(|sign| ".…?[](){}<>-*_ \n".contains(sign)) || is_phrase())
+        !is_found && (is_field || text.chars().all(|sign| ".…?[](){}<>-*_` \n".contains(sign)) || is_phrase())
     })
 }
 

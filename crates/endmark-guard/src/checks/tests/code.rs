@@ -48,6 +48,7 @@ fn comments_that_describe_code_are_none() {
         "/* remaining bytes of the frame */",
         "// is the same as:",
         "// If function is omitted in the constructor, it can be set later",
+        "# 3 lines omitted because of privacy",
     ] {
         let code = format!("fn a() {{\n    {comment}\n    let x = 1;\n    run(x);\n}}\n");
         assert_eq!(found(&code), [], "{comment}");

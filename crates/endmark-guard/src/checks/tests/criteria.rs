@@ -53,13 +53,38 @@ fn a_placeholder_that_is_all_of_a_section_is_one_finding() {
 
 #[test]
 fn what_stands_for_content_is_none() {
-    let stubs =
-        ["...", "…", "[...]", "???", "- ...", "1. ...\n2. ...", "{{NAME}}", "todo", "T.B.D.", "Pending."];
+    let stubs = [
+        "...",
+        "…",
+        "[...]",
+        "???",
+        "- ...",
+        "1. ...\n2. ...",
+        "`...`",
+        "{{NAME}}",
+        "{{ risk }}",
+        "todo",
+        "T.B.D.",
+        "Pending.",
+        "<summary of the risks>",
+        "[RISKS]",
+        "$RISKS",
+        "%RISKS%",
+        "To come.",
+    ];
+    let contents = [
+        "None.",
+        "`...`s are allowed.",
+        "[None]",
+        "<https://example.org/risks>",
+        "[risks](risks.md)",
+        "Few risks.",
+    ];
     for (text, is_empty) in
-        stubs.iter().map(|stub| (*stub, true)).chain([("None.", false), ("`...`s are allowed.", false)])
+        stubs.iter().map(|stub| (*stub, true)).chain(contents.iter().map(|content| (*content, false)))
     {
-        let text = format!("# A\n\nText.\n\n## B\n\n{text}\n\n## C\n\nText.\n");
-        let found = names(sections(&["B"]), &text);
+        let text = format!("# A\n\nText.\n\n## Risks\n\n{text}\n\n## C\n\nText.\n");
+        let found = names(sections(&["Risks"]), &text);
         assert_eq!(!found.is_empty(), is_empty, "{text}: {found:?}");
     }
 }
