@@ -46,17 +46,23 @@ impl NamedRun {
 }
 
 /// What was handed over, with the files of one agent in one folder in the order of the runs they are named for, since a
-/// shell sorts `auth-2.retry.txt` before `auth-2.txt`. All else keeps its place; `agent` says whose a result is.
+/// shell sorts `auth-2.retry.txt` before `auth-2.txt`, and `part.10.txt` before `part.2.txt`. All else keeps its place; `agent` says
+/// whose a result is.
 pub(super) fn in_order_of_runs(
     handed: Vec<Handed>,
     agent: impl Fn(&Handed) -> Option<String>,
 ) -> Vec<Handed> {
-    let mut named: BTreeMap<(String, String), Vec<(NamedRun, usize)>> = BTreeMap::new();
+    let mut named: BTreeMap<(String, String, String), Vec<(NamedRun, usize)>> = BTreeMap::new();
     for (place, handed) in handed.iter().enumerate() {
-        let run = agent(handed).and_then(|agent| Some((NamedRun::of(&handed.origin, &agent)?, agent)));
-        if let Some((run, agent)) = run {
-            let folder = handed.origin.strip_suffix(file_name(&handed.origin)).unwrap_or_default();
-            named.entry((folder.to_owned(), folded(&agent))).or_default().push((run, place));
+        let (origin, owner) = (&handed.origin, agent(handed).unwrap_or_default());
+        let name = file_name(origin);
+        // A file that is not named for its agent has the number behind a name of its own.
+        let stem = name.split('.').next().unwrap_or(name);
+        let mut runs = [&*owner, stem].into_iter();
+        let run = runs.find_map(|named_for| Some((NamedRun::of(origin, named_for)?, folded(named_for))));
+        if let Some((run, named_for)) = run {
+            let folder = origin.strip_suffix(name).unwrap_or_default();
+            named.entry((folder.to_owned(), folded(&owner), named_for)).or_default().push((run, place));
         }
     }
     let mut sorted: Vec<(usize, Handed)> = handed.into_iter().enumerate().collect();
@@ -114,6 +120,12 @@ mod tests {
             // Of another agent, or named for nothing.
             (&["a-1.2.txt", "b-1.txt", "second.txt", "a-1.txt"], "a-1.txt b-1.txt second.txt a-1.2.txt"),
             (&["a-1.txt", "a-1.json", "a-1.md"], "a-1.txt a-1.json a-1.md"),
+            // Parts under a name of their own.
+            (
+                &["part.10.txt", "part.2.txt", "part.txt", "b-1.txt"],
+                "part.txt part.2.txt part.10.txt b-1.txt",
+            ),
+            (&["out.2.txt", "part.txt", "out.txt"], "out.txt part.txt out.2.txt"),
         ] {
             assert_eq!(ordered(given), wanted);
         }
