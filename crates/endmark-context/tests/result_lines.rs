@@ -42,6 +42,12 @@ fn results_are_kept_among_titles_that_name_errors() {
         &["2 failing", "  1) tide\n       adds numbers:", "AssertionError", "4 !== 5"],
     );
     assert_kept("cypress", mark, "  │ ✖  tide.cy.js    00:01    2    1    1 │", &["✖  tide.cy.js"]);
+    assert_kept(
+        "node's TAP",
+        |title| format!("# Subtest: {title}\nok 1 - {title}\n  ---\n  duration_ms: 0.6\n  ..."),
+        "# Subtest: adds\nnot ok 2 - adds\n  ---\n  error: |-\n    4 !== 5",
+        &["not ok 2 - adds", "4 !== 5"],
+    );
     assert_kept("ava", |title| format!("  ✔ {title}"), "  ✖ [fail]: adds", &["✖ [fail]: adds"]);
     assert_kept(
         "vitest",

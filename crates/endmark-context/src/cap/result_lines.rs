@@ -15,6 +15,8 @@ const TIMEOUT: &str = "TIMEOUT";
 static TIMEOUT_FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(TIMEOUT));
 /// Statuses that begin the line of a test that passed, or fill its last column.
 const PASSED: [&str; 8] = ["ok", "OK", "PASS", "PASSED", "Passed", "✓", "✔", "√"];
+/// What begins a line that names a test before it has a status: `# Subtest: a title` of TAP, `[ RUN      ]` of Google Test.
+const STARTED: [&str; 2] = ["Subtest", "RUN"];
 /// The statuses of one sign, and Jest's mark of a failed test.
 const MARKS: &str = "✗✘✖✕×✓✔√●";
 /// Lists have Jest's mark, too: only before a failed test this is between the names of a suite and a test.
@@ -36,7 +38,7 @@ pub(super) fn is_failed(line: &str) -> bool {
         || TIMEOUT_FINDER.find(line.as_bytes()).is_some() && ends_column()
 }
 
-/// Whether a line without colours reports that a test passed, or failed as expected.
+/// Whether a line without colours reports that a test passed, failed as expected, or starts: its title is no report.
 pub(super) fn is_passed(line: &str) -> bool {
     // Times and percentages follow the status.
     let last = columns(line).filter(|column| !column.starts_with(|sign: char| sign.is_ascii_digit())).last();
@@ -44,7 +46,7 @@ pub(super) fn is_passed(line: &str) -> bool {
         |last: &str| PASSED.contains(&last) || last.ends_with(" PASSED") || last.ends_with(" PASS");
     let text = after_signs(line);
     begins(text, FAILED[0]) && line.contains(EXPECTED)
-        || PASSED.iter().any(|status| begins(text, status))
+        || PASSED.iter().chain(&STARTED).any(|status| begins(text, status))
         || last.is_some_and(fills_last)
 }
 
@@ -107,6 +109,8 @@ mod tests {
             "ok  \texample.org/error\t0.4s",
             "--- PASS: TestError (0.00s)",
             "[       OK ] Tide.Error (0 ms)",
+            "[ RUN      ] Tide.Error",
+            "# Subtest: reports an error",
             "PASS src/error.test.ts",
             "test_tide.py::test[error] PASSED                  [ 16%]",
             "test tide::error ... ok",
