@@ -82,7 +82,8 @@ impl Sheet {
         self.record.verdict = Some(judged.verdict.name().to_owned());
         self.record.evidence = judged.evidence.join("\n");
         self.record.findings = u64::try_from(findings.len()).ok();
-        self.missing = missing(findings);
+        let points = findings.iter().map(|finding| format!("line {}: {}", finding.line, finding.why));
+        self.missing = missing(&points.collect::<Vec<_>>());
     }
 
     /// Takes over what the machine knows.
@@ -231,14 +232,13 @@ async fn write_all(
     }
 }
 
-/// What an artifact lacks, in words: the first findings, and how many more there are.
-fn missing(findings: &[Finding]) -> String {
-    /// So many findings say enough of what an attempt lacks.
+/// What an artifact lacks, in words: the first points, and how many more there are.
+pub(crate) fn missing(points: &[String]) -> String {
+    /// This many points say enough of what an attempt lacks.
     const SHOWN: usize = 3;
-    let shown = findings.iter().take(SHOWN);
-    let said = shown.map(|finding| format!("line {}: {}", finding.line, finding.why)).collect::<Vec<_>>();
-    match findings.len().saturating_sub(SHOWN) {
-        0 => said.join("; "),
-        more => format!("{}; and {more} more", said.join("; ")),
+    let shown = points.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match points.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
     }
 }

@@ -5,7 +5,7 @@ use endmark_guard::{Criteria, Notice, Reason, Risk, State, TokenUsage, Usage, ri
 use endmark_store::{RunEventRecord, RunRecord};
 use serde::Deserialize;
 
-use crate::record::Sheet;
+use crate::record::{Sheet, missing};
 
 /// What happened to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +87,9 @@ pub enum ReportedError {
     /// The event needs a reason.
     #[error("this event needs a `reason`: one of {}", Reason::ALL.map(Reason::name).join(", "))]
     NoReason,
+    /// A finished artifact cannot lack anything.
+    #[error("a run that succeeded has nothing `missing`")]
+    Unfinished,
     /// A number is out of range.
     #[error("`{0}` is out of range")]
     Range(&'static str),
@@ -120,14 +123,24 @@ pub fn reported(
         }
         _ => None,
     };
-    if event == ReportedEvent::Started {
-        if !is_new {
-            record.attempt = record.attempt.saturating_add(1);
-        }
-        (record.largest_call_tokens, record.context_exhaustion_risk) = (None, false);
+    if event == ReportedEvent::Started && !is_new {
+        record.attempt = record.attempt.saturating_add(1);
     }
     let had_risk = had_risk && event != ReportedEvent::Started;
+    // What an earlier attempt used stays on the row until this one is measured, and is no risk of this one.
+    let is_of_earlier_attempt = record.context_exhaustion_risk && report.largest_call_tokens.is_none();
+    let limit_of = |model: Option<&str>| model.and_then(|model| models.find(model)?.context_tokens);
+    if record.limit_tokens == limit_of(record.model.as_deref()) {
+        // The limit came from the table, and another model has another one.
+        record.limit_tokens = None;
+    }
     let missing = take_over(&mut record, report)?;
+    if event == ReportedEvent::Succeeded {
+        if !missing.is_empty() {
+            return Err(ReportedError::Unfinished);
+        }
+        record.findings = Some(0);
+    }
     // A sum over several attempts says nothing of the last one.
     let sum = TokenUsage::new(record.input_tokens, record.output_tokens);
     let usage = Usage {
@@ -135,8 +148,7 @@ pub fn reported(
         largest_call_tokens: record.largest_call_tokens,
         ..Usage::default()
     };
-    let known = record.model.as_deref().and_then(|model| models.find(model));
-    record.limit_tokens = record.limit_tokens.or_else(|| known.and_then(|model| model.context_tokens));
+    record.limit_tokens = record.limit_tokens.or_else(|| limit_of(record.model.as_deref()));
     let risk = risk(&usage, Criteria::default().token_usage_warning_threshold, record.limit_tokens);
     record.context_exhaustion_risk = risk == Risk::Exceeded;
     let is_sum = match risk {
@@ -144,14 +156,16 @@ pub fn reported(
         Risk::SumOnly => Some(true),
         Risk::None | Risk::Unknown => None,
     };
-    let (state, mut notices) = follows(event, reason);
-    if let Some(is_sum) = is_sum.filter(|_| !had_risk) {
+    let (state, mut notices) = follows(event, reason, State::parse(&record.state));
+    if let Some(is_sum) = is_sum.filter(|_| !had_risk && !is_of_earlier_attempt) {
         // A risk belongs to the attempt, and so before its end.
         let at = usize::from(event == ReportedEvent::Started);
         notices.insert(at, Notice::ContextRisk { is_sum });
     }
     state.name().clone_into(&mut record.state);
-    record.reason = reason.map(|reason| reason.name().to_owned());
+    if event != ReportedEvent::Used {
+        record.reason = reason.map(|reason| reason.name().to_owned());
+    }
     if state != State::Running {
         record.process = None;
     }
@@ -162,11 +176,12 @@ pub fn reported(
 }
 
 /// The state after an event, and what is said of it.
-fn follows(event: ReportedEvent, reason: Option<Reason>) -> (State, Vec<Notice>) {
+fn follows(event: ReportedEvent, reason: Option<Reason>, before: Option<State>) -> (State, Vec<Notice>) {
     let reason = reason.unwrap_or(Reason::ContextGuardFail);
     match event {
         ReportedEvent::Started => (State::Running, vec![Notice::Started]),
-        ReportedEvent::Used => (State::Running, Vec::new()),
+        // Usage may be known only after the end of its attempt.
+        ReportedEvent::Used => (before.unwrap_or(State::Running), Vec::new()),
         ReportedEvent::RetryQueued => (State::RetryQueued, vec![Notice::RetryQueued(reason)]),
         ReportedEvent::Succeeded => (State::Succeeded, vec![Notice::Succeeded]),
         ReportedEvent::Released if reason == Reason::ContextExhaustion => {
@@ -225,11 +240,10 @@ fn take_over(record: &mut RunRecord, report: RunReport) -> Result<String, Report
     if !report.evidence.is_empty() {
         record.evidence = report.evidence.join("\n");
     }
-    let missing = report.missing.unwrap_or_default();
-    if !missing.is_empty() {
+    if let Some(missing) = &report.missing {
         record.findings = u64::try_from(missing.len()).ok();
     }
-    Ok(missing.join("; "))
+    Ok(missing(&report.missing.unwrap_or_default()))
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked before")]

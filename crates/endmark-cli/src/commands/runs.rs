@@ -116,8 +116,11 @@ fn in_full(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layo
     let limit = run.limit_tokens.map(|limit| limit.to_string());
     match (run.largest_call_tokens, limit) {
         (Some(largest), Some(limit)) => fact("context", format!("the largest call had {largest} of {limit}")),
-        (_, Some(limit)) => fact("context", format!("{limit}; calls are not reported")),
-        (_, None) => {}
+        (Some(largest), None) => {
+            fact("context", format!("the largest call had {largest}; the limit is not known"))
+        }
+        (None, Some(limit)) => fact("context", format!("{limit}; calls are not reported")),
+        (None, None) => {}
     }
     if let Some(cost) = &run.cost_usd {
         fact("cost", format!("${}", for_people(cost)));

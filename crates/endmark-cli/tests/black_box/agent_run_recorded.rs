@@ -56,6 +56,52 @@ fn a_run_of_another_scheduler_has_a_row_its_risk_and_the_events_of_any_run() {
 }
 
 #[test]
+fn a_second_attempt_that_reports_no_usage_keeps_the_risk_the_limit_and_the_number_of_attempts() {
+    let place = place("agent.sh", "exit 0");
+    let report = |event: &str, report: &str| {
+        let ran = record(&place, event, report);
+        assert_eq!(ran.code, 0, "{event} {report}: {}", ran.output);
+    };
+    report("started", r#"{"id": "nightly-7", "agent": "codex", "artifact": "a", "limitTokens": 200000}"#);
+    report("used", r#"{"id": "nightly-7", "largestCallTokens": 181000}"#);
+    let missing =
+        ["line 3: TBD", "Risks is missing", "line 7: no text", "line 9: no text", "line 11: no text"];
+    let retry = json!({"id": "nightly-7", "reason": "CONTEXT_GUARD_FAIL", "missing": missing});
+    report("retry-queued", &retry.to_string());
+    // Usage that comes late is no new attempt.
+    report("used", r#"{"id": "nightly-7", "tokenUsage": {"input": 900, "output": 5}}"#);
+    assert_eq!(shown(&place)["runs"][0]["state"], "retry-queued");
+    report("started", r#"{"id": "nightly-7", "artifact": "b.md", "name": "nightly"}"#);
+    let refused = record(&place, "succeeded", r#"{"id": "nightly-7", "missing": ["line 3: TBD"]}"#);
+    assert!(refused.code == 2 && refused.output.contains("has nothing `missing`"), "{}", refused.output);
+    report("succeeded", r#"{"id": "nightly-7"}"#);
+
+    let shown = shown(&place);
+    let run = &shown["runs"][0];
+    assert_eq!(
+        [
+            &run["state"],
+            &run["attempt"],
+            &run["maxAttempts"],
+            &run["findings"],
+            &run["artifact"],
+            &run["name"]
+        ],
+        [&json!("succeeded"), &json!(2), &json!(2), &json!(0), &json!("b.md"), &json!("nightly")]
+    );
+    assert_eq!(
+        [&run["largestCallTokens"], &run["limitTokens"], &run["contextExhaustionRisk"]],
+        [&json!(181_000), &json!(200_000), &json!(true)]
+    );
+    let events = shown["events"].as_array().unwrap();
+    let count = |name: &str| events.iter().filter(|event| event["event"] == name).count();
+    assert_eq!(count("agent_run.context_risk"), 1, "{events:?}");
+    assert!(events[2]["message"].as_str().unwrap().ends_with("line 7: no text; and 2 more"), "{events:?}");
+    let table = place.run(&["runs"]).output;
+    assert!(table.contains("2/2") && table.contains("90%!"), "{table}");
+}
+
+#[test]
 fn a_report_that_does_not_fit_records_nothing() {
     let place = place("agent.sh", "exit 0");
     let refused = |event: &str, report: &str, why: &str| {

@@ -34,7 +34,9 @@ pub(crate) fn write(
                ?22, ?23, strftime('%Y-%m-%d %H:%M:%f', 'now'),
                CASE WHEN ?24 THEN strftime('%Y-%m-%d %H:%M:%f', 'now') END)
              ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, state = excluded.state, reason = excluded.reason,
-               attempt = excluded.attempt, process = excluded.process, session = excluded.session,
+               agent = excluded.agent, command = excluded.command, folder = excluded.folder, artifact = excluded.artifact,
+               template = excluded.template, attempt = excluded.attempt, max_attempts = excluded.max_attempts,
+               process = excluded.process, session = excluded.session,
                model = excluded.model, input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
                largest_call_tokens = excluded.largest_call_tokens, limit_tokens = excluded.limit_tokens,
                context_exhaustion_risk = excluded.context_exhaustion_risk,
@@ -75,7 +77,7 @@ pub(crate) fn write(
             .prepare_cached(
                 "INSERT INTO run_tasks (run_id, name, asked, seconds, session_input_tokens, session_output_tokens)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                 ON CONFLICT (run_id) DO UPDATE SET seconds = excluded.seconds,
+                 ON CONFLICT (run_id) DO UPDATE SET name = excluded.name, seconds = excluded.seconds,
                    session_input_tokens = excluded.session_input_tokens,
                    session_output_tokens = excluded.session_output_tokens",
             )?
