@@ -6,6 +6,7 @@
 
 mod anchors;
 mod digest;
+mod groups;
 mod invariants;
 mod ledger;
 mod narrative;
@@ -26,6 +27,7 @@ use crate::conversation::{
 };
 use anchors::Anchor;
 pub use anchors::AnchorKind;
+use groups::CallGroups;
 pub use invariants::{Violation, violations};
 use ledger::Ledger;
 use plan::{Fixed, LEDGER_TENTHS, Plan, Planner, VALUE_TENTHS};
@@ -160,6 +162,7 @@ pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count
         messages: conversation.turns.len() as u64,
         tokens: machine.history,
         lines: &[],
+        earlier_calls: CallGroups::default(),
         ledger: &ledger,
         relevance: &Relevance::of(conversation),
         most_value_tokens: None,
@@ -299,6 +302,7 @@ impl Machine<'_> {
             tokens: before.saturating_sub(kept),
             // Where there is hardly room for the ledger, none is for a narrative.
             lines: if self.goal() > kept + LEAST_ROOM_TOKENS { &lines } else { &[] },
+            earlier_calls: self.earlier_calls(&folded),
             ledger: &ledger,
             relevance,
             most_value_tokens: self.policy.keep_share.is_none().then_some(MOST_VALUE_TOKENS),
@@ -322,7 +326,7 @@ impl Machine<'_> {
         receipt.shortened_results = shortened;
         receipt.is_over_budget = after > self.budget;
         let conclusions = lines.iter().filter(|line| narrative::is_conclusion(line)).count() as u64;
-        receipt.anchors = receipt::anchors(&ledger, conclusions, &written.kept);
+        receipt.anchors = receipt::anchors(&ledger, conclusions, &written);
         (plan, Compacted { edits, folded, receipt }.checked(self.conversation))
     }
 
@@ -363,6 +367,15 @@ impl Machine<'_> {
             }
         };
         narrative::grouped(folded.iter().flat_map(of))
+    }
+
+    /// Calls that earlier summaries have in groups.
+    fn earlier_calls(&self, folded: &[usize]) -> CallGroups {
+        let mut groups = CallGroups::default();
+        for (_, own) in self.fixed.summaries.iter().filter(|(own, _)| folded.contains(own)) {
+            groups.merge(&own.earlier_calls);
+        }
+        groups
     }
 
     fn stays(&self, plan: &Plan) -> Vec<bool> {

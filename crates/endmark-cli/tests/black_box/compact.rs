@@ -183,3 +183,55 @@ fn what_is_no_conversation_is_bad_input() {
         assert!(run.code == 2 && run.errors.contains("share"), "{}", run.errors);
     }
 }
+
+/// Searches `from..to` of a log, every seventh of which fails, with a conclusion after each.
+fn searches(from: usize, to: usize) -> Vec<Value> {
+    let mut messages = Vec::new();
+    for number in from..to {
+        let arguments = json!({"filter": format!(r#"severity>=ERROR AND node="node-{number}""#)}).to_string();
+        let call = json!({"id": format!("c{number}"), "type": "function", "function": {"name": "query", "arguments": arguments}});
+        let rows: Vec<Value> =
+            (0..20).map(|row| json!({"row": row, "text": "nothing of note was found here"})).collect();
+        let content = match number % 7 {
+            0 => json!({"exit_code": 3, "error": format!("timeout of shard {number}")}),
+            _ => json!({"rows": rows}),
+        };
+        messages.extend([
+            json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+            json!({"role": "tool", "tool_call_id": format!("c{number}"), "content": content.to_string()}),
+            json!({"role": "assistant", "content": format!("Node {number} is not the cause of the failures, as its pool was never full.")}),
+            json!({"role": "user", "content": "Go on."}),
+        ]);
+    }
+    messages
+}
+
+#[test]
+fn calls_without_a_line_of_their_own_are_grouped_and_the_receipt_counts_both() {
+    let mut messages = vec![json!({"role": "user", "content": "Find why the checkout fails."})];
+    let mut expected = 0;
+    for (from, to) in [(0, 60), (60, 90)] {
+        messages.extend(searches(from, to));
+        let body = json!({"model": "m", "messages": messages}).to_string();
+        let place = Place::new().with_file("request.json", body);
+        let words = ["compact", "request.json", "--for", "openai_chat", "--trigger-tokens", "4000", "--json"];
+        let mut data = place.run(&words).envelope()["data"].take();
+        let anchors = &data["receipt"]["anchors"];
+        messages = data["request"]["messages"].as_array().unwrap().clone();
+        let summary = messages[1]["content"].as_str().unwrap();
+        let number = |kind: &str, name: &str| anchors[kind][name].as_u64().unwrap_or_default();
+        let lines = summary.matches("The assistant called query(").count() as u64;
+        assert!(lines > 0 && number("calls", "kept") >= lines, "{anchors}: {summary}");
+        let of_group = |label: &str| {
+            let (before, _) = summary.split_once(&format!(" × query → {label}")).unwrap_or(("0", ""));
+            before.rsplit(' ').next().unwrap().parse::<u64>().unwrap()
+        };
+        let grouped = of_group("ok") + of_group("exit 3");
+        assert_eq!((grouped, grouped), (number("grouped_calls", "kept"), number("grouped_calls", "found")));
+        assert!(of_group("exit 3") > 2, "{summary}");
+        // Every call is somewhere: in a line, in a group, or as it was.
+        let left = messages.iter().filter(|message| message["role"] == "tool").count() as u64;
+        expected += (to - from) as u64;
+        assert_eq!(number("calls", "kept") + grouped + left, expected, "{anchors}: {summary}");
+    }
+}

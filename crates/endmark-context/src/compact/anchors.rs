@@ -13,7 +13,7 @@ use crate::conversation::{Content, Conversation, Pairs, Place, Role, Turn};
 
 pub(crate) use call::{described, outcome};
 pub(crate) use shape::{Shape, is_strange, shape_of, words};
-pub(crate) use text::{clipped, exact};
+pub(crate) use text::{clipped, exact, is_error_line};
 
 /// What kind of anchor it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,6 +38,8 @@ pub enum AnchorKind {
     Number,
     /// What the model said or thought: it is in the narrative.
     Conclusion,
+    /// A call of which only its name, its end and the number of alike ones remain.
+    GroupedCall,
 }
 
 /// One thing to be kept.

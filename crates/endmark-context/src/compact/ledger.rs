@@ -90,7 +90,7 @@ impl<'l> Ledger<'l> {
 
     fn add(&mut self, anchor: &'l Anchor<'_>, turn: usize, count: Count) {
         let text: &str = if anchor.kind == AnchorKind::Command { &anchor.key } else { &anchor.value };
-        let text = if text.contains('"') { Cow::Owned(text.replace('"', "'")) } else { Cow::Borrowed(text) };
+        let text = in_ledger(Cow::Borrowed(text));
         let name = (group(anchor.kind), text);
         let position = self.by_value.get(&name).copied().unwrap_or_else(|| {
             let (key, value) = match anchor.kind {
@@ -203,6 +203,11 @@ impl<'l> Ledger<'l> {
     }
 }
 
+/// A text as a ledger has it: without the quotation marks that a summary puts around values.
+pub(super) fn in_ledger(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.contains('"') { Cow::Owned(text.replace('"', "'")) } else { text }
+}
+
 fn is_of_plan(anchor: &Anchor<'_>) -> bool {
     anchor.kind == AnchorKind::Todo && anchor.place == Source::Argument
 }
@@ -262,7 +267,7 @@ impl Entry<'_> {
                 Shape::Word if is_strange(&self.value, 4) => 16.0,
                 _ => 8.0,
             },
-            AnchorKind::Number | AnchorKind::Conclusion => 2.0,
+            AnchorKind::Number | AnchorKind::Conclusion | AnchorKind::GroupedCall => 2.0,
         };
         let is_asked_for = relevance.is_argument(&self.key);
         let last = self.key.rsplit(['_', '-', ' ', '.']).next().unwrap_or_default();

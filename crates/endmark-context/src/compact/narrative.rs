@@ -91,6 +91,17 @@ pub(super) fn grouped(lines: impl Iterator<Item = String>) -> Vec<String> {
     grouped.into_iter().map(written).collect()
 }
 
+/// A call's description, how it ended, and how often it was repeated; `None` for another line.
+pub(super) fn call(line: &str) -> Option<(&str, &str, u64)> {
+    let call = [SENTENCES, BULLETS].iter().find_map(|style| line.strip_prefix(style.call))?;
+    let (call, outcome) = call.split_once(ARROW)?;
+    let repeated = outcome.strip_suffix(" times)").and_then(|rest| rest.rsplit_once(" ("));
+    Some(match repeated.and_then(|(outcome, times)| Some((outcome, times.parse().ok()?))) {
+        Some((outcome, times)) => (call, outcome, times),
+        None => (call, outcome, 1),
+    })
+}
+
 /// Whether a line is what the assistant said or thought: a conclusion of its own.
 pub(super) fn is_conclusion(line: &str) -> bool {
     [SENTENCES, BULLETS]
@@ -104,11 +115,8 @@ pub(super) fn read(line: &str) -> Option<Anchor<'_>> {
         if let Some(said) = line.strip_prefix(style.user) {
             return Some(anchor(AnchorKind::Said, "", said));
         }
-        if let Some((call, outcome)) = line.strip_prefix(style.call).and_then(|call| call.split_once(ARROW)) {
-            return Some(anchor(AnchorKind::Command, call, outcome));
-        }
     }
-    None
+    call(line).map(|(call, outcome, _)| anchor(AnchorKind::Command, call, outcome))
 }
 
 fn anchor<'a>(kind: AnchorKind, key: &'a str, value: &'a str) -> Anchor<'a> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::anchors::AnchorKind;
 use super::ledger::Ledger;
+use super::summary::Written;
 use crate::conversation::{Content, Conversation};
 
 /// What was done, and what it came to.
@@ -74,6 +75,7 @@ impl AnchorKind {
             Self::Identifier => "identifiers",
             Self::Number => "numbers",
             Self::Conclusion => "conclusions",
+            Self::GroupedCall => "grouped_calls",
         }
     }
 }
@@ -111,7 +113,7 @@ fn name(content: &Content<'_>) -> &'static str {
 pub(super) fn anchors(
     ledger: &Ledger<'_>,
     conclusions: u64,
-    kept: &BTreeMap<AnchorKind, u64>,
+    written: &Written,
 ) -> BTreeMap<AnchorKind, (u64, u64)> {
     let mut all: BTreeMap<AnchorKind, (u64, u64)> = BTreeMap::new();
     for entry in ledger.entries() {
@@ -120,8 +122,11 @@ pub(super) fn anchors(
     if conclusions > 0 {
         all.insert(AnchorKind::Conclusion, (conclusions, 0));
     }
+    if written.calls_left_out > 0 {
+        all.insert(AnchorKind::GroupedCall, (written.calls_left_out, 0));
+    }
     for (kind, count) in &mut all {
-        count.1 = kept.get(kind).copied().unwrap_or_default();
+        count.1 = written.kept.get(kind).copied().unwrap_or_default();
     }
     all
 }

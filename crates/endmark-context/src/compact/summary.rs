@@ -1,11 +1,12 @@
 //! The message that stands for what was condensed: written, and read again when its conversation has grown (CX-4).
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 use super::anchors::{Anchor, AnchorKind, Shape, Source, exact, shape_of};
-use super::ledger::{Entry, Ledger, Room, ToldAnchors};
+use super::groups::{CallGroups, LeftOutLine};
+use super::ledger::{Entry, Ledger, Room, ToldAnchors, in_ledger};
 use super::narrative;
 use super::policy::Count;
 use super::relevance::Relevance;
@@ -15,7 +16,6 @@ const MESSAGES: &str = " earlier messages (";
 const TOKENS: &str = " tokens) in short; the first task may be finished]";
 const HAPPENED: &str = "What happened:";
 const VALUES: &str = "Values:";
-const LEFT_OUT: &str = "(earlier steps are left out)";
 /// The key of values that nothing gave a name.
 const NAMELESS: &str = "(others)";
 
@@ -39,6 +39,8 @@ pub(super) struct Summary {
     pub(super) tokens: u64,
     /// What happened.
     pub(super) lines: Vec<String>,
+    /// The calls that it has in groups.
+    pub(super) earlier_calls: CallGroups,
     /// What was kept of it.
     pub(super) anchors: Vec<Anchor<'static>>,
 }
@@ -56,7 +58,9 @@ pub(super) fn read(text: &str) -> Option<Summary> {
         if is_title {
             section = line;
         } else if section == HAPPENED {
-            if line != LEFT_OUT {
+            if let Some(groups) = CallGroups::read(line) {
+                summary.earlier_calls.merge(&groups);
+            } else {
                 summary.anchors.extend(narrative::read(line).into_iter().flat_map(|it| with_values(&it)));
                 summary.lines.push(line.to_owned());
             }
@@ -123,6 +127,8 @@ pub(super) struct Draft<'d> {
     pub(super) messages: u64,
     pub(super) tokens: u64,
     pub(super) lines: &'d [String],
+    /// The calls that are in groups already.
+    pub(super) earlier_calls: CallGroups,
     pub(super) ledger: &'d Ledger<'d>,
     pub(super) relevance: &'d Relevance,
     /// What happened goes before values, which have at most so much and a quarter of the room. Without it, values go first.
@@ -136,6 +142,8 @@ pub(super) struct Written {
     pub(super) tokens: u64,
     /// How many anchors it keeps, by kind.
     pub(super) kept: BTreeMap<AnchorKind, u64>,
+    /// How many calls have no line of their own.
+    pub(super) calls_left_out: u64,
 }
 
 /// Values have at most this part of the room where what happened goes first.
@@ -143,6 +151,9 @@ const VALUES_ONE_IN: u64 = 4;
 
 /// All that happened is told, whatever the values want, where it takes at most this part of the room.
 const STORY_ONE_IN: u64 = 4;
+
+/// The line for steps that are left out has at most this part of the room of what happened.
+const GROUPS_ONE_IN: u64 = 4;
 
 /// How often the room is corrected: tokens of pieces do not add up to those of the whole.
 const ROOM_CORRECTIONS: usize = 4;
@@ -167,22 +178,19 @@ impl Draft<'_> {
         let room = room.saturating_sub(count(&head));
         let wanted = self.ledger.tokens() * 5 / 4;
         let for_values = self.most_value_tokens.map_or(room, |most| most.min(room / VALUES_ONE_IN));
-        let mut left = room.saturating_sub(wanted.min(for_values));
+        let mut left: u64 = room.saturating_sub(wanted.min(for_values));
         let story: u64 = self.lines.iter().map(|line| count(line) + 1).sum();
         if story <= room / STORY_ONE_IN {
             left = left.max(story);
         }
-        let mut told = 0;
-        for line in self.lines.iter().rev() {
-            let cost = count(line) + 1;
-            if cost > left {
-                break;
-            }
-            left -= cost;
-            told += 1;
+        let mut lines = self.newest(left, count);
+        let for_groups = left / GROUPS_ONE_IN;
+        // The lines that give way to the groups make these a little longer.
+        let for_groups = for_groups.min(self.left_out(lines, &[], for_groups, count).1.tokens * 5 / 4);
+        if for_groups > 0 {
+            lines = self.newest(left - for_groups, count);
         }
-        let lines = &self.lines[self.lines.len() - told..];
-        let told_tokens: u64 = lines.iter().map(|line| count(line) + 1).sum();
+        let told_tokens = for_groups + lines.iter().map(|line| count(line) + 1).sum::<u64>();
         let is_told = told_anchors(lines);
         let room = Room { all: room.saturating_sub(told_tokens), values: for_values, is_told: &is_told };
         let entries = self.ledger.bounded(room, self.relevance, count);
@@ -192,18 +200,55 @@ impl Draft<'_> {
         }
         let conclusions = lines.iter().filter(|line| narrative::is_conclusion(line)).count();
         kept.insert(AnchorKind::Conclusion, conclusions as u64);
+        let (calls_left_out, left_out) = self.left_out(lines, &entries, for_groups, count);
+        kept.insert(AnchorKind::GroupedCall, left_out.calls);
         let mut text = head;
-        if !lines.is_empty() {
+        if !lines.is_empty() || left_out.calls > 0 {
             let _ = write!(text, "\n{HAPPENED}");
-            if told < self.lines.len() {
-                let _ = write!(text, "\n{LEFT_OUT}");
-            }
-            for line in lines {
+            for line in Some(&left_out.text).filter(|text| !text.is_empty()).into_iter().chain(lines) {
                 let _ = write!(text, "\n{line}");
             }
         }
         write_entries(&mut text, &entries, &is_told);
-        Written { tokens: count(&text), text, kept }
+        Written { tokens: count(&text), text, kept, calls_left_out }
+    }
+
+    /// The newest lines that fit into this room.
+    fn newest(&self, room: u64, count: Count) -> &[String] {
+        let mut left = room;
+        let fits = |line: &&String| {
+            let cost = count(line) + 1;
+            left.checked_sub(cost).is_some_and(|rest| {
+                left = rest;
+                true
+            })
+        };
+        let fitting = self.lines.iter().rev().take_while(fits).count();
+        &self.lines[self.lines.len() - fitting..]
+    }
+
+    /// How many calls have neither one of these lines nor one of these entries, and the line for their groups; an empty one
+    /// where nothing is left out.
+    fn left_out(
+        &self,
+        lines: &[String],
+        entries: &[&Entry<'_>],
+        room: u64,
+        count: Count,
+    ) -> (u64, LeftOutLine) {
+        let without = &self.lines[..self.lines.len() - lines.len()];
+        if without.is_empty() && self.earlier_calls == CallGroups::default() {
+            return (0, LeftOutLine::default());
+        }
+        let written = entries.iter().filter(|entry| entry.kind == AnchorKind::Command);
+        let written: HashSet<&str> = written.map(|entry| entry.key.as_ref()).collect();
+        let mut groups = self.earlier_calls.clone();
+        for (call, outcome, times) in without.iter().filter_map(|line| narrative::call(line)) {
+            if !written.contains(in_ledger(call.into()).as_ref()) {
+                groups.add_call(call, outcome, times);
+            }
+        }
+        (groups.calls(), groups.line(room, count))
     }
 }
 
@@ -214,7 +259,7 @@ fn told_anchors(lines: &[String]) -> ToldAnchors<'static> {
 }
 
 fn told(anchor: Anchor<'_>) -> (AnchorKind, Cow<'_, str>) {
-    (anchor.kind, if anchor.kind == AnchorKind::Command { anchor.key } else { anchor.value })
+    (anchor.kind, in_ledger(if anchor.kind == AnchorKind::Command { anchor.key } else { anchor.value }))
 }
 
 fn write_entries(text: &mut String, entries: &[&Entry<'_>], is_told: &ToldAnchors<'_>) {
@@ -290,6 +335,7 @@ mod tests {
             messages: 7,
             tokens: 900,
             lines: &lines,
+            earlier_calls: CallGroups::default(),
             ledger: &ledger,
             relevance: &Relevance::default(),
             most_value_tokens: None,
@@ -323,6 +369,7 @@ mod tests {
                 messages: 7,
                 tokens: 900,
                 lines,
+                earlier_calls: CallGroups::default(),
                 ledger: &ledger,
                 relevance: &relevance,
                 most_value_tokens: None,

@@ -153,7 +153,7 @@ fn push_error<'a>(line: &'a str, anchors: &mut Vec<Anchor<'a>>) {
 }
 
 /// Whether a line reports an error: one of the words begins a word of it.
-pub(super) fn is_error_line(line: &str) -> bool {
+pub(crate) fn is_error_line(line: &str) -> bool {
     static WORDS: LazyLock<Option<AhoCorasick>> =
         LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(ERROR_WORDS).ok());
     let Some(words) = WORDS.as_ref() else { return false };

@@ -1,0 +1,134 @@
+//! Calls that a summary has no room for one by one: grouped by name and by how they ended (CX-2).
+
+use std::collections::BTreeMap;
+
+use super::anchors::is_error_line;
+use super::policy::Count;
+
+/// What the line for steps without a line of their own begins with.
+const BEGINS: &str = "(earlier steps are left out";
+const CALLS: &str = "; calls among them: ";
+const ENDS: char = ')';
+const SEPARATOR: &str = ", ";
+const TIMES: &str = " × ";
+const ARROW: &str = " → ";
+
+/// How many calls there were of each name and end, as `query → ok`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct CallGroups(BTreeMap<String, u64>);
+
+/// The line of a summary for steps that are left out.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LeftOutLine {
+    pub(super) text: String,
+    /// How many calls its groups have.
+    pub(super) calls: u64,
+    /// How much room it needs to be written again.
+    pub(super) tokens: u64,
+}
+
+impl CallGroups {
+    /// Reads the line of a summary; `None` if it is another line.
+    pub(super) fn read(line: &str) -> Option<Self> {
+        let rest = line.strip_prefix(BEGINS)?.strip_suffix(ENDS)?;
+        let mut groups = Self::default();
+        for group in rest.strip_prefix(CALLS).unwrap_or_default().split(SEPARATOR) {
+            if let Some((times, label)) = group.split_once(TIMES)
+                && let Ok(times) = times.parse()
+            {
+                groups.add(label, times);
+            }
+        }
+        Some(groups)
+    }
+
+    /// Takes a call, as the narrative describes it, with how often it was repeated.
+    pub(super) fn add_call(&mut self, call: &str, outcome: &str, times: u64) {
+        let name = call.split('(').next().unwrap_or_default().replace(SEPARATOR, " ");
+        self.add(&format!("{name}{ARROW}{}", ending(outcome)), times);
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (label, times) in &other.0 {
+            self.add(label, *times);
+        }
+    }
+
+    fn add(&mut self, label: &str, times: u64) {
+        let sum = self.0.entry(label.to_owned()).or_default();
+        *sum = sum.saturating_add(times);
+    }
+
+    /// How many calls there are in all.
+    pub(super) fn calls(&self) -> u64 {
+        self.0.values().fold(0, |sum, times| sum.saturating_add(*times))
+    }
+
+    /// The line, with the largest groups that fit into this room.
+    pub(super) fn line(&self, room: u64, count: Count) -> LeftOutLine {
+        let mut groups: Vec<(&String, u64)> = self.0.iter().map(|(label, times)| (label, *times)).collect();
+        groups.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
+        let mut line =
+            LeftOutLine { text: BEGINS.to_owned(), calls: 0, tokens: count(BEGINS) + count(CALLS) };
+        for (label, times) in groups {
+            let separator = if line.calls == 0 { CALLS } else { SEPARATOR };
+            let written = format!("{separator}{times}{TIMES}{label}");
+            let tokens = line.tokens + count(&written) + 1;
+            if tokens > room {
+                break;
+            }
+            line.tokens = tokens;
+            line.calls = line.calls.saturating_add(times);
+            line.text.push_str(&written);
+        }
+        line.text.push(ENDS);
+        line
+    }
+}
+
+/// How a call ended, without the words in which calls of one end differ.
+fn ending(outcome: &str) -> &str {
+    let head = outcome.split(": ").next().unwrap_or_default();
+    let is_status = head.strip_prefix("exit ").is_some_and(|code| code.parse::<i64>().is_ok());
+    match head {
+        "failed" | "no result" => head,
+        _ if is_status => head,
+        _ if is_error_line(outcome) => "an error",
+        _ => "ok",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(text: &str) -> u64 {
+        text.len() as u64 / 4
+    }
+
+    #[test]
+    fn alike_calls_are_one_group_that_is_read_again_and_grows() {
+        let mut groups = CallGroups::default();
+        for (call, outcome, times) in [
+            ("query(a)", "ok", 2),
+            ("query(b, c)", "12 items", 1),
+            ("query(d)", "failed: no such table", 1),
+            ("run(make)", "exit 2: error: x", 1),
+            ("read(a.rs)", "37 lines", 1),
+        ] {
+            groups.add_call(call, outcome, times);
+        }
+        let line = groups.line(100, count);
+        let expected = "(earlier steps are left out; calls among them: 3 × query → ok, 1 × query → failed, \
+                        1 × read → ok, 1 × run → exit 2)";
+        assert_eq!((line.text.as_str(), line.calls, groups.calls()), (expected, 6, 6));
+        let mut again = CallGroups::read(&line.text).unwrap();
+        assert_eq!(again, groups);
+        again.merge(&groups);
+        assert_eq!(again.calls(), 12);
+        assert_eq!(groups.line(25, count).calls, 3);
+        assert_eq!(groups.line(0, count).text, "(earlier steps are left out)");
+        assert_eq!(CallGroups::read("(earlier steps are left out)"), Some(CallGroups::default()));
+        assert_eq!(CallGroups::read("The user said: ok"), None);
+    }
+}
