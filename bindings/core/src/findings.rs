@@ -98,8 +98,9 @@ pub(crate) fn fit(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
             format!("{} findings cannot be read: written again, it would be without them", result.unread);
         return Err(Failure::new(FailureKind::Malformed, "unread_findings", message));
     }
-    let Fitted { receipt, text, findings } = fitted(transcript.results.iter(), options.budget_left);
-    let receipt = ShownReceipt::of(receipt, Some(Family::O200k.tokens(&text)));
+    let count = |text: &str| Family::O200k.tokens(text);
+    let Fitted { receipt, text, tokens, findings } = fitted(transcript.results.iter(), options.budget_left, count);
+    let receipt = ShownReceipt::of(receipt, Some(tokens));
     answer(&ShownFitted { receipt, text, findings: findings.iter().map(FindingForm::of).collect() })
 }
 

@@ -6,8 +6,9 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use super::finding::{Evidence, Finding, Severity};
-use super::join::joined_text;
+use super::join::{distinct, joined_text};
 use super::location::{LineRange, Location, Place};
+use super::other::joined_fields;
 use super::transcript::AgentResult;
 use super::write::Writing;
 
@@ -19,12 +20,6 @@ pub const TOKENS_PER_RESULT: u64 = 200;
 
 /// What a result may take of the context budget that is left, in percent (AR-2).
 pub const SHARE_PERCENT: u64 = 40;
-
-/// Counts the tokens of a text; the tokenizer itself stands at the rim (AR-2).
-pub trait CountTokens {
-    /// How many tokens a text has.
-    fn count(&self, text: &str) -> u64;
-}
 
 /// How many tokens so many findings will take: `findings × 300 + 200` (AR-2).
 ///
@@ -65,6 +60,46 @@ pub struct Receipt {
     pub findings: u64,
     /// The formula on that number.
     pub estimated_tokens: u64,
+    /// How many findings were joined with another one of the same weakness and file.
+    pub joined: u64,
+    /// What the compressions left out.
+    pub dropped: Dropped,
+}
+
+/// What the compressions of a fitting left out, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Dropped {
+    /// Titles of joined findings, with their severities.
+    pub titles: u64,
+    /// Different lines of evidence.
+    pub evidence_lines: u64,
+    /// Different steps of flows.
+    pub flow_steps: u64,
+}
+
+impl Dropped {
+    /// Counts what a merged finding does not have of those it was made from.
+    fn add(&mut self, group: &[&Finding], merged: &Finding, has_titles: bool) {
+        fn lines(finding: &Finding) -> impl Iterator<Item = &str> {
+            let lines = finding.evidence.iter().flat_map(Evidence::lines).map(str::trim);
+            lines.filter(|line| !line.is_empty())
+        }
+        fn steps(finding: &Finding) -> impl Iterator<Item = &str> {
+            let flow = finding.flow.as_deref().unwrap_or_default();
+            flow.split(['→', ';'])
+                .flat_map(|part| part.split("->"))
+                .map(str::trim)
+                .filter(|step| !step.is_empty())
+        }
+        fn lost<'f>(all: impl Iterator<Item = &'f str>, kept: impl Iterator<Item = &'f str>) -> u64 {
+            let kept: HashSet<&str> = kept.collect();
+            all.filter(|text| !kept.contains(text)).collect::<HashSet<_>>().len() as u64
+        }
+        self.evidence_lines += lost(group.iter().copied().flat_map(lines), lines(merged));
+        self.flow_steps += lost(group.iter().copied().flat_map(steps), steps(merged));
+        self.titles += if has_titles { 0 } else { other_titles(group, merged).len() as u64 };
+    }
 }
 
 impl Receipt {
@@ -80,13 +115,9 @@ impl Receipt {
             compressed: is_above_share(estimated_before, budget_left),
             findings,
             estimated_tokens: estimated_before,
+            joined: 0,
+            dropped: Dropped::default(),
         }
-    }
-
-    /// The same with as many findings as the compression has left.
-    #[must_use]
-    pub fn merged(self, findings: u64) -> Self {
-        Self { findings, estimated_tokens: estimated_tokens(findings), ..self }
     }
 
     /// Whether a text of so many tokens is not above the share.
@@ -102,39 +133,73 @@ pub struct Fitted {
     pub receipt: Receipt,
     /// The results in the canonical form.
     pub text: String,
+    /// The tokens of the text.
+    pub tokens: u64,
     /// Their findings.
     pub findings: Vec<Finding>,
 }
 
 /// Writes whole results again, and compresses their findings where the estimate is above the share of what is left (AR-2).
-pub fn fitted<'r>(results: impl Iterator<Item = &'r AgentResult> + Clone, budget_left: u64) -> Fitted {
-    let count = results.clone().map(|result| result.findings.len() as u64).sum();
-    let receipt = Receipt::estimated(count, budget_left);
-    let mut text = String::new();
-    let mut all: Vec<Finding> = Vec::new();
-    for result in results {
-        let findings: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
-        let findings = if receipt.compressed { compress(&findings) } else { findings };
-        let writing = Writing {
-            agent_id: result.agent_id.as_deref(),
-            dimensions: &result.dimensions,
-            // What was declared and is not there stays a shortfall.
-            declared_findings: result
-                .declared_findings
-                .map(|declared| findings.len() + (declared as usize).saturating_sub(result.findings.len())),
-            other: &result.other,
-            is_whole: true,
-        };
-        text.push_str(&writing.text(&findings));
-        all.extend(findings);
+/// Joined findings keep their titles and a line of evidence each, unless the text does not fit then by `count`.
+pub fn fitted<'r>(
+    results: impl Iterator<Item = &'r AgentResult> + Clone,
+    budget_left: u64,
+    count: impl Fn(&str) -> u64,
+) -> Fitted {
+    let before = results.clone().map(|result| result.findings.len() as u64).sum();
+    let receipt = Receipt::estimated(before, budget_left);
+    let of = |compression: Option<Compression>| {
+        let mut fitted = Fitted { receipt, text: String::new(), tokens: 0, findings: Vec::new() };
+        for result in results.clone() {
+            let findings: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
+            let findings = match compression {
+                Some(compression) => compressed(&findings, compression, &mut fitted.receipt.dropped),
+                None => findings,
+            };
+            let writing = Writing {
+                agent_id: result.agent_id.as_deref(),
+                dimensions: &result.dimensions,
+                // What was declared and is not there stays a shortfall.
+                declared_findings: result.declared_findings.map(|declared| {
+                    findings.len() + (declared as usize).saturating_sub(result.findings.len())
+                }),
+                other: &result.other,
+                is_whole: true,
+            };
+            fitted.text.push_str(&writing.text(&findings));
+            fitted.findings.extend(findings);
+        }
+        let left = fitted.findings.len() as u64;
+        fitted.receipt.findings = left;
+        fitted.receipt.estimated_tokens = estimated_tokens(left);
+        fitted.receipt.joined = before - left;
+        fitted.tokens = count(&fitted.text);
+        fitted
+    };
+    if !receipt.compressed {
+        return of(None);
     }
-    Fitted { receipt: receipt.merged(all.len() as u64), text, findings: all }
+    let fitted = of(Some(Compression::KeepsEach));
+    if receipt.fits(fitted.tokens) { fitted } else { of(Some(Compression::KeepsOne)) }
+}
+
+/// What is left of the findings that are merged into one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compression {
+    /// The title and the most critical line of each.
+    KeepsEach,
+    /// The title of the worst, and the most critical line of all.
+    KeepsOne,
 }
 
 /// Applies all three compressions to the findings of one result (AR-2): evidence is shortened to its one most critical
 /// line, findings with the same CWE and file are merged into one with a range of lines, and the flow of findings below
-/// High becomes `Source → Sink`. One that lacks a needed field is merged with none.
+/// High becomes `Source → Sink`. One that lacks a needed field is merged with no other.
 pub fn compress(findings: &[Finding]) -> Vec<Finding> {
+    compressed(findings, Compression::KeepsEach, &mut Dropped::default())
+}
+
+fn compressed(findings: &[Finding], compression: Compression, dropped: &mut Dropped) -> Vec<Finding> {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     let mut known: HashMap<(String, &str), usize> = HashMap::new();
     for finding in findings {
@@ -153,7 +218,7 @@ pub fn compress(findings: &[Finding]) -> Vec<Finding> {
             groups.push(vec![finding]);
         }
     }
-    groups.iter().filter_map(|group| compressed(group)).collect()
+    groups.iter().filter_map(|group| merged(group, compression, dropped)).collect()
 }
 
 /// The only file that a finding is in.
@@ -163,12 +228,14 @@ fn one_file(finding: &Finding) -> Option<&str> {
     places.iter().all(|place| place.file == *file).then_some(file.as_str())
 }
 
-fn compressed(group: &[&Finding]) -> Option<Finding> {
+fn merged(group: &[&Finding], compression: Compression, dropped: &mut Dropped) -> Option<Finding> {
     // The worst of them speaks for all; among equals the first.
     let worst = group
         .iter()
         .min_by_key(|finding| finding.severity.clone().map_or((1, None), |severity| (0, Some(severity))))?;
     let mut merged = (*worst).clone();
+    let keeps_each = compression == Compression::KeepsEach;
+    let others = || group.iter().copied().filter(|finding| !std::ptr::eq(*finding, *worst));
     if group.len() > 1 {
         let all = |field: fn(&Finding) -> Option<&str>| {
             joined_text(group.iter().filter_map(|finding| Some((field(finding)?, false))))
@@ -178,8 +245,10 @@ fn compressed(group: &[&Finding]) -> Option<Finding> {
         merged.sink = all(|finding| finding.sink.as_deref());
         merged.flow = all(|finding| finding.flow.as_deref());
         merged.originally_truncated = group.iter().any(|finding| finding.originally_truncated);
-        for other in group {
-            merged.take_other(other);
+        let in_order = std::iter::once(*worst).chain(others());
+        merged.other = joined_fields(in_order.flat_map(|finding| &finding.other).map(|field| (field, false)));
+        if keeps_each {
+            merged.add_titles(&other_titles(group, worst));
         }
     }
     if merged.flow.is_some()
@@ -188,11 +257,27 @@ fn compressed(group: &[&Finding]) -> Option<Finding> {
     {
         merged.flow = Some(format!("{source} → {sink}"));
     }
-    let others = group.iter().filter(|finding| !std::ptr::eq(**finding, *worst));
-    let evidence: Vec<&Evidence> =
-        std::iter::once(worst).chain(others).filter_map(|finding| finding.evidence.as_ref()).collect();
-    merged.evidence = critical_line(&evidence, &merged).and_then(Evidence::new);
+    let in_order = std::iter::once(*worst).chain(others());
+    let evidence: Vec<&Evidence> = in_order.filter_map(|finding| finding.evidence.as_ref()).collect();
+    let pieces = if keeps_each { evidence.chunks(1) } else { evidence.chunks(evidence.len().max(1)) };
+    let lines = pieces.filter_map(|piece| Some((critical_line(piece, &merged)?, false)));
+    merged.evidence = Evidence::of_lines(distinct(lines));
+    dropped.add(group, &merged, keeps_each);
     Some(merged)
+}
+
+/// Other titles than that of the finding that speaks for all, with other severities.
+fn other_titles(group: &[&Finding], worst: &Finding) -> Vec<String> {
+    let mut known = HashSet::from([(worst.title.as_str(), &worst.severity)]);
+    let others = group.iter().filter(|finding| !finding.title.is_empty());
+    let others = others.filter(|finding| known.insert((finding.title.as_str(), &finding.severity)));
+    let written = others.map(|finding| match &finding.severity {
+        Some(severity) if finding.severity != worst.severity => {
+            format!("{} ({})", finding.title, severity.name())
+        }
+        _ => finding.title.clone(),
+    });
+    written.collect()
 }
 
 /// One place from the first line that is named to the last.

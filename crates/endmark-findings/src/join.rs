@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::finding::{Cwe, Evidence, Finding};
 use super::location::{LineRange, Location, Place};
+use super::other::joined_fields;
 use super::transcript::{FindingState, letters};
-use evidence::distinct;
-pub(super) use evidence::joined_text;
+pub(super) use evidence::{Piece, distinct, joined_text};
 
 /// A finding of one agent.
 #[derive(Debug, Clone)]
@@ -269,9 +269,10 @@ pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)
         finding.cwe = weaknesses(findings());
         finding.location = location(&members).or(finding.location);
         finding.evidence = evidence(&members);
-        for other in findings() {
-            finding.take_other(other);
-        }
+        let others = members
+            .iter()
+            .flat_map(|member| member.finding.other.iter().map(|field| (field, member.is_truncated())));
+        finding.other = joined_fields(others);
     }
     // Its own agent can hand it over whole later; what another one found is no proof of what was cut.
     let whole = members.iter().filter(|member| !member.is_truncated());

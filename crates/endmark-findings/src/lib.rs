@@ -28,7 +28,7 @@ mod write;
 pub use expected::{Basis, Expected};
 pub use finding::{Cwe, Evidence, Field, Finding, FindingId, OtherField, Severity};
 pub use fit::{
-    CountTokens, Fitted, Receipt, SHARE_PERCENT, TOKENS_PER_FINDING, TOKENS_PER_RESULT, compress,
+    Dropped, Fitted, Receipt, SHARE_PERCENT, TOKENS_PER_FINDING, TOKENS_PER_RESULT, compress,
     estimated_tokens, fitted, is_above_share,
 };
 pub use form::{FindingForm, ResultForm};

@@ -235,7 +235,12 @@ impl Merged {
             other,
             is_whole: !disclosure.has_gaps(),
         };
-        writing.text(self.findings().iter().map(|merged| &merged.finding))
+        let titled = |merged: &MergedFinding| {
+            let mut finding = merged.finding.clone();
+            finding.add_titles(&merged.also_titled);
+            finding
+        };
+        writing.text(&self.findings().iter().map(titled).collect::<Vec<_>>())
     }
 
     /// How many findings were joined with one that was there already.

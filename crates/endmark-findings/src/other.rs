@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use crate::OtherField;
+use crate::join::{Piece, distinct};
 
 /// Collects such fields. The first value of a name counts.
 #[derive(Debug, Default)]
@@ -14,28 +15,12 @@ pub(crate) struct OtherFields {
 }
 
 impl OtherFields {
-    pub(crate) fn new(fields: Vec<OtherField>) -> Self {
-        let names = fields.iter().map(|field| field.name.clone()).zip(0..).collect();
-        Self { fields, names }
-    }
-
     /// Takes a field that follows the known field `after`, unless its name is there already.
     pub(crate) fn set(&mut self, name: &str, value: &str, after: &'static str) -> bool {
         let Entry::Vacant(entry) = self.names.entry(name.to_owned()) else { return false };
         entry.insert(self.fields.len());
         self.fields.push(OtherField { name: name.to_owned(), value: value.to_owned(), after });
         true
-    }
-
-    /// Takes a field of another version of the same finding. A value that was cut is completed.
-    pub(crate) fn merge(&mut self, field: &OtherField) {
-        let known = self.names.get(&field.name).and_then(|at| self.fields.get_mut(*at));
-        match known.filter(|known| field.value.starts_with(&known.value)) {
-            Some(known) => known.value.clone_from(&field.value),
-            None => {
-                self.set(&field.name, &field.value, field.after);
-            }
-        }
     }
 
     /// Takes another line of the field that was taken last.
@@ -53,4 +38,29 @@ impl OtherFields {
     pub(crate) fn into_fields(self) -> Vec<OtherField> {
         self.fields
     }
+}
+
+/// Unknown fields of several findings, each with whether it was cut: of each name all that is said, once.
+pub(crate) fn joined_fields<'f>(fields: impl IntoIterator<Item = (&'f OtherField, bool)>) -> Vec<OtherField> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut joined: Vec<(&OtherField, Vec<Piece<'_>>)> = Vec::new();
+    for (field, is_cut) in fields {
+        let place = *places.entry(&field.name).or_insert(joined.len());
+        if place == joined.len() {
+            joined.push((field, Vec::new()));
+        }
+        joined[place].1.push((&field.value, is_cut));
+    }
+    let written = joined.into_iter().map(|(field, values)| {
+        let value = if values.iter().any(|(value, _)| value.contains('\n')) {
+            distinct(values).join("\n")
+        } else {
+            // What was joined before is taken apart, so that joining again repeats nothing.
+            let pieces =
+                values.iter().flat_map(|(value, is_cut)| value.split("; ").map(|piece| (piece, *is_cut)));
+            distinct(pieces).join("; ")
+        };
+        OtherField { value, ..field.clone() }
+    });
+    written.collect()
 }

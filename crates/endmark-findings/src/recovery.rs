@@ -190,6 +190,12 @@ impl Recovery {
         }
     }
 
+    /// Whether a run was cut, or has left this dimension open.
+    pub(super) fn was_short_of(&self, dimension: &str) -> bool {
+        let is_open = |past: &PastRun| past.remaining.iter().any(|open| same_dimension(open, dimension));
+        self.past.iter().any(|past| !past.cut.is_whole() || is_open(past))
+    }
+
     /// Whether a run after one that was cut has looked into a dimension.
     pub(super) fn has_run_again(&self, dimension: &str) -> bool {
         let after = self.past.iter().skip_while(|past| !past.is_short()).skip(1);

@@ -6,7 +6,7 @@ mod sarif;
 
 use serde::Serialize;
 
-use super::finding::Field;
+use super::finding::{ALSO_TITLED, Field};
 use super::form::FindingForm;
 use super::merge::{Merged, MergedFinding};
 
@@ -87,8 +87,12 @@ pub struct ReportedPlace {
 
 impl ReportedFinding {
     fn of(merged: &MergedFinding) -> Self {
+        let mut finding = FindingForm::of(&merged.finding);
+        let mut also_titled = merged.also_titled.clone();
+        let joined_before = finding.other.remove(ALSO_TITLED).unwrap_or_default();
+        also_titled.extend(joined_before.split("; ").filter(|title| !title.is_empty()).map(str::to_owned));
         Self {
-            finding: FindingForm::of(&merged.finding),
+            finding,
             places: merged
                 .finding
                 .places()
@@ -100,7 +104,7 @@ impl ReportedFinding {
                 })
                 .collect(),
             missing: merged.finding.missing().into_iter().map(Field::name).collect(),
-            also_titled: merged.also_titled.clone(),
+            also_titled,
             reported_by: merged.reported_by.clone(),
         }
     }

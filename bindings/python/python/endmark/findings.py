@@ -24,6 +24,10 @@ class Receipt(TypedDict):
     compressed: bool
     findings: int
     estimated_tokens: int
+    joined: int
+    """Findings joined with another one of the same weakness and file."""
+    dropped: dict[str, int]
+    """What the compressions left out: `titles`, `evidence_lines`, `flow_steps`."""
     tokens: Optional[int]
     """Of the text, counted; None for an estimate alone."""
     fits: bool

@@ -28,6 +28,8 @@ pub struct Event {
     /// Of a sub-agent that starts or stops.
     pub(super) agent_id: Option<String>,
     pub(super) agent_type: Option<String>,
+    /// Whether a hook has kept it from stopping before; of what is not said nothing is assumed.
+    pub(super) stop_hook_active: Option<bool>,
     #[serde(default)]
     pub(super) tool_response: Value,
     /// What the agent said last (Claude Code, Codex).

@@ -42,7 +42,11 @@ pub fn findings(
         return Ok(None);
     }
     forget_old(&folder, kept_for(settings));
-    let name = numbered(&base, number(&folder, &base)?);
+    // A stop that no hook delayed, after a result was accepted: the sub-agent was resumed without a start.
+    let name = match event.stop_hook_active {
+        Some(false) => begin(&folder, &base)?,
+        Some(true) | None => numbered(&base, number(&folder, &base)?),
+    };
     let before = Audit::replayed(&folder, &name)?;
     let Some(audit) = Audit::extended(before, &folder, &name, event.said(), is_required)? else {
         return Ok(None);
@@ -54,7 +58,7 @@ pub fn findings(
     })
 }
 
-/// Returns the name for a sub-agent that starts. A sub-agent that is resumed after its result was accepted begins another
+/// Returns the name for a sub-agent that starts, or stops after it was resumed. A sub-agent that is resumed after its result was accepted begins another
 /// result: without a new name its next report would never be read.
 fn begin(folder: &Path, base: &str) -> Result<String, CommandError> {
     let first = number(folder, base)?;
@@ -172,6 +176,9 @@ impl Audit {
     fn again(&self, run: &Run) -> String {
         let result = &self.last;
         let what = match result.cut {
+            Cut::Whole if result.lost() == 0 => {
+                "is whole, but leaves open what you were to look into".to_owned()
+            }
             Cut::Whole => {
                 format!("is whole, but {} of the findings that it declares are missing", result.lost())
             }

@@ -9,7 +9,6 @@ pub(crate) mod progress;
 pub(crate) mod protocol;
 mod sources;
 mod team;
-mod tokens;
 
 use endmark_envelope::Warning;
 use endmark_failure::CommandError;

@@ -215,7 +215,7 @@ fn calls_without_a_line_of_their_own_are_grouped_and_the_receipt_counts_both() {
         let body = json!({"model": "m", "messages": messages}).to_string();
         let place = Place::new().with_file("request.json", body);
         let words = ["compact", "request.json", "--for", "openai_chat", "--trigger-tokens", "4000", "--json"];
-        let mut data = place.run(&words).envelope()["data"].take();
+        let data = place.run(&words).envelope()["data"].take();
         let anchors = &data["receipt"]["anchors"];
         messages = data["request"]["messages"].as_array().unwrap().clone();
         let summary = messages[1]["content"].as_str().unwrap();

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::run::Place;
 
@@ -26,6 +26,82 @@ fn standard_input_and_several_files_are_read() {
     assert!(run.output.contains("b.txt: agent x: truncated at line 13, column 1"), "{}", run.output);
     let twice = place.run_with_input(&["findings", "check", "-", "-"], WHOLE);
     assert_eq!((twice.code, twice.errors.contains("named twice")), (2, true), "{}", twice.errors);
+}
+
+const TWO_OF_A_FILE: &str = "===AGENT_RESULT===
+agent_id: v-2
+coverage: sqli=done, xss=skipped
+
+[F001] Critical | CWE-89 | SQL in login
+file: a.py:1
+flow: :1 → mid → :2
+evidence:
+  a = q
+  run(a)
+impact: all rows
+confidence: high
+
+[F002] Medium | CWE-89 | SQL in search
+file: a.py:9
+flow: :9 → :12
+evidence: find(b)
+impact: some rows
+confidence: high
+===AGENT_RESULT_END===
+";
+
+#[test]
+fn what_fitting_joins_and_drops_is_counted_and_what_has_room_stays() {
+    let place = Place::new().with_file("a.txt", TWO_OF_A_FILE);
+    let fit =
+        |budget: &str| place.run(&["findings", "fit", "a.txt", "--budget-left", budget, "--json"]).envelope();
+    let fitted = fit("1000");
+    let (receipt, finding) = (&fitted["data"]["receipt"], &fitted["data"]["findings"][0]);
+    assert_eq!(receipt["joined"], 1);
+    assert_eq!(receipt["dropped"], json!({"titles": 0, "evidence_lines": 1, "flow_steps": 0}), "{fitted}");
+    assert_eq!(finding["also_titled"], "SQL in search (Medium)");
+    assert_eq!(finding["evidence"], "run(a)\nfind(b)");
+    assert_eq!((&finding["impact"], &finding["confidence"]), (&json!("all rows; some rows"), &json!("high")));
+    let warning = fitted["warnings"][0]["message"].as_str().unwrap();
+    assert_eq!(warning, "compressed to fit: joined findings: 1, dropped lines of evidence: 1");
+    // Without room, one title and one line are left, and the receipt names the others.
+    let receipt = &fit("200")["data"]["receipt"];
+    assert_eq!(receipt["dropped"], json!({"titles": 1, "evidence_lines": 2, "flow_steps": 0}), "{receipt}");
+    let receipt = &fit("100000")["data"]["receipt"];
+    assert_eq!((&receipt["joined"], &receipt["dropped"]["evidence_lines"]), (&json!(0), &json!(0)));
+}
+
+#[test]
+fn reports_carry_the_fields_that_are_not_known_and_the_titles_of_joined_findings() {
+    let place = Place::new().with_file(
+        "a.txt",
+        TWO_OF_A_FILE.replace(":9", ":1").replace("CWE-89 | SQL in s", "CWE-89 | XQL in s"),
+    );
+    let markdown = place.run(&["findings", "report", "a.txt"]).output;
+    for line in
+        ["- **confidence:** high", "- **impact:** all rows; some rows", "- **also called:** XQL in search"]
+    {
+        assert!(markdown.contains(line), "{line}: {markdown}");
+    }
+    let sarif: Value =
+        serde_json::from_str(&place.run(&["findings", "report", "--to", "sarif", "a.txt"]).output).unwrap();
+    let properties = &sarif["runs"][0]["results"][0]["properties"];
+    assert_eq!(
+        (&properties["confidence"], &properties["flow"]),
+        (&json!("high"), &json!(":1 → mid → :2; :1 → :12"))
+    );
+    // What `merge` writes has the title, too, and it is not lost in a report of that.
+    let merged = place.run(&["findings", "merge", "a.txt"]).output;
+    let report = place.run_with_input(&["findings", "report", "--json"], &merged).envelope();
+    assert_eq!(report["data"]["report"]["findings"][0]["also_titled"], json!(["XQL in search"]), "{merged}");
+}
+
+#[test]
+fn only_the_dimensions_that_a_whole_result_left_open_are_marked() {
+    let place = Place::new().with_file("a.txt", TWO_OF_A_FILE);
+    let markdown = place.run(&["findings", "report", "a.txt"]).output;
+    assert!(markdown.contains("| sqli | v-2 | whole |"), "{markdown}");
+    assert!(markdown.contains("| xss | v-2 | ⚠️ may have gaps |"), "{markdown}");
 }
 
 #[test]
@@ -199,12 +275,12 @@ fn what_cannot_be_read_and_what_does_not_fit_say_what_to_do() {
 
 /// The text form has no field for it, so that it is said before the results are thrown away.
 #[test]
-fn what_a_joined_finding_was_called_besides_is_said_to_be_left_out_of_the_text() {
+fn who_reported_a_joined_finding_is_said_to_be_left_out_of_the_text() {
     let other = WHOLE.replace("agent_id: x", "agent_id: y").replace("[F001] One", "[F001] Two");
     let place = Place::new().with_file("a.txt", WHOLE).with_file("b.txt", other);
     let run = place.run(&["findings", "merge", "a.txt", "b.txt"]);
-    let said = "1 findings were joined of several: their other titles, and which agents have reported them";
-    assert!(run.errors.contains(said), "{}", run.errors);
+    assert!(run.errors.contains("1 findings were reported by several agents"), "{}", run.errors);
+    assert!(run.output.contains("also_titled: Two"), "{}", run.output);
     let report = place.run(&["findings", "report", "a.txt", "b.txt"]);
     assert!(
         report.output.contains("**also called:** Two") && !report.errors.contains("joined"),

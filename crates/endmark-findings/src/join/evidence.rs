@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 /// A text, and whether it was cut in the middle.
-pub(super) type Piece<'a> = (&'a str, bool);
+pub(crate) type Piece<'a> = (&'a str, bool);
 
 /// More pieces than these are not looked for in each other: they may be there twice, and none is lost.
 const MOST_PIECES: usize = 512;
@@ -16,7 +16,7 @@ pub(crate) fn joined_text<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Op
 
 /// The pieces in order, without those that are there before, whose lines stand one behind the other in another one, or that
 /// were cut off as the beginning of another one.
-pub(super) fn distinct<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Vec<&'a str> {
+pub(crate) fn distinct<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Vec<&'a str> {
     let mut known = HashSet::new();
     let pieces: Vec<Piece<'a>> = pieces.into_iter().filter(|(text, _)| known.insert(*text)).collect();
     let lines: Vec<String> = pieces.iter().take(MOST_PIECES).map(|(text, _)| format!("\n{text}\n")).collect();

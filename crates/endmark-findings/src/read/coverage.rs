@@ -10,6 +10,7 @@ struct Entry {
     /// Empty if the entry is only a reason: `ran out of turns`.
     name: String,
     is_open: bool,
+    is_done: bool,
 }
 
 impl AgentResult {
@@ -33,7 +34,10 @@ pub(crate) fn dimensions_in(other: &[OtherField]) -> Vec<String> {
 fn gaps_in(other: &[OtherField], known: &[String]) -> Vec<String> {
     let words = |text: &str| format!("_{}_", folded(text));
     let known_words: Vec<String> = known.iter().map(|name| words(name)).collect();
-    let covered = entries(other, "coverage").into_iter().filter(|entry| entry.is_open);
+    let coverage = entries(other, "coverage");
+    let done: Vec<String> =
+        coverage.iter().filter(|entry| entry.is_done).map(|entry| words(&entry.name)).collect();
+    let covered = coverage.into_iter().filter(|entry| entry.is_open);
     let stated = entries(other, "gaps");
     let has_reason = stated.iter().any(|entry| entry.name.is_empty());
     let mut gaps: Vec<String> = Vec::new();
@@ -45,9 +49,14 @@ fn gaps_in(other: &[OtherField], known: &[String]) -> Vec<String> {
         let about: Vec<String> = about.map(|(name, _)| name.clone()).collect();
         gaps.extend(if about.is_empty() { vec![entry.name] } else { about });
     }
-    // A reason alone does not limit the gap to any dimension.
+    // A reason alone may be about each dimension that is not declared done; where all are, about any of them.
     if has_reason && gaps.is_empty() {
-        gaps.extend_from_slice(known);
+        let known_words = known.iter().zip(&known_words);
+        let not_done = known_words.filter(|(_, words)| !done.contains(words)).map(|(name, _)| name.clone());
+        gaps.extend(not_done);
+        if gaps.is_empty() {
+            gaps.extend_from_slice(known);
+        }
     }
     gaps.dedup();
     gaps
@@ -74,8 +83,13 @@ fn entry(item: &str, is_gap: bool) -> Entry {
         (None, None) => (item, ""),
     };
     let is_sign = |sign: char| !sign.is_alphanumeric() && (!sign.is_ascii() || " -(".contains(sign));
-    let is_open = status.split_whitespace().next().is_some_and(is_not_done);
-    Entry { name: name.trim_end_matches(is_sign).trim().to_owned(), is_open }
+    let status = status.split_whitespace().next();
+    let is_open = status.is_some_and(is_not_done);
+    Entry {
+        name: name.trim_end_matches(is_sign).trim().to_owned(),
+        is_open,
+        is_done: status.is_some() && !is_open,
+    }
 }
 
 fn is_not_done(word: &str) -> bool {

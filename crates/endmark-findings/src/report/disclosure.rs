@@ -89,7 +89,7 @@ pub struct DimensionCoverage {
     pub dimension: String,
     /// Who looked into it.
     pub agents: Vec<String>,
-    /// ⚠️: a result about it was cut.
+    /// ⚠️: a result about it was cut, or left it open.
     pub truncated: bool,
     /// A run after the cut has looked into it again.
     pub run_again: bool,
@@ -241,8 +241,8 @@ impl Coverage {
             if !entry.agents.contains(name) {
                 entry.agents.push(name.clone());
             }
-            // All dimensions of an agent that was cut are marked (AR-4).
-            entry.truncated |= disclosure.is_some();
+            // All dimensions of an agent that was cut are marked (AR-4), and of a whole result those that it left open.
+            entry.truncated |= agent.was_short_of(dimension);
             entry.run_again |= agent.has_run_again(dimension);
         }
         for gap in disclosure.into_iter().flat_map(|disclosure| &disclosure.gaps) {

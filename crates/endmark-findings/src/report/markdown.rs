@@ -160,6 +160,9 @@ fn write_finding(text: &mut String, reported: &ReportedFinding) {
             let _ = writeln!(text, "- **{name}:** {value}");
         }
     }
+    for (name, value) in &finding.other {
+        let _ = writeln!(text, "- **{}:** {}", prose(&one_line(name)), prose(&one_line(value)));
+    }
     if !reported.missing.is_empty() {
         let _ = writeln!(text, "- **missing:** {}", reported.missing.join(", "));
     }

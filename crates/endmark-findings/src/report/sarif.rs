@@ -77,25 +77,25 @@ fn result(reported: &ReportedFinding, rule: &str, index: Option<&usize>) -> Valu
         "level": level(finding.severity.as_deref()),
         "message": { "text": plain(&message) },
         "locations": locations(reported),
-        "properties": {
-            "id": finding.id,
-            "title": finding.title,
-            "severity": finding.severity,
-            "cwe": finding.cwe,
-            "location": finding.location,
-            "source": finding.source,
-            "sink": finding.sink,
-            "evidence": finding.evidence,
-            "originally_truncated": finding.originally_truncated,
-            "missing": reported.missing,
-            "reported_by": reported.reported_by,
-            "also_titled": reported.also_titled,
-        },
+        "properties": properties(reported),
     });
     if let Some(flow) = &finding.flow {
         result["codeFlows"] = code_flows(flow);
     }
     result
+}
+
+/// All fields of the finding, also those that are not known.
+fn properties(reported: &ReportedFinding) -> Value {
+    let mut properties = json!(reported.finding);
+    for (name, value) in [
+        ("missing", json!(reported.missing)),
+        ("reported_by", json!(reported.reported_by)),
+        ("also_titled", json!(reported.also_titled)),
+    ] {
+        properties[name] = value;
+    }
+    properties
 }
 
 fn level(severity: Option<&str>) -> &'static str {

@@ -1,21 +1,24 @@
 //! `endmark findings fit`: estimated before it is written, compressed where it would not fit. (AR-2)
 
+use endmark_context::count::Family;
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use endmark_failure::{CommandError, Exit};
 use endmark_findings::{
-    CountTokens, Finding, FindingForm, FindingId, Fitted, Receipt, RemarkKind, TOKENS_PER_FINDING,
-    TOKENS_PER_RESULT, fitted as fitted_results,
+    Finding, FindingForm, FindingId, Fitted, Receipt, RemarkKind, TOKENS_PER_FINDING, TOKENS_PER_RESULT,
+    fitted as fitted_results,
 };
 use serde::Serialize;
 use serde_json::Value;
 
 use super::pages::{Asked, beside_pages};
 use super::sources::{self, Source};
-use super::tokens::O200kBase;
 use super::warnings;
 use crate::arguments::findings::Fit;
 use crate::context::Context;
 use crate::view::answer::{Answer, Refusal, to_data};
+
+/// The tokenizer of today's OpenAI models; others are within a few percent of it for code and English.
+const TOKENIZER: &str = "o200k_base";
 
 /// A fitting, as it is answered.
 #[derive(Serialize)]
@@ -88,7 +91,7 @@ fn estimated(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
     let receipt = Receipt::estimated(findings, budget_left);
     let fits = !receipt.compressed;
     let report = Report {
-        receipt: ReceiptReport { receipt, tokens: None, tokenizer: O200kBase::NAME, fits },
+        receipt: ReceiptReport { receipt, tokens: None, tokenizer: TOKENIZER, fits },
         text: None,
         findings: Vec::new(),
     };
@@ -123,13 +126,13 @@ fn what_fits(receipt: Receipt) -> String {
 
 fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> {
     let results = sources.iter().flat_map(|source| &source.transcript.results);
-    let Fitted { receipt, text, findings: all } = fitted_results(results, budget_left);
-    let tokens = O200kBase.count(&text);
+    let Fitted { receipt, text, tokens, findings: all } =
+        fitted_results(results, budget_left, |text| Family::O200k.tokens(text));
     let fits = receipt.fits(tokens);
     let (remarks, omitted) = sources::remarks(sources);
     let (shown, left_out) = beside_pages(&text, context);
     let report = Report {
-        receipt: ReceiptReport { receipt, tokens: Some(tokens), tokenizer: O200kBase::NAME, fits },
+        receipt: ReceiptReport { receipt, tokens: Some(tokens), tokenizer: TOKENIZER, fits },
         text: shown.map(str::to_owned),
         findings: all.iter().map(FindingForm::of).collect(),
     };
@@ -146,7 +149,21 @@ fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Ans
     Ok(answer
         .with_warnings(warnings(&remarks, omitted))
         .with_warnings(left_out)
+        .with_warnings(compressed(receipt))
         .with_warnings(other_ids(&all)))
+}
+
+/// The warning that findings were joined, or parts of them dropped.
+fn compressed(Receipt { joined, dropped, .. }: Receipt) -> Option<Warning> {
+    let parts = [
+        (joined, "joined findings"),
+        (dropped.titles, "dropped titles"),
+        (dropped.evidence_lines, "dropped lines of evidence"),
+        (dropped.flow_steps, "dropped steps of flows"),
+    ];
+    let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{what}: {count}"));
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    (!parts.is_empty()).then(|| Warning::notice("COMPRESSED", format!("compressed to fit: {parts}")))
 }
 
 /// The warning that ids are of another form than `F001`, and stand before titles in the text.

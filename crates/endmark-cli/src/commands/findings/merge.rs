@@ -50,11 +50,10 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
 
 /// That the form of a result has no field for what only a merged finding has.
 fn not_in_text(merged: &Merged) -> Option<Warning> {
-    let is_of_several =
-        |merged: &&MergedFinding| !merged.also_titled.is_empty() || merged.reported_by.len() > 1;
+    let is_of_several = |merged: &&MergedFinding| merged.reported_by.len() > 1;
     let count = merged.findings().iter().filter(is_of_several).count();
     let message = format!(
-        "{count} findings were joined of several: their other titles, and which agents have reported them, are not in the text; \
+        "{count} findings were reported by several agents, which are not named in the text; \
          `endmark findings report` of the same files has them, and so has --json"
     );
     (count > 0).then(|| Warning::notice("NOT_IN_TEXT", message))

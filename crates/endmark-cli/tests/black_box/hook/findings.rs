@@ -154,6 +154,32 @@ fn a_resumed_sub_agent_hands_over_another_result_that_is_checked_and_kept() {
     assert_eq!(std::fs::read_to_string(kept).unwrap(), whole(4));
 }
 
+/// Agents resume a sub-agent without reporting a start, too.
+#[test]
+fn a_sub_agent_that_is_resumed_without_a_start_has_to_hand_over_again() {
+    let place = Place::new();
+    let required = [&COMMAND[..], &["--required"]].concat();
+    let stop = |said: &str, was_kept: bool| {
+        let mut event = event("SubagentStop", said);
+        event["stop_hook_active"] = json!(was_kept);
+        let run = hook(&place, &required, &event);
+        if run.output.is_empty() { Value::Null } else { answer(&run) }
+    };
+    let whole = |number| format!("{}{}{END}", header("auth", 1), finding(number, "auth"));
+    assert_eq!(stop(&whole(1), false), Value::Null);
+    // Another hook keeps it going after its result was accepted.
+    assert_eq!(stop("I have run the tests.", true), Value::Null);
+    for (said, why) in [("No problems.", "is missing"), (&*header("auth", 3), "is cut off")] {
+        let held = stop(said, false);
+        assert!(held["reason"].as_str().is_some_and(|reason| reason.contains(why)), "{held}");
+        let over = stop(&whole(2), true);
+        assert!(over["systemMessage"].as_str().is_some_and(|text| text.contains("in 2 parts")), "{over}");
+    }
+    let open = whole(3).replace("declared_findings: 1", "coverage: auth=partial\ndeclared_findings: 1");
+    let held = stop(&open, false);
+    assert!(held["reason"].as_str().unwrap().contains("is whole, but leaves open"), "{held}");
+}
+
 #[test]
 fn it_is_installed_for_sub_agents_of_a_type() {
     let place = Place::new();
