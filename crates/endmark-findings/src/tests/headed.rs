@@ -183,3 +183,31 @@ fn unknown_fields_in_block_form_are_written_back_as_they_came() {
         assert_eq!(flush.results[0].findings[0].finding, findings[0]);
     }
 }
+
+/// The same place and weakness under two titles: the second one stays in the text, in both forms of lines.
+#[test]
+fn the_title_of_a_joined_finding_is_written_and_read_again() {
+    let flat = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n[F001] One\nseverity: High\ncwe: CWE-89\n\
+                location: a.c:1\nsource: s\nsink: k\nconfidence: low\nevidence:\n  one();\n===AGENT_RESULT_END===\n";
+    for (text, title) in [(flat, "One"), (RESULT, "Authentication bypass")] {
+        let handed = |text: &str, at: usize| Handed {
+            origin: format!("a-{at}.txt"),
+            result: read(text.replace("agent_id: ", &format!("agent_id: {at}-")).as_bytes())
+                .results
+                .remove(0),
+        };
+        let other = text.replace(title, "Another").replace("confidence: low", "confidence: high");
+        let merged = Merged::new(&Team::default(), vec![handed(text, 1), handed(&other, 2)]);
+        let written = merged.text();
+        assert!(!written.contains('{') || title != "One", "{written}");
+        let again = Merged::new(&Team::default(), vec![handed(&written, 0)]);
+        let report = again.report();
+        let [first, second] =
+            [&merged, &again].map(|merged| merged.report().findings()[0].also_titled.clone());
+        assert_eq!((first.len(), &first), (1, &second), "{written}");
+        if title == "One" {
+            let confidence = &report.findings()[0].finding.other["confidence"];
+            assert!(confidence.split("; ").count() == 2, "{confidence}");
+        }
+    }
+}
