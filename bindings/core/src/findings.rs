@@ -2,8 +2,8 @@
 
 use endmark::context::count::Family;
 use endmark::findings::{
-    AgentResult, FinalReport, FindingForm, FindingState, Fitted, Handed, Merged, Position, Protocol,
-    ProtocolForm, ReadFinding, Receipt, Remark, Team, Transcript, fitted, read,
+    CheckedResult, Checkpoint, FinalReport, FindingForm, Fitted, Handed, MeasuredReceipt, Merged, NotFitted,
+    Position, Protocol, ProtocolForm, Receipt, Remark, Team, Transcript, fitted, read,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -53,24 +53,9 @@ struct EstimateOptions {
     budget_left: u64,
 }
 
-#[derive(Serialize)]
-struct ShownReceipt {
-    #[serde(flatten)]
-    receipt: Receipt,
-    tokens: Option<u64>,
-    fits: bool,
-}
-
-impl ShownReceipt {
-    fn of(receipt: Receipt, tokens: Option<u64>) -> Self {
-        let fits = tokens.map_or(!receipt.compressed, |tokens| receipt.fits(tokens));
-        Self { receipt, tokens, fits }
-    }
-}
-
 pub(crate) fn estimate(_: &[&[u8]], options: &str) -> Result<String, Failure> {
     let options: EstimateOptions = parse(options)?;
-    answer(&ShownReceipt::of(Receipt::estimated(options.findings, options.budget_left), None))
+    answer(&Receipt::estimated(options.findings, options.budget_left).measured(None, Family::O200k.name()))
 }
 
 #[derive(Deserialize)]
@@ -81,7 +66,7 @@ struct FitOptions {
 
 #[derive(Serialize)]
 struct ShownFitted {
-    receipt: ShownReceipt,
+    receipt: MeasuredReceipt,
     text: String,
     findings: Vec<FindingForm>,
 }
@@ -89,80 +74,27 @@ struct ShownFitted {
 pub(crate) fn fit(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let (raw, options): (_, FitOptions) = (input(inputs, 0)?, parse(options)?);
     let transcript = read(raw);
-    if let Some(cut) = transcript.results.iter().find(|result| !result.cut.is_whole()) {
-        let message = format!("the result is cut at {}: written again, it would look whole", cut.ends);
-        return Err(Failure::new(FailureKind::Malformed, "truncated", message));
-    }
-    if let Some(result) = transcript.results.iter().find(|result| result.unread > 0) {
-        let message =
-            format!("{} findings cannot be read: written again, it would be without them", result.unread);
-        return Err(Failure::new(FailureKind::Malformed, "unread_findings", message));
+    if let Some(refusal) = NotFitted::of(&transcript) {
+        return Err(Failure::new(FailureKind::Malformed, refusal.code(), refusal));
     }
     let count = |text: &str| Family::O200k.tokens(text);
-    let Fitted { receipt, text, tokens, findings } = fitted(transcript.results.iter(), options.budget_left, count);
-    let receipt = ShownReceipt::of(receipt, Some(tokens));
+    let Fitted { receipt, text, tokens, findings } =
+        fitted(transcript.results.iter(), options.budget_left, count);
+    let receipt = receipt.measured(Some(tokens), Family::O200k.name());
     answer(&ShownFitted { receipt, text, findings: findings.iter().map(FindingForm::of).collect() })
-}
-
-#[derive(Serialize)]
-struct Place {
-    line: usize,
-    column: usize,
-}
-
-impl Place {
-    fn of(position: Position) -> Self {
-        Self { line: position.line, column: position.column }
-    }
 }
 
 #[derive(Serialize)]
 struct Checked<'c> {
     results: Vec<CheckedResult<'c>>,
-    checkpoints: Vec<ShownCheckpoint<'c>>,
+    checkpoints: &'c [Checkpoint],
     remarks: Vec<ShownRemark<'c>>,
     remarks_omitted: usize,
 }
 
 #[derive(Serialize)]
-struct CheckedResult<'c> {
-    agent_id: Option<&'c str>,
-    dimensions: &'c [String],
-    declared_findings: Option<u32>,
-    cut: &'static str,
-    truncated: bool,
-    begins: Option<Place>,
-    ends: Place,
-    complete: usize,
-    truncated_findings: usize,
-    needs_reaudit: usize,
-    discarded: u32,
-    expected_findings: Option<u32>,
-    lost: usize,
-    findings: Vec<CheckedFinding>,
-}
-
-#[derive(Serialize)]
-struct CheckedFinding {
-    id: String,
-    state: &'static str,
-    missing: Vec<&'static str>,
-    position: Place,
-    finding: FindingForm,
-}
-
-#[derive(Serialize)]
-struct ShownCheckpoint<'c> {
-    turn: u32,
-    findings: Option<u32>,
-    files_read: Option<u32>,
-    remaining_dims: Option<&'c [String]>,
-    position: Place,
-}
-
-#[derive(Serialize)]
 struct ShownRemark<'c> {
-    position: Place,
+    position: Position,
     kind: &'static str,
     text: &'c str,
     message: String,
@@ -180,58 +112,16 @@ pub(crate) fn check(inputs: &[&[u8]], options: &str) -> Result<String, Failure> 
 impl<'c> Checked<'c> {
     fn of(transcript: &'c Transcript) -> Self {
         let remark = |remark: &'c Remark| ShownRemark {
-            position: Place::of(remark.position),
+            position: remark.position,
             kind: remark.kind.name(),
             text: &remark.text,
             message: remark.to_string(),
         };
-        let checkpoints = transcript.checkpoints.iter().map(|checkpoint| ShownCheckpoint {
-            turn: checkpoint.turn,
-            findings: checkpoint.findings,
-            files_read: checkpoint.files_read,
-            remaining_dims: checkpoint.remaining_dims.as_deref(),
-            position: Place::of(checkpoint.position),
-        });
         Self {
             results: transcript.results.iter().map(CheckedResult::of).collect(),
-            checkpoints: checkpoints.collect(),
+            checkpoints: &transcript.checkpoints,
             remarks: transcript.remarks.iter().map(remark).collect(),
             remarks_omitted: transcript.remarks_omitted,
-        }
-    }
-}
-
-impl<'c> CheckedResult<'c> {
-    fn of(result: &'c AgentResult) -> Self {
-        Self {
-            agent_id: result.agent_id.as_deref(),
-            dimensions: &result.dimensions,
-            declared_findings: result.declared_findings,
-            cut: result.cut.name(),
-            truncated: !result.cut.is_whole(),
-            begins: result.begins.map(Place::of),
-            ends: Place::of(result.ends),
-            complete: result.count(FindingState::Complete),
-            truncated_findings: result.count(FindingState::Truncated),
-            needs_reaudit: result.count(FindingState::NeedsReaudit),
-            discarded: result.discarded,
-            expected_findings: result.expected().map(|expected| expected.findings),
-            lost: result.lost(),
-            findings: result.findings.iter().map(CheckedFinding::of).collect(),
-        }
-    }
-}
-
-impl CheckedFinding {
-    fn of(found: &ReadFinding) -> Self {
-        let mut finding = FindingForm::of(&found.finding);
-        finding.originally_truncated |= found.state == FindingState::Truncated;
-        Self {
-            id: found.finding.id.to_string(),
-            state: found.state.name(),
-            missing: found.missing.iter().map(|field| field.name()).collect(),
-            position: Place::of(found.position),
-            finding,
         }
     }
 }

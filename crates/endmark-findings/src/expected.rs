@@ -1,7 +1,10 @@
 //! How many findings an agent must have had. (AR-6)
 
+use serde::Serialize;
+
 /// How many findings an agent must have had, and how that is known (AR-6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expected {
     /// How many.
     pub findings: u32,
@@ -10,11 +13,14 @@ pub struct Expected {
 }
 
 /// How the number of findings is known (AR-6).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// From the last checkpoint.
     Checkpoint,
     /// From what the agent declared.
+    #[serde(rename = "declared_findings")]
     Declared,
     /// From the highest id that was seen.
     HighestId,

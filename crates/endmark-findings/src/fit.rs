@@ -1,7 +1,7 @@
 //! Prevention: a result is estimated before it is written, and compressed where it would not fit. (AR-2)
 
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::finding::{Evidence, Finding, Severity};
 use super::join::{distinct, joined_text};
 use super::location::{LineRange, Location, Place};
 use super::other::joined_fields;
-use super::transcript::AgentResult;
+use super::transcript::{AgentResult, Position, RemarkKind, Transcript};
 use super::write::Writing;
 
 /// So many tokens are reckoned for a finding (AR-2).
@@ -123,6 +123,79 @@ impl Receipt {
     /// Whether a text of so many tokens is not above the share.
     pub fn fits(&self, tokens: u64) -> bool {
         !is_above_share(tokens, self.budget_left)
+    }
+
+    /// The receipt with the tokens of the text, counted by this tokenizer; `None` for an estimate alone.
+    pub fn measured(self, tokens: Option<u64>, tokenizer: &'static str) -> MeasuredReceipt {
+        let fits = tokens.map_or(!self.compressed, |tokens| self.fits(tokens));
+        MeasuredReceipt { receipt: self, tokens, tokenizer, fits }
+    }
+}
+
+/// A receipt with the tokens that the text has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MeasuredReceipt {
+    /// The estimate.
+    #[serde(flatten)]
+    pub receipt: Receipt,
+    /// The tokens of the text, counted; null without a draft.
+    pub tokens: Option<u64>,
+    /// What counted them.
+    pub tokenizer: &'static str,
+    /// Whether the text is at most 40 % of the budget; without a draft, whether the estimate is.
+    pub fits: bool,
+}
+
+/// Why results cannot be written again: they would look whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotFitted {
+    /// A result is cut here.
+    Truncated(Position),
+    /// Something looks like a finding, also after the end marker, and cannot be read as one.
+    Unread {
+        /// How many of these a result has.
+        count: u32,
+        /// Where the first one is.
+        first: Option<Position>,
+    },
+}
+
+impl NotFitted {
+    /// Returns why the results of this text cannot be written again, if they cannot.
+    pub fn of(transcript: &Transcript) -> Option<Self> {
+        let results = &transcript.results;
+        if let Some(cut) = results.iter().find(|result| !result.cut.is_whole()) {
+            return Some(Self::Truncated(cut.ends));
+        }
+        let count = results.iter().map(|result| result.unread).find(|unread| *unread > 0)?;
+        let first = transcript.remarks.iter().find(|remark| remark.kind == RemarkKind::UnreadFinding);
+        Some(Self::Unread { count, first: first.map(|remark| remark.position) })
+    }
+
+    /// The word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Truncated(_) => "truncated",
+            Self::Unread { .. } => "unread_findings",
+        }
+    }
+}
+
+impl fmt::Display for NotFitted {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated(at) => {
+                write!(formatter, "the result is cut at {at}: written again, it would look whole")
+            }
+            Self::Unread { count, first } => {
+                let place = first.map_or(String::new(), |first| format!(", the first at {first}"));
+                write!(
+                    formatter,
+                    "{count} of its findings cannot be read{place}: written again, it would be without them"
+                )
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod checked;
 mod control;
 mod expected;
 mod finding;
@@ -25,11 +26,12 @@ mod transcript;
 mod vocabulary;
 mod write;
 
+pub use checked::{CheckedFinding, CheckedResult};
 pub use expected::{Basis, Expected};
 pub use finding::{Cwe, Evidence, Field, Finding, FindingId, OtherField, Severity};
 pub use fit::{
-    Dropped, Fitted, Receipt, SHARE_PERCENT, TOKENS_PER_FINDING, TOKENS_PER_RESULT, compress,
-    estimated_tokens, fitted, is_above_share,
+    Dropped, Fitted, MeasuredReceipt, NotFitted, Receipt, SHARE_PERCENT, TOKENS_PER_FINDING,
+    TOKENS_PER_RESULT, compress, estimated_tokens, fitted, is_above_share,
 };
 pub use form::{FindingForm, ResultForm};
 pub use location::{LineRange, Location, Place};

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use serde::Serialize;
+
 use super::expected::{Basis, Expected, Numbers};
 use super::finding::{Field, Finding, FindingId, OtherField};
 use super::form::ResultForm;
@@ -85,7 +87,8 @@ pub enum FindingState {
 }
 
 /// A place in a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Position {
     /// From 1.
     pub line: usize,
@@ -96,7 +99,8 @@ pub struct Position {
 }
 
 /// How far an agent says it has come (AR-3).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Checkpoint {
     /// After how many turns.
     pub turn: u32,

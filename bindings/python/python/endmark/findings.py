@@ -8,7 +8,7 @@ from typing import Any, Literal, Optional, TypedDict
 from ._core import call
 
 __all__ = [
-    "CheckedFinding", "CheckedResult", "Fitted", "Merged", "Place", "Plan", "Receipt", "Transcript", "check", "estimate", "fit",
+    "CheckedFinding", "CheckedResult", "Expected", "Fitted", "Merged", "Place", "Plan", "Receipt", "Transcript", "check", "estimate", "fit",
     "merge", "plan", "protocol", "report",
 ]  # fmt: skip
 
@@ -30,6 +30,7 @@ class Receipt(TypedDict):
     """What the compressions left out: `titles`, `evidence_lines`, `flow_steps`."""
     tokens: Optional[int]
     """Of the text, counted; None for an estimate alone."""
+    tokenizer: str
     fits: bool
 
 
@@ -44,14 +45,23 @@ class Place(TypedDict):
     """From 1."""
     column: int
     """From 1, in characters."""
+    byte: int
+    """From 0, in UTF-8 bytes."""
 
 
 class CheckedFinding(TypedDict):
     id: str
     state: Literal["complete", "truncated", "needs_reaudit"]
+    originally_truncated: bool
     missing: list[str]
     position: Place
     finding: dict[str, Any]
+
+
+class Expected(TypedDict):
+    findings: int
+    basis: Literal["checkpoint", "declared_findings", "highest_id"]
+    """How the number is known."""
 
 
 class CheckedResult(TypedDict):
@@ -66,7 +76,8 @@ class CheckedResult(TypedDict):
     truncated_findings: int
     needs_reaudit: int
     discarded: int
-    expected_findings: Optional[int]
+    expected: Optional[Expected]
+    """How many findings there must have been."""
     lost: int
     findings: list[CheckedFinding]
 

@@ -12,7 +12,7 @@ mod team;
 
 use endmark_envelope::Warning;
 use endmark_failure::CommandError;
-use endmark_findings::{Position, Remark};
+use endmark_findings::Remark;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -40,21 +40,6 @@ fn data<T: Serialize>(
     report: impl FnOnce() -> Result<T, CommandError>,
 ) -> Result<Value, CommandError> {
     if context.global.json { to_data(&report()?) } else { Ok(Value::Null) }
-}
-
-/// A place in a file.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct Place {
-    line: usize,
-    column: usize,
-    byte: usize,
-}
-
-impl Place {
-    fn of(position: Position) -> Self {
-        Self { line: position.line, column: position.column, byte: position.byte }
-    }
 }
 
 /// How many remarks get a warning each.

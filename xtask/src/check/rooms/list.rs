@@ -150,6 +150,7 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "vocabulary",
             "other",
             "finding + form + location + transcript",
+            "checked",
             "join",
             "stand_in",
             "read",
@@ -332,6 +333,7 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "outcomes",
             "surrogates",
             "verdict",
+            "report",
         ],
     ),
     (

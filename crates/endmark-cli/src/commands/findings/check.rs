@@ -1,15 +1,16 @@
 //! `endmark findings check`: is each result whole, and which findings are? (AR-1, AR-5)
 
 use std::fmt::Write;
+use std::mem;
 
 use endmark_envelope::FieldPath;
 use endmark_failure::{CommandError, in_one_line};
-use endmark_findings::{AgentResult, Cut, FindingForm, FindingState, ReadFinding, Remark};
+use endmark_findings::{AgentResult, CheckedResult, Cut, FindingState, Remark};
 use serde::Serialize;
 
 use super::pages::{Asked, pieces};
 use super::sources::{self, Source};
-use super::{Place, data, warnings};
+use super::{data, warnings};
 use crate::arguments::findings::Check;
 use crate::context::Context;
 use crate::view::answer::Answer;
@@ -29,50 +30,11 @@ pub(crate) struct Report<'a> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ResultReport<'a> {
     origin: &'a str,
-    agent_id: Option<&'a str>,
-    dimensions: &'a [String],
-    declared_findings: Option<u32>,
-    /// `whole`, `mild` or `severe`.
-    cut: &'static str,
-    /// Whether the end marker is missing.
-    truncated: bool,
-    begins: Option<Place>,
-    /// Behind the end marker, or where it is cut.
-    ends: Place,
-    complete: usize,
-    truncated_findings: usize,
-    needs_reaudit: usize,
-    /// How many findings were discarded with a severe cut.
-    discarded: u32,
-    /// How many findings there must have been.
-    expected: Option<ExpectedReport>,
-    /// How many of them are not kept.
-    lost: usize,
-    findings: Vec<FindingReport>,
-    /// Which of all its findings the first of these is, from 0: a result whose findings take more than half a megabyte is
-    /// told in several items, all alike but for their findings.
+    #[serde(flatten)]
+    result: CheckedResult<'a>,
+    /// The index of the first of these findings among all of its findings: a result whose findings take more than half a
+    /// megabyte comes in several items, all alike but for their findings.
     findings_from: usize,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct ExpectedReport {
-    findings: u32,
-    /// `checkpoint`, `declared_findings` or `highest_id`.
-    basis: &'static str,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct FindingReport {
-    id: String,
-    /// `complete`, `truncated` (source and sink are there) or `needs_reaudit`.
-    state: &'static str,
-    originally_truncated: bool,
-    /// What a complete one would have and this one lacks.
-    missing: Vec<&'static str>,
-    position: Place,
-    finding: FindingForm,
 }
 
 #[derive(Serialize)]
@@ -162,47 +124,14 @@ fn is_short(result: &AgentResult) -> bool {
 impl<'a> ResultReport<'a> {
     /// The result, as one item where that is not too large.
     fn of(origin: &'a str, result: &'a AgentResult) -> Result<Vec<Self>, CommandError> {
-        let pieces = pieces(result.findings.iter().map(FindingReport::of).collect())?;
-        let lost = result.lost();
-        let [complete, truncated_findings, needs_reaudit] =
-            [FindingState::Complete, FindingState::Truncated, FindingState::NeedsReaudit]
-                .map(|state| result.count(state));
+        let mut checked = CheckedResult::of(result);
+        let pieces = pieces(mem::take(&mut checked.findings))?;
         let item = |(findings_from, findings)| Self {
             origin,
-            agent_id: result.agent_id.as_deref(),
-            dimensions: &result.dimensions,
-            declared_findings: result.declared_findings,
-            cut: result.cut.name(),
-            truncated: !result.cut.is_whole(),
-            begins: result.begins.map(Place::of),
-            ends: Place::of(result.ends),
-            complete,
-            truncated_findings,
-            needs_reaudit,
-            discarded: result.discarded,
-            expected: result
-                .expected()
-                .map(|expected| ExpectedReport { findings: expected.findings, basis: expected.basis.name() }),
-            lost,
-            findings,
+            result: CheckedResult { findings, ..checked.clone() },
             findings_from,
         };
         Ok(pieces.into_iter().map(item).collect())
-    }
-}
-
-impl FindingReport {
-    fn of(read: &ReadFinding) -> Self {
-        let mut finding = FindingForm::of(&read.finding);
-        finding.originally_truncated |= read.state == FindingState::Truncated;
-        Self {
-            id: read.finding.id.to_string(),
-            state: read.state.name(),
-            originally_truncated: finding.originally_truncated,
-            missing: read.missing.iter().map(|field| field.name()).collect(),
-            position: Place::of(read.position),
-            finding,
-        }
     }
 }
 

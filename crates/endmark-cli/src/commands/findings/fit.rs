@@ -4,8 +4,8 @@ use endmark_context::count::Family;
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use endmark_failure::{CommandError, Exit};
 use endmark_findings::{
-    Finding, FindingForm, FindingId, Fitted, Receipt, RemarkKind, TOKENS_PER_FINDING, TOKENS_PER_RESULT,
-    fitted as fitted_results,
+    Finding, FindingForm, FindingId, Fitted, MeasuredReceipt, NotFitted, Receipt, TOKENS_PER_FINDING,
+    TOKENS_PER_RESULT, fitted as fitted_results,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -18,30 +18,17 @@ use crate::context::Context;
 use crate::view::answer::{Answer, Refusal, to_data};
 
 /// The tokenizer of today's OpenAI models; others are within a few percent of it for code and English.
-const TOKENIZER: &str = "o200k_base";
+const TOKENIZER: Family = Family::O200k;
 
 /// A fitting, as it is answered.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report {
-    receipt: ReceiptReport,
+    receipt: MeasuredReceipt,
     /// The result in its canonical form; null without a draft, and where the list of findings comes in pages: without
     /// `--json` it is whole.
     text: Option<String>,
     findings: Vec<FindingForm>,
-}
-
-/// What it came to, in tokens.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct ReceiptReport {
-    #[serde(flatten)]
-    receipt: Receipt,
-    /// The tokens of the text, really counted; null without a draft.
-    tokens: Option<u64>,
-    tokenizer: &'static str,
-    /// Whether the text is at most 40 % of the budget; without a draft, whether the estimate is.
-    fits: bool,
 }
 
 /// Answers for a number, or for a draft.
@@ -50,21 +37,12 @@ pub(super) fn run(context: &Context, arguments: &Fit) -> Result<Answer, CommandE
         return estimated(findings, arguments.budget_left);
     }
     let sources = sources::read_all(context, &arguments.files)?;
-    let cut = sources.iter().find_map(|source| {
-        let result = source.transcript.results.iter().find(|result| !result.cut.is_whole())?;
-        Some((source, result))
-    });
-    if let Some((source, result)) = cut {
-        let message = format!(
-            "{}: the result is cut at {}: written again, it would look whole",
-            source.origin, result.ends
-        );
-        let hint =
-            "`endmark findings check` shows what is there, `endmark findings plan` what to do about it.";
-        return Ok(Answer::no(Value::Null, "truncated", message, Some(hint.to_owned())));
-    }
-    if let Some(refusal) = sources.iter().find_map(unread) {
-        return Ok(refusal);
+    let refusals = sources.iter().filter_map(|source| Some((source, NotFitted::of(&source.transcript)?)));
+    // A cut result goes first, whichever file has it.
+    if let Some((source, refusal)) =
+        refusals.min_by_key(|(_, refusal)| !matches!(refusal, NotFitted::Truncated(_)))
+    {
+        return Ok(refused(source, refusal));
     }
     let cursor = arguments.cursor.as_deref();
     let asked = Asked { command: "fit", files: &arguments.files, with: Some(&arguments.budget_left), cursor };
@@ -72,32 +50,27 @@ pub(super) fn run(context: &Context, arguments: &Fit) -> Result<Answer, CommandE
     Ok(fitted(context, &sources, arguments.budget_left)?.with_pages(pages))
 }
 
-/// The refusal of a draft in which something looks like a finding, also behind its end marker, and cannot be read as one.
-fn unread(source: &Source) -> Option<Answer> {
-    let transcript = &source.transcript;
-    let unread = transcript.results.iter().map(|result| result.unread).find(|unread| *unread > 0)?;
-    let first = transcript.remarks.iter().find(|remark| remark.kind == RemarkKind::UnreadFinding);
-    let message = format!(
-        "{}: {unread} of its findings cannot be read{}: written again, it would be without them",
-        source.origin,
-        first.map_or(String::new(), |remark| format!(", the first at {}", remark.position)),
-    );
-    let hint = "`endmark findings check` shows where they are; write them in the form of `endmark findings protocol`, \
-                before the end marker.";
-    Some(Answer::no(Value::Null, "unread_findings", message, Some(hint.to_owned())))
+fn refused(source: &Source, refusal: NotFitted) -> Answer {
+    let hint = match refusal {
+        NotFitted::Truncated(_) => {
+            "`endmark findings check` shows what is there, `endmark findings plan` what to do about it."
+        }
+        NotFitted::Unread { .. } => {
+            "`endmark findings check` shows where they are; write them in the form of `endmark findings protocol`, \
+             before the end marker."
+        }
+    };
+    let message = format!("{}: {refusal}", source.origin);
+    Answer::no(Value::Null, refusal.code(), message, Some(hint.to_owned()))
 }
 
 fn estimated(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
     let receipt = Receipt::estimated(findings, budget_left);
-    let fits = !receipt.compressed;
-    let report = Report {
-        receipt: ReceiptReport { receipt, tokens: None, tokenizer: TOKENIZER, fits },
-        text: None,
-        findings: Vec::new(),
-    };
+    let measured = receipt.measured(None, TOKENIZER.name());
+    let report = Report { receipt: measured, text: None, findings: Vec::new() };
     let (estimate, limit) = (receipt.estimated_tokens, receipt.limit_tokens);
     let data = to_data(&report)?;
-    Ok(if fits {
+    Ok(if measured.fits {
         Answer::yes(data, format!("fits: {estimate} tokens, not above {limit}\n"))
     } else {
         let message = format!("{estimate} tokens are above {limit}");
@@ -127,17 +100,17 @@ fn what_fits(receipt: Receipt) -> String {
 fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Answer, CommandError> {
     let results = sources.iter().flat_map(|source| &source.transcript.results);
     let Fitted { receipt, text, tokens, findings: all } =
-        fitted_results(results, budget_left, |text| Family::O200k.tokens(text));
-    let fits = receipt.fits(tokens);
+        fitted_results(results, budget_left, |text| TOKENIZER.tokens(text));
+    let measured = receipt.measured(Some(tokens), TOKENIZER.name());
     let (remarks, omitted) = sources::remarks(sources);
     let (shown, left_out) = beside_pages(&text, context);
     let report = Report {
-        receipt: ReceiptReport { receipt, tokens: Some(tokens), tokenizer: TOKENIZER, fits },
+        receipt: measured,
         text: shown.map(str::to_owned),
         findings: all.iter().map(FindingForm::of).collect(),
     };
     let answer = Answer::yes(to_data(&report)?, text);
-    let answer = if fits {
+    let answer = if measured.fits {
         answer
     } else {
         let message = format!("{tokens} tokens are above {}, 40 % of what is left", receipt.limit_tokens);

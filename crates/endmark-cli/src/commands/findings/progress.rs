@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::pages::{Asked, pieces};
 use super::sources::{self, Source};
-use super::{Place, warnings};
+use super::warnings;
 use crate::arguments::findings::Progress;
 use crate::context::Context;
 use crate::view::answer::{Answer, to_data};
@@ -31,7 +31,7 @@ pub(crate) struct Report<'a> {
 struct TranscriptReport<'a> {
     origin: &'a str,
     agent_id: Option<&'a str>,
-    checkpoints: Vec<CheckpointReport<'a>>,
+    checkpoints: Vec<&'a Checkpoint>,
     /// Which of all its checkpoints the first of these is, from 0: a transcript whose checkpoints take more than half a
     /// megabyte is told in several items, all alike but for their checkpoints.
     checkpoints_from: usize,
@@ -42,16 +42,6 @@ struct TranscriptReport<'a> {
     unreadable: Vec<UnreadableReport<'a>>,
     /// Whether a whole result is there, of each agent that has begun one.
     whole: bool,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct CheckpointReport<'a> {
-    turn: u32,
-    findings: Option<u32>,
-    files_read: Option<u32>,
-    remaining_dims: Option<&'a [String]>,
-    position: Place,
 }
 
 #[derive(Serialize)]
@@ -104,7 +94,7 @@ pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, Com
             );
             missing_warnings.push(Warning::notice("CHECKPOINT_MISSING", message));
         }
-        let pieces = pieces(transcript.checkpoints.iter().map(CheckpointReport::of).collect())?;
+        let pieces = pieces(transcript.checkpoints.iter().collect())?;
         transcripts.extend(pieces.into_iter().map(|(checkpoints_from, checkpoints)| TranscriptReport {
             origin: &source.origin,
             agent_id,
@@ -225,17 +215,5 @@ fn in_words(checkpoint: &Checkpoint) -> String {
 impl<'a> UnreadableReport<'a> {
     fn of(remark: &'a Remark) -> Self {
         Self { line: remark.position.line, column: remark.position.column, text: &remark.text }
-    }
-}
-
-impl<'a> CheckpointReport<'a> {
-    fn of(checkpoint: &'a Checkpoint) -> Self {
-        Self {
-            turn: checkpoint.turn,
-            findings: checkpoint.findings,
-            files_read: checkpoint.files_read,
-            remaining_dims: checkpoint.remaining_dims.as_deref(),
-            position: Place::of(checkpoint.position),
-        }
     }
 }
