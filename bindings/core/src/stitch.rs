@@ -1,10 +1,9 @@
 //! The prompt for the rest of a cut reply, and the joining of its parts.
 
-use endmark::{MergeError, Merged, Seam};
+use endmark::{DetectionReport, MergeError, Merged, Seam};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::detect::ShownDetection;
 use crate::failure::{Failure, FailureKind};
 use crate::offsets::Unit;
 use crate::options::{answer, asked_from, format, parse, text};
@@ -72,7 +71,7 @@ impl<'s> ShownSeam<'s> {
 struct ShownMerged<'m> {
     text: &'m str,
     seam: ShownSeam<'m>,
-    verdict: ShownDetection<'m>,
+    verdict: DetectionReport<'m>,
 }
 
 impl<'m> ShownMerged<'m> {
@@ -80,7 +79,8 @@ impl<'m> ShownMerged<'m> {
         Self {
             text: &merged.text,
             seam: ShownSeam::of(&merged.seam, &merged.text, unit),
-            verdict: ShownDetection::of_verdict(&merged.verdict, merged.text.as_bytes(), unit),
+            verdict: DetectionReport::of_verdict(&merged.verdict)
+                .with_offsets(|byte| unit.of(merged.text.as_bytes(), byte)),
         }
     }
 }

@@ -10,6 +10,7 @@ mod nesting;
 mod open_stack;
 #[cfg(test)]
 mod outcomes;
+mod report;
 mod surrogates;
 mod verdict;
 
@@ -18,5 +19,6 @@ pub use control_characters::escape_control_characters;
 pub use detect::{CodeFence, detect, detect_strict};
 pub use format::{Format, FormatError};
 pub use open_stack::OpenStack;
+pub use report::{CompletionReport, DetectionReport, UnfinishedReport};
 pub use surrogates::{replace_lone_surrogate_bytes, replace_lone_surrogates};
 pub use verdict::{Detection, Hint, InToken, Markup, Open, Truncation, Verdict};

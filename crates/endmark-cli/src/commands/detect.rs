@@ -10,7 +10,7 @@ use std::path::Path;
 use endmark_envelope::Warning;
 use endmark_failure::{CommandError, in_one_line};
 use endmark_text::detect::Detector;
-use endmark_text::{Detection, Format, InToken, Verdict, replace_lone_surrogates};
+use endmark_text::{Detection, DetectionReport, Format, Verdict, replace_lone_surrogates};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -139,7 +139,7 @@ fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandErr
     let verdict = &detection.verdict;
     let (text, message, warning) = match closing.closed() {
         Ok(closed) => {
-            let (unfinished, omitted) = (closed.for_people(), closed.unfinished_omitted);
+            let (unfinished, omitted) = (closed.for_people(), closed.completed.unfinished_omitted);
             let message = format!("{}; unfinished: {}", summary(verdict), shown_places(&unfinished));
             let warning = match verdict {
                 _ if closed.escaped > 0 => Some(Warning::notice(
@@ -156,7 +156,7 @@ fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandErr
                     format!("{omitted} open brackets are not listed"),
                 )),
             };
-            (closed.text.clone(), message, warning)
+            (closed.completed.text.clone(), message, warning)
         }
         Err(problem) => (String::new(), problem.message.clone(), None),
     };
@@ -221,21 +221,8 @@ fn answer_line(line: &str, default: &Format, arguments: &Detect) -> Result<LineA
 pub(crate) struct Report<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a Value>,
-    verdict: &'static str,
-    truncation_index: Option<usize>,
-    balanced_index: Option<usize>,
-    last_valid_token: Option<&'a str>,
-    open: Vec<Cow<'static, str>>,
-    in_token: Option<&'static str>,
-    /// Of a malformed text: the first byte that cannot stand where it stands.
-    index: Option<usize>,
-    /// Of a malformed text: whether it is whole or cut once its raw control characters are escaped, as `--lenient` reads it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    repairable: Option<bool>,
-    /// Of a text that is malformed, undecided or empty: why.
-    reason: Option<&'a str>,
-    hint: Option<&'static str>,
-    detected: Option<&'static str>,
+    #[serde(flatten)]
+    detection: DetectionReport<'a>,
     /// Of a saved reply: which part of it the offsets are of, and what its provider says.
     #[serde(skip_serializing_if = "Option::is_none")]
     reply: Option<&'a Source>,
@@ -249,27 +236,15 @@ pub(crate) struct Report<'a> {
 
 impl<'a> Report<'a> {
     fn of(answered: &Answered<'a>, id: Option<&'a Value>, closing: Option<&'a Closing>) -> Self {
-        let detection = answered.detection;
-        let truncation = detection.verdict.truncation();
-        let index = match &detection.verdict {
-            Verdict::Malformed { index, .. } => Some(*index),
-            Verdict::Whole | Verdict::Truncated(_) => None,
+        let detection = DetectionReport {
+            verdict: answered.verdict(),
+            repairable: answered.repairable,
+            reason: answered.reason(),
+            ..DetectionReport::of(answered.detection)
         };
         Self {
             id,
-            verdict: answered.verdict(),
-            truncation_index: truncation.map(|truncation| truncation.truncation_index),
-            balanced_index: truncation.map(|truncation| truncation.balanced_index),
-            last_valid_token: truncation.map(|truncation| truncation.last_valid_token.as_str()),
-            open: truncation
-                .map(|truncation| truncation.open.iter().map(|open| open.sign()).collect())
-                .unwrap_or_default(),
-            in_token: truncation.and_then(|truncation| truncation.in_token).map(InToken::name),
-            index,
-            repairable: answered.repairable,
-            reason: answered.reason(),
-            hint: detection.hint.map(endmark_text::Hint::name),
-            detected: detection.detected.as_ref().map(Format::name),
+            detection,
             reply: None,
             completed: closing,
             completed_error: closing.and_then(|closing| closing.closed().err()),

@@ -1,0 +1,138 @@
+//! Detections and closed texts as JSON. Commands and packages answer them as they are.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::{Completed, Detection, Format, Hint, InToken, Verdict};
+
+/// A detection as JSON. Offsets are UTF-8 bytes unless [`DetectionReport::with_offsets`] changes their unit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DetectionReport<'d> {
+    /// `whole`, `truncated` or `malformed`; the command also answers `undecided`.
+    pub verdict: &'static str,
+    /// Up to here every token is settled.
+    pub truncation_index: Option<usize>,
+    /// The last offset at which every bracket opened so far is closed; 0 if there is no such offset.
+    pub balanced_index: Option<usize>,
+    /// The raw source of the last settled token.
+    pub last_valid_token: Option<&'d str>,
+    /// The opening signs of what is still open, outermost first.
+    pub open: Vec<Cow<'static, str>>,
+    /// The kind of token the cut goes through.
+    pub in_token: Option<&'static str>,
+    /// Of a malformed text: the first byte that is not allowed at its place.
+    pub index: Option<usize>,
+    /// Of a malformed text: whether it is whole or cut once its raw control characters are escaped, as `--lenient` reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repairable: Option<bool>,
+    /// Of a text that is malformed, undecided or empty: why.
+    pub reason: Option<&'d str>,
+    /// `mid_sentence` or `control_characters`.
+    pub hint: Option<&'static str>,
+    /// What the format `auto` took the text for.
+    pub detected: Option<&'static str>,
+}
+
+impl<'d> DetectionReport<'d> {
+    /// The report of a detection.
+    pub fn of(detection: &'d Detection) -> Self {
+        Self {
+            hint: detection.hint.map(Hint::name),
+            detected: detection.detected.as_ref().map(Format::name),
+            ..Self::of_verdict(&detection.verdict)
+        }
+    }
+
+    /// The report of a verdict.
+    pub fn of_verdict(verdict: &'d Verdict) -> Self {
+        let cut = verdict.truncation();
+        let (index, reason) = match verdict {
+            Verdict::Malformed { index, reason } => (Some(*index), Some(reason.as_str())),
+            Verdict::Whole | Verdict::Truncated(_) => (None, None),
+        };
+        Self {
+            verdict: verdict.name(),
+            truncation_index: cut.map(|cut| cut.truncation_index),
+            balanced_index: cut.map(|cut| cut.balanced_index),
+            last_valid_token: cut.map(|cut| cut.last_valid_token.as_str()),
+            open: cut.map(|cut| cut.open.iter().map(|open| open.sign()).collect()).unwrap_or_default(),
+            in_token: cut.and_then(|cut| cut.in_token).map(InToken::name),
+            index,
+            repairable: None,
+            reason,
+            hint: None,
+            detected: None,
+        }
+    }
+
+    /// The same with offsets in another unit.
+    #[must_use]
+    pub fn with_offsets(self, in_unit: impl Fn(usize) -> usize) -> Self {
+        Self {
+            truncation_index: self.truncation_index.map(&in_unit),
+            balanced_index: self.balanced_index.map(&in_unit),
+            index: self.index.map(&in_unit),
+            ..self
+        }
+    }
+}
+
+/// The pointers of a [`CompletionReport`] have at most this many bytes in all. If brackets are nested so deeply that they have
+/// more, those nearest to the root are listed, and the innermost.
+const MAX_POINTER_BYTES: usize = 1 << 17;
+
+/// A closed text as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CompletionReport {
+    /// The closed text.
+    pub text: String,
+    /// Which value of the text the unfinished places are in, from 0.
+    pub value: usize,
+    /// The unfinished places, outermost first.
+    pub unfinished: Vec<UnfinishedReport>,
+    /// How many open brackets are not listed, all on the way to the last one.
+    pub unfinished_omitted: usize,
+}
+
+/// An unfinished place of a closed text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnfinishedReport {
+    /// A JSON Pointer; empty for the root.
+    pub pointer: String,
+    /// What it is, such as `string` or `array`.
+    pub kind: &'static str,
+    /// Whether it is left out of the closed text.
+    pub left_out: bool,
+}
+
+impl CompletionReport {
+    /// The report of a closed text.
+    pub fn of(completed: &Completed) -> Self {
+        let of = |place: crate::Unfinished<'_>| UnfinishedReport {
+            pointer: place.pointer.to_owned(),
+            kind: place.kind.name(),
+            left_out: place.left_out,
+        };
+        let places = completed.unfinished();
+        let count = places.len();
+        let mut bytes = 0;
+        let is_listed = |place: &crate::Unfinished<'_>| {
+            bytes += place.pointer.len();
+            bytes <= MAX_POINTER_BYTES
+        };
+        let mut unfinished: Vec<_> = places.clone().take_while(is_listed).map(of).collect();
+        if unfinished.len() < count {
+            unfinished.extend(places.last().map(of));
+        }
+        Self {
+            text: completed.text.clone(),
+            value: completed.value,
+            unfinished_omitted: count - unfinished.len(),
+            unfinished,
+        }
+    }
+}
