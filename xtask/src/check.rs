@@ -1,5 +1,6 @@
 //! The checks, in the order they are run.
 
+mod codes;
 mod crate_count;
 mod direct_dependencies;
 mod file_size;
@@ -26,4 +27,5 @@ pub(crate) const CHECKS: &[Check] = &[
     Check { name: "crate-count", run: crate_count::run },
     Check { name: "file-size", run: file_size::run },
     Check { name: "words", run: words::run },
+    Check { name: "codes", run: codes::run },
 ];

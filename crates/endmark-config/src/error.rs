@@ -35,7 +35,7 @@ impl ConfigError {
             Self::Syntax { .. } => "config_syntax",
             Self::UnknownKey { .. } => "unknown_key",
             Self::Value { .. } | Self::Name { .. } | Self::NotAnAssignment(_) => "invalid_value",
-            Self::NoBaseUrl { .. } => "missing_key",
+            Self::NoBaseUrl { .. } => "missing_setting",
         }
     }
 

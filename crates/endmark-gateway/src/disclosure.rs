@@ -15,6 +15,9 @@ use crate::settings::Incomplete;
 /// The kind of an error that a client gets instead of an incomplete reply.
 pub(crate) const REPLY_INCOMPLETE: &str = "endmark_reply_incomplete";
 
+/// The kind of the error that ends a stream whose reply is cut.
+pub(crate) const REPLY_CUT: &str = "endmark_reply_cut";
+
 /// The header with the reason.
 pub(crate) const REASON: &str = "x-endmark-reason";
 

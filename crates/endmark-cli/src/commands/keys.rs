@@ -147,7 +147,7 @@ fn changed<T>(
         KeyError::Store(error) => CommandError::of_store(&error),
         KeyError::NoRandomBytes(_) => CommandError::Bug(error.to_string()),
         KeyError::Unknown(_) => {
-            CommandError::input("unknown_key", error.to_string(), "`endmark keys list` shows all of them.")
+            CommandError::input("no_such_key", error.to_string(), "`endmark keys list` shows all of them.")
         }
         KeyError::Taken(_) => CommandError::input(
             "key_exists",

@@ -35,7 +35,7 @@ impl ManifestError {
             ManifestProblem::Syntax(_) => "manifest_syntax",
             ManifestProblem::UnknownKey { .. } => "unknown_key",
             ManifestProblem::Value { .. } | ManifestProblem::Contradiction(_) => "invalid_value",
-            ManifestProblem::Missing { .. } => "missing_key",
+            ManifestProblem::Missing { .. } => "missing_setting",
         }
     }
 

@@ -5,7 +5,7 @@ use endmark_wire::reply::Usage;
 use endmark_wire::writer::{ChoiceEnd, Closing, StreamError};
 use serde_json::value::RawValue;
 
-use crate::disclosure::{Disclosure, REPLY_INCOMPLETE, with_cost};
+use crate::disclosure::{Disclosure, REPLY_CUT, REPLY_INCOMPLETE, with_cost};
 use crate::exchange::Exchange;
 use crate::mended_items;
 use crate::reply::{ClientGone, ClientStream};
@@ -25,8 +25,7 @@ pub(crate) async fn stream(
     let Settled { mut mended, end_lost } = settled;
     let usage = mended.usage();
     let failed = mended.result.failed.as_ref();
-    let broke =
-        failed.map(|disclosure| (mended.what_broke(exchange, disclosure), "endmark_reply_cut", disclosure));
+    let broke = failed.map(|disclosure| (mended.what_broke(exchange, disclosure), REPLY_CUT, disclosure));
     let incomplete = mended.result.incomplete.as_ref();
     let is_incomplete =
         || incomplete.map(|disclosure| (disclosure.error_message(), REPLY_INCOMPLETE, disclosure));

@@ -1,0 +1,207 @@
+//! Each error has one published code: `docs/errors.md` lists all of them, and where each comes from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::source::{is_test_file, lines_without_tests};
+use crate::workspace::{Workspace, WorkspaceError};
+
+const PAGE: &str = "docs/errors.md";
+
+/// What makes an error: one of its arguments is the code, as a literal.
+const CALLS: &[&str] = &[
+    "CommandError::input(",
+    "ErrorBody::new(",
+    "Failure::invalid(",
+    "Failure::new(",
+    "Answer::no(",
+    "Answer::no_in_text(",
+    "no_answer(",
+    "failed(",
+];
+
+/// What makes an answer of the gateway's own: its code begins with `endmark_`.
+const ANSWERS: &[&str] = &["error_response(", "error_event(", "error_body("];
+
+/// Functions in whose bodies each literal of such words is a code.
+const FUNCTIONS: &[&str] =
+    &["fn code(&self)", "fn kind(&self) -> &'static str", "fn body(&self) -> ErrorBody"];
+
+/// Codes by a name: fields, and constants of the gateway, whose codes begin like this.
+const NAMED: &[&str] =
+    &[" code: \"", "_REFUSED: &str = \"", "REPLY_INCOMPLETE: &str = \"", "REPLY_CUT: &str = \""];
+
+/// The codes of each place: a command, a library, or the packages for other languages.
+type Codes = BTreeMap<String, BTreeSet<String>>;
+
+pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> {
+    let mut used = Codes::new();
+    for (file, text) in workspace.rust_files()? {
+        let Some(place) = place_of(&file).filter(|_| !is_test_file(&file)) else { continue };
+        let lines = lines_without_tests(&text).into_iter().map(|(_, line)| line);
+        let code: String =
+            lines.filter(|line| !line.trim_start().starts_with("//")).flat_map(|line| [line, "\n"]).collect();
+        for found in codes_of(&code) {
+            used.entry(found.to_owned()).or_default().insert(place.clone());
+        }
+    }
+    let page = workspace.read(Path::new(PAGE))?;
+    Ok(failures(&used, &page))
+}
+
+/// The place that a source file belongs to, as the page calls it.
+fn place_of(file: &Path) -> Option<String> {
+    let mut parts = file.iter().map(|part| part.to_string_lossy());
+    let (top, package) = (parts.next()?, parts.next()?);
+    let mut inside = parts.filter(|part| part != "src");
+    match (top.as_ref(), package.as_ref()) {
+        ("bindings", _) => Some("packages".to_owned()),
+        ("crates", "endmark-cli") => {
+            let room = inside.next()?;
+            let room = if room == "commands" { inside.next()? } else { room };
+            Some(room.trim_end_matches(".rs").to_owned())
+        }
+        ("crates", name) => name.strip_prefix("endmark-").map(str::to_owned),
+        _ => None,
+    }
+}
+
+/// The codes that a file's text makes errors with.
+fn codes_of(text: &str) -> BTreeSet<&str> {
+    let mut codes = BTreeSet::new();
+    for (at, call) in CALLS.iter().flat_map(|call| text.match_indices(call)) {
+        // `Check::failed` names what was checked.
+        let is_part = |before: char| before.is_alphanumeric() || before == '_';
+        if !text[..at].ends_with(is_part) && !text[..at].ends_with("Check::") {
+            codes.extend(code_argument(&text[at + call.len()..]));
+        }
+    }
+    for (at, call) in ANSWERS.iter().flat_map(|call| text.match_indices(call)) {
+        let code = code_argument(&text[at + call.len()..]);
+        codes.extend(code.filter(|code| code.starts_with("endmark_")));
+    }
+    for (at, sign) in NAMED.iter().flat_map(|sign| text.match_indices(sign)) {
+        codes.extend(text[at + sign.len()..].split('"').next().filter(|word| is_code(word)));
+    }
+    for function in FUNCTIONS {
+        for (at, _) in text.match_indices(function) {
+            let body = text[at..].split("\n    }\n").next().unwrap_or_default();
+            codes.extend(literals(body));
+        }
+    }
+    codes
+}
+
+/// The first argument of a call that is a code, among its first two.
+fn code_argument(arguments: &str) -> Option<&str> {
+    let (mut depth, mut begin, mut position) = (0, 0, 0);
+    for (at, character) in arguments.char_indices() {
+        match character {
+            '(' | '[' | '{' => depth += 1,
+            ',' | ')' if depth == 0 => {
+                let argument = arguments[begin..at].trim();
+                let code = argument.strip_prefix('"').and_then(|code| code.strip_suffix('"'));
+                if let Some(code) = code.filter(|code| is_code(code)) {
+                    return Some(code);
+                }
+                (begin, position) = (at + 1, position + 1);
+                // `Answer::no_in_text` has the data and the text before it.
+                if position == 3 || character == ')' {
+                    return None;
+                }
+            }
+            ')' | ']' | '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The string literals of a text that can be codes.
+fn literals(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(|line| line.split('"').skip(1).step_by(2)).filter(|word| is_code(word))
+}
+
+fn is_code(word: &str) -> bool {
+    !word.is_empty()
+        && word
+            .chars()
+            .all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || character == '_')
+}
+
+/// The rows of the page: a code, and what its second column has.
+fn rows(page: &str) -> impl Iterator<Item = (&str, &str)> {
+    page.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| `")?.split('|').map(str::trim);
+        Some((cells.next()?.trim_end_matches('`'), cells.next()?))
+    })
+}
+
+fn failures(used: &Codes, page: &str) -> Vec<String> {
+    let mut failures = Vec::new();
+    let mut listed = BTreeSet::new();
+    for (code, places) in rows(page) {
+        if !listed.insert(code) {
+            failures.push(format!("{PAGE} lists `{code}` twice: a code has one meaning"));
+        }
+        let named: BTreeSet<String> = places.split(", ").map(str::to_owned).collect();
+        match used.get(code) {
+            None => failures.push(format!("{PAGE} lists `{code}`, which nothing answers: delete its row")),
+            Some(places) if *places != named => failures.push(format!(
+                "`{code}` comes from {}, and {PAGE} names others: if it means there what the row says, name them; else \
+                 choose another code",
+                places.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+            )),
+            Some(_) => {}
+        }
+    }
+    for (code, places) in used.iter().filter(|(code, _)| !listed.contains(code.as_str())) {
+        let places: Vec<&str> = places.iter().map(String::as_str).collect();
+        failures.push(format!("`{code}` of {} is not in {PAGE}: add a row", places.join(", ")));
+    }
+    failures
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_found_where_errors_are_made() {
+        let text = "
+            CommandError::input(\n    \"no_file\",\n    \"text\", hint)
+            Answer::no_in_text(to_data(&a)?, text, \"cut\", \"it is\")
+            Failure::new(FailureKind::Merge, error.code(), error).with(json!({\"attempt\": 1}))
+            Error { code: \"lost\", message }
+    fn code(&self) -> &str {
+        match self { A => \"first\", B => \"second\" }
+    }
+    fn other() { \"third\" }
+";
+        assert_eq!(Vec::from_iter(codes_of(text)), ["cut", "first", "lost", "no_file", "second"]);
+    }
+
+    #[test]
+    fn a_code_is_listed_once_with_its_places() {
+        let used = Codes::from([("cut".to_owned(), BTreeSet::from(["text".to_owned()]))]);
+        let of = |page: &str| failures(&used, page).len();
+        assert_eq!(of("| `cut` | text | It is cut. |"), 0);
+        assert_eq!(of(""), 1);
+        assert_eq!(of("| `cut` | text | It is cut. |\n| `cut` | text | Another. |"), 1);
+        assert_eq!(of("| `cut` | text, wire | It is cut. |"), 1);
+        assert_eq!(of("| `cut` | text | It is cut. |\n| `gone` | text | Gone. |"), 1);
+    }
+
+    #[test]
+    fn a_place_is_a_command_or_a_library() {
+        for (file, place) in [
+            ("crates/endmark-cli/src/commands/findings/fit.rs", Some("findings")),
+            ("crates/endmark-cli/src/input.rs", Some("input")),
+            ("crates/endmark-exec/src/drive/before.rs", Some("exec")),
+            ("bindings/core/src/lib.rs", Some("packages")),
+            ("xtask/src/main.rs", None),
+        ] {
+            assert_eq!(place_of(Path::new(file)).as_deref(), place, "{file}");
+        }
+    }
+}
