@@ -131,10 +131,10 @@ fn deciding(bytes: &[u8]) {
     let Ok(root) = Value::parse(bytes) else { return };
     let Ok(Names(names)) = serde_json::from_slice(bytes) else { return };
     for format in FORMATS {
-        if check_deciding(root, format.deciding(), Limits { models: true, budget: true }).is_err() {
+        if check_deciding(root, format.facts().deciding, Limits { models: true, budget: true }).is_err() {
             continue;
         }
-        for known in format.deciding() {
+        for known in format.facts().deciding {
             let is_meant = |name: &&String| known.names.iter().any(|known| caseless(name) == *known);
             let meant: Vec<_> = names.iter().filter(is_meant).collect();
             assert!(meant.len() <= 1, "{meant:?}");

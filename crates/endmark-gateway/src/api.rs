@@ -24,8 +24,8 @@ impl Api {
     pub(crate) fn of_format(format: &dyn WireFormat) -> Self {
         Self {
             name: format.name(),
-            operation: format.operation(),
-            route: format.route(),
+            operation: format.facts().operation,
+            route: format.facts().route,
             provider: format.provider().traced_as,
             service: None,
         }

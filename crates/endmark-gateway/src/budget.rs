@@ -226,7 +226,8 @@ impl Budgets {
         at: Moment,
     ) -> Result<Vec<Claim>, NotAdmitted> {
         let assumed = self.settings.assume_output_tokens;
-        let fields = planned.service.map_or_else(|| planned.format.deciding(), |service| service.fields);
+        let fields =
+            planned.service.map_or_else(|| planned.format.facts().deciding, |service| service.fields);
         let output = root.map_or(assumed, |root| most_output(root, fields, assumed));
         let full = Tokens { prompt, completion: output, ..Tokens::default() };
         let closing = Tokens {

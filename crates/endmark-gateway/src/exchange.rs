@@ -241,7 +241,7 @@ impl Exchange {
     /// on is none of the client's own.
     pub(crate) fn sets_limit(&self) -> bool {
         let cap = self.gateway.settings.resume.treat_limit_as_cap;
-        let is_cap = |limit: u64| self.request.format().limit_is_required() && limit >= cap;
+        let is_cap = |limit: u64| self.request.format().facts().limit_is_required && limit >= cap;
         self.request.view().limit.is_some_and(|limit| !is_cap(limit))
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use endmark_store::SECRETS_BEGIN;
 use endmark_wire::edit::Edits;
-use endmark_wire::format::WireFormat;
+use endmark_wire::format::{WireFormat, WireReply};
 use endmark_wire::http1::{Fault, Stranger};
 use endmark_wire::openai_chat::Chat;
 use http::{HeaderValue, Response, StatusCode, header};

@@ -62,7 +62,7 @@ impl Request {
     pub fn closing(&self, words: &str, limit: u64) -> Result<Self, ClosingError> {
         let (root, format) = (self.root(), self.format());
         let mut edits = Edits::of(root);
-        let field = format.conversation_field();
+        let field = format.facts().conversation_field;
         let no_list = || ConversationError::NoList { title: format.title(), field };
         let conversation = root.field(field).ok_or_else(no_list)?;
         let asking = format.user_turn(words);
@@ -74,7 +74,7 @@ impl Request {
             }
             _ => return Err(no_list().into()),
         }
-        if format.calls_need_tools() && self.has_called()? {
+        if format.facts().calls_need_tools && self.has_called()? {
             // A provider that refuses calls of tools that are not offered is told to make none.
             edits.set_field(root, "tool_choice", "{\"type\":\"none\"}");
         } else {
@@ -85,7 +85,7 @@ impl Request {
         for name in EXTRA_FIELDS {
             edits.remove_field(root, name);
         }
-        limit_to(&mut edits, root, format.limit_place(), limit);
+        limit_to(&mut edits, root, format.facts().limit_place, limit);
         Self::parse(format, &edits.finish(), self.address()).map_err(ClosingError::NoRequest)
     }
 

@@ -106,7 +106,7 @@ impl<'a> Dialogue<'a> {
 
     /// The same of a value that was read before.
     pub(crate) fn of(format: &'static dyn WireFormat, root: Value<'a>) -> Result<Self, ConversationError> {
-        let field = format.conversation_field();
+        let field = format.facts().conversation_field;
         let no_list = ConversationError::NoList { title: format.title(), field };
         let list = match root.kind() {
             Kind::Array => Some(root),
@@ -117,7 +117,7 @@ impl<'a> Dialogue<'a> {
         let list = list.ok_or(no_list)?;
         let is_list = list.kind() == Kind::Array;
         let items: Vec<Value<'a>> = if is_list { list.items().collect() } else { vec![list] };
-        let mut conversation = Conversation { turns: Vec::new(), order: format.order() };
+        let mut conversation = Conversation { turns: Vec::new(), order: format.facts().order };
         let mut places = Vec::with_capacity(items.len());
         for (position, item) in items.iter().enumerate() {
             let (role, parts) = format.turn(*item).map_err(|reason| ConversationError::NoTurn {

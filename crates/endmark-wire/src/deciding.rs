@@ -95,7 +95,7 @@ pub enum Undecided {
 /// use endmark_wire::deciding::{Limits, check};
 /// use endmark_wire::{format, json::Value};
 /// let chat = format::named("openai_chat").unwrap();
-/// let of = |body: &str| check(Value::parse_str(body).unwrap(), chat.deciding(), Limits { budget: true, models: true });
+/// let of = |body: &str| check(Value::parse_str(body).unwrap(), chat.facts().deciding, Limits { budget: true, models: true });
 /// assert!(of(r#"{"model":"a","max_tokens":9,"max_completion_tokens":7}"#).is_ok());
 /// assert!(of(r#"{"model":"a","m\u006fdel":"b"}"#).is_err());
 /// assert!(of(r#"{"model":"a","Max_Tokens":9}"#).is_err());
@@ -210,7 +210,7 @@ impl Request {
     /// # Errors
     /// [`Undecided`] for the first field that cannot be relied on.
     pub fn check_deciding(&self, limits: Limits) -> Result<(), Undecided> {
-        check(self.root(), self.format().deciding(), limits)
+        check(self.root(), self.format().facts().deciding, limits)
     }
 
     /// See [`models`].
@@ -220,7 +220,7 @@ impl Request {
 
     /// See [`most_output`].
     pub fn most_output(&self, assumed: u64) -> u64 {
-        most_output(self.root(), self.format().deciding(), assumed)
+        most_output(self.root(), self.format().facts().deciding, assumed)
     }
 }
 

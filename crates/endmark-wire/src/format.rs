@@ -5,7 +5,7 @@
 
 use crate::provider::Provider;
 use crate::request::Address;
-pub use crate::wire_format::WireFormat;
+pub use crate::wire_format::{Facts, WireAsk, WireConversation, WireFormat, WireReply, WireRequest};
 use crate::{anthropic_messages, gemini, openai_chat, openai_responses};
 
 /// Every format that is spoken.

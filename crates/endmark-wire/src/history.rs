@@ -31,7 +31,7 @@ pub(crate) fn calls<'a>(
     items: impl Iterator<Item = Value<'a>>,
 ) -> impl Iterator<Item = (Call<'a>, Slot<'a>)> {
     // Texts are read with the turns that they stand in: those without a call are passed over.
-    let words: Vec<Finder<'_>> = format.words_of_calls().iter().map(Finder::new).collect();
+    let words: Vec<Finder<'_>> = format.facts().words_of_calls.iter().map(Finder::new).collect();
     let may_call =
         move |item: &Value<'_>| words.iter().any(|word| word.find(item.raw().as_bytes()).is_some());
     let turns = items.filter(may_call).filter_map(|item| format.turn(item).ok());

@@ -110,7 +110,7 @@ impl Request {
     #[must_use]
     pub fn going_on(&self, turn: &Turn, answers: &[CallAnswer]) -> Option<Self> {
         let format = self.format();
-        let list = self.root().field(format.conversation_field());
+        let list = self.root().field(format.facts().conversation_field);
         let list = list.filter(|list| list.kind() == Kind::Array)?;
         if turn.calls.len() != answers.len() {
             return None;

@@ -127,7 +127,7 @@ impl Request {
         })?;
         if root.kind() != Kind::Object {
             let message = "the body is no JSON object".to_owned();
-            return Err(RequestError { message, hint: format.hint() });
+            return Err(RequestError { message, hint: format.facts().hint });
         }
         let view = format.view(root, address);
         let (body, root) = (root.document().to_owned(), root.span());
@@ -158,7 +158,7 @@ impl Request {
     /// Whether results of tools may stand in it: a look at its bytes, which is never wrong where it says no.
     pub fn may_have_results(&self) -> bool {
         let has = |word: &&str| memchr::memmem::find(self.body(), word.as_bytes()).is_some();
-        self.format.words_of_results().iter().any(has)
+        self.format.facts().words_of_results.iter().any(has)
     }
 
     /// Why its conversation is not to be changed by anybody else: it asks its provider to shorten it, or only goes on from
@@ -455,7 +455,7 @@ impl Request {
 
     /// The items of its conversation, or the text that is its only one.
     fn items(&self) -> impl Iterator<Item = Value<'_>> {
-        let find = || Some(self.root().field(self.format.conversation_field())?.span());
+        let find = || Some(self.root().field(self.format.facts().conversation_field)?.span());
         let span = self.conversation.get_or_init(find).clone();
         let list = span.map(|span| Value::checked_before(&self.body, span));
         let alone = list.filter(|list| self.format.is_turn_alone(*list));

@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_limit_counts_for_each_choice() {
         let output = |format: &str, body: &str| {
-            most_output(Value::parse_str(body).unwrap(), named(format).unwrap().deciding(), 4_096)
+            most_output(Value::parse_str(body).unwrap(), named(format).unwrap().facts().deciding, 4_096)
         };
         assert_eq!(output("openai_chat", r#"{"messages":[],"max_tokens":10,"n":3}"#), 30);
         assert_eq!(output("openai_chat", r#"{"messages":[]}"#), 4_096);

@@ -163,7 +163,7 @@ impl<'a> Asker<'a> {
 
     async fn takes_usage_field(&self) -> bool {
         let request = &self.site.request;
-        let is_needless = !self.live || request.format().reports_usage_unasked();
+        let is_needless = !self.live || request.format().facts().reports_usage_unasked;
         let source = self.case.usage_source(self.site.name(), &request.view().model);
         is_needless || source.known().await != StreamUsage::Refused
     }

@@ -145,7 +145,7 @@ pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: &dyn
     if is_messages && !headers.contains_key(&ANTHROPIC_VERSION) {
         headers.insert(ANTHROPIC_VERSION, DEFAULT_ANTHROPIC_VERSION);
     }
-    for_upstream(&headers, fallback, Some(format.credential()))
+    for_upstream(&headers, fallback, Some(format.facts().credential))
 }
 
 /// Where the upstream's own key is to stand.
@@ -156,10 +156,9 @@ fn credential(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>
         Some(own) if !has(&own) && has(&BEARER) => BEARER,
         Some(own) if !has(&own) && has(&AZURE) => AZURE,
         Some(own) => own,
-        None => KEYS
-            .into_iter()
-            .find(has)
-            .unwrap_or_else(|| upstream.provider.formats().next().map_or(BEARER, WireFormat::credential)),
+        None => KEYS.into_iter().find(has).unwrap_or_else(|| {
+            upstream.provider.formats().next().map_or(BEARER, |format| format.facts().credential)
+        }),
     }
 }
 

@@ -4,57 +4,67 @@
 //! comes as text. Where tools were called before, the server wants them offered: they stay then, and are
 //! forbidden to be called.
 
+use super::Messages;
 use super::content::text_blocks;
 use super::request::{called_tools, last_assistant, thinks};
 use crate::ask::{Ask, Asked, Partial, Terms, ToolPrefill, hermes_prefill, quoted_text};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::request::Request;
+use crate::wire_format::WireAsk;
 
-/// The request that asks so; none where Messages has no way to.
-pub(super) fn asking(request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
-    let root = request.root();
-    let mut edits = on_terms(root, terms);
-    let mut unshown = 0;
-    match ask {
-        Ask::Prefill { so_far, tool, .. } => {
-            if thinks(root) {
-                return None;
-            }
-            let text = match (so_far, tool) {
-                (Partial::Text(text), _) => (*text).to_owned(),
-                (Partial::ToolCall { .. }, ToolPrefill::Hermes) => hermes_prefill(so_far),
-                // A call's input is an object: the beginning of one cannot be shown.
-                (Partial::ToolCall { .. }, ToolPrefill::Calls) => return None,
-            };
-            // Anthropic refuses a last message that ends in whitespace.
-            let shown = text.trim_end();
-            if shown.is_empty() {
-                return None;
-            }
-            if matches!(so_far, Partial::Text(_)) {
-                unshown = text.len() - shown.len();
-            }
-            // An unfinished message and a demanded format are refused together.
-            without_grammar(&mut edits, root);
-            show(&mut edits, root, shown);
-        }
-        Ask::Prompt { so_far, prompt } => {
-            without_tools(&mut edits, root);
-            without_grammar(&mut edits, root);
-            show_and_ask(&mut edits, root, &quoted_text(so_far), prompt);
-        }
-        Ask::Again => {}
-        Ask::Correction { wrong, prompt } => {
-            without_tools(&mut edits, root);
-            if matches!(wrong, Partial::ToolCall { .. }) {
+impl WireAsk for Messages {
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+        let root = request.root();
+        let mut edits = on_terms(root, terms);
+        let mut unshown = 0;
+        match ask {
+            Ask::Prefill { so_far, tool, .. } => {
+                if thinks(root) {
+                    return None;
+                }
+                let text = match (so_far, tool) {
+                    (Partial::Text(text), _) => (*text).to_owned(),
+                    (Partial::ToolCall { .. }, ToolPrefill::Hermes) => hermes_prefill(so_far),
+                    // A call's input is an object: the beginning of one cannot be shown.
+                    (Partial::ToolCall { .. }, ToolPrefill::Calls) => return None,
+                };
+                // Anthropic refuses a last message that ends in whitespace.
+                let shown = text.trim_end();
+                if shown.is_empty() {
+                    return None;
+                }
+                if matches!(so_far, Partial::Text(_)) {
+                    unshown = text.len() - shown.len();
+                }
+                // An unfinished message and a demanded format are refused together.
                 without_grammar(&mut edits, root);
+                show(&mut edits, root, shown);
             }
-            show_and_ask(&mut edits, root, &quoted_text(wrong), prompt);
+            Ask::Prompt { so_far, prompt } => {
+                without_tools(&mut edits, root);
+                without_grammar(&mut edits, root);
+                show_and_ask(&mut edits, root, &quoted_text(so_far), prompt);
+            }
+            Ask::Again => {}
+            Ask::Correction { wrong, prompt } => {
+                without_tools(&mut edits, root);
+                if matches!(wrong, Partial::ToolCall { .. }) {
+                    without_grammar(&mut edits, root);
+                }
+                show_and_ask(&mut edits, root, &quoted_text(wrong), prompt);
+            }
+            Ask::Native { .. } => return None,
         }
-        Ask::Native { .. } => return None,
+        Some(Asked { body: edits.finish(), unshown })
     }
-    Some(Asked { body: edits.finish(), unshown })
+
+    fn question(&self, model: &str, text: &str, limit_tokens: u64) -> String {
+        let (model, text) = (quoted(model), quoted(text));
+        format!(
+            r#"{{"model":{model},"max_tokens":{limit_tokens},"messages":[{{"role":"user","content":{text}}}]}}"#
+        )
+    }
 }
 
 fn on_terms(root: Value<'_>, terms: Terms) -> Edits<'_> {

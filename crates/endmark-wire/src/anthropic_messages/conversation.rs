@@ -4,31 +4,89 @@ use std::borrow::Cow;
 
 use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
 
+use super::Messages;
 use crate::conversation::{Placed, Slot, media_in, text_of_parts, text_or_json};
 use crate::edit::Edits;
 use crate::json::{Fields, Kind, Value, quoted};
 use crate::own_tool::OwnTool;
+use crate::reply::Choice;
+use crate::wire_format::WireConversation;
 
 /// The results of a message's calls come first behind it; turns of the user that follow each other are one to the server.
 pub(super) const ORDER: Order =
     Order { results_behind_calls: true, turns_of_results: TurnsOfResults::Shared, user_first: true };
 
-/// Who speaks in a message, and its parts.
-pub(super) fn turn(message: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static str> {
-    let fields = Fields::of(message);
-    let role = fields.get("role").and_then(Value::text).ok_or("has no `role`")?;
-    fields.get("content").ok_or("has no `content`")?;
-    if role == "tool" {
-        return Err("has the role `tool`: that is another format");
+impl WireConversation for Messages {
+    fn role(&self, message: Value<'_>) -> Option<Role> {
+        message.field("role").and_then(Value::text).map(|role| role_named(&role))
     }
-    let role = role_named(&role);
-    let text = Placed::text_field(message, "content");
-    Ok((role, text.into_iter().chain(Placed::items(message, "content", block)).collect()))
-}
 
-/// Who speaks in a message.
-pub(super) fn role(message: Value<'_>) -> Option<Role> {
-    message.field("role").and_then(Value::text).map(|role| role_named(&role))
+    fn turn<'a>(&self, message: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
+        let fields = Fields::of(message);
+        let role = fields.get("role").and_then(Value::text).ok_or("has no `role`")?;
+        fields.get("content").ok_or("has no `content`")?;
+        if role == "tool" {
+            return Err("has the role `tool`: that is another format");
+        }
+        let role = role_named(&role);
+        let text = Placed::text_field(message, "content");
+        Ok((role, text.into_iter().chain(Placed::items(message, "content", block)).collect()))
+    }
+
+    fn user_turn(&self, text: &str) -> String {
+        format!("{{\"role\":\"user\",\"content\":[{{\"type\":\"text\",\"text\":{}}}]}}", quoted(text))
+    }
+
+    fn result_turns(&self, results: Vec<String>) -> Vec<String> {
+        vec![format!("{{\"role\":\"user\",\"content\":[{}]}}", results.join(","))]
+    }
+
+    fn absent_result(&self, call: Value<'_>, text: &str) -> String {
+        let id = call.field("id").map_or("\"\"", Value::raw);
+        format!(
+            "{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{},\"is_error\":true}}",
+            quoted(text)
+        )
+    }
+
+    fn result(&self, call: Value<'_>, text: &str, is_error: bool) -> String {
+        if is_error {
+            return self.absent_result(call, text);
+        }
+        let id = call.field("id").map_or("\"\"", Value::raw);
+        format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{}}}", quoted(text))
+    }
+
+    fn written_tool(&self, tool: &OwnTool<'_>) -> String {
+        let (name, description) = (quoted(tool.name), quoted(tool.description));
+        format!("{{\"name\":{name},\"description\":{description},\"input_schema\":{}}}", tool.schema)
+    }
+
+    // With all of its blocks: thoughts are signed, and belong before the calls.
+    fn said(&self, root: Value<'_>) -> Vec<String> {
+        let content = root.field("content").filter(|content| content.items().next().is_some());
+        let message =
+            |content: Value<'_>| format!("{{\"role\":\"assistant\",\"content\":{}}}", content.raw());
+        content.map(message).into_iter().collect()
+    }
+
+    // With all of its blocks: each as it began, with what was added.
+    fn said_in(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
+        let mut blocks: Vec<(Option<u64>, Said<'_>)> = Vec::new();
+        for event in events {
+            let index = event.field("index").and_then(Value::as_u64);
+            if let Some(begun) = event.field("content_block") {
+                blocks.push((index, Said { begun, added: Vec::new() }));
+            } else if let (Some(delta), Some((_, block))) =
+                (event.field("delta"), blocks.iter_mut().rfind(|(own, _)| *own == index))
+            {
+                block.added.push(delta);
+            }
+        }
+        let blocks: Vec<String> = blocks.iter().filter_map(|(_, block)| block.whole()).collect();
+        let message = || format!("{{\"role\":\"assistant\",\"content\":[{}]}}", blocks.join(","));
+        (!blocks.is_empty()).then(message).into_iter().collect()
+    }
 }
 
 fn role_named(role: &str) -> Role {
@@ -90,65 +148,6 @@ fn media<'a>(block: Value<'a>, kind: Cow<'a, str>) -> Media<'a> {
     let name = ["title", "source.url", "source.file_id", "file_id"].into_iter().find_map(|at| block.at(at));
     let named = block.at("source.media_type").and_then(Value::text);
     Media { kind: named.unwrap_or(kind), name: name.and_then(Value::text) }
-}
-
-/// A message of the user's.
-pub(super) fn user_turn(text: &str) -> String {
-    format!("{{\"role\":\"user\",\"content\":[{{\"type\":\"text\",\"text\":{}}}]}}", quoted(text))
-}
-
-/// The message that has these results.
-pub(super) fn result_turns(results: &[String]) -> Vec<String> {
-    vec![format!("{{\"role\":\"user\",\"content\":[{}]}}", results.join(","))]
-}
-
-/// A block in the place of a call's result.
-pub(super) fn absent_result(call: Value<'_>, text: &str) -> String {
-    let id = call.field("id").map_or("\"\"", Value::raw);
-    format!(
-        "{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{},\"is_error\":true}}",
-        quoted(text)
-    )
-}
-
-/// The result of a call, or why there is none.
-pub(super) fn result_of(call: Value<'_>, text: &str, is_error: bool) -> String {
-    if is_error {
-        return absent_result(call, text);
-    }
-    let id = call.field("id").map_or("\"\"", Value::raw);
-    format!("{{\"type\":\"tool_result\",\"tool_use_id\":{id},\"content\":{}}}", quoted(text))
-}
-
-/// A tool that a request offers.
-pub(super) fn written_tool(tool: &OwnTool<'_>) -> String {
-    let (name, description) = (quoted(tool.name), quoted(tool.description));
-    format!("{{\"name\":{name},\"description\":{description},\"input_schema\":{}}}", tool.schema)
-}
-
-/// The message that a response is, with all of its blocks: thoughts are signed, and belong before the calls.
-pub(super) fn said(root: Value<'_>) -> Vec<String> {
-    let content = root.field("content").filter(|content| content.items().next().is_some());
-    let message = |content: Value<'_>| format!("{{\"role\":\"assistant\",\"content\":{}}}", content.raw());
-    content.map(message).into_iter().collect()
-}
-
-/// The message that a stream was, with all of its blocks: each as it began, with what was added.
-pub(super) fn said_in(events: &[Value<'_>]) -> Vec<String> {
-    let mut blocks: Vec<(Option<u64>, Said<'_>)> = Vec::new();
-    for event in events {
-        let index = event.field("index").and_then(Value::as_u64);
-        if let Some(begun) = event.field("content_block") {
-            blocks.push((index, Said { begun, added: Vec::new() }));
-        } else if let (Some(delta), Some((_, block))) =
-            (event.field("delta"), blocks.iter_mut().rfind(|(own, _)| *own == index))
-        {
-            block.added.push(delta);
-        }
-    }
-    let blocks: Vec<String> = blocks.iter().filter_map(|(_, block)| block.whole()).collect();
-    let message = || format!("{{\"role\":\"assistant\",\"content\":[{}]}}", blocks.join(","));
-    (!blocks.is_empty()).then(message).into_iter().collect()
 }
 
 /// A block of a stream.

@@ -2,42 +2,46 @@
 
 use endmark_text::Format;
 
+use super::Messages;
 use super::content::text_of;
 use crate::json::{Fields, Kind, Value};
+use crate::request::Address;
 use crate::request::{Tool, View};
+use crate::wire_format::WireRequest;
 
-/// What a request says.
-pub(super) fn view(root: Value<'_>) -> View {
-    let fields = Fields::of(root);
-    let array = fields.get("messages").and_then(|messages| messages.of_kind(Kind::Array));
-    let text = |message: Value<'_>| message.field("content").map(|content| text_of(content).0);
-    let limit = fields.get("max_tokens").and_then(Value::as_u64);
-    let format = output_format(root);
-    let schema = format.and_then(|format| format.field("schema")?.of_kind(Kind::Object));
-    View {
-        model: root.word("model").unwrap_or_default(),
-        stream: fields.get("stream").and_then(Value::as_bool).unwrap_or(false),
-        include_usage: true,
-        limit,
-        limit_field: limit.map(|_| "max_tokens"),
-        choices: 1,
-        has_stop: root.filled("stop_sequences").is_some(),
-        has_tools: root.filled("tools").is_some(),
-        prefill: last_assistant(root).and_then(text).filter(|text| !text.is_empty()),
-        demanded: format.map(|_| Format::Json),
-        text_schema: schema.map(|schema| schema.raw().to_owned()),
-        conversation: session(root),
-        only_passes: array.is_none(),
+impl WireRequest for Messages {
+    fn view(&self, root: Value<'_>, _address: &Address) -> View {
+        let fields = Fields::of(root);
+        let array = fields.get("messages").and_then(|messages| messages.of_kind(Kind::Array));
+        let text = |message: Value<'_>| message.field("content").map(|content| text_of(content).0);
+        let limit = fields.get("max_tokens").and_then(Value::as_u64);
+        let format = output_format(root);
+        let schema = format.and_then(|format| format.field("schema")?.of_kind(Kind::Object));
+        View {
+            model: root.word("model").unwrap_or_default(),
+            stream: fields.get("stream").and_then(Value::as_bool).unwrap_or(false),
+            include_usage: true,
+            limit,
+            limit_field: limit.map(|_| "max_tokens"),
+            choices: 1,
+            has_stop: root.filled("stop_sequences").is_some(),
+            has_tools: root.filled("tools").is_some(),
+            prefill: last_assistant(root).and_then(text).filter(|text| !text.is_empty()),
+            demanded: format.map(|_| Format::Json),
+            text_schema: schema.map(|schema| schema.raw().to_owned()),
+            conversation: session(root),
+            only_passes: array.is_none(),
+        }
     }
-}
 
-/// The tools that a request offers. Those that the server runs itself have no schema.
-pub(super) fn tools(root: Value<'_>) -> Vec<Tool> {
-    let tools = root.field("tools").into_iter().flat_map(Value::items).filter_map(|tool| {
-        let schema = tool.field("input_schema").and_then(|schema| schema.of_kind(Kind::Object));
-        Some(Tool { name: tool.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
-    });
-    tools.collect()
+    // Those that the server runs itself have no schema.
+    fn tools(&self, root: Value<'_>) -> Vec<Tool> {
+        let tools = root.field("tools").into_iter().flat_map(Value::items).filter_map(|tool| {
+            let schema = tool.field("input_schema").and_then(|schema| schema.of_kind(Kind::Object));
+            Some(Tool { name: tool.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
+        });
+        tools.collect()
+    }
 }
 
 /// The session that Claude Code says a request is of: `metadata.user_id` is JSON with a `session_id`, and was a text that

@@ -5,27 +5,66 @@ use std::collections::BTreeSet;
 use endmark_recovery::Stop;
 use serde_json::value::RawValue;
 
+use super::Messages;
 use super::content::{call_blocks, is_cited, last_call_at, last_part, text_blocks, text_of};
 use super::stop;
 use super::usage::{self, Counts};
 use crate::edit::Edits;
+use crate::error::ProviderError;
 use crate::error::ResponseError;
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Choice, ToolCall, Usage};
+use crate::request::{Request, View};
 use crate::response::{Reply, ReplyEdit};
+use crate::sse::event_frame;
+use crate::stream::Reader;
+use crate::wire_format::WireReply;
 use crate::writer::End;
+use crate::writer::Writer;
 
-/// What a message says.
-pub(super) fn reply(root: Value<'_>) -> Result<Reply, ResponseError> {
-    let content = root.field("content").and_then(|content| content.of_kind(Kind::Array));
-    let content = content.ok_or(ResponseError::Without("content"))?;
-    Ok(Reply {
-        id: root.word("id"),
-        model: root.word("model").unwrap_or_default(),
-        choices: vec![choice(root, content)],
-        usage: root.field("usage").and_then(|usage| Counts::read(usage).usage()),
-        tier: root.field("usage").and_then(usage::tier),
-    })
+impl WireReply for Messages {
+    fn has_written(&self, root: Value<'_>) -> bool {
+        let says = |field: &str, word: &str| {
+            root.field(field).and_then(Value::text).is_some_and(|text| text == word)
+        };
+        says("type", "message") && says("role", "assistant")
+    }
+
+    fn reply(&self, root: Value<'_>, _request: &View) -> Result<Reply, ResponseError> {
+        let content = root.field("content").and_then(|content| content.of_kind(Kind::Array));
+        let content = content.ok_or(ResponseError::Without("content"))?;
+        Ok(Reply {
+            id: root.word("id"),
+            model: root.word("model").unwrap_or_default(),
+            choices: vec![choice(root, content)],
+            usage: root.field("usage").and_then(|usage| Counts::read(usage).usage()),
+            tier: root.field("usage").and_then(usage::tier),
+        })
+    }
+
+    fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a> {
+        Box::new(Edit::new(root))
+    }
+
+    fn reader(&self, _request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
+        Box::new(super::stream::MessageReader::new(keep_bytes))
+    }
+
+    fn writer(&self, request: &Request, _keep_bytes: usize) -> Box<dyn Writer> {
+        Box::new(super::writer::MessageWriter::new(&request.view().model))
+    }
+
+    fn read_error(&self, root: Value<'_>) -> Option<ProviderError> {
+        super::error::read(root)
+    }
+
+    fn error_body(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
+        format!("{{{}}}", super::error::fields(kind, message)).into_bytes()
+    }
+
+    fn error_event(&self, status: u16, kind: &str, message: &str) -> Vec<u8> {
+        event_frame("error", &self.error_body(status, kind, message))
+    }
 }
 
 fn choice(root: Value<'_>, content: Value<'_>) -> Choice {

@@ -7,7 +7,7 @@ use crate::json::quoted;
 const ALL: Limits = Limits { models: true, budget: true };
 
 fn of(format: &str, body: &str) -> Result<(), Undecided> {
-    check(Value::parse_str(body).unwrap(), named(format).unwrap().deciding(), ALL)
+    check(Value::parse_str(body).unwrap(), named(format).unwrap().facts().deciding, ALL)
 }
 
 #[test]
@@ -63,7 +63,10 @@ fn a_plain_request_is_not_refused() {
         assert_eq!(of(format, body), Ok(()), "{format}: {body}");
     }
     let further = Value::parse_str(r#"{"model":"a","models":["b"],"background":true,"n":"x"}"#).unwrap();
-    assert_eq!(check(further, named("openai_responses").unwrap().deciding(), Limits::default()), Ok(()));
+    assert_eq!(
+        check(further, named("openai_responses").unwrap().facts().deciding, Limits::default()),
+        Ok(())
+    );
 }
 
 #[test]
@@ -78,7 +81,7 @@ fn the_largest_limit_counts_for_each_reply_of_each_prompt() {
         ("gemini", r"{}", 100),
     ] {
         let root = Value::parse_str(body).unwrap();
-        assert_eq!(most_output(root, named(format).unwrap().deciding(), 100), most, "{format}: {body}");
+        assert_eq!(most_output(root, named(format).unwrap().facts().deciding, 100), most, "{format}: {body}");
     }
 }
 
@@ -98,7 +101,7 @@ proptest! {
         at in any::<prop::sample::Index>(),
         changes in prop::collection::vec(0..4_u8, 40),
     ) {
-        let fields = FORMATS[format].deciding();
+        let fields = FORMATS[format].facts().deciding;
         let known = at.get(fields);
         let name = known.names[0];
         let spelled: String = name.chars().zip(&changes).map(|(letter, change)| match (change, letter) {

@@ -1,5 +1,6 @@
 //! Requests that ask for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
 
+use super::Gemini;
 use super::candidate::text_of;
 use super::request::{
     CANDIDATES, CONFIG, DECLARATIONS, JSON_SCHEMA, MAX_OUTPUT, MIME_TYPE, SCHEMA, TOOL_CONFIG, either,
@@ -9,37 +10,46 @@ use crate::ask::{Ask, Asked, Partial, Terms, quoted_text};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::request::Request;
+use crate::wire_format::WireAsk;
 
 /// How functions may be called, within what a request says of its tools.
 const FUNCTION_CALLING: [&str; 2] = ["functionCallingConfig", "function_calling_config"];
 
-/// The request that asks so; none where Gemini has no way to.
-///
-/// Whether the answer comes as a stream is said by its path ([`Request::path_for`]), not here.
-pub(super) fn asking(request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
-    let root = request.root();
-    let mut edits = Edits::of(root);
-    let mut settings = Settings::new(terms.limit);
-    match ask {
-        // A call's arguments are an object, and calls are not written as text: the beginning of one cannot
-        // be shown.
-        Ask::Prefill { so_far: Partial::ToolCall { .. }, .. } => return None,
-        Ask::Prefill { so_far: Partial::Text(text), .. } => show(&mut edits, root, text),
-        Ask::Prompt { so_far, prompt } => {
-            forbid_tools(&mut edits, root);
-            settings.without_grammar = true;
-            show_and_ask(&mut edits, root, &quoted_text(so_far), prompt);
+impl WireAsk for Gemini {
+    // Whether the answer comes as a stream is said by its path ([`Request::path_for`]), not here.
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+        let root = request.root();
+        let mut edits = Edits::of(root);
+        let mut settings = Settings::new(terms.limit);
+        match ask {
+            // A call's arguments are an object, and calls are not written as text: the beginning of one cannot
+            // be shown.
+            Ask::Prefill { so_far: Partial::ToolCall { .. }, .. } => return None,
+            Ask::Prefill { so_far: Partial::Text(text), .. } => show(&mut edits, root, text),
+            Ask::Prompt { so_far, prompt } => {
+                forbid_tools(&mut edits, root);
+                settings.without_grammar = true;
+                show_and_ask(&mut edits, root, &quoted_text(so_far), prompt);
+            }
+            Ask::Again => {}
+            Ask::Correction { wrong, prompt } => {
+                forbid_tools(&mut edits, root);
+                settings.without_grammar = matches!(wrong, Partial::ToolCall { .. });
+                show_and_ask(&mut edits, root, &quoted_text(wrong), prompt);
+            }
+            Ask::Native { token } => edits.set_field(root, "continuationToken", &quoted(token)),
         }
-        Ask::Again => {}
-        Ask::Correction { wrong, prompt } => {
-            forbid_tools(&mut edits, root);
-            settings.without_grammar = matches!(wrong, Partial::ToolCall { .. });
-            show_and_ask(&mut edits, root, &quoted_text(wrong), prompt);
-        }
-        Ask::Native { token } => edits.set_field(root, "continuationToken", &quoted(token)),
+        settings.write(&mut edits, root);
+        Some(edits.finish().into())
     }
-    settings.write(&mut edits, root);
-    Some(edits.finish().into())
+
+    fn question(&self, _model: &str, text: &str, _limit_tokens: u64) -> String {
+        format!(r#"{{"contents":[{{"role":"user","parts":[{{"text":{}}}]}}]}}"#, quoted(text))
+    }
+
+    fn with_model(&self, request: &Request, _model: &str) -> Vec<u8> {
+        request.body().to_vec()
+    }
 }
 
 /// What changes in `generationConfig`.

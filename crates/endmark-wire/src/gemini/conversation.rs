@@ -4,11 +4,14 @@ use std::borrow::Cow;
 
 use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
 
+use super::Gemini;
 use super::candidate::{is_thought, signature_of};
 use super::request::{CALL, either};
 use crate::conversation::{Placed, Slot, text_or_json, with_role};
 use crate::json::{Kind, Value, quoted};
 use crate::own_tool::OwnTool;
+use crate::reply::Choice;
+use crate::wire_format::WireConversation;
 
 /// As many results as there were calls, in one turn right behind them; the first turn is the user's.
 pub(super) const ORDER: Order =
@@ -31,14 +34,6 @@ const SERVER: [&str; 8] = [
     "toolResponse",
     "tool_response",
 ];
-
-/// Who speaks in a content, and its parts.
-pub(super) fn turn(content: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static str> {
-    if content.field("parts").is_none_or(|parts| parts.kind() != Kind::Array) {
-        return Err("has no list of `parts`");
-    }
-    Ok((role_of(content), Placed::items(content, "parts", part).collect()))
-}
 
 /// Who speaks in a content; results of tools stand in the user's.
 pub(super) fn role_of(content: Value<'_>) -> Role {
@@ -119,46 +114,56 @@ fn media(data: Value<'_>) -> Media<'_> {
     Media { kind: word(MIME_TYPE).unwrap_or_default(), name: word(DISPLAY_NAME).or_else(|| word(FILE_URI)) }
 }
 
-/// A content of the user's.
-pub(super) fn user_turn(text: &str) -> String {
-    format!("{{\"role\":\"user\",\"parts\":[{{\"text\":{}}}]}}", quoted(text))
-}
+impl WireConversation for Gemini {
+    fn role(&self, item: Value<'_>) -> Option<Role> {
+        (item.kind() == Kind::Object).then(|| role_of(item))
+    }
 
-/// The content that has these results.
-pub(super) fn result_turns(results: &[String]) -> Vec<String> {
-    vec![format!("{{\"role\":\"user\",\"parts\":[{}]}}", results.join(","))]
-}
+    fn turn<'a>(&self, content: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
+        if content.field("parts").is_none_or(|parts| parts.kind() != Kind::Array) {
+            return Err("has no list of `parts`");
+        }
+        Ok((role_of(content), Placed::items(content, "parts", part).collect()))
+    }
 
-/// A part in the place of a call's response.
-pub(super) fn absent_result(part: Value<'_>, text: &str) -> String {
-    result_of(part, text, true)
-}
+    fn user_turn(&self, text: &str) -> String {
+        format!("{{\"role\":\"user\",\"parts\":[{{\"text\":{}}}]}}", quoted(text))
+    }
 
-/// The response to a call, or why there is none.
-pub(super) fn result_of(part: Value<'_>, text: &str, is_error: bool) -> String {
-    let call = either(part, CALL).map_or(part, |(_, call)| call);
-    let id = call.field("id").map(|id| format!("\"id\":{},", id.raw())).unwrap_or_default();
-    let name = call.field("name").map_or("\"\"", Value::raw);
-    let member = if is_error { "error" } else { "output" };
-    format!("{{\"functionResponse\":{{{id}\"name\":{name},\"response\":{{\"{member}\":{}}}}}}}", quoted(text))
-}
+    fn result_turns(&self, results: Vec<String>) -> Vec<String> {
+        vec![format!("{{\"role\":\"user\",\"parts\":[{}]}}", results.join(","))]
+    }
 
-/// A function that a request declares.
-pub(super) fn written_tool(tool: &OwnTool<'_>) -> String {
-    let (name, description) = (quoted(tool.name), quoted(tool.description));
-    format!("{{\"name\":{name},\"description\":{description},\"parameters\":{}}}", tool.schema)
-}
+    fn absent_result(&self, part: Value<'_>, text: &str) -> String {
+        self.result(part, text, true)
+    }
 
-/// The content of a response, with all of its parts: calls are signed.
-pub(super) fn said(root: Value<'_>) -> Vec<String> {
-    let content = root.at("candidates[0].content").filter(|content| content.field("parts").is_some());
-    content.map(|content| with_role(content, "model")).into_iter().collect()
-}
+    fn result(&self, part: Value<'_>, text: &str, is_error: bool) -> String {
+        let call = either(part, CALL).map_or(part, |(_, call)| call);
+        let id = call.field("id").map(|id| format!("\"id\":{},", id.raw())).unwrap_or_default();
+        let name = call.field("name").map_or("\"\"", Value::raw);
+        let member = if is_error { "error" } else { "output" };
+        format!(
+            "{{\"functionResponse\":{{{id}\"name\":{name},\"response\":{{\"{member}\":{}}}}}}}",
+            quoted(text)
+        )
+    }
 
-/// The content that a stream was, with all of its parts as they came.
-pub(super) fn said_in(events: &[Value<'_>]) -> Vec<String> {
-    let parts = events.iter().filter_map(|event| event.at("candidates[0].content.parts"));
-    let parts: Vec<&str> = parts.flat_map(Value::items).map(Value::raw).collect();
-    let content = || format!("{{\"role\":\"model\",\"parts\":[{}]}}", parts.join(","));
-    (!parts.is_empty()).then(content).into_iter().collect()
+    fn written_tool(&self, tool: &OwnTool<'_>) -> String {
+        let (name, description) = (quoted(tool.name), quoted(tool.description));
+        format!("{{\"name\":{name},\"description\":{description},\"parameters\":{}}}", tool.schema)
+    }
+
+    // With all of its parts: calls are signed.
+    fn said(&self, root: Value<'_>) -> Vec<String> {
+        let content = root.at("candidates[0].content").filter(|content| content.field("parts").is_some());
+        content.map(|content| with_role(content, "model")).into_iter().collect()
+    }
+
+    fn said_in(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
+        let parts = events.iter().filter_map(|event| event.at("candidates[0].content.parts"));
+        let parts: Vec<&str> = parts.flat_map(Value::items).map(Value::raw).collect();
+        let content = || format!("{{\"role\":\"model\",\"parts\":[{}]}}", parts.join(","));
+        (!parts.is_empty()).then(content).into_iter().collect()
+    }
 }

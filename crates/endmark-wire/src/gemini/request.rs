@@ -3,10 +3,12 @@
 
 use endmark_text::Format;
 
+use super::Gemini;
 use super::candidate::{call_of, text_of};
 use super::schema::as_json_schema;
 use crate::json::{Kind, Value};
 use crate::request::{Address, Tool, View};
+use crate::wire_format::WireRequest;
 
 /// A field in either of its spellings, and the one it has.
 pub(super) fn either<'a>(
@@ -26,50 +28,54 @@ pub(super) const DECLARATIONS: [&str; 2] = ["functionDeclarations", "function_de
 pub(super) const CALL: [&str; 2] = ["functionCall", "function_call"];
 pub(super) const TOOL_CONFIG: [&str; 2] = ["toolConfig", "tool_config"];
 
-/// What a request says.
-pub(super) fn view(root: Value<'_>, address: &Address) -> View {
-    let array = root.field("contents").filter(|contents| contents.kind() == Kind::Array);
-    let config = either(root, CONFIG).map(|(_, config)| config);
-    let setting = |spellings| either(config?, spellings).map(|(_, value)| value);
-    let limit = setting(MAX_OUTPUT).and_then(Value::as_u64);
-    let choices = setting(CANDIDATES).and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok());
-    let json_schema = setting(JSON_SCHEMA).filter(|schema| schema.kind() == Kind::Object);
-    let schema = json_schema.map(|schema| schema.raw().to_owned());
-    let schema = schema.or_else(|| setting(SCHEMA).and_then(as_json_schema));
-    let is_json = setting(MIME_TYPE).and_then(Value::text).as_deref() == Some("application/json");
-    let stops = setting(["stopSequences", "stop_sequences"]);
-    View {
-        model: address.model.clone().unwrap_or_default(),
-        stream: address.stream.unwrap_or(false),
-        include_usage: true,
-        limit,
-        limit_field: limit.map(|_| "generationConfig.maxOutputTokens"),
-        choices: choices.unwrap_or(1).max(1),
-        has_stop: stops.is_some_and(|stops| !stops.is_blank()),
-        has_tools: root.filled("tools").is_some(),
-        prefill: last_of_model(root).map(content_text).filter(|text| !text.is_empty()),
-        demanded: is_json.then_some(Format::Json),
-        text_schema: schema.filter(|_| is_json),
-        conversation: None,
-        only_passes: array.is_none(),
+impl WireRequest for Gemini {
+    fn view(&self, root: Value<'_>, address: &Address) -> View {
+        let array = root.field("contents").filter(|contents| contents.kind() == Kind::Array);
+        let config = either(root, CONFIG).map(|(_, config)| config);
+        let setting = |spellings| either(config?, spellings).map(|(_, value)| value);
+        let limit = setting(MAX_OUTPUT).and_then(Value::as_u64);
+        let choices = setting(CANDIDATES).and_then(Value::as_u64).and_then(|count| u32::try_from(count).ok());
+        let json_schema = setting(JSON_SCHEMA).filter(|schema| schema.kind() == Kind::Object);
+        let schema = json_schema.map(|schema| schema.raw().to_owned());
+        let schema = schema.or_else(|| setting(SCHEMA).and_then(as_json_schema));
+        let is_json = setting(MIME_TYPE).and_then(Value::text).as_deref() == Some("application/json");
+        let stops = setting(["stopSequences", "stop_sequences"]);
+        View {
+            model: address.model.clone().unwrap_or_default(),
+            stream: address.stream.unwrap_or(false),
+            include_usage: true,
+            limit,
+            limit_field: limit.map(|_| "generationConfig.maxOutputTokens"),
+            choices: choices.unwrap_or(1).max(1),
+            has_stop: stops.is_some_and(|stops| !stops.is_blank()),
+            has_tools: root.filled("tools").is_some(),
+            prefill: last_of_model(root).map(content_text).filter(|text| !text.is_empty()),
+            demanded: is_json.then_some(Format::Json),
+            text_schema: schema.filter(|_| is_json),
+            conversation: None,
+            only_passes: array.is_none(),
+        }
     }
-}
 
-/// The functions that a request declares.
-pub(super) fn tools(root: Value<'_>) -> Vec<Tool> {
-    let tools = root.field("tools").into_iter().flat_map(Value::items);
-    let declared =
-        tools.filter_map(|tool| either(tool, DECLARATIONS)).flat_map(|(_, declared)| declared.items());
-    let tools = declared.filter_map(|function| {
-        let json = either(function, ["parametersJsonSchema", "parameters_json_schema"]);
-        let json = json.map(|(_, schema)| schema).filter(|schema| schema.kind() == Kind::Object);
-        let schema = json.map(|schema| schema.raw().to_owned());
-        Some(Tool {
-            name: function.word("name")?,
-            schema: schema.or_else(|| function.field("parameters").and_then(as_json_schema)),
-        })
-    });
-    tools.collect()
+    fn tools(&self, root: Value<'_>) -> Vec<Tool> {
+        let tools = root.field("tools").into_iter().flat_map(Value::items);
+        let declared =
+            tools.filter_map(|tool| either(tool, DECLARATIONS)).flat_map(|(_, declared)| declared.items());
+        let tools = declared.filter_map(|function| {
+            let json = either(function, ["parametersJsonSchema", "parameters_json_schema"]);
+            let json = json.map(|(_, schema)| schema).filter(|schema| schema.kind() == Kind::Object);
+            let schema = json.map(|schema| schema.raw().to_owned());
+            Some(Tool {
+                name: function.word("name")?,
+                schema: schema.or_else(|| function.field("parameters").and_then(as_json_schema)),
+            })
+        });
+        tools.collect()
+    }
+
+    fn function_list<'a>(&self, root: Value<'a>) -> Option<Value<'a>> {
+        function_list(root)
+    }
 }
 
 /// The first list of functions that a request declares.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use endmark_recovery::Stop;
 use serde_json::value::RawValue;
 
+use super::Gemini;
 use super::candidate::{
     SIGNATURE, add_beside, arguments_of, call_of, candidate, candidates, holds_more, is_grounded,
     is_in_pieces, is_thought, last_said, parts, signature_of, text_of, web_searches, will_continue,
@@ -12,35 +13,70 @@ use super::candidate::{
 use super::stop;
 use super::usage;
 use crate::edit::Edits;
+use crate::error::ProviderError;
 use crate::error::ResponseError;
 use crate::json::{Kind, Value, quoted};
 use crate::reply::{Choice, Continuation, ToolCall, Usage};
+use crate::request::{Request, View};
 use crate::response::{Reply, ReplyEdit};
+use crate::stream::Reader;
+use crate::wire_format::WireReply;
 use crate::writer::End;
+use crate::writer::Writer;
 
-/// What a response says.
-pub(super) fn reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
-    let model = root.word("modelVersion").unwrap_or_default();
-    let of_candidate = |(index, candidate)| {
-        let web_searches = web_searches(candidate, &model);
-        Choice { web_searches, ..choice(candidate, index, has_stop) }
-    };
-    let mut choices: Vec<Choice> = candidates(root).map(of_candidate).collect();
-    let blocked = stop::blocked(root).filter(|_| choices.is_empty());
-    if let Some(blocked) = blocked {
-        let mut choice = Choice::new(0);
-        choice.end(Some(blocked));
-        choices.push(choice);
-    } else if root.field("candidates").is_none() {
-        return Err(ResponseError::Without("candidates"));
+impl WireReply for Gemini {
+    fn has_written(&self, root: Value<'_>) -> bool {
+        match root.field("candidates") {
+            Some(candidates) => candidates.items().all(|item| item.kind() == Kind::Object),
+            // The prompt was refused.
+            None => super::stop::blocked(root).is_some(),
+        }
     }
-    Ok(Reply {
-        id: root.word("responseId"),
-        model,
-        choices,
-        usage: usage::read(root),
-        tier: usage::tier(root),
-    })
+
+    fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
+        let has_stop = request.has_stop;
+        let model = root.word("modelVersion").unwrap_or_default();
+        let of_candidate = |(index, candidate)| {
+            let web_searches = web_searches(candidate, &model);
+            Choice { web_searches, ..choice(candidate, index, has_stop) }
+        };
+        let mut choices: Vec<Choice> = candidates(root).map(of_candidate).collect();
+        let blocked = super::stop::blocked(root).filter(|_| choices.is_empty());
+        if let Some(blocked) = blocked {
+            let mut choice = Choice::new(0);
+            choice.end(Some(blocked));
+            choices.push(choice);
+        } else if root.field("candidates").is_none() {
+            return Err(ResponseError::Without("candidates"));
+        }
+        Ok(Reply {
+            id: root.word("responseId"),
+            model,
+            choices,
+            usage: usage::read(root),
+            tier: usage::tier(root),
+        })
+    }
+
+    fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a> {
+        Box::new(Edit::new(root))
+    }
+
+    fn reader(&self, request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
+        Box::new(super::stream::ContentReader::new(request.view().has_stop, keep_bytes))
+    }
+
+    fn writer(&self, request: &Request, _keep_bytes: usize) -> Box<dyn Writer> {
+        Box::new(super::writer::ContentWriter::new(&request.view().model))
+    }
+
+    fn read_error(&self, root: Value<'_>) -> Option<ProviderError> {
+        super::error::read(root)
+    }
+
+    fn error_body(&self, status: u16, kind: &str, message: &str) -> Vec<u8> {
+        format!("{{{}}}", super::error::field(status, kind, message)).into_bytes()
+    }
 }
 
 fn choice(candidate: Value<'_>, index: u32, has_stop: bool) -> Choice {

@@ -6,11 +6,47 @@
 //! since one choice is continued and only its text is joined.
 
 use super::content::text_parts;
+use super::format::Chat;
 use super::request::{ChatRequest, LimitField, ask_for_usage};
 use super::tool_call::call_json;
+use crate::ask::{Ask, Asked};
 use crate::ask::{Partial, PrefillVariant, Terms, ToolPrefill, hermes_prefill, quoted_text};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
+use crate::request::Request;
+use crate::wire_format::WireAsk;
+
+impl WireAsk for Chat {
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+        let request = ChatRequest::of(request.root());
+        let body = match ask {
+            Ask::Prefill { so_far, variant, tool } => request.with_prefill(so_far, terms, *variant, *tool),
+            Ask::Prompt { so_far, prompt } => request.with_prompt(so_far, prompt, terms),
+            Ask::Again => request.with_limit(terms),
+            Ask::Correction { wrong, prompt } => request.with_correction(wrong, prompt, terms),
+            Ask::Native { .. } => return None,
+        };
+        Some(body.into())
+    }
+
+    fn asking_for_usage(&self, request: &Request) -> Option<Vec<u8>> {
+        let view = request.view();
+        if !view.stream || view.include_usage {
+            return None;
+        }
+        let mut edits = Edits::of(request.root());
+        ask_for_usage(request.root(), &mut edits);
+        Some(edits.finish())
+    }
+
+    fn question(&self, model: &str, text: &str, _limit_tokens: u64) -> String {
+        format!(r#"{{"model":{},"messages":[{{"role":"user","content":{}}}]}}"#, quoted(model), quoted(text))
+    }
+
+    fn echoes(&self, request: &Request, so_far: &str) -> Vec<String> {
+        ChatRequest::of(request.root()).echoes(so_far)
+    }
+}
 
 /// Fields that offer tools or choose among them; a server refuses one without the others.
 const TOOL_FIELDS: [&str; 5] = ["tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"];

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
 
+use super::format::Chat;
 use crate::conversation::{Placed, Slot, Spot, media_in, text_of_parts, text_or_json, with_role};
 use crate::json::{Fields, Kind, Value, quoted};
 use crate::own_tool::OwnTool;
 use crate::reply::{Choice, ToolCall};
+use crate::wire_format::WireConversation;
 
 /// Every call of a message is answered right behind it.
 pub(super) const ORDER: Order =
@@ -17,42 +19,90 @@ pub(super) const ORDER: Order =
 const REASONING: [&str; 2] = ["reasoning_content", "reasoning"];
 const SEALED: &str = "reasoning_details";
 
-/// Who speaks in a message, and its parts.
-pub(super) fn turn(message: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static str> {
-    let fields = Fields::of(message);
-    let role = fields.get("role").and_then(Value::text).ok_or("has no `role`")?;
-    if fields.get("content").is_none() && fields.get("parts").is_some() {
-        return Err("has `parts` and no `content`: that is another format");
+impl WireConversation for Chat {
+    fn role(&self, message: Value<'_>) -> Option<Role> {
+        message.field("role").and_then(Value::text).map(|role| role_named(&role))
     }
-    let role = role_named(&role);
-    if role == Role::Tool {
-        return Ok((role, vec![result(message, &fields)]));
-    }
-    let mut parts = Vec::new();
-    parts.extend(REASONING.into_iter().filter_map(|field| reasoning(message, field, false)));
-    parts.extend(reasoning(message, SEALED, true));
-    parts.extend(Placed::text_field(message, "content"));
-    parts.extend(Placed::items(message, "content", content));
-    parts.extend(Placed::text_field(message, "refusal"));
-    parts.extend(fields.filled("audio").map(|value| Placed {
-        value,
-        content: Content::Media(Media { kind: "audio".into(), name: None }),
-        spot: Spot::Field(message, "audio"),
-        slot: Slot::None,
-    }));
-    parts.extend(Placed::items(message, "tool_calls", tool_call));
-    parts.extend(fields.filled("function_call").map(|value| Placed {
-        value,
-        content: Content::Call(function(None, value)),
-        spot: Spot::Field(message, "function_call"),
-        slot: Slot::arguments(value.field("arguments"), true),
-    }));
-    Ok((role, parts))
-}
 
-/// Who speaks in a message.
-pub(super) fn role(message: Value<'_>) -> Option<Role> {
-    message.field("role").and_then(Value::text).map(|role| role_named(&role))
+    fn turn<'a>(&self, message: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
+        let fields = Fields::of(message);
+        let role = fields.get("role").and_then(Value::text).ok_or("has no `role`")?;
+        if fields.get("content").is_none() && fields.get("parts").is_some() {
+            return Err("has `parts` and no `content`: that is another format");
+        }
+        let role = role_named(&role);
+        if role == Role::Tool {
+            return Ok((role, vec![result(message, &fields)]));
+        }
+        let mut parts = Vec::new();
+        parts.extend(REASONING.into_iter().filter_map(|field| reasoning(message, field, false)));
+        parts.extend(reasoning(message, SEALED, true));
+        parts.extend(Placed::text_field(message, "content"));
+        parts.extend(Placed::items(message, "content", content));
+        parts.extend(Placed::text_field(message, "refusal"));
+        parts.extend(fields.filled("audio").map(|value| Placed {
+            value,
+            content: Content::Media(Media { kind: "audio".into(), name: None }),
+            spot: Spot::Field(message, "audio"),
+            slot: Slot::None,
+        }));
+        parts.extend(Placed::items(message, "tool_calls", tool_call));
+        parts.extend(fields.filled("function_call").map(|value| Placed {
+            value,
+            content: Content::Call(function(None, value)),
+            spot: Spot::Field(message, "function_call"),
+            slot: Slot::arguments(value.field("arguments"), true),
+        }));
+        Ok((role, parts))
+    }
+
+    fn user_turn(&self, text: &str) -> String {
+        format!("{{\"role\":\"user\",\"content\":{}}}", quoted(text))
+    }
+
+    fn absent_result(&self, call: Value<'_>, text: &str) -> String {
+        let text = quoted(text);
+        if let Some(id) = call.field("id") {
+            return format!("{{\"role\":\"tool\",\"tool_call_id\":{},\"content\":{text}}}", id.raw());
+        }
+        let name = call.field("name").map_or("\"\"", Value::raw);
+        format!("{{\"role\":\"function\",\"name\":{name},\"content\":{text}}}")
+    }
+
+    fn written_tool(&self, tool: &OwnTool<'_>) -> String {
+        let (name, description) = (quoted(tool.name), quoted(tool.description));
+        format!(
+            "{{\"type\":\"function\",\"function\":{{\"name\":{name},\"description\":{description},\"parameters\":{}}}}}",
+            tool.schema
+        )
+    }
+
+    fn said(&self, root: Value<'_>) -> Vec<String> {
+        let message = root.at("choices[0].message").filter(|message| message.kind() == Kind::Object);
+        message.map(|message| with_role(message, "assistant")).into_iter().collect()
+    }
+
+    // Text and calls as they were received, and the reasoning that some servers want back.
+    fn said_in(&self, events: &[Value<'_>], choice: &Choice) -> Vec<String> {
+        let deltas = || events.iter().filter_map(|event| event.at("choices[0].delta"));
+        let content = if choice.text.is_empty() { "null".to_owned() } else { quoted(&choice.text) };
+        let mut members = vec!["\"role\":\"assistant\"".to_owned(), format!("\"content\":{content}")];
+        for field in REASONING {
+            let text: String = deltas().filter_map(|delta| delta.field(field)?.text()).collect();
+            if !text.is_empty() {
+                members.push(format!("\"{field}\":{}", quoted(&text)));
+            }
+        }
+        let sealed = deltas().filter_map(|delta| delta.field(SEALED)).flat_map(Value::items);
+        let sealed: Vec<&str> = sealed.map(Value::raw).collect();
+        let calls: Vec<String> = choice.tool_calls.iter().map(call_said).collect();
+        for (field, items) in [(SEALED, sealed.join(",")), ("tool_calls", calls.join(","))] {
+            if !items.is_empty() {
+                members.push(format!("\"{field}\":[{items}]"));
+            }
+        }
+        vec![format!("{{{}}}", members.join(","))]
+    }
 }
 
 fn role_named(role: &str) -> Role {
@@ -119,58 +169,6 @@ fn function<'a>(id: Option<Cow<'a, str>>, function: Value<'a>) -> Call<'a> {
         arguments: arguments.map(text_or_json).unwrap_or_default(),
         can_be_answered: true,
     }
-}
-
-/// A message of the user's.
-pub(super) fn user_turn(text: &str) -> String {
-    format!("{{\"role\":\"user\",\"content\":{}}}", quoted(text))
-}
-
-/// A message in the place of a call's result.
-pub(super) fn absent_result(call: Value<'_>, text: &str) -> String {
-    let text = quoted(text);
-    if let Some(id) = call.field("id") {
-        return format!("{{\"role\":\"tool\",\"tool_call_id\":{},\"content\":{text}}}", id.raw());
-    }
-    let name = call.field("name").map_or("\"\"", Value::raw);
-    format!("{{\"role\":\"function\",\"name\":{name},\"content\":{text}}}")
-}
-
-/// A function that a request offers.
-pub(super) fn written_tool(tool: &OwnTool<'_>) -> String {
-    let (name, description) = (quoted(tool.name), quoted(tool.description));
-    format!(
-        "{{\"type\":\"function\",\"function\":{{\"name\":{name},\"description\":{description},\"parameters\":{}}}}}",
-        tool.schema
-    )
-}
-
-/// The message of a response.
-pub(super) fn said(root: Value<'_>) -> Vec<String> {
-    let message = root.at("choices[0].message").filter(|message| message.kind() == Kind::Object);
-    message.map(|message| with_role(message, "assistant")).into_iter().collect()
-}
-
-/// The message that a stream was: its text and calls as they were received, and the reasoning that some servers want back.
-pub(super) fn said_in(events: &[Value<'_>], choice: &Choice) -> Vec<String> {
-    let deltas = || events.iter().filter_map(|event| event.at("choices[0].delta"));
-    let content = if choice.text.is_empty() { "null".to_owned() } else { quoted(&choice.text) };
-    let mut members = vec!["\"role\":\"assistant\"".to_owned(), format!("\"content\":{content}")];
-    for field in REASONING {
-        let text: String = deltas().filter_map(|delta| delta.field(field)?.text()).collect();
-        if !text.is_empty() {
-            members.push(format!("\"{field}\":{}", quoted(&text)));
-        }
-    }
-    let sealed = deltas().filter_map(|delta| delta.field(SEALED)).flat_map(Value::items);
-    let sealed: Vec<&str> = sealed.map(Value::raw).collect();
-    let calls: Vec<String> = choice.tool_calls.iter().map(call_said).collect();
-    for (field, items) in [(SEALED, sealed.join(",")), ("tool_calls", calls.join(","))] {
-        if !items.is_empty() {
-            members.push(format!("\"{field}\":[{items}]"));
-        }
-    }
-    vec![format!("{{{}}}", members.join(","))]
 }
 
 fn call_said(call: &ToolCall) -> String {

@@ -5,10 +5,30 @@ use std::ops::Range;
 use endmark_text::Format;
 
 use super::content::text_of;
+use super::format::Chat;
 use crate::edit::Edits;
 use crate::error::RequestError;
 use crate::json::{Fields, Kind, Value, quoted};
-use crate::request::View;
+use crate::request::{Address, Tool, View};
+use crate::wire_format::WireRequest;
+
+impl WireRequest for Chat {
+    fn view(&self, root: Value<'_>, address: &Address) -> View {
+        let mut view = view(root);
+        if let Some(deployment) = &address.model {
+            deployment.clone_into(&mut view.model);
+        }
+        view
+    }
+
+    fn tools(&self, root: Value<'_>) -> Vec<Tool> {
+        let tools = functions(root).filter_map(|function| {
+            let schema = function.field("parameters").and_then(|schema| schema.of_kind(Kind::Object));
+            Some(Tool { name: function.word("name")?, schema: schema.map(|schema| schema.raw().to_owned()) })
+        });
+        tools.collect()
+    }
+}
 
 /// The fields that limit a reply's tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,15 +5,56 @@ use std::ops::Range;
 use serde_json::value::RawValue;
 
 use super::ChatRequest;
+use super::ChatStream;
 use super::choice::{index_of, read_choice};
 use super::content::{text_of, text_parts};
+use super::error::{error_body, read_error_field};
+use super::format::Chat;
 use super::tool_call::{CallView, call_json};
 use super::usage::{of_choices, usage_among, usage_by_choice, write_usage};
+use super::writer::ChatWriter;
 use crate::edit::Edits;
+use crate::error::ProviderError;
 use crate::error::ResponseError;
 use crate::json::{Fields, Kind, Value, quoted};
 use crate::reply::{Choice, ToolCall, Usage};
+use crate::request::{Request, View};
 use crate::response::Reply;
+use crate::response::ReplyEdit;
+use crate::stream::Reader;
+use crate::wire_format::WireReply;
+use crate::writer::Writer;
+
+impl WireReply for Chat {
+    fn has_written(&self, root: Value<'_>) -> bool {
+        root.field("object").and_then(Value::text).is_some_and(|object| object == "chat.completion")
+    }
+
+    fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
+        read_reply(root, request.has_stop)
+    }
+
+    fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a> {
+        Box::new(ResponseEdit::of(root))
+    }
+
+    fn reader(&self, request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
+        let view = request.view();
+        Box::new(ChatStream::answering(&view.model, view.has_stop, keep_bytes))
+    }
+
+    fn writer(&self, request: &Request, _keep_bytes: usize) -> Box<dyn Writer> {
+        Box::new(ChatWriter::new(&request.view().model, request.view().include_usage))
+    }
+
+    fn read_error(&self, root: Value<'_>) -> Option<ProviderError> {
+        read_error_field(root)
+    }
+
+    fn error_body(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
+        error_body(message, kind, None, None)
+    }
+}
 
 /// A response as its server sent it (PC-9): a view, and the bytes themselves.
 ///

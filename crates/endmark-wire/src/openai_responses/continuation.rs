@@ -1,51 +1,57 @@
 //! Requests that ask for the rest of a cut reply (PC-3, PC-9): the client's own request, edited in place.
 
+use super::Responses;
 use super::request::{last_assistant, text_parts};
 use crate::ask::{Ask, Asked, Partial, Terms, ToolPrefill, hermes_prefill, quoted_text};
 use crate::edit::Edits;
 use crate::json::{Kind, Value, quoted};
 use crate::request::Request;
+use crate::wire_format::WireAsk;
 
 /// Fields that offer tools or choose among them.
 const TOOL_FIELDS: [&str; 4] = ["tools", "tool_choice", "parallel_tool_calls", "max_tool_calls"];
 
-/// The request that asks so; none where Responses has no way to.
-///
-/// An unfinished message of the assistant's is one more turn to OpenAI, and answered anew. llama.cpp goes on
-/// from it, and repeats it: so it can be asked, where that was found out.
-pub(super) fn asking(request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
-    let root = request.root();
-    let mut edits = on_terms(root, terms);
-    // The server would add what Endmark asks, and the rest by itself, to the client's conversation.
-    edits.remove_field(root, "conversation");
-    if is_referred_to_by_none(ask) {
-        edits.set_field(root, "store", "false");
-    }
-    match ask {
-        Ask::Prefill { so_far, tool, .. } => {
-            let text = match (so_far, tool) {
-                (Partial::Text(text), _) => (*text).to_owned(),
-                (Partial::ToolCall { .. }, ToolPrefill::Hermes) => hermes_prefill(so_far),
-                // A call without a result is refused.
-                (Partial::ToolCall { .. }, ToolPrefill::Calls) => return None,
-            };
-            if text.is_empty() {
-                return None;
+impl WireAsk for Responses {
+    // An unfinished message of the assistant's is one more turn to OpenAI, and answered anew. llama.cpp goes on from it, and
+    // repeats it: so it can be asked, where that was found out.
+    fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
+        let root = request.root();
+        let mut edits = on_terms(root, terms);
+        // The server would add what Endmark asks, and the rest by itself, to the client's conversation.
+        edits.remove_field(root, "conversation");
+        if is_referred_to_by_none(ask) {
+            edits.set_field(root, "store", "false");
+        }
+        match ask {
+            Ask::Prefill { so_far, tool, .. } => {
+                let text = match (so_far, tool) {
+                    (Partial::Text(text), _) => (*text).to_owned(),
+                    (Partial::ToolCall { .. }, ToolPrefill::Hermes) => hermes_prefill(so_far),
+                    // A call without a result is refused.
+                    (Partial::ToolCall { .. }, ToolPrefill::Calls) => return None,
+                };
+                if text.is_empty() {
+                    return None;
+                }
+                go_on(&mut edits, root, &text, None);
             }
-            go_on(&mut edits, root, &text, None);
+            Ask::Prompt { so_far, prompt } => {
+                without(&mut edits, root, true);
+                go_on(&mut edits, root, &quoted_text(so_far), Some(prompt));
+            }
+            Ask::Again => {}
+            Ask::Correction { wrong, prompt } => {
+                without(&mut edits, root, matches!(wrong, Partial::ToolCall { .. }));
+                go_on(&mut edits, root, &quoted_text(wrong), Some(prompt));
+            }
+            Ask::Native { .. } => return None,
         }
-        Ask::Prompt { so_far, prompt } => {
-            without(&mut edits, root, true);
-            go_on(&mut edits, root, &quoted_text(so_far), Some(prompt));
-        }
-        Ask::Again => {}
-        Ask::Correction { wrong, prompt } => {
-            without(&mut edits, root, matches!(wrong, Partial::ToolCall { .. }));
-            go_on(&mut edits, root, &quoted_text(wrong), Some(prompt));
-        }
-        Ask::Native { .. } => return None,
+        Some(edits.finish().into())
     }
-    Some(edits.finish().into())
+
+    fn question(&self, model: &str, text: &str, _limit_tokens: u64) -> String {
+        format!(r#"{{"model":{},"input":{},"store":false}}"#, quoted(model), quoted(text))
+    }
 }
 
 /// Whether no client goes on from the answer: one with a call has to go on from the response that has the call.

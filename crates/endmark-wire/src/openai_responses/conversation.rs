@@ -7,9 +7,12 @@ use std::borrow::Cow;
 
 use endmark_context::conversation::{Call, Content, Media, Order, Role, ToolResult, TurnsOfResults};
 
+use super::Responses;
 use crate::conversation::{Placed, Slot, media_in, text_of_parts, text_or_json};
 use crate::json::{Fields, Kind, Value, quoted};
 use crate::own_tool::OwnTool;
+use crate::reply::Choice;
+use crate::wire_format::WireConversation;
 
 /// Calls are paired with their outputs by id, wherever they stand.
 pub(super) const ORDER: Order =
@@ -78,16 +81,73 @@ pub(super) fn turn(item: Value<'_>) -> Result<(Role, Vec<Placed<'_>>), &'static 
     one(Content::Unknown { kind }, Slot::None)
 }
 
-/// Who speaks in an item: whatever its kind, calls are the model's, and so is what the server did for it.
-pub(super) fn role(item: Value<'_>) -> Option<Role> {
-    if item.kind() == Kind::String {
-        return Some(Role::User);
+impl WireConversation for Responses {
+    // Whatever its kind, calls are the model's, and so is what the server did for it.
+    fn role(&self, item: Value<'_>) -> Option<Role> {
+        if item.kind() == Kind::String {
+            return Some(Role::User);
+        }
+        let word = |name| item.field(name).and_then(Value::text);
+        if reference(item).is_some() {
+            return Some(Role::Assistant);
+        }
+        role_of(word("type").as_deref(), word("role").as_deref())
     }
-    let word = |name| item.field(name).and_then(Value::text);
-    if reference(item).is_some() {
-        return Some(Role::Assistant);
+
+    fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str> {
+        turn(item)
     }
-    role_of(word("type").as_deref(), word("role").as_deref())
+
+    fn is_turn_alone(&self, conversation: Value<'_>) -> bool {
+        conversation.kind() == Kind::String
+    }
+
+    fn user_turn(&self, text: &str) -> String {
+        let text = quoted(text);
+        format!(
+            "{{\"type\":\"message\",\"role\":\"user\",\"content\":[{{\"type\":\"input_text\",\"text\":{text}}}]}}"
+        )
+    }
+
+    fn absent_result(&self, call: Value<'_>, text: &str) -> String {
+        let kind = call.field("type").and_then(Value::text).unwrap_or_default();
+        let id = call.field("call_id").map_or("\"\"", Value::raw);
+        let kind = quoted(&format!("{kind}_output"));
+        format!("{{\"type\":{kind},\"call_id\":{id},\"output\":{}}}", quoted(text))
+    }
+
+    fn written_tool(&self, tool: &OwnTool<'_>) -> String {
+        let (name, description) = (quoted(tool.name), quoted(tool.description));
+        // The strict form, which is the default, has no arguments that may be left out.
+        format!(
+            "{{\"type\":\"function\",\"name\":{name},\"description\":{description},\"parameters\":{},\"strict\":false}}",
+            tool.schema
+        )
+    }
+
+    // Reasoning that its server neither keeps nor gave in a sealed form is left out: its id would mean nothing.
+    fn said(&self, root: Value<'_>) -> Vec<String> {
+        let is_kept = root.field("store").and_then(Value::as_bool) != Some(false);
+        let can_stand = |item: &Value<'_>| {
+            is_kept || !item.says("type", "reasoning") || item.filled("encrypted_content").is_some()
+        };
+        let items = root.field("output").into_iter().flat_map(Value::items);
+        items.filter(can_stand).map(|item| item.raw().to_owned()).collect()
+    }
+
+    // The items of the response that it ends with; where it has no such end, those that were done.
+    fn said_in(&self, events: &[Value<'_>], _choice: &Choice) -> Vec<String> {
+        let ended = events.iter().rev().filter_map(|event| event.field("response"));
+        if let Some(response) = { ended }.find(|response| response.filled("output").is_some()) {
+            return self.said(response);
+        }
+        let done = events.iter().filter(|event| event.says("type", "response.output_item.done"));
+        done.filter_map(|event| event.field("item")).map(|item| item.raw().to_owned()).collect()
+    }
+
+    fn reference<'a>(&self, item: Value<'a>) -> Option<Value<'a>> {
+        reference(item)
+    }
 }
 
 fn role_of(kind: Option<&str>, role: Option<&str>) -> Option<Role> {
@@ -186,51 +246,4 @@ fn output_text(output: Value<'_>) -> Cow<'_, str> {
         Kind::Object if output.field("image_url").is_some() => Cow::default(),
         _ => text_or_json(output),
     }
-}
-
-/// A message of the user's.
-pub(super) fn user_turn(text: &str) -> String {
-    let text = quoted(text);
-    format!(
-        "{{\"type\":\"message\",\"role\":\"user\",\"content\":[{{\"type\":\"input_text\",\"text\":{text}}}]}}"
-    )
-}
-
-/// An item in the place of a call's output.
-pub(super) fn absent_result(call: Value<'_>, text: &str) -> String {
-    let kind = call.field("type").and_then(Value::text).unwrap_or_default();
-    let id = call.field("call_id").map_or("\"\"", Value::raw);
-    let kind = quoted(&format!("{kind}_output"));
-    format!("{{\"type\":{kind},\"call_id\":{id},\"output\":{}}}", quoted(text))
-}
-
-/// A function that a request offers.
-pub(super) fn written_tool(tool: &OwnTool<'_>) -> String {
-    let (name, description) = (quoted(tool.name), quoted(tool.description));
-    // The strict form, which is the default, has no arguments that may be left out.
-    format!(
-        "{{\"type\":\"function\",\"name\":{name},\"description\":{description},\"parameters\":{},\"strict\":false}}",
-        tool.schema
-    )
-}
-
-/// The items of a response's output. Reasoning that its server neither keeps nor gave in a sealed form is left out: its id
-/// would mean nothing.
-pub(super) fn said(root: Value<'_>) -> Vec<String> {
-    let is_kept = root.field("store").and_then(Value::as_bool) != Some(false);
-    let can_stand = |item: &Value<'_>| {
-        is_kept || !item.says("type", "reasoning") || item.filled("encrypted_content").is_some()
-    };
-    let items = root.field("output").into_iter().flat_map(Value::items);
-    items.filter(can_stand).map(|item| item.raw().to_owned()).collect()
-}
-
-/// The items of the response that a stream ends with; where it has no such end, those that were done.
-pub(super) fn said_in(events: &[Value<'_>]) -> Vec<String> {
-    let ended = events.iter().rev().filter_map(|event| event.field("response"));
-    if let Some(response) = { ended }.find(|response| response.filled("output").is_some()) {
-        return said(response);
-    }
-    let done = events.iter().filter(|event| event.says("type", "response.output_item.done"));
-    done.filter_map(|event| event.field("item")).map(|item| item.raw().to_owned()).collect()
 }

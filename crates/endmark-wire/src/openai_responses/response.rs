@@ -4,27 +4,69 @@ use std::collections::BTreeSet;
 
 use serde_json::value::RawValue;
 
+use super::Responses;
 use super::item::{CallForm, Item, is_web_search, refusal_of, texts};
 use super::stop;
 use super::usage;
 use crate::edit::Edits;
+use crate::error::ProviderError;
 use crate::error::ResponseError;
 use crate::json::{Kind, Value, quoted};
+use crate::openai_chat::error_body;
 use crate::reply::{CallProgress, Choice, ToolCall, Usage};
+use crate::request::{Request, View};
 use crate::response::{Reply, ReplyEdit};
+use crate::sse::event_frame;
+use crate::stream::Reader;
+use crate::wire_format::WireReply;
 use crate::writer::End;
+use crate::writer::Writer;
 
-/// What a response says.
-pub(super) fn reply(root: Value<'_>, has_stop: bool) -> Result<Reply, ResponseError> {
-    let output = root.field("output").filter(|output| output.kind() == Kind::Array);
-    let output = output.ok_or(ResponseError::Without("output"))?;
-    Ok(Reply {
-        id: root.word("id"),
-        model: root.word("model").unwrap_or_default(),
-        choices: vec![choice(root, output, has_stop)],
-        usage: usage::read(root),
-        tier: root.word("service_tier"),
-    })
+impl WireReply for Responses {
+    fn has_written(&self, root: Value<'_>) -> bool {
+        root.field("object").and_then(Value::text).is_some_and(|object| object == "response")
+    }
+
+    fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError> {
+        let has_stop = request.has_stop;
+        let output = root.field("output").filter(|output| output.kind() == Kind::Array);
+        let output = output.ok_or(ResponseError::Without("output"))?;
+        Ok(Reply {
+            id: root.word("id"),
+            model: root.word("model").unwrap_or_default(),
+            choices: vec![choice(root, output, has_stop)],
+            usage: usage::read(root),
+            tier: root.word("service_tier"),
+        })
+    }
+
+    fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a> {
+        Box::new(Edit::new(root))
+    }
+
+    fn reader(&self, request: &Request, keep_bytes: usize) -> Box<dyn Reader> {
+        Box::new(super::stream::ResponseReader::new(request.view().has_stop, keep_bytes))
+    }
+
+    fn writer(&self, request: &Request, keep_bytes: usize) -> Box<dyn Writer> {
+        Box::new(super::writer::ResponseWriter::new(&request.view().model, keep_bytes))
+    }
+
+    fn read_error(&self, root: Value<'_>) -> Option<ProviderError> {
+        super::error::read(root)
+    }
+
+    fn error_body(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
+        error_body(message, kind, None, None)
+    }
+
+    fn error_event(&self, _status: u16, kind: &str, message: &str) -> Vec<u8> {
+        event_frame("error", super::error::event(kind, message, "").as_bytes())
+    }
+
+    fn stored_items<'a>(&self, root: Value<'a>) -> Vec<Value<'a>> {
+        root.field("output").into_iter().flat_map(Value::items).collect()
+    }
 }
 
 fn choice(root: Value<'_>, output: Value<'_>, has_stop: bool) -> Choice {

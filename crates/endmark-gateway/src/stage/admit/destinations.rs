@@ -30,7 +30,7 @@ pub(super) fn own_destination(
         further: further(upstream, request, &uri)?,
         summary,
         uri,
-        headers: observable(for_upstream(client, upstream, Some(request.format().credential())), mode),
+        headers: observable(for_upstream(client, upstream, Some(request.format().facts().credential)), mode),
         upstream: upstream.clone(),
     })
 }

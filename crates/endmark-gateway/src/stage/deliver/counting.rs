@@ -13,7 +13,7 @@ pub(super) async fn counting(exchange: &Exchange) -> Counting {
     let (request, view) = (&exchange.request, exchange.request.view());
     // With `off` a reply passes untouched, unless a budget has to know what it costs.
     let is_passage = exchange.mode() == Mode::Off && !exchange.calls.have_budgets();
-    if is_passage || !view.stream || view.include_usage || request.format().reports_usage_unasked() {
+    if is_passage || !view.stream || view.include_usage || request.format().facts().reports_usage_unasked {
         return Counting::Unasked;
     }
     Counting::of(exchange.case().usage_source(exchange.upstream_name(), &view.model)).await

@@ -407,7 +407,7 @@ impl<'a> Observer<'a> {
     fn ending_at_close(&self) -> Ending {
         let choices = self.reader.received().choices();
         let request = &self.exchange.request;
-        let is_all = !request.format().wants_last_event()
+        let is_all = !request.format().facts().wants_last_event
             || u32::try_from(choices.len()).is_ok_and(|count| count >= request.view().choices);
         if is_all && !choices.is_empty() && choices.iter().all(|choice| choice.finish.is_some()) {
             Ending::Clean

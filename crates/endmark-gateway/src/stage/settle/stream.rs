@@ -18,7 +18,7 @@ pub(crate) fn stream(exchange: &Exchange, mended: Mended) -> Settled {
     exchange.calls.watch.end(Ended::Replied(mended.result.worst));
     let observed = &mended.observed;
     // However the bytes ended. In what follows the last whole frame it may stand all the same.
-    let lacks_end = exchange.request.format().wants_last_event()
+    let lacks_end = exchange.request.format().facts().wants_last_event
         && !observed.reader.received().is_done()
         && observed.residue.is_empty();
     // Behind an error that the client was told of nothing is made up.
