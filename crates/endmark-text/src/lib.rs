@@ -4,6 +4,7 @@ mod complete;
 mod control_characters;
 pub mod detect;
 mod format;
+pub mod json;
 #[cfg(test)]
 mod literal_names;
 mod nesting;

@@ -12,7 +12,6 @@ pub mod format;
 pub mod gemini;
 pub mod history;
 pub mod http1;
-pub mod json;
 mod model_in_path;
 pub mod openai_chat;
 pub mod openai_responses;
@@ -29,5 +28,6 @@ pub mod stream;
 mod wire_format;
 pub mod writer;
 
+pub use endmark_text::json;
 pub use model_in_path::model_in_path;
 pub use percent::percent_decoded;

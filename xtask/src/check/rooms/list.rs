@@ -323,6 +323,7 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
     (
         "endmark-text",
         &[
+            "json",
             "nesting",
             "detect",
             "complete",
@@ -339,7 +340,6 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
     (
         "endmark-wire",
         &[
-            "json",
             "edit",
             "error",
             "sse",

@@ -3,7 +3,7 @@
 use endmark_envelope::{FieldPath, Size};
 
 use super::string;
-use super::tape::{Kind, Node, skip_space};
+use super::tape::{Kind, Node};
 use crate::cap::limits::Limits;
 use crate::cap::marker::{OMITTED, Omitted};
 use crate::cap::rows::{Choice, Facts, Rows, is_there};
@@ -256,7 +256,8 @@ impl<'a> Shortener<'a> {
                 (spaces(&self.text[at..begin]), &self.text[begin..self.nodes[value].begin as usize]);
             let source = self.source(&self.nodes[value]);
             child = self.nodes[value].next as usize;
-            at = skip_space(bytes, self.nodes[value].end as usize) + 1;
+            let end = self.nodes[value].end as usize;
+            at = end + bytes[end..].iter().take_while(|byte| byte.is_ascii_whitespace()).count() + 1;
             if child == own.next as usize {
                 before = if is_list {
                     Omitted::read(source)

@@ -11,8 +11,9 @@ mod string;
 use std::borrow::Cow;
 use std::ops::Range;
 
-pub(crate) use path::{Step, Steps};
-pub(crate) use string::{append_escaped, quoted};
+pub use path::{Step, Steps};
+pub use scan::{Visit, visit};
+pub use string::{append_escaped, quoted};
 
 /// Bytes that are no JSON document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,7 +55,7 @@ pub struct Decoded<'a> {
 /// them to write one, and allows a reader to pass over it.
 ///
 /// ```
-/// assert_eq!(endmark_wire::json::unmarked(b"\xEF\xBB\xBF{}"), b"{}");
+/// assert_eq!(endmark_text::json::unmarked(b"\xEF\xBB\xBF{}"), b"{}");
 /// ```
 pub fn unmarked(body: &[u8]) -> &[u8] {
     body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body)
@@ -63,12 +64,12 @@ pub fn unmarked(body: &[u8]) -> &[u8] {
 /// One value inside a document that was checked as a whole.
 ///
 /// ```
-/// use endmark_wire::json::Value;
+/// use endmark_text::json::Value;
 /// let body = br#"{"choices": [ {"message":{"content":"Hi \u00e9"}} ], "n": 1, "n": 2}"#;
 /// let root = Value::parse(body)?;
 /// assert_eq!(root.at("choices[0].message.content").and_then(Value::text).as_deref(), Some("Hi é"));
 /// assert_eq!(root.field("n").and_then(Value::as_u64), Some(2));
-/// # Ok::<(), endmark_wire::json::JsonError>(())
+/// # Ok::<(), endmark_text::json::JsonError>(())
 /// ```
 #[derive(Debug, Clone, Copy, Eq)]
 pub struct Value<'a> {
@@ -114,12 +115,12 @@ impl<'a> Value<'a> {
     }
 
     /// The value at a span that an earlier check of the very same text gave.
-    pub(crate) fn checked_before(document: &'a str, span: Range<usize>) -> Self {
+    pub fn checked_before(document: &'a str, span: Range<usize>) -> Self {
         Self { document, start: span.start, end: span.end }
     }
 
     /// The whole document that the value is part of.
-    pub(crate) fn document(self) -> &'a str {
+    pub fn document(self) -> &'a str {
         self.document
     }
 
@@ -181,7 +182,7 @@ impl<'a> Value<'a> {
 
     /// The same for a piece of a text that is sent in several, behind the first half of a character; and the half that waits
     /// for the next piece.
-    pub(crate) fn decoded_behind(self, half: Option<u32>) -> Option<(Decoded<'a>, Option<u32>)> {
+    pub fn decoded_behind(self, half: Option<u32>) -> Option<(Decoded<'a>, Option<u32>)> {
         (self.kind() == Kind::String).then(|| string::decode_piece(half, self.inside()))
     }
 
@@ -205,12 +206,12 @@ impl<'a> Value<'a> {
     }
 
     /// The characters of a string field; none where it is empty, of another kind or not there.
-    pub(crate) fn word(self, name: &str) -> Option<String> {
+    pub fn word(self, name: &str) -> Option<String> {
         self.field(name).and_then(Value::text).map(Cow::into_owned).filter(|word| !word.is_empty())
     }
 
     /// A string field, or a number as its digits.
-    pub(crate) fn word_or_number(self, name: &str) -> Option<String> {
+    pub fn word_or_number(self, name: &str) -> Option<String> {
         let value = self.field(name)?;
         match value.kind() {
             Kind::String => value.text().map(Cow::into_owned),
@@ -220,12 +221,12 @@ impl<'a> Value<'a> {
     }
 
     /// Whether a field is this string.
-    pub(crate) fn says(self, name: &str, word: &str) -> bool {
+    pub fn says(self, name: &str, word: &str) -> bool {
         self.field(name).and_then(Value::text).as_deref() == Some(word)
     }
 
     /// Whether it says nothing: null, an empty string, an empty array.
-    pub(crate) fn is_blank(self) -> bool {
+    pub fn is_blank(self) -> bool {
         match self.kind() {
             Kind::Null => true,
             Kind::String => self.inside().is_empty(),
@@ -235,12 +236,12 @@ impl<'a> Value<'a> {
     }
 
     /// A field that says something.
-    pub(crate) fn filled(self, name: &str) -> Option<Value<'a>> {
+    pub fn filled(self, name: &str) -> Option<Value<'a>> {
         self.field(name).filter(|value| !value.is_blank())
     }
 
     /// The value, if it is of this kind.
-    pub(crate) fn of_kind(self, kind: Kind) -> Option<Value<'a>> {
+    pub fn of_kind(self, kind: Kind) -> Option<Value<'a>> {
         (self.kind() == kind).then_some(self)
     }
 
@@ -278,7 +279,7 @@ impl<'a> Value<'a> {
 
 /// All fields of an object, found in one walk: for asking after many of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Fields<'a>(Vec<Named<'a>>);
+pub struct Fields<'a>(Vec<Named<'a>>);
 
 /// A field, and its name as it stands between the quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -290,7 +291,7 @@ struct Named<'a> {
 
 impl<'a> Fields<'a> {
     /// The fields of this object; none for any other kind.
-    pub(crate) fn of(object: Value<'a>) -> Self {
+    pub fn of(object: Value<'a>) -> Self {
         let named = |field: Field<'a>| {
             let name = field.key.inside();
             Named { name, is_escaped: name.bytes().any(|byte| byte == b'\\'), field }
@@ -302,18 +303,18 @@ impl<'a> Fields<'a> {
     }
 
     /// The value of the last field of this name.
-    pub(crate) fn get(&self, name: &str) -> Option<Value<'a>> {
+    pub fn get(&self, name: &str) -> Option<Value<'a>> {
         let is_it = |named: &&Named<'a>| named.name == name || (named.is_escaped && named.field.is(name));
         self.0.iter().rfind(is_it).map(|named| named.field.value)
     }
 
     /// A field that says something.
-    pub(crate) fn filled(&self, name: &str) -> Option<Value<'a>> {
+    pub fn filled(&self, name: &str) -> Option<Value<'a>> {
         self.get(name).filter(|value| !value.is_blank())
     }
 
     /// All of them as they stand, duplicates too.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Field<'a>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Field<'a>> {
         self.0.iter().map(|named| &named.field)
     }
 }

@@ -99,7 +99,7 @@ fn code_unit(rest: &str) -> Option<(u32, &str)> {
 }
 
 /// The text as a JSON string, quotes included.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
     append_escaped(&mut json, text);
@@ -108,7 +108,7 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// Appends the text as it stands between a JSON string's quotes.
-pub(crate) fn append_escaped(json: &mut String, text: &str) {
+pub fn append_escaped(json: &mut String, text: &str) {
     for character in text.chars() {
         match character {
             '"' => json.push_str("\\\""),

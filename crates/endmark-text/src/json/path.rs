@@ -2,7 +2,7 @@
 
 /// One step into a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step<'p> {
+pub enum Step<'p> {
     /// Into the field of this name.
     Field(&'p str),
     /// Into the item at this position.
@@ -13,13 +13,14 @@ pub(crate) enum Step<'p> {
 
 /// The steps of a path, one after the other.
 #[derive(Debug, Clone)]
-pub(crate) struct Steps<'p> {
+pub struct Steps<'p> {
     rest: &'p str,
     first: bool,
 }
 
 impl<'p> Steps<'p> {
-    pub(crate) fn new(path: &'p str) -> Self {
+    /// The steps of this path.
+    pub fn new(path: &'p str) -> Self {
         Self { rest: path, first: true }
     }
 }

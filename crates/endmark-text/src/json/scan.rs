@@ -2,33 +2,60 @@
 
 use std::ops::Range;
 
-use super::JsonError;
+use super::{JsonError, Kind};
+
+/// What is told of the values of a text while it is checked, in the order in which they are written.
+pub trait Visit {
+    /// A list or an object begins here.
+    fn begins(&mut self, kind: Kind, at: usize);
+    /// The innermost list or object ends before here.
+    fn ends(&mut self, at: usize);
+    /// The name of a field.
+    fn name(&mut self, span: Range<usize>);
+    /// A value that is neither a list nor an object.
+    fn scalar(&mut self, kind: Kind, span: Range<usize>);
+}
+
+/// Nobody is told.
+struct Nobody;
+
+impl Visit for Nobody {
+    fn begins(&mut self, _: Kind, _: usize) {}
+    fn ends(&mut self, _: usize) {}
+    fn name(&mut self, _: Range<usize>) {}
+    fn scalar(&mut self, _: Kind, _: Range<usize>) {}
+}
 
 /// Checks that the bytes are one JSON value with nothing but whitespace around it; gives the value's span.
+pub(super) fn check(bytes: &[u8]) -> Result<Range<usize>, JsonError> {
+    visit(bytes, &mut Nobody)
+}
+
+/// Checks bytes as [`super::Value::parse`] does, and tells a visitor of each value. The bytes need not be UTF-8.
 ///
 /// The nesting is kept in a vector, one byte a level, so that its depth is bounded by memory alone.
-pub(super) fn check(bytes: &[u8]) -> Result<Range<usize>, JsonError> {
+pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, JsonError> {
     let start = skip_space(bytes, 0);
     let mut at = start;
     let mut open: Vec<u8> = Vec::new();
     'value: loop {
         match bytes.get(at).copied() {
             Some(sign @ (b'{' | b'[')) => {
+                visitor.begins(if sign == b'{' { Kind::Object } else { Kind::Array }, at);
                 let inside = skip_space(bytes, at + 1);
-                if bytes.get(inside).copied() == Some(sign + 2) {
-                    at = inside + 1;
-                } else {
+                if bytes.get(inside).copied() != Some(sign + 2) {
                     open.push(sign);
-                    at = if sign == b'{' { key(bytes, inside)? } else { inside };
+                    at = if sign == b'{' { key(bytes, inside, visitor)? } else { inside };
                     continue 'value;
                 }
+                at = inside + 1;
+                visitor.ends(at);
             }
-            Some(b'"') => at = string(bytes, at)?,
-            Some(b'-' | b'0'..=b'9') => at = number(bytes, at)?,
-            Some(b't') => at = literal(bytes, at, b"true")?,
-            Some(b'f') => at = literal(bytes, at, b"false")?,
-            Some(b'n') => at = literal(bytes, at, b"null")?,
-            _ => return Err(error(bytes, at, "a value was expected")),
+            _ => {
+                let (kind, end) = scalar(bytes, at)?;
+                visitor.scalar(kind, at..end);
+                at = end;
+            }
         }
         // A value ends at `at`: close what ends with it, or go on to the next one.
         loop {
@@ -46,7 +73,7 @@ pub(super) fn check(bytes: &[u8]) -> Result<Range<usize>, JsonError> {
                 Some(b',') => {
                     at = skip_space(bytes, at + 1);
                     if container == b'{' {
-                        at = key(bytes, at)?;
+                        at = key(bytes, at, visitor)?;
                     }
                     continue 'value;
                 }
@@ -54,6 +81,7 @@ pub(super) fn check(bytes: &[u8]) -> Result<Range<usize>, JsonError> {
                 Some(sign) if sign == container + 2 => {
                     open.pop();
                     at += 1;
+                    visitor.ends(at);
                 }
                 _ if container == b'{' => return Err(error(bytes, at, "`,` or `}` was expected")),
                 _ => return Err(error(bytes, at, "`,` or `]` was expected")),
@@ -154,12 +182,26 @@ pub(super) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// Checks a value that is neither a list nor an object; gives its kind and its end.
+fn scalar(bytes: &[u8], at: usize) -> Result<(Kind, usize), JsonError> {
+    Ok(match bytes.get(at).copied() {
+        Some(b'"') => (Kind::String, string(bytes, at)?),
+        Some(b'-' | b'0'..=b'9') => (Kind::Number, number(bytes, at)?),
+        Some(b't') => (Kind::Bool, literal(bytes, at, b"true")?),
+        Some(b'f') => (Kind::Bool, literal(bytes, at, b"false")?),
+        Some(b'n') => (Kind::Null, literal(bytes, at, b"null")?),
+        _ => return Err(error(bytes, at, "a value was expected")),
+    })
+}
+
 /// Checks a key and its colon; gives where the field's value begins.
-fn key(bytes: &[u8], at: usize) -> Result<usize, JsonError> {
+fn key(bytes: &[u8], at: usize, visitor: &mut impl Visit) -> Result<usize, JsonError> {
     if bytes.get(at) != Some(&b'"') {
         return Err(error(bytes, at, "a field's name was expected"));
     }
-    let colon = skip_space(bytes, string(bytes, at)?);
+    let end = string(bytes, at)?;
+    visitor.name(at..end);
+    let colon = skip_space(bytes, end);
     if bytes.get(colon) != Some(&b':') {
         return Err(error(bytes, colon, "`:` was expected"));
     }
