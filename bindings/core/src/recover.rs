@@ -12,7 +12,7 @@ use serde_json::{Value, value::RawValue};
 use crate::failure::Failure;
 use crate::offsets::Unit;
 use crate::options::{answer, asked_from, format, parse, text};
-use crate::stitch::{ShownSeam, check_template};
+use crate::stitch::{check_template, in_unit};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -314,7 +314,7 @@ struct ShownOutcome<'o> {
     corrections: u32,
     cut: Option<&'static str>,
     disclosed: bool,
-    seams: Vec<ShownSeam<'o>>,
+    seams: Vec<Seam>,
     problems: Vec<ShownProblem<'o>>,
     exhausted: Option<ShownExhausted<'o>>,
     log: Option<LogRow>,
@@ -360,7 +360,7 @@ impl<'o> ShownOutcome<'o> {
             PipelineResult::Invalid => is_valid,
             PipelineResult::Exhausted(_) | PipelineResult::Passed => false,
         };
-        let shown = |seam: &'o Seam| ShownSeam::of(seam, &outcome.text, recovery.unit);
+        let shown = |seam: &Seam| in_unit(seam, &outcome.text, recovery.unit);
         let problem =
             |problem: &'o SchemaProblem| ShownProblem { path: &problem.path, message: &problem.message };
         Self {

@@ -43,34 +43,15 @@ struct Options {
     offsets: Unit,
 }
 
-/// Where a continuation was joined.
-#[derive(Serialize)]
-pub(crate) struct ShownSeam<'s> {
-    at: usize,
-    style: &'static str,
-    dropped_bytes: usize,
-    dropped: &'s str,
-    confidence: f64,
-    alternatives: usize,
-}
-
-impl<'s> ShownSeam<'s> {
-    pub(crate) fn of(seam: &'s Seam, text: &str, unit: Unit) -> Self {
-        Self {
-            at: unit.of(text.as_bytes(), seam.at),
-            style: seam.style.name(),
-            dropped_bytes: seam.dropped_bytes,
-            dropped: &seam.dropped,
-            confidence: seam.confidence,
-            alternatives: seam.alternatives,
-        }
-    }
+/// A seam of this text with its offset in this unit.
+pub(crate) fn in_unit(seam: &Seam, text: &str, unit: Unit) -> Seam {
+    Seam { at: unit.of(text.as_bytes(), seam.at), ..seam.clone() }
 }
 
 #[derive(Serialize)]
 struct ShownMerged<'m> {
     text: &'m str,
-    seam: ShownSeam<'m>,
+    seam: Seam,
     verdict: DetectionReport<'m>,
 }
 
@@ -78,7 +59,7 @@ impl<'m> ShownMerged<'m> {
     fn of(merged: &'m Merged, unit: Unit) -> Self {
         Self {
             text: &merged.text,
-            seam: ShownSeam::of(&merged.seam, &merged.text, unit),
+            seam: in_unit(&merged.seam, &merged.text, unit),
             verdict: DetectionReport::of_verdict(&merged.verdict)
                 .with_offsets(|byte| unit.of(merged.text.as_bytes(), byte)),
         }
@@ -121,7 +102,7 @@ fn settled(merged: &Merged) -> usize {
 struct ShownStitched<'s> {
     outcome: &'static str,
     text: &'s str,
-    seams: Vec<ShownSeam<'s>>,
+    seams: Vec<Seam>,
     error: Option<Value>,
 }
 
@@ -134,11 +115,7 @@ pub(crate) fn stitch(inputs: &[&[u8]], options: &str) -> Result<String, Failure>
     answer(&ShownStitched {
         outcome: stitched.outcome.name(),
         text: &stitched.text,
-        seams: stitched
-            .seams
-            .iter()
-            .map(|seam| ShownSeam::of(seam, &stitched.text, options.offsets))
-            .collect(),
+        seams: stitched.seams.iter().map(|seam| in_unit(seam, &stitched.text, options.offsets)).collect(),
         error: stitched.error.as_ref().map(|error| json!({"code": error.code, "message": error.message})),
     })
 }

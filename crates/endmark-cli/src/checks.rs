@@ -93,27 +93,12 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Report<'a> {
-    checks: Vec<CheckReport<'a>>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct CheckReport<'a> {
-    name: &'a str,
-    ok: bool,
-    message: &'a str,
-    hint: Option<&'a str>,
-}
-
-impl<'a> CheckReport<'a> {
-    fn of(check: &'a Check) -> Self {
-        Self { name: &check.name, ok: check.is_ok, message: &check.message, hint: check.hint.as_deref() }
-    }
+    checks: &'a [Check],
 }
 
 /// The checks as an answer: yes if all passed.
 pub(crate) fn answer(checks: &[Check], painter: Painter) -> Result<Answer, CommandError> {
-    let data = to_data(&Report { checks: checks.iter().map(CheckReport::of).collect() })?;
+    let data = to_data(&Report { checks })?;
     let mut text = String::new();
     for check in checks {
         let word =

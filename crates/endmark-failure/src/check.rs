@@ -1,13 +1,17 @@
 //! Checks of the set-up, each with what to do where it fails.
 
+use serde::Serialize;
+
 use crate::error::CommandError;
 
 /// What one check found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
     /// What was looked at.
     pub name: String,
     /// Whether all is well.
+    #[serde(rename = "ok")]
     pub is_ok: bool,
     /// What was found.
     pub message: String,

@@ -1,6 +1,7 @@
 //! What stitching answers with: the seam, the merged text, and the reasons not to merge (PC-4).
 
 use endmark_text::Verdict;
+use serde::{Serialize, Serializer};
 
 /// Where the model was asked to go on (PC-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -84,8 +85,14 @@ impl SeamStyle {
     }
 }
 
+impl Serialize for SeamStyle {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 /// Where a continuation was joined, and how sure that is (PC-4).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Seam {
     /// Byte offset in the merged text where the continuation's part begins.
     pub at: usize,
