@@ -9,9 +9,10 @@ mod image;
 mod openai;
 mod rates;
 mod request;
+mod shelf;
 mod tally;
 
-pub use family::Family;
+pub use family::{Family, drop_unused_vocabularies};
 pub use image::{Dimensions, dimensions};
 pub use request::{RequestTokens, Unreadable, estimated_request, request, request_unless};
 pub use tally::{TextTally, unread_tokens};

@@ -4,7 +4,7 @@ mod file;
 mod name;
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use crate::price::Prices;
 use name::{candidates, is_pattern, matches};
@@ -73,9 +73,16 @@ pub enum ModelsError {
     Hour(String),
 }
 
-/// Models by name.
+/// Models by name. Its copies share the table.
 #[derive(Debug, Clone, Default)]
 pub struct Models {
+    table: Arc<Table>,
+    /// The user's own, by patterns with `*`; they are asked first, the last one before the others.
+    own: Vec<(String, Model)>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
     as_of: String,
     sources: Vec<Source>,
     entries: Vec<Model>,
@@ -83,8 +90,6 @@ pub struct Models {
     by_name: HashMap<String, usize>,
     /// What names begin with, the longest first.
     beginnings: Vec<(String, usize)>,
-    /// The user's own, by patterns with `*`; they are asked first, the last one before the others.
-    own: Vec<(String, Model)>,
 }
 
 impl Models {
@@ -104,22 +109,22 @@ impl Models {
 
     /// Reads a table of the builtin one's form.
     pub fn parse(json: &str) -> Result<Self, ModelsError> {
-        file::read(json)
+        Ok(Self { table: Arc::new(file::read(json)?), own: Vec::new() })
     }
 
     /// The day that the prices are from, as `YYYY-MM-DD`.
     pub fn as_of(&self) -> &str {
-        &self.as_of
+        &self.table.as_of
     }
 
     /// The packages that the table was made from.
     pub fn sources(&self) -> &[Source] {
-        &self.sources
+        &self.table.sources
     }
 
     /// Every model of the table.
     pub fn iter(&self) -> impl Iterator<Item = &Model> {
-        self.entries.iter()
+        self.table.entries.iter()
     }
 
     /// Adds a model of the user's, by a name or a pattern with `*`. It stands before the table and before what was added
@@ -146,15 +151,18 @@ impl Models {
             return Some(own);
         }
         // Most are named as the table names them, and each call asks several times.
-        if let Some(index) = self.by_name.get(&lower) {
-            return self.entries.get(*index);
+        let table = &*self.table;
+        if let Some(index) = table.by_name.get(&lower) {
+            return table.entries.get(*index);
         }
         let names = candidates(&lower);
-        let exact = names.iter().find_map(|name| self.by_name.get(name.as_str()).copied());
-        let begun = || names.iter().find_map(|name| self.longest_beginning(name));
-        exact.or_else(begun).and_then(|index| self.entries.get(index))
+        let exact = names.iter().find_map(|name| table.by_name.get(name.as_str()).copied());
+        let begun = || names.iter().find_map(|name| table.longest_beginning(name));
+        exact.or_else(begun).and_then(|index| table.entries.get(index))
     }
+}
 
+impl Table {
     fn longest_beginning(&self, name: &str) -> Option<usize> {
         self.beginnings
             .iter()

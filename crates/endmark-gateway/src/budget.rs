@@ -8,7 +8,6 @@ mod parts;
 mod refused;
 mod reserved;
 
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) use endmark_context::budget::CLOSING_OUTPUT_TOKENS;
@@ -44,7 +43,7 @@ const STORE_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Budgets {
     settings: BudgetSettings,
-    models: Arc<Models>,
+    models: Models,
     calibrations: Calibrations,
     webhook: Option<Webhook>,
 }
@@ -72,15 +71,12 @@ impl Budgets {
     /// # Errors
     /// [`WebhookError`] where nothing can be sent to the configured address.
     pub(crate) fn new(settings: &Settings) -> Result<Self, WebhookError> {
-        // One table for all gateways that have no other.
-        static BUILTIN: OnceLock<Arc<Models>> = OnceLock::new();
-        let builtin = || Arc::clone(BUILTIN.get_or_init(|| Arc::new(Models::builtin().clone())));
         let budget = &settings.budget;
         let to = |address: &String| Webhook::new(address, budget.webhook_secret.clone());
         Ok(Self {
             webhook: budget.webhook.as_ref().map(to).transpose()?,
             settings: budget.clone(),
-            models: settings.models.clone().unwrap_or_else(builtin),
+            models: settings.models().clone(),
             calibrations: Calibrations::default(),
         })
     }

@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use endmark_config::{Effective, Override, Settings};
+use endmark_context::count::drop_unused_vocabularies;
 use endmark_failure::{CommandError, Exit};
 use endmark_gateway::{BuildError, Gateway, ServeError, Server, with_causes};
 use endmark_store::{Leftover, Store, runtime};
@@ -42,6 +43,9 @@ const FORGET_EVERY: Duration = Duration::from_hours(1);
 
 /// How often calls are summed: those since then are read one by one by whoever asks for sums.
 const SUM_EVERY: Duration = Duration::from_secs(5);
+
+/// How often vocabularies are dropped that were not used since the last time: at most twice this long after their last use.
+const DROP_VOCABULARIES_EVERY: Duration = Duration::from_mins(5);
 
 /// What was served, once it stops.
 #[derive(Serialize)]
@@ -94,6 +98,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         let keep_days = Arc::new(AtomicU32::new(settings.gateway.store_policy.keep_days));
         let forgetting = tokio::spawn(forget(store.clone(), Arc::clone(&keep_days)));
         let summing = tokio::spawn(sum(store.clone()));
+        let dropping = tokio::spawn(drop_vocabularies());
         let serving = Serving {
             context,
             arguments,
@@ -105,6 +110,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         let stopped = serving.until_stopped(listener, signals).await;
         forgetting.abort();
         summing.abort();
+        dropping.abort();
         // What was recorded is committed before the process ends.
         let leftover = store.close().await;
         // People were warned at the beginning, and the envelope is only written now.
@@ -276,6 +282,15 @@ async fn sum(store: Store) {
         if let Err(error) = store.sum_calls().await {
             tracing::debug!(%error, "cannot sum calls");
         }
+    }
+}
+
+/// Gives the memory of vocabularies back that no conversation needs any more.
+async fn drop_vocabularies() {
+    let mut interval = tokio::time::interval(DROP_VOCABULARIES_EVERY);
+    loop {
+        interval.tick().await;
+        drop_unused_vocabularies();
     }
 }
 

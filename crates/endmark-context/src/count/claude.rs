@@ -14,6 +14,8 @@ mod vocabulary;
 use tally::Tally;
 use vocabulary::Vocabulary;
 
+use super::shelf::Shelf;
+
 /// A generation of Claude's tokenizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Generation {
@@ -41,12 +43,23 @@ impl Generation {
         self != Self::FourEight
     }
 
-    fn vocabulary(self) -> &'static Vocabulary {
+    /// Whether its vocabulary is in memory.
+    pub(super) fn is_ready(self) -> bool {
+        self.vocabulary().is_filled()
+    }
+
+    fn vocabulary(self) -> &'static Shelf<Vocabulary> {
         match self {
-            Self::Three => Vocabulary::of_three(),
-            Self::FourSeven | Self::FourEight => Vocabulary::of_four_seven(),
+            Self::Three => &vocabulary::THREE,
+            Self::FourSeven | Self::FourEight => &vocabulary::FOUR_SEVEN,
         }
     }
+}
+
+/// Drops the vocabularies that were not used since the last call.
+pub(super) fn drop_unused() {
+    vocabulary::THREE.drop_unused();
+    vocabulary::FOUR_SEVEN.drop_unused();
 }
 
 /// Tokens of a text as a single message has them, without the message's frame. Once it `is_stopped` the rest is not counted.
@@ -61,7 +74,7 @@ pub(super) fn tokens(text: &str, generation: Generation, is_stopped: fn() -> boo
 }
 
 fn of_newlines(count: usize, generation: Generation, is_stopped: fn() -> bool) -> u64 {
-    let mut tally = Tally::new(generation.vocabulary(), is_stopped);
+    let mut tally = Tally::new(generation.vocabulary().get(), is_stopped);
     tally.add(&"\n".repeat(count));
     tally.tokens()
 }

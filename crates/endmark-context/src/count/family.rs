@@ -3,7 +3,7 @@
 use super::Count;
 use super::claude::{self, Generation};
 use super::image::Dimensions;
-use super::openai::Vocabulary;
+use super::openai::{CL100K, O200K};
 
 /// Models that have one vocabulary, as far as it is known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -77,13 +77,13 @@ impl Family {
     /// Tokens of a text, and whether the provider counts the same. `is_stopped` is asked every few kilobytes; once it is
     /// true, the rest of the text is not counted.
     pub fn count(self, text: &str, is_stopped: fn() -> bool) -> Count {
-        let o200k = || Vocabulary::of_o200k().count(text, is_stopped);
+        let o200k = || O200K.get().count(text, is_stopped);
         let estimated = |tokens| Count { tokens, exact: false };
         let claude = |generation| estimated(claude::tokens(text, generation, is_stopped));
         match self {
             Self::O200k => o200k(),
             Self::LaterOpenAi => estimated(o200k().tokens),
-            Self::Cl100k => Vocabulary::of_cl100k().count(text, is_stopped),
+            Self::Cl100k => CL100K.get().count(text, is_stopped),
             Self::Claude3 => claude(Generation::Three),
             Self::Claude47 => claude(Generation::FourSeven),
             Self::Claude48 => claude(Generation::FourEight),
@@ -96,6 +96,17 @@ impl Family {
     /// Whether the provider counts the same, of a text without words of more than 64 KiB.
     pub fn is_exact(self) -> bool {
         matches!(self, Self::O200k | Self::Cl100k)
+    }
+
+    /// Whether its vocabulary is in memory: reading it costs up to a tenth of a second.
+    pub fn is_ready(self) -> bool {
+        match self {
+            Self::O200k | Self::LaterOpenAi | Self::Gemini | Self::Other => O200K.is_filled(),
+            Self::Cl100k => CL100K.is_filled(),
+            Self::Claude3 => Generation::Three.is_ready(),
+            Self::Claude47 => Generation::FourSeven.is_ready(),
+            Self::Claude48 => Generation::FourEight.is_ready(),
+        }
     }
 
     /// The word for it.
@@ -132,6 +143,15 @@ impl Family {
             Self::Gemini => 258u64.saturating_mul(image.patches(768)).max(1_100),
         }
     }
+}
+
+/// Drops the vocabularies by which nothing was counted since the last call. A program that counts from time to time calls it
+/// every few minutes: ready to use they have some ten megabytes.
+pub fn drop_unused_vocabularies() {
+    for shelf in [&O200K, &CL100K] {
+        shelf.drop_unused();
+    }
+    claude::drop_unused();
 }
 
 /// The version in a name of Claude's: `claude-3-5-sonnet`, `claude-opus-4-8`, `claude-fable-5.1`; the newest known where

@@ -5,24 +5,22 @@
 //! neighbours whose merged token ranks first are merged until none can be.
 //!
 //! A table that is ready to use, as tokenizer packages ship it, is 15 to 32 MB in the program; this one is read from 0.8 to
-//! 1.7 MB at its first use.
+//! 1.7 MB when it is needed.
 
 mod ascii;
+mod ranks;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
-use std::io::Read as _;
-use std::sync::OnceLock;
+use std::collections::BinaryHeap;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
-use foldhash::fast::FixedState;
 use regex::Regex;
 
 use super::Count;
+use super::shelf::Shelf;
+use ranks::Ranks;
 
-const O200K: &[u8] = include_bytes!("../../data/o200k_base.tiktoken.gz");
-const CL100K: &[u8] = include_bytes!("../../data/cl100k_base.tiktoken.gz");
+const O200K_FILE: &[u8] = include_bytes!("../../data/o200k_base.tiktoken.gz");
+const CL100K_FILE: &[u8] = include_bytes!("../../data/cl100k_base.tiktoken.gz");
 
 /// The published patterns, without their look-ahead: what it does is done in [`Vocabulary::pieces`]. They are only asked for
 /// what stands at the beginning.
@@ -40,8 +38,13 @@ const CL100K_PATTERN: &str = concat!(
 /// is an estimate: at each border it may be a few tokens too high.
 const MAX_PIECE_BYTES: usize = 64 * 1024;
 
-/// Tokens and their ranks. None comes from outside, so that nobody can choose them to collide.
-type Ranks = HashMap<Box<[u8]>, u32, FixedState>;
+/// `o200k_base`.
+pub(super) static O200K: Shelf<Vocabulary> =
+    Shelf::new(|| Vocabulary::read(O200K_FILE, O200K_PATTERN, ascii::first_piece));
+
+/// `cl100k_base`.
+pub(super) static CL100K: Shelf<Vocabulary> =
+    Shelf::new(|| Vocabulary::read(CL100K_FILE, CL100K_PATTERN, |_| None));
 
 /// A published vocabulary, ready to count.
 pub(super) struct Vocabulary {
@@ -54,30 +57,8 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// `o200k_base`.
-    pub(super) fn of_o200k() -> &'static Self {
-        static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
-        VOCABULARY.get_or_init(|| Self::read(O200K, O200K_PATTERN, ascii::first_piece))
-    }
-
-    /// `cl100k_base`.
-    pub(super) fn of_cl100k() -> &'static Self {
-        static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
-        VOCABULARY.get_or_init(|| Self::read(CL100K, CL100K_PATTERN, |_| None))
-    }
-
-    /// Reads the published form: a token in base64 and its rank on each line.
-    fn read(compressed: &[u8], pattern: &str, shortcut: fn(&[u8]) -> Option<usize>) -> Self {
-        let mut file = String::new();
-        // It is a part of the program; the tests count its tokens.
-        let _ = flate2::read::GzDecoder::new(compressed).read_to_string(&mut file);
-        let token = |line: &str| {
-            let (token, rank) = line.split_once(' ')?;
-            Some((BASE64_STANDARD.decode(token).ok()?.into_boxed_slice(), rank.parse().ok()?))
-        };
-        let mut ranks = Ranks::with_capacity_and_hasher(file.lines().count(), FixedState::default());
-        ranks.extend(file.lines().filter_map(token));
-        Self { ranks, shortcut, pattern: Regex::new(pattern).ok() }
+    fn read(file: &[u8], pattern: &str, shortcut: fn(&[u8]) -> Option<usize>) -> Self {
+        Self { ranks: Ranks::read(file), shortcut, pattern: Regex::new(pattern).ok() }
     }
 
     /// Tokens of a text, exact where no piece is too long. Once it `is_stopped` the rest is not counted.
@@ -131,7 +112,7 @@ impl Vocabulary {
 
     /// Tokens of a piece.
     fn merged(&self, piece: &[u8]) -> u64 {
-        if piece.len() < 2 || self.ranks.contains_key(piece) {
+        if piece.len() < 2 || self.ranks.get(piece).is_some() {
             return u64::from(!piece.is_empty());
         }
         Parts::of(piece).merged(&self.ranks)
@@ -183,7 +164,7 @@ impl<'a> Parts<'a> {
     /// The token that the part at this place and the next make up: its rank, and where it begins and ends.
     fn pair(&self, at: usize, ranks: &Ranks) -> Option<Reverse<(u32, usize, usize)>> {
         let end = *self.ends.get(*self.ends.get(at)?)?;
-        let rank = *ranks.get(self.piece.get(at..end)?)?;
+        let rank = ranks.get(self.piece.get(at..end)?)?;
         Some(Reverse((rank, at, end)))
     }
 }
@@ -201,12 +182,12 @@ mod tests {
 
     fn same_as_reference(text: &str) {
         assert_eq!(
-            Vocabulary::of_o200k().count(text, || false),
+            O200K.get().count(text, || false),
             exact(bpe_openai::o200k_base().count(text)),
             "{text:?}"
         );
         assert_eq!(
-            Vocabulary::of_cl100k().count(text, || false),
+            CL100K.get().count(text, || false),
             exact(bpe_openai::cl100k_base().count(text)),
             "{text:?}"
         );
@@ -214,8 +195,8 @@ mod tests {
 
     #[test]
     fn all_tokens_are_there() {
-        assert_eq!(Vocabulary::of_o200k().ranks.len(), 199_998);
-        assert_eq!(Vocabulary::of_cl100k().ranks.len(), 100_256);
+        assert_eq!(O200K.get().ranks.len(), 199_998);
+        assert_eq!(CL100K.get().ranks.len(), 100_256);
     }
 
     /// In one test, since the reference takes seconds to get ready.

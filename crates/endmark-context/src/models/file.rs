@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 
-use super::{Model, Models, ModelsError, Source};
+use super::{Model, ModelsError, Source, Table};
 use crate::moment::Day;
 use crate::price::{PriceEntry, Prices, Rate, Rates, Span};
 
@@ -67,15 +67,14 @@ struct Above {
     cache_write_1h: Option<Rate>,
 }
 
-pub(super) fn read(json: &str) -> Result<Models, ModelsError> {
+pub(super) fn read(json: &str) -> Result<Table, ModelsError> {
     let file: File = serde_json::from_str(json)?;
-    let mut models = Models {
+    let mut models = Table {
         as_of: Day::parse(&file.as_of).map(|_| file.as_of.clone()).ok_or(ModelsError::Day(file.as_of))?,
         sources: file.sources,
         entries: Vec::with_capacity(file.models.len()),
         by_name: HashMap::new(),
         beginnings: Vec::new(),
-        own: Vec::new(),
     };
     // A model's own name counts more than another one's alias for it.
     for (index, row) in file.models.iter().enumerate() {

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use super::Subject;
 use super::summariser::Summariser;
 use super::tokens::{Counted, counter};
-use crate::work::{self, SLOW_FACTOR};
+use crate::work::{self, LARGE_BYTES, Large, SLOW_FACTOR};
 
 /// Where a request names no limit, and the model's window holds its reply, too: so much of it is left for that.
 const REPLY_TOKENS: u64 = 4_096;
@@ -102,7 +102,7 @@ pub(crate) struct Compaction {
 /// window is on for it.
 pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bool) -> Compaction {
     let Some(policies) = due(subject, request, window).await else { return Compaction::default() };
-    let _large = work::large(request.body().len().saturating_mul(SLOW_FACTOR)).await;
+    let _large = apart(request).await;
     let Some(known) = known(request) else { return Compaction::default() };
     let memory = &subject.shaping.summaries;
     let mut progress = memory.progress(subject, &known);
@@ -115,6 +115,13 @@ pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bo
     }
     memory.note(subject, &known, progress);
     Compaction { condensed, stopped }
+}
+
+/// Has a request counted away from the threads that serve other clients if it is long, or its vocabulary has to be read first.
+async fn apart(request: &Request) -> Large {
+    let bytes = request.body().len().saturating_mul(SLOW_FACTOR);
+    let is_ready = Family::of(&request.view().model).is_ready();
+    work::large(if is_ready { bytes } else { bytes.max(LARGE_BYTES) }).await
 }
 
 /// The policies by which a conversation of this size may have to be condensed; none where that needs no look at it.
@@ -167,7 +174,7 @@ pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) ->
         return None;
     }
     let count = counter(&request.view().model);
-    let _large = work::large(request.body().len().saturating_mul(SLOW_FACTOR)).await;
+    let _large = apart(request).await;
     let counted = count(&String::from_utf8_lossy(request.body()));
     subject.shaping.summaries.refuses(subject.upstream, &request.view().model, counted);
     let window = window_tokens(subject, request).filter(|window| *window < counted);

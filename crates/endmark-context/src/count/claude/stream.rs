@@ -40,7 +40,7 @@ pub(super) fn tokens(
         least_capitals: generation.least_capitals(),
         out: String::new(),
         ends: [0; 2],
-        tally: Tally::new(generation.vocabulary(), is_stopped),
+        tally: Tally::new(generation.vocabulary().get(), is_stopped),
     };
     if frames && !stream.first_has_boundary() {
         stream.out.push(if stream.opens_word() { ' ' } else { BEGIN });

@@ -1,6 +1,7 @@
 //! The tokens of a stream, counted while it is written.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::class::{BEGIN, CAPITAL, CAPITALS, END};
 use super::vocabulary::Vocabulary;
@@ -16,7 +17,7 @@ const MAX_STRETCH_BYTES: usize = 64 * 1024;
 /// A count that grows with its stream. No piece of a vocabulary goes on behind the end of a word, and what holds the beginning
 /// of one begins with it: the fewest pieces of the stretches in between are those of the whole stream.
 pub(super) struct Tally {
-    vocabulary: &'static Vocabulary,
+    vocabulary: Arc<Vocabulary>,
     known: HashMap<Box<str>, u64>,
     /// Room for the numbers of one stretch.
     fewest: Vec<u64>,
@@ -26,8 +27,8 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn new(vocabulary: &'static Vocabulary, is_stopped: fn() -> bool) -> Self {
-        Self { vocabulary, known: HashMap::new(), fewest: vocabulary.ring(), tokens: 0, is_stopped }
+    pub(super) fn new(vocabulary: Arc<Vocabulary>, is_stopped: fn() -> bool) -> Self {
+        Self { fewest: vocabulary.ring(), vocabulary, known: HashMap::new(), tokens: 0, is_stopped }
     }
 
     /// Adds a part of the stream, which ends with a word or is the last.

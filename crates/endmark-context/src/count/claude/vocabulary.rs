@@ -1,12 +1,18 @@
 //! The pieces of a vocabulary, and the fewest of them that make up a stream.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::OnceLock;
 
+use super::super::shelf::Shelf;
 use super::class::{is_mark, literal};
 
-const THREE: &str = include_str!("../../../data/claude-3.txt");
-const FOUR_SEVEN: &str = include_str!("../../../data/claude-4.7.txt");
+const THREE_FILE: &str = include_str!("../../../data/claude-3.txt");
+const FOUR_SEVEN_FILE: &str = include_str!("../../../data/claude-4.7.txt");
+
+/// Of Claude 3 to 4.6.
+pub(super) static THREE: Shelf<Vocabulary> = Shelf::new(|| Vocabulary::read(THREE_FILE));
+
+/// Of Claude from 4.7 on.
+pub(super) static FOUR_SEVEN: Shelf<Vocabulary> = Shelf::new(|| Vocabulary::read(FOUR_SEVEN_FILE));
 
 /// Letters that stand in a table of their own, since most pieces begin with one.
 const ROOT_LETTERS: usize = 128;
@@ -33,16 +39,6 @@ struct Node {
 }
 
 impl Vocabulary {
-    pub(super) fn of_three() -> &'static Self {
-        static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
-        VOCABULARY.get_or_init(|| Self::read(THREE))
-    }
-
-    pub(super) fn of_four_seven() -> &'static Self {
-        static VOCABULARY: OnceLock<Vocabulary> = OnceLock::new();
-        VOCABULARY.get_or_init(|| Self::read(FOUR_SEVEN))
-    }
-
     /// Reads the file's form: what it is, an empty line, pieces, an empty line, byte prefixes.
     fn read(file: &str) -> Self {
         let mut sections = file.split("\n\n").skip(1);
@@ -180,7 +176,7 @@ mod tests {
     /// What a stream is counted in stretches by.
     #[test]
     fn no_piece_goes_on_behind_a_word_or_holds_a_beginning_that_it_does_not_begin_with() {
-        for file in [THREE, FOUR_SEVEN] {
+        for file in [THREE_FILE, FOUR_SEVEN_FILE] {
             for piece in file.split("\n\n").nth(1).unwrap().lines().map(unescaped) {
                 let word = piece.strip_suffix(END).unwrap_or(&piece);
                 let word = word.strip_prefix([CAPITAL, CAPITALS]).unwrap_or(word);

@@ -1,0 +1,63 @@
+//! A vocabulary that is read when a text is counted, and dropped once no text needs it: ready to use it has megabytes.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The place of one vocabulary.
+pub(super) struct Shelf<T> {
+    read: fn() -> T,
+    held: RwLock<Option<Arc<T>>>,
+    /// Whether it was used since [`drop_unused`](Self::drop_unused) last asked.
+    is_used: AtomicBool,
+}
+
+impl<T> Shelf<T> {
+    pub(super) const fn new(read: fn() -> T) -> Self {
+        Self { read, held: RwLock::new(None), is_used: AtomicBool::new(false) }
+    }
+
+    /// Returns the vocabulary, and reads it first if it is not in memory.
+    pub(super) fn get(&self) -> Arc<T> {
+        self.is_used.store(true, Ordering::Relaxed);
+        // Nothing is changed in place, so a panic elsewhere cannot have spoilt it.
+        if let Some(held) = &*self.held.read().unwrap_or_else(PoisonError::into_inner) {
+            return Arc::clone(held);
+        }
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(held.get_or_insert_with(|| Arc::new((self.read)())))
+    }
+
+    /// Whether the vocabulary is in memory.
+    pub(super) fn is_filled(&self) -> bool {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Drops the vocabulary if it was not used since the last call.
+    pub(super) fn drop_unused(&self) {
+        if !self.is_used.swap(false, Ordering::Relaxed) {
+            *self.held.write().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_between_two_calls_is_kept() {
+        let shelf = Shelf::new(|| 7);
+        assert!(!shelf.is_filled());
+        assert_eq!(*shelf.get(), 7);
+        shelf.drop_unused();
+        assert!(shelf.is_filled());
+        let used = shelf.get();
+        shelf.drop_unused();
+        assert!(shelf.is_filled());
+        shelf.drop_unused();
+        assert!(!shelf.is_filled());
+        // A count under way goes on with what it has.
+        assert_eq!(*used, 7);
+        assert_eq!(*shelf.get(), 7);
+    }
+}
