@@ -11,5 +11,5 @@ mod pace;
 
 pub(crate) use again::Again;
 pub(crate) use alarm::Alarm;
-pub(crate) use companion::BesideConnections;
+pub(crate) use companion::{BesideConnections, ask_woken};
 pub(crate) use pace::Pace;

@@ -230,7 +230,8 @@ impl<'a> Value<'a> {
         match self.kind() {
             Kind::Null => true,
             Kind::String => self.inside().is_empty(),
-            Kind::Array => self.items().next().is_none(),
+            // The first item is not to be read to its end for this.
+            Kind::Array => scan::next_start(self.document.as_bytes(), self.start + 1).is_none(),
             Kind::Object | Kind::Number | Kind::Bool => false,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use hyper::body::Body;
 use tokio::time::Instant;
 
 use super::AnyBody;
-use crate::turn::Alarm;
+use crate::turn::{Alarm, ask_woken};
 
 /// An upstream's body, with at most `idle` between its parts, and until `deadline` for all of it.
 pub(crate) struct Patient {
@@ -32,22 +32,43 @@ impl Patient {
         poll_fn(|context| self.poll_next(context, until)).await
     }
 
+    /// The same if it is here already; `None` if it has to be waited for.
+    pub(crate) async fn next_ready(&mut self) -> Option<Result<Option<Bytes>, Ending>> {
+        poll_fn(|context| {
+            let mut next = self.poll_body(context);
+            // The connection has more, and gives it once it is asked.
+            if next.is_pending() && ask_woken() {
+                next = self.poll_body(context);
+            }
+            Poll::Ready(match next {
+                Poll::Ready(next) => Some(next),
+                Poll::Pending => None,
+            })
+        })
+        .await
+    }
+
     fn poll_next(
         &mut self,
         context: &mut Context<'_>,
         until: Instant,
     ) -> Poll<Result<Option<Bytes>, Ending>> {
+        match self.poll_body(context) {
+            Poll::Pending => self.alarm.poll(context, until).map(|()| Err(Ending::Stalled)),
+            next => next,
+        }
+    }
+
+    fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Ending>> {
         loop {
-            match Pin::new(&mut self.body).poll_frame(context) {
-                Poll::Ready(None) => return Poll::Ready(Ok(None)),
-                Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(Ending::Dropped)),
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Ok(data) = frame.into_data() {
-                        return Poll::Ready(Ok(Some(data)));
-                    }
-                }
-                Poll::Pending => return self.alarm.poll(context, until).map(|()| Err(Ending::Stalled)),
-            }
+            return Poll::Ready(match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                None => Ok(None),
+                Some(Err(_)) => Err(Ending::Dropped),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => Ok(Some(data)),
+                    Err(_) => continue,
+                },
+            });
         }
     }
 }
@@ -70,6 +91,22 @@ mod tests {
             assert_eq!(patient.next().await, Ok(Some(Bytes::from_static(b"x"))));
         }
         assert_eq!(patient.next().await, Err(Ending::Stalled));
+    }
+
+    #[tokio::test]
+    async fn what_is_here_is_given_without_waiting() {
+        let (mut sender, channel) = Channel::<Bytes, BodyError>::new(4);
+        let hour = Instant::now() + Duration::from_hours(1);
+        let mut patient = Patient::new(channel.boxed_unsync(), Duration::from_hours(1), hour);
+        for _ in 0..2 {
+            sender.send_data(Bytes::from_static(b"x")).await.unwrap();
+        }
+        for _ in 0..2 {
+            assert_eq!(patient.next_ready().await, Some(Ok(Some(Bytes::from_static(b"x")))));
+        }
+        assert_eq!(patient.next_ready().await, None);
+        drop(sender);
+        assert_eq!(patient.next_ready().await, Some(Ok(None)));
     }
 
     #[tokio::test]

@@ -78,7 +78,8 @@ pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Opt
     let way = if settings.tool && request.may_offer(&READ_TOOL) { Way::Tool } else { Way::Command };
     let (mut edits, mut is_any_kept) = (Vec::new(), false);
     for result in large {
-        if let Became::Capped(shown) = became(subject, &result.text, way).await {
+        // On the heap, as all that few requests need: every request would be moved with room for it.
+        if let Became::Capped(shown) = Box::pin(became(subject, &result.text, way)).await {
             is_any_kept |= shown.kept.is_some();
             edits.push(Edit::SetText { place: result.place, text: shown.text.as_ref().to_owned() });
         }

@@ -107,7 +107,8 @@ pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bo
     let memory = &subject.shaping.summaries;
     let mut progress = memory.progress(subject, &known);
     let had_stopped = progress.values().any(|progress| progress.stopped().is_some());
-    let condensed = condensed(subject, request, &known, policies, &mut progress).await;
+    // On the heap, as all that few requests need.
+    let condensed = Box::pin(condensed(subject, request, &known, policies, &mut progress)).await;
     let stopped = progress.values().find_map(Progress::stopped);
     if let Some(why) = stopped.filter(|_| !had_stopped) {
         let why = why.reason();
@@ -187,7 +188,7 @@ pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) ->
     };
     let known = known(request)?;
     // The provider's word counts for more than attempts that came to nothing.
-    condensed(subject, request, &known, vec![policy], &mut HashMap::new()).await
+    Box::pin(condensed(subject, request, &known, vec![policy], &mut HashMap::new())).await
 }
 
 /// The tokens from which on a request is too long: as the settings say, and never more than its model takes.

@@ -52,10 +52,11 @@ pub(crate) async fn whole(exchange: Box<Exchange>, answer: Response<AnyBody>) ->
             return Ok(Seen::Read(replied));
         }
         let turn = replied.response.turn();
-        let exchange = answered(replied.exchange, turn.as_ref()).await?;
-        observed = match deliver(exchange).await? {
+        // On the heap, as all that few requests need.
+        let exchange = Box::pin(answered(replied.exchange, turn.as_ref())).await?;
+        observed = match Box::pin(deliver(exchange)).await? {
             Delivered::Passed(answer) => return Ok(Seen::Unread(answer)),
-            Delivered::Whole(exchange, answer) => observe(exchange, answer).await?,
+            Delivered::Whole(exchange, answer) => Box::pin(observe(exchange, answer)).await?,
             Delivered::Streamed(exchange, _) => {
                 exchange.calls.watch.end(Ended::Failed);
                 let upstream = exchange.upstream_name().to_owned();
@@ -90,7 +91,7 @@ pub(crate) async fn stream(
     }
     loop {
         let (head, body) = answer.into_parts();
-        let spoken = spoken(&exchange, body).await?;
+        let spoken = Box::pin(spoken(&exchange, body)).await?;
         let received = spoken.reader.received();
         if !calls_it(received.choices()) {
             exchange.request = exchange.request.withdrawing(&READ_TOOL);
@@ -101,8 +102,8 @@ pub(crate) async fn stream(
             call.read(Some(received.choices()));
             call.settle(CallEnd::stream(spoken.ending, received));
         }
-        exchange = answered(exchange, turn.as_ref()).await?;
-        (exchange, answer) = match deliver(exchange).await? {
+        exchange = Box::pin(answered(exchange, turn.as_ref())).await?;
+        (exchange, answer) = match Box::pin(deliver(exchange)).await? {
             Delivered::Passed(answer) => return Ok(Begun::Passed(answer)),
             Delivered::Streamed(exchange, answer) => (exchange, answer),
             Delivered::Whole(exchange, _) => {

@@ -149,11 +149,16 @@ impl Turn {
 
     /// Asks those who were woken since; answers whether there were any.
     pub(super) fn ask_woken(_within: &Self) -> bool {
-        let woken = WOKEN.with_borrow_mut(|woken| woken.as_mut().map(std::mem::take)).unwrap_or_default();
-        let is_any = !woken.is_empty();
-        woken.into_iter().for_each(Companion::ask);
-        is_any
+        ask_woken()
     }
+}
+
+/// Asks those who were woken in the turn of this thread; answers whether there were any.
+pub(crate) fn ask_woken() -> bool {
+    let woken = WOKEN.with_borrow_mut(|woken| woken.as_mut().map(std::mem::take)).unwrap_or_default();
+    let is_any = !woken.is_empty();
+    woken.into_iter().for_each(Companion::ask);
+    is_any
 }
 
 impl Drop for Turn {

@@ -84,7 +84,7 @@ impl UpstreamError {
 impl Client {
     /// A client for these upstreams. Where the system has no certificate authorities, only plain HTTP works.
     pub(crate) fn new(upstreams: &[Upstream]) -> Result<Self, ClientError> {
-        let system = SystemAuthorities::read()?;
+        let system = SystemAuthorities::read(upstreams)?;
         let mut of = BTreeMap::new();
         for upstream in upstreams {
             let connector = Connector::with(upstream, &system)?;

@@ -57,13 +57,23 @@ struct Detour {
     connector: HttpsConnector<HttpConnector>,
 }
 
-/// The system's certificate authorities, read once for all upstreams: that takes milliseconds.
+/// The system's certificate authorities, read once for all upstreams, and only if one of them needs them: that takes most of
+/// the time of a start.
 #[derive(Clone)]
 pub(crate) struct SystemAuthorities(Arc<RootCertStore>);
 
 impl SystemAuthorities {
-    /// Reads them. Where the system has none, only plain HTTP works, and upstreams with authorities of their own.
-    pub(crate) fn read() -> Result<Self, ClientError> {
+    /// Reads them for these upstreams. Where the system has none, only plain HTTP works, and upstreams with authorities of their
+    /// own.
+    pub(crate) fn read(upstreams: &[Upstream]) -> Result<Self, ClientError> {
+        let is_https = |uri: &Uri| uri.scheme_str() == Some("https");
+        let needs_tls = |upstream: &Upstream| {
+            is_https(upstream.base_url.origin())
+                || upstream.proxy.as_ref().is_some_and(|proxy| is_https(proxy.uri()))
+        };
+        if !upstreams.iter().any(needs_tls) {
+            return Ok(Self(Arc::new(RootCertStore::empty())));
+        }
         let found = rustls_native_certs::load_native_certs();
         let mut store = RootCertStore::empty();
         let (usable, _) = store.add_parsable_certificates(found.certs);
@@ -93,7 +103,7 @@ impl Connector {
     /// # Errors
     /// [`ClientError`] where the system's certificate authorities cannot be read, or TLS cannot be set up.
     pub fn new(upstream: &Upstream) -> Result<Self, ClientError> {
-        Self::with(upstream, &SystemAuthorities::read()?)
+        Self::with(upstream, &SystemAuthorities::read(std::slice::from_ref(upstream))?)
     }
 
     pub(crate) fn with(upstream: &Upstream, system: &SystemAuthorities) -> Result<Self, ClientError> {

@@ -9,7 +9,7 @@ use super::content::{holds_more, text_of};
 use super::error::read_error_among;
 use super::finish::read_finish;
 use super::tool_call::CallView;
-use super::usage::{of_choices, usage_among, usage_by_choice};
+use super::usage::{of_choices, usage_among, usage_of_choice};
 use super::whose_piece::whose;
 use super::{ChatRequest, Template};
 use crate::json::{Fields, Value};
@@ -105,15 +105,19 @@ impl ChatStream {
         let choices = fields.get("choices");
         self.received.served_in(fields.get("service_tier").and_then(Value::text).map(Into::into));
         let mut are_bare = true;
+        let mut counted = Vec::new();
         for (position, choice) in (0..).zip(choices.into_iter().flat_map(Value::items)) {
             event.no_choices = false;
-            are_bare &= self.choice(&Fields::of(choice), position, &mut event);
+            let choice = Fields::of(choice);
+            are_bare &= self.choice(&choice, position, &mut event);
+            counted
+                .extend(usage_of_choice(&choice).map(|usage| (index_of(&choice).unwrap_or(position), usage)));
         }
         if !event.no_choices && self.template.is_none() {
             self.template = Some(Template::read(root));
             self.received.named(root.word("model"), root.word("id"));
         }
-        event.usage = usage_among(&fields).or_else(|| self.count_choices(choices?));
+        event.usage = usage_among(&fields).or_else(|| self.count_choices(counted));
         // A chunk without any choice may say what Azure filtered of the request.
         let opens = |choices: Value<'_>| if choices.is_blank() { event.usage.is_none() } else { are_bare };
         event.opens = event.error.is_none() && choices.is_some_and(opens);
@@ -169,14 +173,16 @@ impl ChatStream {
     }
 
     /// The counts of the choices that have their own, with those of earlier chunks.
-    fn count_choices(&mut self, choices: Value<'_>) -> Option<Usage> {
-        let counted: Vec<_> = usage_by_choice(choices).collect();
-        for (index, usage) in &counted {
-            if self.usages.len() < MAX_COUNTED_CHOICES || self.usages.contains_key(index) {
-                self.usages.insert(*index, usage.clone());
+    fn count_choices(&mut self, counted: Vec<(u32, Usage)>) -> Option<Usage> {
+        if counted.is_empty() {
+            return None;
+        }
+        for (index, usage) in counted {
+            if self.usages.len() < MAX_COUNTED_CHOICES || self.usages.contains_key(&index) {
+                self.usages.insert(index, usage);
             }
         }
-        of_choices(self.usages.values()).filter(|_| !counted.is_empty())
+        of_choices(self.usages.values())
     }
 
     /// Reads an item of `choices`; answers whether it only opens a reply.

@@ -24,9 +24,14 @@ pub(super) fn usage_among(root: &Fields<'_>) -> Option<Usage> {
 pub(super) fn usage_by_choice(choices: Value<'_>) -> impl Iterator<Item = (u32, Usage)> {
     let choices = (0..).zip(choices.items());
     choices.filter_map(|(position, choice)| {
-        let usage = read_usage(choice.field("usage")?)?;
-        Some((index_of(&Fields::of(choice)).unwrap_or(position), usage))
+        let choice = Fields::of(choice);
+        Some((index_of(&choice).unwrap_or(position), usage_of_choice(&choice)?))
     })
+}
+
+/// The counts of a choice that has its own.
+pub(super) fn usage_of_choice(choice: &Fields<'_>) -> Option<Usage> {
+    choice.get("usage").and_then(read_usage)
 }
 
 /// The counts of a reply by those of its choices, which all have the same prompt.

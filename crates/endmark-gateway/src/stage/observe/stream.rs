@@ -27,6 +27,9 @@ use crate::settings::Mode;
 use crate::upstream::frame_without_claims;
 use crate::work::{self, LARGE_BYTES, Large};
 
+/// Events that came together go on together up to this size: each that goes on by itself costs as much as to read it.
+const MAX_GATHERED_BYTES: usize = 2 * 1024;
+
 /// A stream after its last byte.
 pub(crate) enum Seen {
     /// It could not be read to its end, and passed unread: its end is that which HTTP says.
@@ -119,9 +122,16 @@ pub(crate) async fn stream(
     let mut upstream = Patient::new(upstream, limits.idle, exchange.deadline);
     let mut observer = Observer::new(exchange);
     let (mut came, mut large) = (0_usize, None);
+    let mut ready = None;
     let ending = loop {
-        let next = exchange.gateway.stopping.unless_interrupted(pin!(upstream.next())).await;
-        let data = match next.unwrap_or(Err(Ending::Interrupted)) {
+        let next = match ready.take() {
+            Some(next) => next,
+            None => {
+                let next = exchange.gateway.stopping.unless_interrupted(pin!(upstream.next())).await;
+                next.unwrap_or(Err(Ending::Interrupted))
+            }
+        };
+        let data = match next {
             Ok(Some(data)) => data,
             // What passes unread has the end that HTTP says.
             Ok(None) if observer.unread => break Ending::Clean,
@@ -139,7 +149,12 @@ pub(crate) async fn stream(
         if let Some(ending) = ended {
             break ending;
         }
-        client.send(std::mem::take(&mut observer.outgoing)).await?;
+        if observer.outgoing.len() < MAX_GATHERED_BYTES {
+            ready = upstream.next_ready().await;
+        }
+        if ready.is_none() {
+            client.send(std::mem::take(&mut observer.outgoing)).await?;
+        }
     };
     if ending == Ending::Clean && call.is_some() && observer.ended_uncounted() {
         let Observer { decoder, reader, behind, .. } = &mut observer;

@@ -61,7 +61,9 @@ pub(crate) async fn whole(
             Err(Unseen::Refused(refusal)) => return Err(failed(refusal)),
             Err(Unseen::Lost(lost)) => lost,
         };
-        (exchange, answer) = match deliver_again(lost.exchange, lost.refusal).await.map_err(&failed)? {
+        // On the heap, as all that few requests need.
+        let delivered = Box::pin(deliver_again(lost.exchange, lost.refusal)).await;
+        (exchange, answer) = match delivered.map_err(&failed)? {
             Delivered::Whole(exchange, answer) => (exchange, answer),
             Delivered::Passed(answer) => return Ok(Seen::Unread(answer)),
             Delivered::Streamed(exchange, _) => {
