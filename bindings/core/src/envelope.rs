@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use endmark::envelope::{
-    Envelope, ErrorBody, FieldPath, FieldPattern, FieldRule, FieldRules, Phase, Warning,
+    Envelope, ErrorBody, FieldPath, FieldPattern, FieldRule, FieldRules, MIN_RESPONSE_BYTES, Phase, Warning,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -91,6 +91,12 @@ pub(crate) fn envelope(inputs: &[&[u8]], options: &str) -> Result<String, Failur
         .with_warnings(options.warnings)
         .with_duration(Duration::from_millis(options.duration_ms));
     let envelope = match options.max_response_bytes {
+        Some(most) if most < MIN_RESPONSE_BYTES => {
+            let message = format!(
+                "`max_response_bytes` is {most}: the lowest limit is {MIN_RESPONSE_BYTES}, so that an error fits"
+            );
+            return Err(Failure::invalid("invalid_limit", message));
+        }
         Some(most) => envelope.with_max_response_bytes(most),
         None => envelope,
     };

@@ -14,6 +14,9 @@ pub struct Failure {
     pub message: String,
     /// What belongs to the kind, as the attempt of a merge.
     pub details: Box<Value>,
+    /// Of which input the message is said; its name is put before it.
+    #[serde(skip)]
+    pub(crate) input: Option<usize>,
 }
 
 /// Which exception a failure is.
@@ -35,7 +38,13 @@ pub enum FailureKind {
 impl Failure {
     #[expect(clippy::needless_pass_by_value, reason = "most callers format a message in place")]
     pub(crate) fn new(kind: FailureKind, code: impl Into<String>, message: impl ToString) -> Self {
-        Self { kind, code: code.into(), message: message.to_string(), details: Box::new(Value::Null) }
+        Self {
+            kind,
+            code: code.into(),
+            message: message.to_string(),
+            details: Box::new(Value::Null),
+            input: None,
+        }
     }
 
     pub(crate) fn invalid(code: &str, message: impl ToString) -> Self {
@@ -45,6 +54,17 @@ impl Failure {
     pub(crate) fn bug(said: &str) -> Self {
         let message = format!("a bug in Endmark; please report it with the input that causes it: {said}");
         Self::new(FailureKind::Bug, "bug", message)
+    }
+
+    pub(crate) fn of_input(self, index: usize) -> Self {
+        Self { input: Some(index), ..self }
+    }
+
+    /// The same with the name of its input in the message.
+    pub(crate) fn naming(self, names: &[&str]) -> Self {
+        let Some(index) = self.input else { return self };
+        let name = names.get(index).or(names.last()).copied().unwrap_or("input");
+        Self { message: format!("`{name}` {}", self.message), input: None, ..self }
     }
 
     pub(crate) fn with(self, details: Value) -> Self {

@@ -20,6 +20,7 @@ mod offsets;
 mod options;
 mod recover;
 mod stitch;
+mod stop;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -34,37 +35,44 @@ pub const LOG_TABLE: &str = include_str!("partial_completion_log.sql");
 /// What one function takes and answers.
 type Function = fn(&[&[u8]], &str) -> Result<String, Failure>;
 
-/// Every function by its name.
-const FUNCTIONS: [(&str, Function); 18] = [
-    ("detect", detect::detect),
-    ("complete", detect::complete),
-    ("build_resume_prompt", stitch::build_resume_prompt),
-    ("merge_chunks", stitch::merge_chunks),
-    ("stitch", stitch::stitch),
-    ("cap", context::cap),
-    ("read", context::read),
-    ("read_tool", context::read_tool),
-    ("compact", context::compact),
-    ("count", context::count),
-    ("guard", guard::guard),
-    ("findings_protocol", findings::protocol),
-    ("findings_estimate", findings::estimate),
-    ("findings_fit", findings::fit),
-    ("findings_check", findings::check),
-    ("findings_plan", findings::plan),
-    ("findings_merge", findings::merge),
-    ("envelope", envelope::envelope),
+/// Every function by its name, with the names of its inputs; the last one may come several times.
+const FUNCTIONS: [(&str, &[&str], Function); 19] = [
+    ("detect", &["text"], detect::detect),
+    ("complete", &["text"], detect::complete),
+    ("build_resume_prompt", &["last_valid_token"], stitch::build_resume_prompt),
+    ("merge_chunks", &["initial", "continuation"], stitch::merge_chunks),
+    ("stitch", &["parts"], stitch::stitch),
+    ("stop_meaning", &[], stop::stop_meaning),
+    ("cap", &["value"], context::cap),
+    ("read", &["value"], context::read),
+    ("read_tool", &[], context::read_tool),
+    ("compact", &["request"], context::compact),
+    ("count", &["text"], context::count),
+    ("guard", &["artifact"], guard::guard),
+    ("findings_protocol", &[], findings::protocol),
+    ("findings_estimate", &[], findings::estimate),
+    ("findings_fit", &["draft"], findings::fit),
+    ("findings_check", &["transcript"], findings::check),
+    ("findings_plan", &["results"], findings::plan),
+    ("findings_merge", &["results"], findings::merge),
+    ("envelope", &["data"], envelope::envelope),
 ];
+
+/// The names of the inputs of a function or a class, for messages about them.
+pub fn input_names(function: &str) -> &'static [&'static str] {
+    let found = FUNCTIONS.iter().find(|(name, ..)| *name == function);
+    found.map_or(&["text"], |(_, names, _)| names)
+}
 
 /// Calls a function by its name. `options` is a JSON object; the answer is JSON.
 ///
 /// # Errors
 /// [`Failure`]: an unknown name, bad options, what the function itself refuses, or a bug in it. It never panics.
 pub fn call(function: &str, inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let Some((_, function)) = FUNCTIONS.iter().find(|(name, _)| *name == function) else {
+    let Some((_, names, function)) = FUNCTIONS.iter().find(|(name, ..)| *name == function) else {
         return Err(Failure::invalid("unknown_function", format!("there is no function `{function}`")));
     };
-    guarded(|| function(inputs, options))
+    guarded(|| function(inputs, options)).map_err(|failure| failure.naming(names))
 }
 
 /// Something with a state: the recovery of one reply, or the meter of one session.
@@ -86,6 +94,7 @@ impl Object {
             "meter" => Ok(Self(Kind::Meter(Box::new(SessionMeter::new(options)?)))),
             _ => Err(Failure::invalid("unknown_class", format!("there is no class `{class}`"))),
         })
+        .map_err(|failure| failure.naming(input_names(class)))
     }
 
     /// Calls a method of it.
@@ -97,6 +106,7 @@ impl Object {
             Kind::Recovery(recovery) => recovery.call(method, inputs, options),
             Kind::Meter(meter) => meter.call(method, options),
         })
+        .map_err(|failure| failure.naming(input_names(method)))
     }
 }
 

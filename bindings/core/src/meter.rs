@@ -38,6 +38,9 @@ struct Before {
     model: String,
     prompt_tokens: u64,
     max_output_tokens: u64,
+    /// It continues a cut reply, so that it cannot be the closing call.
+    #[serde(default)]
+    is_continuation: bool,
     #[serde(default)]
     at: Option<u64>,
 }
@@ -106,7 +109,12 @@ impl SessionMeter {
             prompt_tokens: before.prompt_tokens,
             max_output_tokens: before.max_output_tokens,
         };
-        let admitted = self.meter.before_call(&call, moment(before.at)).map_err(|error| refused(&error))?;
+        let at = moment(before.at);
+        let admitted = match before.is_continuation {
+            true => self.meter.before_continuation(&call, at),
+            false => self.meter.before_call(&call, at),
+        }
+        .map_err(|error| refused(&error))?;
         let id = self.next;
         self.next += 1;
         let shown = ShownAdmitted {

@@ -6,9 +6,30 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Reads the options of a function.
+/// What the types of options are for people.
+const TYPES: [(&str, &str); 5] = [
+    ("usize", "a whole number from 0"),
+    ("u64", "a whole number from 0"),
+    ("u32", "a whole number from 0"),
+    ("u8", "a whole number from 0 to 255"),
+    ("f64", "a number"),
+];
+
+/// Reads the options of a function. An error names the option.
 pub(crate) fn parse<'o, T: Deserialize<'o>>(options: &'o str) -> Result<T, Failure> {
-    serde_json::from_str(options).map_err(|error| Failure::invalid("invalid_options", error))
+    let mut deserializer = serde_json::Deserializer::from_str(options);
+    let read = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let message = error.inner().to_string();
+        // The options are written by the package, so that their columns say nothing to its user.
+        let message = message.split(" at line ").next().unwrap_or_default();
+        let kind = TYPES.iter().find(|(kind, _)| message.ends_with(&format!("expected {kind}")));
+        let message = kind.map_or(message.to_owned(), |(kind, shown)| message.replace(kind, shown));
+        let is_named = path == "." || message.contains(&format!("`{path}`"));
+        Failure::invalid("invalid_options", if is_named { message } else { format!("`{path}`: {message}") })
+    })?;
+    let ended = deserializer.end();
+    ended.map(|()| read).map_err(|error| Failure::invalid("invalid_options", error))
 }
 
 /// Writes the answer of a function.
@@ -18,7 +39,7 @@ pub(crate) fn answer(value: &impl Serialize) -> Result<String, Failure> {
 
 /// The input at a position.
 pub(crate) fn input<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i [u8], Failure> {
-    let missing = || Failure::invalid("missing_input", format!("input {index} is missing"));
+    let missing = || Failure::invalid("missing_input", "is missing").of_input(index);
     inputs.get(index).copied().ok_or_else(missing)
 }
 
@@ -26,8 +47,8 @@ pub(crate) fn input<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i [u8], F
 pub(crate) fn text<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i str, Failure> {
     let raw = input(inputs, index)?;
     str::from_utf8(raw).map_err(|error| {
-        let message = format!("input {index} is not UTF-8: byte {} is invalid", error.valid_up_to());
-        Failure::invalid("not_utf8", message)
+        let message = format!("is not UTF-8: byte {} is invalid", error.valid_up_to());
+        Failure::invalid("not_utf8", message).of_input(index)
     })
 }
 

@@ -1,6 +1,5 @@
 //! The recovery of one reply, step by step: the caller asks its model, and hands over what comes.
 
-use endmark::wire::finish_reasons::Meaning;
 use endmark::{
     AskFailure, CutKind, Ending, ExhaustedCause, Format, Join, OnAmbiguous, Pipeline, PipelineOutcome,
     PipelinePolicy, PipelineResult, PipelineStep, Reply, Restart, ResumeAsk, ResumeExhausted, ResumePolicy,
@@ -13,6 +12,7 @@ use crate::failure::Failure;
 use crate::offsets::Unit;
 use crate::options::{answer, asked_from, format, parse, text};
 use crate::stitch::{check_template, in_unit};
+use crate::stop;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -119,7 +119,7 @@ impl Recovery {
         let schema = options.schema.map(|schema| Schema::compile(schema.get())).transpose()?;
         let validator = schema.map(|schema| Box::new(schema) as Box<dyn Validate + Send + Sync>);
         let policy = options.policy(received)?;
-        let reply = options.reply.read(received)?;
+        let reply = options.reply.read(received, demanded.is_some())?;
         let found = endmark::detect(received.as_bytes(), demanded.as_ref().unwrap_or(&Format::Text)).verdict;
         let settled = match found {
             Verdict::Truncated(cut) => Some(cut.truncation_index),
@@ -135,12 +135,12 @@ impl Recovery {
             "next" => {}
             "resumed" => {
                 let options: ResumedOptions = parse(options)?;
-                let reply = options.reply.read(text(inputs, 0)?)?;
+                let reply = options.reply.read(text(inputs, 0)?, self.demanded.is_some())?;
                 self.pipeline.resumed(reply, join(&options.join)?);
             }
             "corrected" => {
                 let reply: ReplyOptions = parse(options)?;
-                self.pipeline.corrected(reply.read(text(inputs, 0)?)?);
+                self.pipeline.corrected(reply.read(text(inputs, 0)?, self.demanded.is_some())?);
             }
             "failed" => {
                 let options: FailedOptions = parse(options)?;
@@ -208,12 +208,14 @@ impl Options<'_> {
 }
 
 impl ReplyOptions {
-    fn read(&self, received: &str) -> Result<Reply, Failure> {
-        let stop = self.stop.as_deref().map(stop);
+    /// The reply, of which a grammar is demanded or not.
+    fn read(&self, received: &str, is_demanded: bool) -> Result<Reply, Failure> {
+        let (stop, by_word) = stop::read(self.stop.as_deref(), is_demanded);
         let ending = match self.ending.as_deref() {
-            // A reply of which nobody says why it ended has not ended.
-            None if self.stop.is_none() => Ending::Dropped,
-            None | Some("clean") => Ending::Clean,
+            None => by_word,
+            // A word for a failure is no clean end, however the stream ended.
+            Some("clean") if self.stop.is_some() => by_word,
+            Some("clean") => Ending::Clean,
             Some("dropped") => Ending::Dropped,
             Some("stalled") => Ending::Stalled,
             Some("upstream_error") => Ending::UpstreamError,
@@ -224,23 +226,8 @@ impl ReplyOptions {
             }
         };
         let (output_tokens, limit) = (self.output_tokens, self.limit);
-        let stop = stop.flatten();
         Ok(Reply { text: received.to_owned(), ending, stop, output_tokens, limit, reasoned: self.reasoned })
     }
-}
-
-/// What a word states about the end of a reply: one of Endmark's own names, else as providers use it.
-fn stop(word: &str) -> Option<Stop> {
-    let own = [
-        Stop::Normal,
-        Stop::Sequence,
-        Stop::Limit,
-        Stop::Refused,
-        Stop::Paused,
-        Stop::Repetition,
-        Stop::Unknown,
-    ];
-    own.into_iter().find(|stop| stop.name() == word).or_else(|| Meaning::of("openai_chat", word).stop(false))
 }
 
 fn join(name: &str) -> Result<Join, Failure> {
@@ -313,6 +300,8 @@ struct ShownOutcome<'o> {
     attempts: u32,
     corrections: u32,
     cut: Option<&'static str>,
+    /// Of a reply that was passed on as it is, why: `refused`, `paused` or `unknown`.
+    passed: Option<&'static str>,
     disclosed: bool,
     seams: Vec<Seam>,
     problems: Vec<ShownProblem<'o>>,
@@ -360,6 +349,8 @@ impl<'o> ShownOutcome<'o> {
             PipelineResult::Invalid => is_valid,
             PipelineResult::Exhausted(_) | PipelineResult::Passed => false,
         };
+        let is_passed = outcome.result == PipelineResult::Passed;
+        let passed = outcome.pieces.last().filter(|_| is_passed);
         let shown = |seam: &Seam| in_unit(seam, &outcome.text, recovery.unit);
         let problem =
             |problem: &'o SchemaProblem| ShownProblem { path: &problem.path, message: &problem.message };
@@ -370,6 +361,7 @@ impl<'o> ShownOutcome<'o> {
             attempts: outcome.attempts,
             corrections: outcome.corrections,
             cut: outcome.cut.map(CutKind::name),
+            passed: passed.and_then(|piece| piece.stop).map(Stop::name),
             disclosed: outcome.disclosed,
             seams: outcome.seams.iter().map(shown).collect(),
             problems: outcome.problems.iter().map(problem).collect(),

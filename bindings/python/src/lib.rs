@@ -36,7 +36,8 @@ impl AsRef<[u8]> for Input {
     }
 }
 
-fn read_input(value: &Bound<'_, PyAny>) -> PyResult<Input> {
+/// Reads a value; `name` is the argument that it came from.
+fn read_input(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Input> {
     if let Ok(text) = value.cast::<PyString>() {
         return match text.extract::<PyBackedStr>() {
             Ok(text) => Ok(Input::Text(text)),
@@ -50,7 +51,7 @@ fn read_input(value: &Bound<'_, PyAny>) -> PyResult<Input> {
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(Input::Bytes(bytes.clone().into()));
     }
-    Err(PyTypeError::new_err(format!("expected str or bytes, not {}", value.get_type().name()?)))
+    Err(PyTypeError::new_err(format!("`{name}`: expected str or bytes, not {}", value.get_type().name()?)))
 }
 
 /// Replaces each half of a surrogate pair, which Python writes as three bytes, with U+FFFD.
@@ -66,8 +67,22 @@ fn without_lone_surrogates(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn read_inputs(values: &[Bound<'_, PyAny>]) -> PyResult<Vec<Input>> {
-    values.iter().map(read_input).collect()
+/// Reads the inputs of a function. The last name of several inputs is that of all that follow.
+fn read_inputs(values: &[Bound<'_, PyAny>], function: &str) -> PyResult<Vec<Input>> {
+    let names = endmark_bindings::input_names(function);
+    let name = |index: usize| names.get(index).or(names.last()).copied().unwrap_or("input");
+    values.iter().enumerate().map(|(index, value)| read_input(value, name(index))).collect()
+}
+
+/// The options, which the package writes as JSON. They are repaired as the inputs are, so that a text is the same everywhere.
+fn read_options(options: &Bound<'_, PyString>) -> PyResult<String> {
+    match read_input(options, "options")? {
+        Input::Text(text) => Ok(text.to_string()),
+        Input::Bytes(_) => Err(PyTypeError::new_err("`options`: expected str")),
+        Input::Repaired(bytes) => {
+            String::from_utf8(bytes).map_err(|error| PyTypeError::new_err(error.to_string()))
+        }
+    }
 }
 
 fn slices(inputs: &[Input]) -> Vec<&[u8]> {
@@ -80,9 +95,14 @@ fn raised(failure: Failure) -> PyErr {
 
 /// Calls a function by its name: the inputs are str or bytes, the options and the answer are JSON. Other threads run meanwhile.
 #[pyfunction]
-fn call(py: Python<'_>, function: &str, inputs: Vec<Bound<'_, PyAny>>, options: &str) -> PyResult<String> {
-    let inputs = read_inputs(&inputs)?;
-    py.detach(|| endmark_bindings::call(function, &slices(&inputs), options)).map_err(raised)
+fn call(
+    py: Python<'_>,
+    function: &str,
+    inputs: Vec<Bound<'_, PyAny>>,
+    options: &Bound<'_, PyString>,
+) -> PyResult<String> {
+    let (inputs, options) = (read_inputs(&inputs, function)?, read_options(options)?);
+    py.detach(|| endmark_bindings::call(function, &slices(&inputs), &options)).map_err(raised)
 }
 
 /// Something with a state: `recovery` or `meter`. One thread at a time calls it; others wait.
@@ -92,9 +112,14 @@ struct Stateful(Mutex<Object>);
 #[pymethods]
 impl Stateful {
     #[new]
-    fn new(py: Python<'_>, class: &str, inputs: Vec<Bound<'_, PyAny>>, options: &str) -> PyResult<Self> {
-        let inputs = read_inputs(&inputs)?;
-        let made = py.detach(|| Object::new(class, &slices(&inputs), options));
+    fn new(
+        py: Python<'_>,
+        class: &str,
+        inputs: Vec<Bound<'_, PyAny>>,
+        options: &Bound<'_, PyString>,
+    ) -> PyResult<Self> {
+        let (inputs, options) = (read_inputs(&inputs, class)?, read_options(options)?);
+        let made = py.detach(|| Object::new(class, &slices(&inputs), &options));
         made.map(|object| Self(Mutex::new(object))).map_err(raised)
     }
 
@@ -104,13 +129,13 @@ impl Stateful {
         py: Python<'_>,
         method: &str,
         inputs: Vec<Bound<'_, PyAny>>,
-        options: &str,
+        options: &Bound<'_, PyString>,
     ) -> PyResult<String> {
-        let inputs = read_inputs(&inputs)?;
+        let (inputs, options) = (read_inputs(&inputs, method)?, read_options(options)?);
         py.detach(|| {
             // A panic while it was held is reported as such, and left nothing behind that a later call could not read.
             let mut object = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            object.call(method, &slices(&inputs), options)
+            object.call(method, &slices(&inputs), &options)
         })
         .map_err(raised)
     }

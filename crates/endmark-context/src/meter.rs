@@ -177,8 +177,12 @@ impl<'a> Meter<'a> {
     /// # Errors
     /// [`NotAdmitted`]: it is not to be made.
     pub fn before_call(&mut self, call: &BeforeCall<'_>, at: Moment) -> Result<Admitted, NotAdmitted> {
+        let not_admitted = match self.before_continuation(call, at) {
+            Ok(admitted) => return Ok(admitted),
+            Err(error @ NotAdmitted::NoPrice(_)) => return Err(error),
+            Err(error) => error,
+        };
         let full = self.hold_of(call, call.max_output_tokens, at)?;
-        let Some(not_admitted) = self.refusal(full) else { return Ok(self.hold(call, full, false)) };
         let is_closed = |account: &Option<Account>| account.is_some_and(|account| account.is_closed);
         let is_closed_by =
             |account: Option<Account>, amount| account.is_some_and(|account| account.is_closed_by(amount));
@@ -192,6 +196,20 @@ impl<'a> Meter<'a> {
             account.is_closed = true;
         }
         Ok(Admitted { max_output_tokens: output, ..self.hold(call, closing, true) })
+    }
+
+    /// Asks the same for a call that cannot be the closing one, as the continuation of a cut reply: a summary is not its rest. The
+    /// closing call stays for the session's answer.
+    ///
+    /// # Errors
+    /// [`NotAdmitted`]: it is not to be made.
+    pub fn before_continuation(
+        &mut self,
+        call: &BeforeCall<'_>,
+        at: Moment,
+    ) -> Result<Admitted, NotAdmitted> {
+        let full = self.hold_of(call, call.max_output_tokens, at)?;
+        self.refusal(full).map_or_else(|| Ok(self.hold(call, full, false)), Err)
     }
 
     /// Lets the hold of a call give way to what it did cost.

@@ -201,6 +201,8 @@ static TABLE: &[Group] = &[
             ("aborted", BrokenOff),
             ("error", BrokenOff),
             ("repetition", Repetition),
+            // An empty request, by which a model is loaded: nothing was generated, and nothing is when it is sent again.
+            ("load", Failed),
             ("unload", BrokenOff),
             ("eos", Turn),
             ("eos_token", Turn),

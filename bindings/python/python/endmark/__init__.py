@@ -16,8 +16,8 @@ from ._errors import (
 from ._guard import GuardFinding, GuardReport, guard
 from ._native import VERSION as __version__
 from ._recovery import (
-    MAX_CORRECTION_ATTEMPTS, MAX_RESUME_ATTEMPTS, Ask, AskFailed, Correction, Join, Log, Outcome, Pipeline, Reply, Request,
-    resume_if_truncated, resume_if_truncated_async,
+    MAX_CORRECTION_ATTEMPTS, MAX_RESUME_ATTEMPTS, Ask, AskFailed, Correction, Join, Log, Outcome, Pipeline, Reply, Request, StopMeaning,
+    resume_if_truncated, resume_if_truncated_async, stop_meaning,
 )  # fmt: skip
 from ._texts import (
     AskedFrom, Completed, Detection, Format, Merged, Seam, Stitched, Unfinished, build_resume_prompt, complete, detect,
@@ -29,7 +29,7 @@ __all__ = [
     "Capped", "Compacted", "Completed", "Correction", "Count", "Detection", "EndmarkError", "Excerpt", "Format", "GuardFinding",
     "GuardReport", "InternalError", "InvalidInput", "InvalidReply", "Join", "Log", "Malformed", "MergeError", "Merged", "Meter",
     "MeteredCall", "NotAdmitted", "NotResumed", "Outcome", "Outputs", "Pipeline", "Reply", "Request", "ResumeExhausted", "Seam",
-    "Stitched", "Tokens", "Unfinished", "Usage", "WireFormat", "__version__", "build_resume_prompt", "cap", "compact", "complete",
+    "Stitched", "StopMeaning", "Tokens", "Unfinished", "Usage", "WireFormat", "__version__", "build_resume_prompt", "cap", "compact", "complete",
     "count", "detect", "detect_truncation", "envelope", "findings", "guard", "merge_chunks", "read", "read_tool",
-    "resume_if_truncated", "resume_if_truncated_async", "stitch",
+    "resume_if_truncated", "resume_if_truncated_async", "stitch", "stop_meaning",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from ._core import Stateful, call
+from ._core import Stateful, call, dumps, utf8
 from ._errors import InvalidInput
 
 WireFormat = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
@@ -136,7 +136,7 @@ def cap(
         keep=keep, handle=handle, tool=outputs is not None,
     )  # fmt: skip
     if outputs is not None and handle is not None and found["is_cut"]:
-        outputs.keep(handle, value.encode("utf-8", "replace") if isinstance(value, str) else value)
+        outputs.keep(handle, utf8(value) if isinstance(value, str) else value)
     return Capped(
         found["text"], found["format"], found["is_cut"], tuple(found["warnings"]), handle if found["is_cut"] else None
     )
@@ -207,7 +207,7 @@ def compact(
     request (850,000 tokens). No tool call loses its result, and the user's task stays. `keep_share` condenses to that share of the
     history, whatever its size. Raises `InvalidInput` if the request is not of its format.
     """
-    body = request if isinstance(request, (str, bytes)) else json.dumps(request)
+    body = request if isinstance(request, (str, bytes)) else dumps(request, "`request`")
     options = {"for": format, "mode": mode, "trigger_tokens": trigger_tokens, "budget_tokens": budget_tokens}
     found = call("compact", body, keep=keep, keep_share=keep_share, **options)
     return Compacted(found["request"], found["receipt"])
@@ -236,7 +236,7 @@ def count(
 
     `at` is the second since 1970 whose prices hold, by default now.
     """
-    body = text if isinstance(text, str) else json.dumps(text)
+    body = text if isinstance(text, str) else dumps(text, "`text`")
     return Count(**call("count", body, model=model, at=at, **{"for": format}))
 
 
@@ -316,11 +316,14 @@ class Meter:
         return cls()
 
     def before_call(
-        self, model: str, *, prompt_tokens: int, max_output_tokens: int, at: int | None = None
+        self, model: str, *, prompt_tokens: int, max_output_tokens: int, at: int | None = None, is_continuation: bool = False
     ) -> Admitted:
-        """Asks whether a call may be made, and holds the most that it can cost. Raises `NotAdmitted`."""
+        """Asks whether a call may be made, and holds the most that it can cost. Raises `NotAdmitted`.
+
+        `is_continuation`: the call continues a cut reply. It is never the closing one, which is kept for the session's answer.
+        """
         sizes = {"prompt_tokens": prompt_tokens, "max_output_tokens": max_output_tokens}
-        return Admitted(**self._meter.call("before_call", model=model, at=at, **sizes))
+        return Admitted(**self._meter.call("before_call", model=model, at=at, is_continuation=is_continuation, **sizes))
 
     def after_call(
         self, admitted: Admitted, tokens: Tokens | None = None, *, text: str | None = None, at: int | None = None
@@ -331,20 +334,21 @@ class Meter:
         for name, value, kind in given:
             if value is not None and not isinstance(value, kind):
                 raise InvalidInput(f"`{name}` is not a {kind.__name__}: {type(value).__name__}", "invalid_usage")
-        written = None if text is None else text.encode("utf-8", "replace").decode()
         reported = None if tokens is None else {name: getattr(tokens, name) for name in Tokens.__dataclass_fields__}
-        return CallCost(**self._meter.call("after_call", id=admitted.id, tokens=reported, text=written, at=at))
+        return CallCost(**self._meter.call("after_call", id=admitted.id, tokens=reported, text=text, at=at))
 
     @contextmanager
     def call(
-        self, model: str, *, prompt_tokens: int, max_output_tokens: int
+        self, model: str, *, prompt_tokens: int, max_output_tokens: int, is_continuation: bool = False
     ) -> Generator[MeteredCall, None, None]:
         """`before_call` and `after_call` around a block. A block that reports nothing is not charged.
 
         Raises `InvalidInput` for bad `tokens` or a bad `text`, unless the block raises itself. The call is then charged for its prompt.
         """
-        limits = {"prompt_tokens": prompt_tokens, "max_output_tokens": max_output_tokens}
-        metered = MeteredCall(self.before_call(model, **limits))
+        admitted = self.before_call(
+            model, prompt_tokens=prompt_tokens, max_output_tokens=max_output_tokens, is_continuation=is_continuation
+        )  # fmt: skip
+        metered = MeteredCall(admitted)
         try:
             yield metered
         except BaseException:

@@ -79,11 +79,20 @@ class ResumeExhausted(EndmarkError):
 
 
 class NotResumed(EndmarkError):
-    """The provider refused, filtered or paused the reply, so that nothing was asked. `text` is the reply, unchanged."""
+    """The provider refused, filtered, paused or gave up the reply, or ended it with a word that is not known, so that nothing was asked.
 
-    def __init__(self, text: str) -> None:
-        super().__init__("the provider refused, filtered or paused the reply; it was not resumed", "passed")
+    `text` is the reply, unchanged. `code` is `passed`, or `unknown_stop` for such a word: the reply may be cut.
+    """
+
+    def __init__(self, text: str, reason: str | None = None, stop: str | None = None) -> None:
+        if reason == "unknown":
+            message = f"the stop reason {stop!r} is not known: the reply may be cut, and was not resumed"
+        else:
+            message = f"the provider refused, filtered, paused or gave up the reply (stop reason {stop!r}); it was not resumed"
+        super().__init__(message, "unknown_stop" if reason == "unknown" else "passed")
         self.text = text
+        self.stop = stop
+        """Why the model stopped, in its provider's word."""
 
 
 class InvalidReply(EndmarkError):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import inspect
 import json
 import threading
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Union, get_args
 
 from . import _native
-from ._core import Stateful
+from ._core import Stateful, call
 from ._errors import EndmarkError, InvalidInput, InvalidReply, NotResumed, ResumeExhausted
 from ._texts import Format, Seam
 
@@ -24,14 +24,30 @@ Join = Literal["prompted", "exact", "in_message", "shown", "cut", "token", "unkn
 (prefill); `cut`, `token` or `unknown` where only the text can tell."""
 
 
+StopMeaning = Literal[
+    "normal", "sequence", "limit", "refused", "paused", "repetition", "failed", "broken_off", "not_ended", "unknown"
+]
+"""What a stop reason means. `broken_off`: the server ended the reply by an error. `failed`: the same, and permanently."""
+
+
+def stop_meaning(stop: str | None) -> StopMeaning:
+    """Reads a stop reason of any provider, by the table of the gateway. Case and separators do not count.
+
+    >>> stop_meaning("MAX_TOKENS"), stop_meaning("guardrail_intervened"), stop_meaning("moon_phase"), stop_meaning(None)
+    ('limit', 'refused', 'unknown', 'not_ended')
+    """
+    meaning: StopMeaning = call("stop_meaning", stop=stop)
+    return meaning
+
+
 @dataclass(frozen=True)
 class Reply:
     """One reply of a model, as it was received."""
 
     text: str
     stop: str | None = None
-    """Why the model stopped, in its provider's word, such as `length`, `max_tokens`, `stop` or `end_turn`. None: the stream ended
-    without a reason, and is taken for dropped."""
+    """Why the model stopped, in its provider's word, such as `length`, `max_tokens`, `stop` or `end_turn`; `stop_meaning` reads it.
+    None: the stream ended without a reason, and is taken for dropped. A word that is not known raises `NotResumed`."""
     output_tokens: int | None = None
     limit: int | None = None
     """The limit of output tokens that was sent. A reply that reaches it is cut, whatever its stop reason."""
@@ -68,9 +84,9 @@ class Ask:
     def shown_text(self) -> str:
         return self.so_far[: self.shown]
 
-    def messages(self, history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def messages(self, history: Iterable[Any]) -> list[Any]:
         """The messages to send, in the form of Chat Completions: those of the first request, the shown text, and the prompt."""
-        messages = [dict(message) for message in history]
+        messages: list[Any] = list(history)
         if self.wanted == "rest":
             messages.append({"role": "assistant", "content": self.shown_text})
             messages.append({"role": "user", "content": self.prompt})
@@ -87,10 +103,10 @@ class Correction:
     text: str
     """What to show the model as its own reply."""
 
-    def messages(self, history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    def messages(self, history: Iterable[Any]) -> list[Any]:
         """The messages to send, in the form of Chat Completions."""
         asked = [{"role": "assistant", "content": self.text}, {"role": "user", "content": self.prompt}]
-        return [*(dict(message) for message in history), *asked]
+        return [*history, *asked]
 
 
 Request = Union[Ask, Correction]
@@ -264,7 +280,7 @@ class Pipeline:
             self._write(step["log"], task_id, turn_number)
             raise
         self._write(step["log"], task_id, turn_number)
-        yield _outcome(step)
+        yield _outcome(step, first.stop)
 
     def _write(self, row: Mapping[str, Any] | None, task_id: str, turn_number: int) -> None:
         if self._log is not None and row is not None:
@@ -297,7 +313,7 @@ def _kind(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def _outcome(done: dict[str, Any]) -> Outcome:
+def _outcome(done: dict[str, Any], stop: str | None) -> Outcome:
     exhausted = done["exhausted"]
     if exhausted is not None:
         raise ResumeExhausted(
@@ -305,7 +321,7 @@ def _outcome(done: dict[str, Any]) -> Outcome:
             exhausted["verified_len"], done["text"], exhausted["best"],
         )  # fmt: skip
     if done["result"] == "passed":
-        raise NotResumed(done["text"])
+        raise NotResumed(done["text"], done["passed"], stop)
     if done["result"] == "invalid":
         raise InvalidReply(done["text"], done["problems"])
     seams = tuple(Seam(**seam) for seam in done["seams"])

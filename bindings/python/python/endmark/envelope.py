@@ -9,14 +9,14 @@
 from __future__ import annotations
 
 import functools
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Optional, TypedDict, TypeVar
 
-from ._core import call
+from ._core import call, dumps
+from ._errors import InvalidInput
 
 __all__ = ["CommandFailed", "Document", "Rule", "answers", "document", "run"]
 
@@ -59,15 +59,18 @@ def document(
     max_response_bytes: int | None = None, rules: Sequence[Rule] = (),
 ) -> Document:  # fmt: skip
     """Makes an envelope: what a backend cut is found, and what is over `max_response_bytes` (1,000,000 by default, for the whole
-    document) is shortened, with a warning for each.
+    document, and at least 1,024) is shortened, with a warning for each.
 
+    Numbers come out with all their digits. Raises `InvalidInput` for `data` that cannot be JSON, or a limit that is too low.
+
+    >>> import json
     >>> json.loads(document({"log": "the first lines [...]"}).json)["warnings"][0]["field"]
     'data.log'
     """
     if error is not None:
         data = error.data
     found = call(
-        "envelope", json.dumps(data, allow_nan=False), error=None if error is None else error.body, warnings=list(warnings),
+        "envelope", dumps(data, "`data`"), error=None if error is None else error.body, warnings=list(warnings),
         duration_ms=duration_ms, max_response_bytes=max_response_bytes, rules=list(rules),
     )  # fmt: skip
     return Document(found["document"], found["exit_code"])
@@ -78,6 +81,9 @@ def run(command: Callable[[], Any], *, max_response_bytes: int | None = None, ru
 
     A `CommandFailed` is its error. Any other exception is the error `bug` with exit code 70; its traceback goes to standard error.
     """
+    limits: dict[str, Any] = {"max_response_bytes": max_response_bytes, "rules": rules}
+    # Bad limits are the programmer's error: they are no answer of the command, and raise before it has done anything.
+    document(**limits)
     begun = time.monotonic()
     data, error = None, None
     try:
@@ -90,18 +96,22 @@ def run(command: Callable[[], Any], *, max_response_bytes: int | None = None, ru
         traceback.print_exc()
         error = CommandFailed("bug", f"{type(bug).__name__}: {bug}", exit_code=70)
     duration_ms = int((time.monotonic() - begun) * 1000)
-    options: dict[str, Any] = {"duration_ms": duration_ms, "max_response_bytes": max_response_bytes, "rules": rules}
+    options: dict[str, Any] = {"duration_ms": duration_ms, **limits}
     try:
         made = document(data, error=error, **options)
-    except (TypeError, ValueError) as bug:
-        made = document(error=CommandFailed("bug", f"the answer cannot be JSON: {bug}", exit_code=70), **options)
-    sys.stdout.buffer.write(made.json.encode("utf-8", "replace") + b"\n")
+    except InvalidInput as bug:
+        made = document(error=CommandFailed("bug", f"the answer is not valid: {bug}", exit_code=70), **options)
+    sys.stdout.buffer.write(made.json.encode() + b"\n")
     sys.stdout.buffer.flush()
     return made.exit_code
 
 
 def answers(*, max_response_bytes: int | None = None, rules: Sequence[Rule] = ()) -> Callable[[_F], _F]:
-    """A decorator for a function that is a command: what it returns is printed in an envelope, and the process exits."""
+    """A decorator for a function that is a command: what it returns is printed in an envelope, and the process exits.
+
+    Raises `InvalidInput` for bad limits, when it decorates.
+    """
+    document(max_response_bytes=max_response_bytes, rules=rules)
 
     def decorated(function: _F) -> _F:
         @functools.wraps(function)

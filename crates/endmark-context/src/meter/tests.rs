@@ -61,6 +61,17 @@ fn calls_at_once_cannot_overdraw_and_the_last_one_closes() {
 }
 
 #[test]
+fn a_continuation_leaves_the_closing_call_to_the_answer() {
+    let models = models();
+    let mut meter = Meter::new(&models).with_tokens(1_000);
+    let first = meter.before_continuation(&call("m", 700, 200), at()).unwrap();
+    meter.after_call(first, &reported(700, 200), at());
+    let refused = meter.before_continuation(&call("m", 100, 100), at());
+    assert!(matches!(refused, Err(NotAdmitted::UsedUp { unit: Unit::Tokens, .. })), "{refused:?}");
+    assert!(meter.before_call(&call("m", 100, 100), at()).unwrap().is_closing);
+}
+
+#[test]
 fn dollars_are_held_and_a_model_without_a_price_is_not_admitted() {
     let models = models();
     let mut meter = Meter::new(&models).with_nano_usd(1_000_000_000);
