@@ -1,11 +1,13 @@
 """Google ADK itself in front of the scripted model of `tests/sdk`."""
 
 import asyncio
+import datetime
 import os
 import sys
 from pathlib import Path
 
 import endmark
+import pydantic
 import pytest
 
 pytest.importorskip("google.adk")
@@ -123,19 +125,6 @@ def test_a_large_request_is_braked_and_keeps_its_task(model):
     assert EndmarkLlm(wrapped=gemini(model))._braked(request) is request
 
 
-class Scripted(BaseLlm):
-    """Gives the replies, each an answer or an exception."""
-
-    model: str = "gemini-2.5-flash"
-    replies: list
-
-    async def generate_content_async(self, request, stream=False):
-        answer = self.replies.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        yield answer
-
-
 NOTE = types.Part(function_call=types.FunctionCall(name="save_note", args={"text": "The disk is full"}))
 
 
@@ -143,19 +132,35 @@ def reply(*parts, stop="STOP", tokens=(10, 5)):
     usage = types.GenerateContentResponseUsageMetadata(prompt_token_count=tokens[0], candidates_token_count=tokens[1])
     made = [types.Part(text=part) if isinstance(part, str) else part for part in parts]
     return LlmResponse(
-        content=types.Content(role="model", parts=made), finish_reason=types.FinishReason(stop), usage_metadata=usage
+        content=types.Content(role="model", parts=made), finish_reason=stop and types.FinishReason(stop), usage_metadata=usage
     )
 
 
+def answer_of(*replies, schema=None, **options):
+    """The reply of a wrapped model that gives these replies, each a response, a list of them or an exception, and its requests."""
+    requests, left = [], list(replies)
+
+    class Replies(BaseLlm):
+        async def generate_content_async(self, llm_request, stream=False):
+            requests.append(llm_request)
+            given = left.pop(0)
+            for response in given if isinstance(given, list) else [given]:
+                if isinstance(response, Exception):
+                    raise response
+                yield response
+
+    async def made():
+        llm = EndmarkLlm(wrapped=Replies(model="gemini-2.5-flash"), **options)
+        asked = types.Content(role="user", parts=[types.Part(text="Tell me.")])
+        config = types.GenerateContentConfig(response_schema=schema)
+        request = LlmRequest(model="gemini-2.5-flash", contents=[asked], config=config)
+        return [response async for response in llm.generate_content_async(request)][-1]
+
+    return asyncio.run(made()), requests
+
+
 def parts_of(*replies, **options):
-    asked = LlmRequest(model="gemini-2.5-flash", contents=[types.Content(role="user", parts=[types.Part(text="Tell me.")])])
-
-    async def answer():
-        llm = EndmarkLlm(wrapped=Scripted(replies=list(replies)), **options)
-        [response] = [response async for response in llm.generate_content_async(asked)]
-        return response.content.parts
-
-    return asyncio.run(answer())
+    return answer_of(*replies, **options)[0].content.parts
 
 
 def test_a_continuation_is_never_the_closing_call():
@@ -163,6 +168,10 @@ def test_a_continuation_is_never_the_closing_call():
     with pytest.raises(endmark.ResumeExhausted) as raised:
         parts_of(reply("The cat sat on", stop="MAX_TOKENS", tokens=(700, 100)), reply(" Summary: nothing."), **options)
     assert (raised.value.cause, raised.value.merged_raw) == ("budget", "The cat sat on")
+    # It is kept for the session's answer.
+    assert parts_of(reply("Summary: nothing."), **options)[0].text == "Summary: nothing."
+    with pytest.raises(endmark.NotAdmitted):
+        parts_of(reply("x"), **options)
 
 
 def test_an_error_in_a_continuation_loses_nothing():
@@ -180,3 +189,82 @@ def test_tool_calls_in_the_answer_to_a_continuation_are_kept():
     cut = reply(" it now.", NOTE, stop="MAX_TOKENS")
     with pytest.raises(endmark.ResumeExhausted, match="tool calls may be missing"):
         parts_of(reply("I will save", stop="MAX_TOKENS"), cut, cut, cut)
+
+
+def test_a_reply_without_a_finish_reason_is_cut():
+    whole, requests = answer_of(reply("The cat sat on", stop=None), reply(" the mat."))
+    assert whole.content.parts[0].text == "The cat sat on the mat." and len(requests) == 2
+    with pytest.raises(endmark.ResumeExhausted):
+        answer_of(reply("The cat sat on", stop="MAX_TOKENS"), *[reply(" the mat and then", stop=None)] * 3)
+
+
+def test_all_responses_of_a_continuation_are_read():
+    several = [reply(" the mat", stop=None), reply(" and slept.")]
+    assert answer_of(reply("The cat sat on", stop="MAX_TOKENS"), several)[0].content.parts[0].text == "The cat sat on the mat and slept."
+
+
+def test_parts_other_than_text_stay_where_they_are():
+    thought = types.Part(text="Hm.", thought=True)
+    code = types.Part(executable_code=types.ExecutableCode(code="print(1)", language="PYTHON"))
+    image = types.Part(inline_data=types.Blob(mime_type="image/png", data=b"png"))
+    whole, requests = answer_of(reply(thought, "I run it.", code, "The result is", stop="MAX_TOKENS"), reply(" one.", image))
+    assert [part.text or part for part in whole.content.parts] == ["Hm.", "I run it.", code, "The result is one.", image]
+    shown = requests[1].contents[-2].parts
+    assert [part.text or part for part in shown[:2]] == ["I run it.", code] and "The result is".startswith(shown[-1].text)
+
+
+@pytest.mark.parametrize("stop", ["MAX_TOKENS", None])
+def test_a_call_at_the_end_of_a_cut_reply_never_runs(stop):
+    half = types.Part(function_call=types.FunctionCall(name="save_note", args={"path": "notes.txt"}))
+    whole, requests = answer_of(reply("I save.", half, stop=stop), reply("I save.", NOTE))
+    assert whole.content.parts[1:] == [NOTE] and requests[1].contents == requests[0].contents
+    with pytest.raises(endmark.ResumeExhausted):
+        answer_of(*[reply("I save.", half, stop=stop)] * 4)
+    # The text after a call proves that the call is complete.
+    whole, _ = answer_of(reply(NOTE, "And now I", stop=stop), reply(" wait."))
+    assert whole.content.parts[0] == NOTE and whole.content.parts[1].text == "And now I wait."
+
+
+def test_a_reply_by_a_schema_is_judged_by_its_text():
+    found = answer_of(reply('{"name": "Tom'), reply('"Tommy", "age": 3}'), schema={"type": "OBJECT"})[0]
+    assert found.content.parts[0].text == '{"name": "Tommy", "age": 3}'
+
+
+class Refused(Exception):
+    code = 401
+
+
+def test_a_refusal_of_the_request_reaches_the_caller_and_is_no_attempt():
+    with pytest.raises(Refused) as raised:
+        answer_of(reply("The cat sat on", stop="MAX_TOKENS"), Refused("no such key"), reply(" the mat."))
+    assert isinstance(raised.value.__cause__, endmark.ResumeExhausted)
+    assert (raised.value.__cause__.merged_raw, raised.value.__cause__.attempts) == ("The cat sat on", 0)
+
+
+def capped(result):
+    class Tool:
+        name = "query"
+
+    plugin = EndmarkPlugin(max_result_chars=2_000)
+    return asyncio.run(plugin.after_tool_callback(tool=Tool(), tool_args={}, tool_context=None, result=result))
+
+
+class Row(pydantic.BaseModel):
+    at: datetime.datetime
+    text: str
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[datetime.datetime(2026, 1, 2)] * 200, b"\xff" * 9_000, [Row(at=datetime.datetime(2026, 1, 2), text="ok")] * 200, {1: "x" * 9_000},
+     [{1, 2}] * 2_000, ["half \ud83d"] * 900, [float("nan")] * 2_000],
+)  # fmt: skip
+def test_a_result_of_any_type_is_capped(value):
+    assert len(capped({"status": "ok", "rows": value})["result"]) <= 2_000
+    assert capped({"rows": value[:1] if isinstance(value, list) else 1}) is None
+
+
+def test_a_result_that_contains_itself_is_capped():
+    loop = {"text": "x" * 9_000}
+    loop["loop"] = loop
+    assert len(capped(loop)["result"]) <= 2_000

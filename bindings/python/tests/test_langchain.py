@@ -20,6 +20,7 @@ from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage  # noqa: E402
 from langchain_core.outputs import ChatGeneration, ChatResult  # noqa: E402
 from langchain_core.tools import tool  # noqa: E402
+from langgraph.types import Command  # noqa: E402
 from langchain_openai import ChatOpenAI  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
 
@@ -219,6 +220,9 @@ def test_a_continuation_is_never_the_closing_call():
     with pytest.raises(endmark.ResumeExhausted) as raised:
         converse(reply("The cat sat on", "length", (700, 100)), reply(" Summary: nothing."), middleware=middleware)
     assert (raised.value.cause, raised.value.merged_raw) == ("budget", "The cat sat on")
+    # It is kept for the session's answer.
+    _, _, requests = converse(reply("Summary: nothing."), middleware=middleware)
+    assert "token budget is used up" in requests[0][-1]
 
 
 def test_an_error_in_a_continuation_loses_nothing():
@@ -249,3 +253,77 @@ def test_a_cut_structured_output_by_a_tool_ends_the_agent():
     )
     assert state["structured_response"] == Cat.model_validate_json(document) and len(requests) == 2
     assert state["messages"][-1].tool_call_id == "1"
+
+
+THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "s"}
+IMAGE = {"type": "image", "url": "https://example.com/cat.png"}
+
+
+def texts(*values):
+    return [{"type": "text", "text": value} for value in values]
+
+
+def test_blocks_other_than_text_stay_where_they_are():
+    first = [THOUGHT, *texts("See "), IMAGE, {**texts("The cat ")[0], "citations": [1]}, *texts("sat on")]
+    state, _, requests = converse(reply(first, "length"), reply([THOUGHT, *texts(" the mat."), IMAGE]))
+    whole = [*first[:4], *texts("sat on the mat."), IMAGE]
+    assert state["messages"][-1].content == whole
+    assert requests[1][-2].startswith("See The cat")
+    state, _, _ = converse(reply([THOUGHT], "length"), reply([THOUGHT, *texts("The mat.")]))
+    assert state["messages"][-1].content == [THOUGHT, *texts("The mat.")]
+
+
+@pytest.mark.parametrize("name, word", [("done_reason", "length"), ("stopReason", "max_tokens"), ("finish_reason", "MAX_TOKENS")])
+def test_the_stop_reasons_of_other_providers_are_read(name, word):
+    first = AIMessage("The cat sat on", response_metadata={name: word})
+    message = converse(first, reply(" the mat."))[0]["messages"][-1]
+    assert message.text == "The cat sat on the mat." and message.response_metadata[name] != word
+
+
+def test_an_unknown_stop_reason_is_disclosed():
+    message = converse(reply("The cat sat on", "moon_phase"))[0]["messages"][-1]
+    assert message.response_metadata["endmark"] == {"outcome": "passed", "reason": "unknown_stop"}
+    assert message.response_metadata["finish_reason"] == "moon_phase"
+
+
+class Refused(Exception):
+    status_code = 400
+
+
+def test_a_refusal_of_the_request_reaches_the_caller_and_is_no_attempt():
+    with pytest.raises(Refused) as raised:
+        converse(reply("The cat sat on", "length"), Refused("no such field"), reply(" the mat."))
+    assert isinstance(raised.value.__cause__, endmark.ResumeExhausted)
+    assert (raised.value.__cause__.merged_raw, raised.value.__cause__.attempts) == ("The cat sat on", 0)
+
+
+LONG = "row ok\n" * 5_000
+MEDIA = {"type": "image", "base64": "A" * 9_000, "mime_type": "image/png"}
+
+
+def capped(result):
+    class Request:
+        tool_call = {"name": "query", "args": {}, "id": "1"}
+
+    return EndmarkMiddleware(max_result_chars=2_000).wrap_tool_call(Request(), lambda request: result)
+
+
+def test_messages_in_a_command_are_capped():
+    message = ToolMessage(LONG, tool_call_id="1")
+    for update in [{"messages": [message], "note": LONG}, [("messages", [message]), ("note", LONG)]]:
+        command = capped(Command(update=update, goto="next"))
+        changed = dict(command.update)
+        assert len(changed["messages"][0].text) <= 2_000 and changed["note"] == LONG and command.goto == "next"
+    assert capped(Command(goto="next")) == Command(goto="next")
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [[*texts(LONG), MEDIA], texts(*["row ok"] * 5_000), [{"type": "json", "json": {"rows": ["ok"] * 5_000}}, MEDIA], [LONG, LONG],
+     [{"type": "document", "source": {"type": "text", "data": LONG}}], [{"type": "json", "value": "half \ud83d" * 900}]],
+)  # fmt: skip
+def test_the_blocks_of_a_result_are_within_the_limit_together(blocks):
+    found = capped(ToolMessage(blocks, tool_call_id="1")).content
+    assert len(found[0]["text"]) <= 2_000 and found[1:] == [block for block in blocks if block is MEDIA]
+    small = [*texts("ok", "ok"), MEDIA]
+    assert capped(ToolMessage(small, tool_call_id="1")).content == small

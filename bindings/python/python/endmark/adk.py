@@ -11,10 +11,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator
 from typing import Any, cast
 
+import pydantic_core
 from google.adk.models.base_llm import BaseLlm
 from google.adk.models.llm_request import LlmRequest
 from google.adk.models.llm_response import LlmResponse
@@ -25,13 +25,13 @@ from google.adk.tools.tool_context import ToolContext
 from google.genai import types
 
 from ._context import Admitted, Meter, Outputs, Tokens, cap, compact, count, read_tool
-from ._errors import EndmarkError, NotAdmitted, NotResumed
-from ._recovery import MAX_RESUME_ATTEMPTS, AskFailed, Correction, Log, Outcome, Pipeline, Reply
+from ._core import dumps
+from ._errors import InvalidReply, NotResumed, ResumeExhausted
+from ._framework import CLOSING, READ_TOOL, ask_failed, read_rest
+from ._recovery import MAX_RESUME_ATTEMPTS, AskFailed, Correction, Log, Outcome, Pipeline, Reply, stop_meaning
 
 __all__ = ["EndmarkLlm", "EndmarkPlugin"]
 
-CLOSING = "The token budget is used up. Summarise your findings with the data that you have. You cannot use tools any more."
-"""What the closing call of a budget asks for."""
 EMERGENCY_TRIGGER_TOKENS = 850_000
 """Above this size of a request its older contents are condensed."""
 _USAGE = ("prompt_token_count", "cached_content_token_count", "candidates_token_count", "thoughts_token_count", "total_token_count")
@@ -40,8 +40,9 @@ _USAGE = ("prompt_token_count", "cached_content_token_count", "candidates_token_
 class EndmarkLlm(BaseLlm):
     """A model around another one, which resumes its cut texts, brakes its requests, and meters every call.
 
-    A reply that stays cut raises `ResumeExhausted`. A cut reply with calls is disclosed in `custom_metadata["endmark"]`, since calls may
-    be missing after the last one. In a stream, partial responses pass as they come, and the last response has the whole text.
+    A reply that stays cut raises `ResumeExhausted`. A reply without a finish reason is cut, too. Where a cut reply ends in a call of a
+    tool, nothing proves that the call is complete: the reply is generated again, and the cut call never runs. Statuses such as 401 are
+    raised as they are. In a stream, partial responses pass as they come, and the last response has the whole text.
     `meter` holds the budget: the call that no longer fits is made without tools and asks for a summary, and later ones raise
     `NotAdmitted`. `brake_tokens` is the size of a request above which its older contents are condensed; 0 is never.
     """
@@ -68,7 +69,7 @@ class EndmarkLlm(BaseLlm):
     ) -> AsyncGenerator[LlmResponse, None]:
         request = self._braked(llm_request)
         last: LlmResponse | None = None
-        async for response in self._metered(request, stream, can_close=True):
+        async for response in self._metered(request, stream, is_continuation=False):
             if response.partial:
                 yield response
             else:
@@ -79,77 +80,81 @@ class EndmarkLlm(BaseLlm):
             yield await self._whole(request, last)
 
     async def _whole(self, request: LlmRequest, response: LlmResponse) -> LlmResponse:
-        parts = (response.content.parts if response.content else None) or []
-        if response.finish_reason != types.FinishReason.MAX_TOKENS:
+        parts = _parts(response)
+        meaning = stop_meaning(_stop(response))
+        is_cut = meaning in ("limit", "not_ended")
+        is_error = response.error_code is not None and meaning != "limit"
+        if is_error or (not is_cut and (not parts or _has_call(parts))) or (not parts and meaning == "not_ended"):
             return response
-        if any(part.function_call for part in parts):
-            disclosed = {"outcome": "cut", "reason": "calls_may_be_missing"}
-            return response.model_copy(update={"custom_metadata": {**(response.custom_metadata or {}), "endmark": disclosed}})
+        reply = _Reply(parts)
         usages = [response.usage_metadata]
-        calls: list[types.Part] = []
-        text = "".join(part.text or "" for part in parts if not part.thought)
+        refused: list[Exception] = []
         is_json = request.config.response_mime_type == "application/json" or request.config.response_schema is not None
 
         async def ask(asked: Any) -> Reply:
             if isinstance(asked, Correction):
                 raise AskFailed("no correction is asked for", "final")
-            last: LlmResponse | None = None
             try:
-                async for continued in self._metered(self._continuation(request, asked), False, can_close=False):
-                    last = continued
-            except AskFailed:
-                raise
+                answer = await self._answer(_continuation(request, asked, reply.before, self.continuation_tokens))
             except Exception as error:
                 # What was received is in the exception that the recovery ends with.
-                raise AskFailed(str(error), "budget" if isinstance(error, NotAdmitted) else "lost") from error
-            if last is None or last.content is None:
-                raise AskFailed(last.error_message or "the answer is empty" if last else "there is no answer")
-            usages.append(last.usage_metadata)
-            calls[:] = [part for part in last.content.parts or [] if part.function_call]
-            if calls and last.finish_reason == types.FinishReason.MAX_TOKENS:
+                failure = ask_failed(error)
+                if failure.kind == "final":
+                    refused.append(error)
+                raise failure from error
+            usages.append(answer.usage_metadata)
+            stop, parts = _stop(answer), _parts(answer)
+            if asked.wanted != "rest":
+                reply.begin(parts)
+                return Reply(reply.text, stop, reasoned=not reply.text)
+            if _has_call(parts) and stop_meaning(stop) in ("limit", "not_ended"):
                 raise AskFailed("tool calls may be missing in the answer")
-            added = "".join(part.text or "" for part in last.content.parts or [] if not part.thought)
-            return Reply(added, last.finish_reason.value if last.finish_reason else "STOP")
+            return Reply(reply.extend(parts), stop)
 
         pipeline = Pipeline(
-            format="json" if is_json else None, max_attempts=self.max_attempts, max_corrections=0, log=self.log
-        )
+            format="json" if is_json and not _has_call(parts) else None, max_attempts=self.max_attempts, max_corrections=0, log=self.log
+        )  # fmt: skip
         turn = sum(content.role == "model" for content in request.contents) + 1
-        first = Reply(text, "MAX_TOKENS", reasoned=any(part.thought for part in parts) or not text)
+        first = Reply(reply.text, _stop(response), reasoned=not reply.text)
         try:
             outcome = await pipeline.run_async(ask, first, task_id=self.task_id, turn_number=turn)
-        except NotResumed:
+        except NotResumed as passed:
+            return _disclosed(response, {"outcome": "passed", "reason": passed.code})
+        except InvalidReply:
+            # Nothing is missing from it, so that it is not Endmark's to judge.
             return response
-        return _made_whole(response, outcome, usages, calls)
+        except ResumeExhausted as exhausted:
+            if refused:
+                raise refused[0] from exhausted
+            raise
+        return response if outcome.result == "whole" and not is_cut else _made_whole(response, outcome, usages, reply)
 
-    def _continuation(self, request: LlmRequest, asked: Any) -> LlmRequest:
-        """The request for the rest. Tools and the schema are withheld, so that the answer is the rest of a text."""
-        limit = request.config.max_output_tokens
-        limit = max(limit, self.continuation_tokens) if limit else limit
-        if asked.wanted != "rest":
-            return _changed(request, request.contents, max_output_tokens=limit)
-        added = [
-            types.Content(role="model", parts=[types.Part(text=asked.shown_text)]),
-            types.Content(role="user", parts=[types.Part(text=asked.prompt)]),
-        ]
-        withheld = {"tools": None, "tool_config": None, "response_schema": None, "response_mime_type": None}
-        return _changed(request, [*request.contents, *added], max_output_tokens=limit, **withheld)
+    async def _answer(self, request: LlmRequest) -> LlmResponse:
+        """The answer to a continuation, whose responses are one."""
+        parts: list[types.Part] = []
+        last: LlmResponse | None = None
+        usage = None
+        async for last in self._metered(request, False, is_continuation=True):
+            if not last.partial:
+                parts += _parts(last)
+            usage = last.usage_metadata or usage
+        if last is None or not (parts or last.finish_reason):
+            raise AskFailed((last and last.error_message) or "the answer is empty")
+        content = types.Content(role="model", parts=parts)
+        return last.model_copy(update={"content": content, "usage_metadata": usage})
 
-    async def _metered(self, request: LlmRequest, stream: bool, *, can_close: bool) -> AsyncGenerator[LlmResponse, None]:
-        """One call within the budget, if there is one. A continuation cannot be the closing call: a summary is not the rest."""
+    async def _metered(self, request: LlmRequest, stream: bool, *, is_continuation: bool) -> AsyncGenerator[LlmResponse, None]:
+        """One call within the budget, if there is one."""
         if self.meter is None:
             async for response in self.wrapped.generate_content_async(request, stream):
                 yield response
             return
-        body = json.dumps(_body(request))
+        body = dumps(_body(request))
         model = request.model or self.model
         admitted = self.meter.before_call(
             model, prompt_tokens=count(body, model).tokens,
-            max_output_tokens=request.config.max_output_tokens or self.assume_output_tokens,
+            max_output_tokens=request.config.max_output_tokens or self.assume_output_tokens, is_continuation=is_continuation,
         )  # fmt: skip
-        if admitted.is_closing and not can_close:
-            self.meter.after_call(admitted)
-            raise AskFailed("the budget has no room for a continuation", "budget")
         if admitted.is_closing:
             asked = types.Content(role="user", parts=[types.Part(text=CLOSING)])
             withheld = {"tools": None, "tool_config": None, "max_output_tokens": admitted.max_output_tokens}
@@ -182,7 +187,7 @@ class EndmarkLlm(BaseLlm):
         """The request with its older contents condensed, if it is above the brake."""
         if not self.brake_tokens:
             return request
-        body = json.dumps(_body(request))
+        body = dumps(_body(request))
         # A token has at least one byte.
         if len(body) <= self.brake_tokens:
             return request
@@ -210,19 +215,15 @@ class EndmarkPlugin(BasePlugin):
         self, *, tool: BaseTool, tool_args: dict[str, Any], tool_context: ToolContext, result: Any
     ) -> dict[str, Any] | None:
         """Caps a result that is too long; a shorter one stays as it is."""
-        if tool.name == read_tool()["name"]:
-            return None
-        try:
-            written = json.dumps(result, ensure_ascii=False)
-        except (TypeError, ValueError):
-            return None
-        if len(written) <= self._max_result_chars:
+        if tool.name == READ_TOOL:
             return None
         value = result
         # A tool that returns a text alone has it under this name.
         if isinstance(result, dict) and list(cast("dict[str, Any]", result)) == ["result"]:
             value = cast("dict[str, Any]", result)["result"]
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = value if isinstance(value, str) else _written(value)
+        if len(text) <= self._max_result_chars:
+            return None
         capped = cap(text, max_chars=self._max_result_chars, outputs=self._outputs)
         return {"result": capped.text} if capped.is_cut else None
 
@@ -234,12 +235,8 @@ class EndmarkPlugin(BasePlugin):
             pointer: str | None = None, grep: str | None = None,
         ) -> dict[str, str]:  # fmt: skip
             wanted = {"handle": handle, "page": page, "lines": lines, "bytes": bytes, "pointer": pointer, "grep": grep}
-            wanted = {name: value for name, value in wanted.items() if value is not None}
-            try:
-                return {"result": self._outputs.read(wanted, max_chars=self._max_result_chars)}
-            except EndmarkError as error:
-                # The model can correct its call.
-                return {"error": str(error)}
+            text, is_read = read_rest(self._outputs, wanted, self._max_result_chars)
+            return {"result" if is_read else "error": text}
 
         endmark_read.__doc__ = read_tool()["description"]
         return FunctionTool(endmark_read)
@@ -258,22 +255,85 @@ def _changed(request: LlmRequest, contents: list[types.Content], **config: Any) 
     return request.model_copy(update={"contents": contents, "config": request.config.model_copy(update=config)})
 
 
-def _made_whole(
-    response: LlmResponse, outcome: Outcome, usages: list[Any], calls: list[types.Part]
-) -> LlmResponse:  # fmt: skip
+class _Reply:
+    """A reply as far as it came: what is complete in it, its last text, which may be cut, and what an answer adds."""
+
+    def __init__(self, parts: list[types.Part]) -> None:
+        self.begin(parts)
+
+    def begin(self, parts: list[types.Part]) -> None:
+        """Takes a reply that was generated again, from its beginning."""
+        others = [index for index, part in enumerate(parts) if not _is_text(part) and not part.thought]
+        end = others[-1] + 1 if others else 0
+        # Thoughts are no part of the text, wherever they come.
+        self.before = [*parts[:end], *(part for part in parts[end:] if part.thought)]
+        self.text = "".join(part.text or "" for part in parts[end:] if not part.thought)
+        self._added: list[types.Part] = []
+
+    def extend(self, parts: list[types.Part]) -> str:
+        """Takes the rest; returns its text. Other parts come after the text. Thoughts about the rest are no part of the reply."""
+        self._added = [part for part in parts if not _is_text(part) and not part.thought]
+        return "".join(part.text or "" for part in parts if _is_text(part))
+
+    def whole(self, text: str) -> list[types.Part]:
+        return [*self.before, *([types.Part(text=text)] if text else []), *self._added]
+
+
+def _continuation(request: LlmRequest, asked: Any, before: list[types.Part], least_tokens: int) -> LlmRequest:
+    """The request for the rest. Tools and the schema are withheld, so that the answer is the rest of a text."""
+    limit = request.config.max_output_tokens
+    limit = max(limit, least_tokens) if limit else limit
+    if asked.wanted != "rest":
+        return _changed(request, request.contents, max_output_tokens=limit)
+    shown = [part for part in before if not part.thought and not part.function_call]
+    added = [
+        types.Content(role="model", parts=[*shown, types.Part(text=asked.shown_text)]),
+        types.Content(role="user", parts=[types.Part(text=asked.prompt)]),
+    ]
+    withheld = {"tools": None, "tool_config": None, "response_schema": None, "response_mime_type": None}
+    return _changed(request, [*request.contents, *added], max_output_tokens=limit, **withheld)
+
+
+def _written(value: Any) -> str:
+    """A result as JSON, in which dates, bytes and models are texts, as ADK sends them."""
+    try:
+        return pydantic_core.to_json(value, fallback=str, bytes_mode="base64").decode()
+    except ValueError:
+        # A value that contains itself.
+        return str(value)
+
+
+def _parts(response: LlmResponse) -> list[types.Part]:
+    return (response.content.parts if response.content else None) or []
+
+
+def _is_text(part: types.Part) -> bool:
+    return part.text is not None and not part.thought
+
+
+def _has_call(parts: list[types.Part]) -> bool:
+    return any(part.function_call for part in parts)
+
+
+def _stop(response: LlmResponse) -> str | None:
+    return response.finish_reason.value if response.finish_reason else None
+
+
+def _disclosed(response: LlmResponse, found: dict[str, Any]) -> LlmResponse:
+    return response.model_copy(update={"custom_metadata": {**(response.custom_metadata or {}), "endmark": found}})
+
+
+def _made_whole(response: LlmResponse, outcome: Outcome, usages: list[Any], reply: _Reply) -> LlmResponse:
     known = [usage for usage in usages if usage is not None]
     sums = {name: sum(getattr(usage, name) or 0 for usage in known) or None for name in _USAGE}
     usage = known[0].model_copy(update=sums) if known else None
-    thoughts = [part for part in (response.content.parts if response.content else None) or [] if part.thought]
-    texts = [types.Part(text=outcome.text)] if outcome.text or not calls else []
-    done = {"outcome": outcome.result, "attempts": outcome.attempts, "cut": outcome.cut}
-    return response.model_copy(
+    whole = response.model_copy(
         update={
-            "content": types.Content(role="model", parts=[*thoughts, *texts, *calls]),
+            "content": types.Content(role="model", parts=reply.whole(outcome.text)),
             "finish_reason": types.FinishReason.STOP,
             "error_code": None,
             "error_message": None,
             "usage_metadata": usage,
-            "custom_metadata": {**(response.custom_metadata or {}), "endmark": done},
         }
     )
+    return _disclosed(whole, {"outcome": outcome.result, "attempts": outcome.attempts, "cut": outcome.cut})

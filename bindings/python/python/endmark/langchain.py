@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -32,14 +32,24 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from ._context import Admitted, Meter, Outputs, Tokens, cap, count, read_tool
-from ._errors import EndmarkError, InvalidReply, NotAdmitted, NotResumed
-from ._recovery import MAX_RESUME_ATTEMPTS, Ask, AskFailed, Correction, Log, Outcome, Pipeline, Reply, Request
+from ._core import dumps
+from ._errors import EndmarkError, InvalidReply, NotResumed, ResumeExhausted
+from ._framework import CLOSING, READ_TOOL, ask_failed, read_rest
+from ._recovery import MAX_RESUME_ATTEMPTS, Ask, AskFailed, Correction, Log, Outcome, Pipeline, Reply, Request, stop_meaning
 
 __all__ = ["EndmarkMiddleware"]
 
-CLOSING = "The token budget is used up. Summarise your findings with the data that you have. You cannot use tools any more."
-"""What the closing call of a budget asks for."""
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
+
+_NORMAL = {
+    "finish_reason": "stop", "stop_reason": "end_turn", "stopReason": "end_turn", "done_reason": "stop", "status": "completed",
+    "incomplete_details": None,
+}  # fmt: skip
+"""By what names providers report why a model stopped, with their words for a normal end."""
+_THOUGHTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content")
+_CALLS = ("tool_use", "tool_call", "tool_call_chunk", "invalid_tool_call", "function_call", "input_json_delta")
+_MEDIA = ("image", "image_url", "audio", "input_audio", "video", "file", "document", "media")
+"""Blocks whose size is not that of a text. They are never shortened."""
 
 _Response = ModelResponse[Any]
 _Calls = Generator[ModelRequest[Any], _Response, _Response]
@@ -53,6 +63,48 @@ class _Cut:
     first: Reply
     format: Literal["json"] | None
     call: dict[str, Any] | None
+    content: _Content
+
+
+class _Content:
+    """The content of a message: what is complete in it, its last text, which may be cut, and what an answer adds."""
+
+    def __init__(self, message: AIMessage) -> None:
+        self.begin(message)
+
+    def begin(self, message: AIMessage) -> None:
+        """Takes a message, of which its last text may be cut."""
+        blocks = _blocks(message)
+        others = [index for index, block in enumerate(blocks) if _text(block) is None and _type(block) not in _THOUGHTS]
+        end = others[-1] + 1 if others else 0
+        self._before = [*blocks[:end], *(block for block in blocks[end:] if _text(block) is None)]
+        self._texts = [block for block in blocks[end:] if _text(block) is not None]
+        self._added: list[Any] = []
+        self.text = "".join(_text(block) or "" for block in self._texts)
+
+    def extend(self, message: AIMessage) -> None:
+        """Takes the rest. Thoughts about the rest are no part of the reply, and calls are beside the content."""
+        self._added = [block for block in _blocks(message) if _text(block) is None and _type(block) not in (*_THOUGHTS, *_CALLS)]
+
+    def shown(self, text: str) -> str | list[str | dict[Any, Any]]:
+        """As the model is shown it, without what no request can show."""
+        before = [block for block in self._before if _text(block) is not None]
+        return [*before, {"type": "text", "text": text}] if before else text
+
+    def whole(self, text: str) -> str | list[str | dict[Any, Any]]:
+        if not self._before and not self._added and not any(isinstance(block, dict) for block in self._texts):
+            return text
+        kept: list[Any] = []
+        rest = text
+        for block in self._texts[:-1]:
+            if not rest.startswith(_text(block) or ""):
+                kept, rest = [], text
+                break
+            kept.append(block)
+            rest = rest[len(_text(block) or "") :]
+        last: Any = self._texts[-1] if self._texts else ""
+        last = {"type": "text"} if isinstance(last, str) else last
+        return [*self._before, *kept, *([{**last, "text": rest}] if rest else []), *self._added]
 
 
 class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -124,16 +176,16 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
-        return self._capped(request, handler(request))
+        return cast("ToolMessage | Command[Any]", self._capped(request, handler(request)))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
-        return self._capped(request, await handler(request))
+        return cast("ToolMessage | Command[Any]", self._capped(request, await handler(request)))
 
     def _turn(self, request: ModelRequest[Any]) -> _Calls:
         """The calls that one call of the model becomes; it is sent the responses."""
-        response, unparsed = yield from self._answered(request, can_close=True)
+        response, unparsed = yield from self._answered(request, is_continuation=False)
         is_native = unparsed is not None or response.structured_response is not None
         if isinstance(request.response_format, AutoStrategy) and is_native:
             request = request.override(response_format=ProviderStrategy(request.response_format.schema))
@@ -142,6 +194,7 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
             return response
         usage = cut.message.usage_metadata
         added: list[ToolCall] = []
+        refused: Exception | None = None
         pipeline = Pipeline(format=cut.format, max_attempts=self._max_attempts, max_corrections=0, restart="off", log=self._log)
         number = sum(isinstance(message, AIMessage) for message in request.messages) + 1
         steps = pipeline.steps(cut.first, task_id=self._task_id, turn_number=number)
@@ -150,21 +203,26 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
             while not isinstance(step, Outcome):
                 answer: Reply | AskFailed
                 try:
-                    continued, _ = yield from self._answered(self._continuation(cut, request, step), can_close=False)
+                    continued, _ = yield from self._answered(self._continuation(cut, request, step), is_continuation=True)
                     message = _without_guessed_call(_message(continued))
                     usage = add_usage(usage, message.usage_metadata)
                     answer = _answer(cut, step, message)
                     added = [] if cut.call else message.tool_calls
-                except AskFailed as failure:
-                    answer = failure
                 except GraphBubbleUp:
                     raise
                 except Exception as error:
                     # What was received is in the exception that the recovery ends with.
-                    answer = AskFailed(str(error), "budget" if isinstance(error, NotAdmitted) else "lost")
+                    answer = ask_failed(error)
+                    refused = error if answer.kind == "final" else None
                 step = steps.send(answer)
-        except (NotResumed, InvalidReply):
-            # Nothing is missing from it, so that it is not Endmark's to judge.
+        except ResumeExhausted as exhausted:
+            if refused is not None:
+                raise refused from exhausted
+            raise
+        except (NotResumed, InvalidReply) as passed:
+            # Nothing is missing from it, or the provider ended it: it is not Endmark's to judge.
+            if isinstance(passed, NotResumed):
+                _message(response).response_metadata["endmark"] = {"outcome": "passed", "reason": passed.code}
             if cut.call is not None and len(cut.message.tool_calls) < len(_message(response).tool_calls):
                 raise
             if unparsed is not None:
@@ -179,11 +237,11 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         return _whole(cut, step, request, usage, added)
 
     def _answered(
-        self, request: ModelRequest[Any], *, can_close: bool
+        self, request: ModelRequest[Any], *, is_continuation: bool
     ) -> Generator[ModelRequest[Any], _Response, tuple[_Response, Exception | None]]:
         """The response of one call, and the error if its structured output was not parsed: it can be completed."""
         try:
-            return (yield from self._metered(request, can_close)), None
+            return (yield from self._metered(request, is_continuation)), None
         except Exception as error:
             if (message := _message_of(error)) is None:
                 raise
@@ -202,12 +260,13 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         shown = asked.shown_text
         if cut.call is not None:
             shown = f"Arguments of the call to `{cut.call['name']}`, as JSON:\n{shown}"
-        added: list[AnyMessage] = [AIMessage(shown), HumanMessage(asked.prompt)]
+        content = shown if cut.call is not None else cut.content.shown(shown)
+        added: list[AnyMessage] = [AIMessage(content), HumanMessage(asked.prompt)]
         messages = [*request.messages, *added]
         return request.override(messages=messages, tools=[], tool_choice=None, response_format=None, model_settings=settings)
 
-    def _metered(self, request: ModelRequest[Any], can_close: bool) -> _Calls:
-        """One call within the budget, if there is one. A continuation cannot be the closing call: a summary is not the rest."""
+    def _metered(self, request: ModelRequest[Any], is_continuation: bool) -> _Calls:
+        """One call within the budget, if there is one."""
         if self._meter is None:
             return (yield request)
         model = str(getattr(request.model, "model_name", None) or getattr(request.model, "model", ""))
@@ -216,11 +275,9 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         limits = [request.model_settings.get(name) or getattr(request.model, name, None) for name in _LIMITS]
         limit = next((limit for limit in limits if isinstance(limit, int) and limit > 0), self._assume_output_tokens)
         admitted = self._meter.before_call(
-            model, prompt_tokens=count(body, model, format="openai_chat").tokens, max_output_tokens=limit
+            model, prompt_tokens=count(body, model, format="openai_chat").tokens, max_output_tokens=limit,
+            is_continuation=is_continuation,
         )  # fmt: skip
-        if admitted.is_closing and not can_close:
-            self._meter.after_call(admitted)
-            raise AskFailed("the budget has no room for a continuation", "budget")
         try:
             response = yield self._closing(request, admitted) if admitted.is_closing else request
         except BaseException as error:
@@ -252,20 +309,44 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         messages = [*request.messages, HumanMessage(CLOSING)]
         return request.override(messages=messages, tools=[], tool_choice=None, model_settings=settings)
 
-    def _capped(self, request: ToolCallRequest, result: ToolMessage | Command[Any]) -> ToolMessage | Command[Any]:
-        if not isinstance(result, ToolMessage) or request.tool_call["name"] == self.tools[0].name:
-            return result
-        content = cast(Any, result.content)
-        if isinstance(content, str):
-            return result.model_copy(update={"content": self._shortened(content)})
-        blocks: list[Any] = []
-        for block in content:
-            if isinstance(block, str):
-                block = self._shortened(block)
-            elif "text" in block:
-                block = {**block, "text": self._shortened(block["text"])}
-            blocks.append(block)
-        return result.model_copy(update={"content": blocks})
+    def _capped(self, request: ToolCallRequest, result: Any) -> Any:
+        return result if request.tool_call["name"] == READ_TOOL else self._capped_result(result)
+
+    def _capped_result(self, result: Any) -> Any:
+        """The result of a tool with all its messages capped, also those by which a `Command` changes the agent's state."""
+        # Checked by type, and read without one.
+        command = result
+        update: Any = getattr(result, "update", None)
+        named: Any = update
+        if not isinstance(result, Command):
+            return self._capped_messages(result)
+        if isinstance(update, dict):
+            return replace(command, update={name: self._capped_messages(value) for name, value in named.items()})
+        if isinstance(update, list):
+            # Pairs of a name and a value, or messages.
+            items: list[Any] = [(item[0], self._capped_messages(item[1])) if type(item) is tuple else self._capped_messages(item) for item in named]
+            return replace(command, update=items)
+        return command
+
+    def _capped_messages(self, value: Any) -> Any:
+        """A message or a list of messages, capped; any other value as it is."""
+        values = value
+        if isinstance(value, list):
+            return [self._capped_messages(message) for message in values] if any(isinstance(one, ToolMessage) for one in values) else values
+        if not isinstance(value, ToolMessage):
+            return value
+        content = cast(Any, value.content)
+        capped = self._shortened(content) if isinstance(content, str) else self._capped_blocks(content)
+        return value.model_copy(update={"content": capped})
+
+    def _capped_blocks(self, blocks: list[Any]) -> list[Any]:
+        """The blocks within the limit: all that are not media become one text where they are above it."""
+        shown = [(block, None if _is_media(block) else _shown(block)) for block in blocks]
+        texts = [text for _, text in shown if text is not None]
+        if sum(map(len, texts)) <= self._max_result_chars:
+            return blocks
+        media = [block for block, text in shown if text is None]
+        return [{"type": "text", "text": self._shortened("\n".join(texts))}, *media]
 
     def _shortened(self, text: str) -> str:
         return cap(text, max_chars=self._max_result_chars, outputs=self._outputs).text
@@ -274,12 +355,8 @@ class EndmarkMiddleware(AgentMiddleware[Any, Any, Any]):
         tool = read_tool()
 
         def endmark_read(**arguments: Any) -> str:
-            wanted = {name: value for name, value in arguments.items() if value is not None}
-            try:
-                return self._outputs.read(wanted, max_chars=self._max_result_chars)
-            except EndmarkError as error:
-                # The model can correct its call.
-                return f"Error: {error}"
+            text, is_read = read_rest(self._outputs, arguments, self._max_result_chars)
+            return text if is_read else f"Error: {text}"
 
         return StructuredTool(
             name=tool["name"], description=tool["description"], args_schema=tool["schema"], func=endmark_read
@@ -309,11 +386,41 @@ def _message_of(error: BaseException) -> AIMessage | None:
     return AIMessage(choice.message.content or "", response_metadata=metadata, usage_metadata=counted)
 
 
+def _blocks(message: AIMessage) -> list[Any]:
+    content = cast(Any, message.content)
+    return ([content] if content else []) if isinstance(content, str) else content
+
+
+def _type(block: Any) -> str:
+    return str(cast("dict[str, Any]", block).get("type")) if isinstance(block, dict) else "text"
+
+
+def _text(block: Any) -> str | None:
+    """The text of a block that is one."""
+    if isinstance(block, str):
+        return block
+    return str(cast("dict[str, Any]", block).get("text", "")) if _type(block) == "text" else None
+
+
+def _is_media(block: Any) -> bool:
+    source: Any = cast("dict[str, Any]", block).get("source") if isinstance(block, dict) else None
+    is_text = isinstance(source, dict) and cast("dict[str, Any]", source).get("type") == "text"
+    return _type(block) in _MEDIA and not is_text
+
+
+def _shown(block: Any) -> str:
+    """A block of a tool's result as text."""
+    return text if (text := _text(block)) is not None else dumps(block, "a block of a tool's result")
+
+
 def _stop(message: AIMessage) -> str | None:
     """Why the model stopped, in its provider's word."""
-    told = cast("dict[str, Any]", message.response_metadata)
-    details: dict[str, Any] = told.get("incomplete_details") or {}
-    stop: Any = told.get("finish_reason") or told.get("stop_reason") or details.get("reason") or told.get("status")
+    reported = cast("dict[str, Any]", message.response_metadata)
+    details: dict[str, Any] = reported.get("incomplete_details") or {}
+    # The status of a response is the least precise.
+    names = [name for name in _NORMAL if name not in ("status", "incomplete_details")]
+    words = [*(reported.get(name) for name in names), details.get("reason"), reported.get("status")]
+    stop: Any = next((word for word in words if word), None)
     return str(stop) if stop else None
 
 
@@ -325,7 +432,8 @@ def _without_guessed_call(message: AIMessage) -> AIMessage:
     if message.invalid_tool_calls or not message.tool_calls:
         return message
     *others, last = message.tool_calls
-    reached = _reached_limit(_stop(message))
+    stop = _stop(message)
+    reached = stop is not None and stop_meaning(stop) in ("limit", "repetition", "broken_off", "not_ended")
     known: Any = getattr(message, "tool_call_chunks", None) or message.additional_kwargs.get("tool_calls")
     if known:
         raw: dict[str, Any] = known[-1]
@@ -345,13 +453,6 @@ def _without_guessed_call(message: AIMessage) -> AIMessage:
     )
 
 
-def _reached_limit(stop: str | None) -> bool:
-    try:
-        return stop is not None and isinstance(next(Pipeline(format=None).steps(Reply("text", stop))), Ask)
-    except NotResumed:
-        return False
-
-
 def _opened(args: dict[str, Any]) -> str:
     """The arguments as JSON without its closing characters, since the last value may go on. Without arguments, the empty text."""
     value: Any = args
@@ -366,17 +467,17 @@ def _opened(args: dict[str, Any]) -> str:
 
 def _cut_part(response: _Response, request: ModelRequest[Any]) -> _Cut | None:
     message = _without_guessed_call(_message(response))
-    stop = _stop(message)
+    stop, content = _stop(message), _Content(message)
     if message.invalid_tool_calls:
         # Only the last call of a reply can be cut.
         call = cast("dict[str, Any]", message.invalid_tool_calls[-1])
-        return _Cut(message, Reply(call["args"] or "", stop or "length", reasoned=not call["args"]), "json", call)
+        return _Cut(message, Reply(call["args"] or "", stop or "length", reasoned=not call["args"]), "json", call, content)
     if message.tool_calls or stop is None:
         return None
     output = message.usage_metadata["output_tokens"] if message.usage_metadata else None
     is_json = isinstance(request.response_format, ProviderStrategy)
-    reply = Reply(message.text, stop, output_tokens=output, reasoned=not message.text)
-    return _Cut(message, reply, "json" if is_json else None, None)
+    reply = Reply(content.text, stop, output_tokens=output, reasoned=not content.text)
+    return _Cut(message, reply, "json" if is_json else None, None, content)
 
 
 def _answer(cut: _Cut, asked: Request, message: AIMessage) -> Reply:
@@ -386,6 +487,11 @@ def _answer(cut: _Cut, asked: Request, message: AIMessage) -> Reply:
     if cut.call is None:
         if message.invalid_tool_calls:
             raise AskFailed("a tool call in the answer is cut")
+        if isinstance(asked, Ask) and asked.wanted == "rest":
+            cut.content.extend(message)
+        else:
+            cut.content.begin(message)
+            text = cut.content.text
     elif isinstance(asked, Ask) and asked.wanted == "rest":
         if calls:
             raise AskFailed("the answer makes a tool call instead of completing one")
@@ -408,13 +514,11 @@ def _output_tool(strategy: Any, name: str | None) -> OutputToolBinding[Any] | No
 def _whole(cut: _Cut, outcome: Outcome, request: ModelRequest[Any], usage: Any, added: list[ToolCall]) -> _Response:
     """The reply with the whole text or call, a normal stop reason, the usage of all calls, and the tool calls of the last answer."""
     metadata = {**cast("dict[str, Any]", cut.message.response_metadata)}
-    for name, normal in [("finish_reason", "stop"), ("stop_reason", "end_turn"), ("status", "completed"), ("incomplete_details", None)]:
-        if name in metadata:
-            metadata[name] = normal
+    metadata |= {name: normal for name, normal in _NORMAL.items() if name in metadata}
     metadata["endmark"] = {"outcome": outcome.result, "attempts": outcome.attempts, "cut": outcome.cut}
     changed: dict[str, Any] = {"response_metadata": metadata, "usage_metadata": usage}
     if cut.call is None:
-        changed |= {"content": outcome.text, "tool_calls": [*cut.message.tool_calls, *added]}
+        changed |= {"content": cut.content.whole(outcome.text), "tool_calls": [*cut.message.tool_calls, *added]}
     else:
         args = outcome.json()
         if not isinstance(args, dict):
