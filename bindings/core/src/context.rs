@@ -85,7 +85,7 @@ pub(crate) fn cap(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
     let (raw, options): (_, CapOptions) = (input(inputs, 0)?, parse(options)?);
     let limits = options.limits()?;
     let name = options.format.as_deref().unwrap_or("auto");
-    let unknown = || format!("unknown format `{name}`: use {}", FORMATS.join(", "));
+    let unknown = || format!("`format`: unknown format `{name}`: use {}", FORMATS.join(", "));
     let asked = Asked::named(name).ok_or_else(|| Failure::invalid("invalid_format", unknown()))?;
     let capped = endmark::context::cap::cap(raw, asked, &limits).map_err(|error| not_capped(&error))?;
     answer(&Capped {
@@ -244,7 +244,7 @@ fn wire(name: &str) -> Result<&'static dyn WireFormat, Failure> {
         let known: Vec<&str> = format::FORMATS.iter().map(|format| format.name()).collect();
         Failure::invalid(
             "invalid_format",
-            format!("there is no wire format `{name}`: use {}", known.join(", ")),
+            format!("`for`: there is no wire format `{name}`: use {}", known.join(", ")),
         )
     })
 }

@@ -54,7 +54,8 @@ pub(crate) fn text<'i>(inputs: &[&'i [u8]], index: usize) -> Result<&'i str, Fai
 
 /// A format by its name.
 pub(crate) fn format(name: &str, marker: Option<&str>) -> Result<Format, Failure> {
-    Format::parse(name, marker).map_err(|error| Failure::invalid("invalid_format", error))
+    Format::parse(name, marker)
+        .map_err(|error| Failure::invalid("invalid_format", format!("`format`: {error}")))
 }
 
 /// From where the model was asked to continue.

@@ -58,10 +58,77 @@ def test_half_a_surrogate_pair_is_one_code_point():
     assert (found.verdict, found.truncation_index) == ("truncated", 8)
 
 
-def test_another_type_than_text_or_bytes_is_an_error():
+def kept(text):
+    outputs = endmark.Outputs()
+    return outputs.get(endmark.cap(text * 200, max_chars=100, outputs=outputs).handle)
+
+
+def refused(function):
+    try:
+        return function()
+    except endmark.EndmarkError as error:
+        return type(error), str(error), error.code
+
+
+MESSAGES = {"model": "gpt-5", "messages": [{"role": "user", "content": "Look."}]}
+TEXT_ARGUMENTS = {
+    "detect": lambda half: endmark.detect(f'["{half}', "json"),
+    "marker": lambda half: endmark.detect("done", "marker", marker=half),
+    "template": lambda half: endmark.build_resume_prompt("a", template=half + "{last_valid_token}"),
+    "merge_chunks": lambda half: endmark.merge_chunks(f'["{half}", 1', ", 2]", asked_from="cut"),
+    "cap": lambda half: endmark.cap(half + "x" * 900, max_chars=100),
+    "kept": kept,
+    "grep": lambda half: endmark.read(f"a\n{half}\n", grep=half).text,
+    "handle": lambda half: endmark.Outputs().get(half),
+    "handle in a file": lambda half: endmark.Outputs(":memory:").get(half),
+    "compact": lambda half: endmark.compact({**MESSAGES, "user": half}, "openai_chat"),
+    "count": lambda half: endmark.count({**MESSAGES, "user": half}, half, format="openai_chat"),
+    "guard": lambda half: endmark.guard("# Plan\n\nWe ship.", name=half, required_sections=[f"a{half}"]),
+    "findings": lambda half: endmark.findings.plan({half: half}, {"agents": [{"agent_id": half, "dimensions": [half]}]}),
+    "envelope": lambda half: endmark.envelope.document({half: half}, error=endmark.envelope.CommandFailed("no", half)),
+    "model": lambda half: endmark.Meter(max_usd=1.0).before_call(half, prompt_tokens=1, max_output_tokens=1),
+    "stop": lambda half: endmark.stop_meaning(half),
+    "prompt": lambda half: endmark.Pipeline(prompt=half).run(lambda ask: endmark.Reply(""), endmark.Reply(half, "length")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TEXT_ARGUMENTS)
+def test_half_a_surrogate_pair_is_the_replacement_character_everywhere(name):
+    function = TEXT_ARGUMENTS[name]
+    assert refused(lambda: function("\ud83d")) == refused(lambda: function("\ufffd"))
+    # Two halves are never one character.
+    assert refused(lambda: function("\ud83d\ude00")) == refused(lambda: function("\ufffd\ufffd"))
+
+
+def test_another_type_than_text_or_bytes_is_an_error_that_names_the_argument():
     for value in [None, 7, bytearray(b"[]"), ["a"]]:
-        with pytest.raises(TypeError, match="expected str or bytes"):
+        with pytest.raises(TypeError, match="`text`: expected str or bytes"):
             endmark.detect(value, "json")
+    with pytest.raises(TypeError, match="`continuation`: "):
+        endmark.merge_chunks("{", None)
+    with pytest.raises(TypeError, match="`parts`: "):
+        endmark.stitch("{", "1", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("max_chars", lambda: endmark.cap("x", max_chars="9")), ("max_chars", lambda: endmark.cap("x", max_chars=-1)),
+     ("max_items", lambda: endmark.cap("x", max_items=1.5)), ("keep", lambda: endmark.cap("x", keep="middle")),
+     ("max_chars", lambda: endmark.cap("x", max_chars=object())), ("marker", lambda: endmark.detect("x", "marker", marker=7)),
+     ("asked_from", lambda: endmark.merge_chunks("{", "}", asked_from="here")), ("format", lambda: endmark.detect("x", "yaml")),
+     ("format", lambda: endmark.compact("{}", "yaml")), ("max_tokens", lambda: endmark.Meter(max_tokens=-1)),
+     ("max_usd", lambda: endmark.Meter(max_usd="1")), ("max_usd", lambda: endmark.Meter(max_usd=float("nan"))),
+     ("prompt_tokens", lambda: endmark.Meter().before_call("m", prompt_tokens=2**64, max_output_tokens=1)),
+     ("initial", lambda: endmark.merge_chunks(b"\xff", "}")), ("request", lambda: endmark.compact({"a": object()}, "openai_chat")),
+     ("max_attempts", lambda: endmark.Pipeline(max_attempts=-1).run(print, endmark.Reply("{", "length"))),
+     ("restart", lambda: endmark.Pipeline(restart="no").run(print, endmark.Reply("{", "length"))),
+     ("stop", lambda: endmark.stop_meaning(7)), ("reply.limit", lambda: endmark.Pipeline().run(print, endmark.Reply("{", "stop", limit=-1))),
+     ("max_response_bytes", lambda: endmark.envelope.document(max_response_bytes=10)),
+     ("data", lambda: endmark.envelope.document(object())), ("findings", lambda: endmark.findings.estimate(-1, 9))],
+)  # fmt: skip
+def test_an_error_about_an_argument_names_it(name, function):
+    with pytest.raises(endmark.InvalidInput, match=f"`{name}`"):
+        function()
 
 
 def test_a_detection_is_neither_true_nor_false():
@@ -191,9 +258,22 @@ def test_an_envelope_whatever_the_command_does(capfdbinary):
     assert document(lambda: 1 / 0)[0] == 70
     assert document(lambda: object())[1]["error"]["code"] == "bug"
     assert document(lambda: float("nan"))[1]["error"]["code"] == "bug"
+    never = pytest.fail
+    for options in [{"max_response_bytes": 10}, {"rules": [{"field": "log[", "max_bytes": 7}]}]:
+        with pytest.raises(endmark.InvalidInput):
+            endmark.envelope.answers(**options)
+        with pytest.raises(endmark.InvalidInput):
+            endmark.envelope.run(lambda: never("the command ran"), **options)
     with pytest.raises(SystemExit) as ended:
         endmark.envelope.answers()(lambda name: {"name": name})("x")
     assert ended.value.code == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers() | st.integers(2**53, 2**70) | st.integers(-(2**70), -(2**53)) | st.floats(allow_nan=False, allow_infinity=False))
+def test_numbers_come_through_as_they_are(number):
+    assert json.loads(endmark.envelope.document({"n": [number]}).json)["data"] == {"n": [number]}
+    assert endmark.compact({**MESSAGES, "seed": number}, "openai_chat").request["seed"] == number
 
 
 def test_the_import_is_quick():

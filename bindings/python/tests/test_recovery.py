@@ -90,6 +90,29 @@ def test_a_refusal_is_never_resumed_and_malformed_json_is_no_answer():
     assert invalid.value.text == '{"a" 1}'
 
 
+@pytest.mark.parametrize("word", ["moon_phase", "finished", "STOPPED", "a\ud83d"])
+def test_an_unknown_stop_reason_is_never_whole_by_itself(word):
+    for text, format in [("The cat sat", None), (DOCUMENT, "json"), (DOCUMENT[:20], "json")]:
+        with pytest.raises(endmark.NotResumed, match="stop reason .* is not known") as raised:
+            resume_if_truncated(lambda ask: Reply("", "stop"), Reply(text, word), format)
+        assert (raised.value.code, raised.value.stop) == ("unknown_stop", word)
+    with pytest.raises(endmark.ResumeExhausted, match="not known"):
+        resume_if_truncated(lambda ask: Reply(DOCUMENT[ask.shown :], word), Reply(DOCUMENT[:20], "length"))
+
+
+@pytest.mark.parametrize("word", ["stop_sequence", "stopStringFound", "sequence"])
+def test_a_stop_sequence_says_nothing_about_a_document(word):
+    outcome = resume_if_truncated(lambda ask: Reply(DOCUMENT[ask.shown :], word), Reply(DOCUMENT[:20], word))
+    assert (outcome.text, outcome.cut) == (DOCUMENT, "format")
+    assert resume_if_truncated(lambda ask: Reply("", "stop"), Reply("The cat sat", word), None).result == "whole"
+
+
+@pytest.mark.parametrize("word", ["error", "failed", "unload", "overloaded_error", "null"])
+def test_a_word_for_a_failure_is_a_cut(word):
+    outcome = resume_if_truncated(lambda ask: Reply("The cat sat on the mat.", "stop"), Reply("The cat sat on", word), None)
+    assert (outcome.text, outcome.cut) == ("The cat sat on the mat.", "dropped")
+
+
 def test_a_pipeline_resumes_before_it_corrects():
     seen = []
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from ._core import Stateful, call, dumps, utf8
+from ._core import Stateful, call, dumps, utf8, whole
 from ._errors import InvalidInput
 
 WireFormat = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
@@ -82,6 +82,7 @@ class Outputs:
 
     def get(self, handle: str) -> bytes:
         """The full value. Raises `InvalidInput` with the code `unknown_handle` if there is none."""
+        handle = whole(handle)
         with self._lock:
             value: bytes | None
             if self._connection is None:

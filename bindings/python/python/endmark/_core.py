@@ -23,6 +23,11 @@ def utf8(text: str) -> bytes:
         return _HALF.sub("\ufffd", text).encode()
 
 
+def whole(text: str) -> str:
+    """The text with U+FFFD instead of each half of a surrogate pair."""
+    return utf8(text).decode()
+
+
 def dumps(value: Any, name: str = "an argument") -> str:
     """A value as JSON. Halves of surrogate pairs stay as they are, since an escaped one would be no JSON for others."""
     try:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Union, get_args
 
 from . import _native
-from ._core import Stateful, call
+from ._core import Stateful, call, whole
 from ._errors import EndmarkError, InvalidInput, InvalidReply, NotResumed, ResumeExhausted
 from ._texts import Format, Seam
 
@@ -163,7 +163,7 @@ class Log:
         self._connection.executescript(_native.LOG_TABLE)
 
     def write(self, row: Mapping[str, Any], task_id: str, turn_number: int) -> None:
-        values = {**row, "task_id": task_id, "turn_number": turn_number}
+        values = {**row, "task_id": whole(task_id), "turn_number": turn_number}
         names = list(values)
         sql = f"INSERT INTO partial_completion_log ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
         with self._lock:
