@@ -3,13 +3,15 @@
 
     python3 tests/bindings/test_python.py [--types]
 
-`--types` also has mypy and pyright check the package and its examples, strictly.
+`--types` also has mypy and pyright check the package, its examples and those of its pages, strictly.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,6 +26,7 @@ from model_server import SetUpError, new_environment, run  # noqa: E402
 BINDINGS = REPOSITORY / "bindings"
 PACKAGE = BINDINGS / "python"
 FOLDER = REPOSITORY / ".bindings"
+PAGES = [REPOSITORY / "docs" / "python.md", PACKAGE / "README.md"]
 REQUIREMENTS = PACKAGE / "tests" / "requirements.txt"
 
 
@@ -46,12 +49,30 @@ def main() -> int:
     commands = [[str(programs / "python"), "-m", "pytest", "--quiet", "-p", "no:cacheprovider"]]
     commands += [[str(programs / "python"), str(example)] for example in sorted((PACKAGE / "examples").glob("*.py"))]
     if arguments.types:
-        commands.append([str(programs / "mypy")])
+        shown = examples_of_pages()
+        commands += [[str(programs / "mypy")], [str(programs / "mypy"), "--config-file", "pyproject.toml", *shown]]
         commands.append([str(programs / "pyright"), "--pythonpath", str(programs / "python")])
+        commands.append([str(programs / "pyright"), "--project", str(FOLDER / "pages"), "--pythonpath", str(programs / "python")])
     failed = [command for command in commands if subprocess.run(command, cwd=PACKAGE, env=environment).returncode != 0]
     for command in failed:
         print(f"failed: {' '.join(command)}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def examples_of_pages() -> list[str]:
+    """Writes each example in Python of the package's pages into a file, with the settings of pyright beside them."""
+    folder = FOLDER / "pages"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    files = []
+    for page in PAGES:
+        for number, example in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE), 1):
+            files.append(folder / f"{page.stem.lower()}_{number}.py")
+            files[-1].write_text(example, "utf-8")
+    # Types of frameworks that are partly unknown are no fault of an example.
+    settings = {"typeCheckingMode": "strict", "extraPaths": [str(PACKAGE / "python")], "reportUnknownVariableType": False}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings), "utf-8")
+    return [str(file) for file in files]
 
 
 if __name__ == "__main__":

@@ -4,32 +4,45 @@ Texts can be str or bytes; offsets index the value that was given. No function m
 works. `python -m endmark` runs the program, where it is installed with the package.
 """
 
-from . import envelope, findings
-from ._context import (
-    MAX_RESULT_CHARS, Admitted, CallCost, Capped, Compacted, Count, Excerpt, Meter, MeteredCall, Outputs, Tokens, Usage,
-    WireFormat, cap, compact, count, read, read_tool,
-)  # fmt: skip
-from ._errors import (
-    EndmarkError, InternalError, InvalidInput, InvalidReply, Malformed, MergeError, NotAdmitted, NotResumed,
-    ResumeExhausted,
-)  # fmt: skip
-from ._guard import GuardFinding, GuardReport, guard
-from ._native import VERSION as __version__
-from ._recovery import (
-    MAX_CORRECTION_ATTEMPTS, MAX_RESUME_ATTEMPTS, Ask, AskFailed, Correction, Join, Log, Outcome, Pipeline, Reply, Request, StopMeaning,
-    resume_if_truncated, resume_if_truncated_async, stop_meaning,
-)  # fmt: skip
-from ._texts import (
-    AskedFrom, Completed, Detection, Format, Merged, Seam, Stitched, Unfinished, build_resume_prompt, complete, detect,
-    detect_truncation, merge_chunks, stitch,
-)  # fmt: skip
+from __future__ import annotations
 
-__all__ = [
-    "MAX_CORRECTION_ATTEMPTS", "MAX_RESULT_CHARS", "MAX_RESUME_ATTEMPTS", "Admitted", "Ask", "AskFailed", "AskedFrom", "CallCost",
-    "Capped", "Compacted", "Completed", "Correction", "Count", "Detection", "EndmarkError", "Excerpt", "Format", "GuardFinding",
-    "GuardReport", "InternalError", "InvalidInput", "InvalidReply", "Join", "Log", "Malformed", "MergeError", "Merged", "Meter",
-    "MeteredCall", "NotAdmitted", "NotResumed", "Outcome", "Outputs", "Pipeline", "Reply", "Request", "ResumeExhausted", "Seam",
-    "Stitched", "StopMeaning", "Tokens", "Unfinished", "Usage", "WireFormat", "__version__", "build_resume_prompt", "cap", "compact", "complete",
-    "count", "detect", "detect_truncation", "envelope", "findings", "guard", "merge_chunks", "read", "read_tool",
-    "resume_if_truncated", "resume_if_truncated_async", "stitch", "stop_meaning",
-]  # fmt: skip
+import importlib
+
+# What each module has, as the stub says it. A module is loaded when a name of it is used first, since most users need few of them.
+_NAMES = {
+    "_texts": (
+        "AskedFrom Completed Detection Format Merged Seam Stitched Unfinished build_resume_prompt complete detect"
+        " detect_truncation merge_chunks stitch"
+    ),
+    "_recovery": (
+        "MAX_CORRECTION_ATTEMPTS MAX_RESUME_ATTEMPTS Ask AskFailed Correction Join Log Outcome Pipeline Reply Request"
+        " StopMeaning resume_if_truncated resume_if_truncated_async stop_meaning"
+    ),
+    "_context": (
+        "MAX_RESULT_CHARS Admitted CallCost Capped Compacted Count Excerpt Meter MeteredCall Outputs Tokens Usage"
+        " WireFormat cap compact count read read_tool"
+    ),
+    "_guard": "GuardFinding GuardReport guard",
+    "_errors": (
+        "EndmarkError InternalError InvalidInput InvalidReply Malformed MergeError NotAdmitted NotResumed"
+        " ResumeExhausted"
+    ),
+    "_native": "VERSION",
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()} | {"envelope": "", "findings": ""}
+
+__all__ = sorted(_MODULES.keys() - {"VERSION"}) + ["__version__"]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> object:
+    attribute = "VERSION" if name == "__version__" else name
+    module = _MODULES.get(attribute)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = importlib.import_module(f"{__name__}.{module or name}")
+    value = globals()[name] = getattr(found, attribute) if module else found
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Generator, Mapping
@@ -63,7 +62,7 @@ class Outputs:
             )
 
     def new_handle(self) -> str:
-        return secrets.token_hex(8)
+        return os.urandom(8).hex()
 
     def keep(self, handle: str, value: bytes) -> None:
         """Keeps a value under a handle."""
