@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""How long `detect` takes in Python beside Rust, how long the import takes, and how large the extension module is.
+
+    python3 bench/speed/python.py [--python PROGRAM] [--wheel FILE]
+
+Each time is the shortest of many, so that other work on the machine hardly counts. `--wheel` measures what users install; without it
+the module is built in release here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PACKAGE = REPOSITORY / "bindings" / "python" / "python" / "endmark"
+CALLS = 200
+ROUNDS = 5
+MEGABYTE = 1_000_000
+
+MEASURED = f"""
+import sys, time
+import endmark
+raw = open(sys.argv[1], "rb").read()
+text = raw if sys.argv[2] == "bytes" else raw.decode()
+clock, shortest = time.perf_counter_ns, 1 << 62
+for _ in range({CALLS}):
+    begun = clock()
+    endmark.detect(text, "json")
+    shortest = min(shortest, clock() - begun)
+print(shortest)
+"""
+
+
+def document(kind: str) -> bytes:
+    """A cut JSON text of 1 MB."""
+    item = {"code": '"fn main() {{ println!(\\"{n}\\"); }}", ', "objects": '{{"id": {n}, "ok": true, "tags": ["a", "b"]}}, ', "accents": '"Überprüfung № {n}, 東京", '}[kind]
+    lines, size = ["["], 1
+    while size < MEGABYTE:
+        lines.append(item.format(n=len(lines)))
+        size += len(lines[-1].encode())
+    return "".join(lines).encode()[:MEGABYTE].decode("utf-8", "ignore").encode()
+
+
+def build() -> Path:
+    """Builds the module and the program to compare it with; returns the folder of both."""
+    target = REPOSITORY / "target" / "bindings-speed"
+    for what in (["--package", "endmark-python"], ["--package", "endmark-bindings", "--example", "detect_speed"]):
+        subprocess.run(["cargo", "build", "--quiet", "--locked", "--release", "--target-dir", str(target), *what], cwd=REPOSITORY / "bindings", check=True)
+    return target / "release"
+
+
+def shortest(command: list[str], environment: dict[str, str]) -> int:
+    return int(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+
+
+def import_microseconds(python: str, environment: dict[str, str], statement: str) -> int:
+    """The time of an import by `-X importtime`, in all its modules."""
+    found = subprocess.run([python, "-X", "importtime", "-c", statement], env=environment, check=True, capture_output=True, text=True).stderr
+    rows = [line.removeprefix("import time:").split("|") for line in found.splitlines()]
+    return sum(int(own) for own, _, name in rows[1:] if name.strip() not in BARE)
+
+
+BARE: set[str] = set()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--wheel", type=Path)
+    arguments = parser.parse_args()
+    built = build()
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments.wheel:
+            zipfile.ZipFile(arguments.wheel).extractall(folder)
+            print(f"wheel: {arguments.wheel.stat().st_size / MEGABYTE:.1f} MB")
+        else:
+            package = Path(folder) / "endmark"
+            package.mkdir()
+            for file in PACKAGE.glob("*.py"):
+                (package / file.name).write_bytes(file.read_bytes())
+            (package / "_native.abi3.so").write_bytes((built / "lib_native.so").read_bytes())
+        module = Path(folder) / "endmark" / "_native.abi3.so"
+        print(f"extension module: {module.stat().st_size / MEGABYTE:.1f} MB")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {"PYTHONPATH": folder}
+        bare = subprocess.run([arguments.python, "-X", "importtime", "-c", ""], env=environment, check=True, capture_output=True, text=True).stderr
+        BARE.update(line.rpartition("|")[2].strip() for line in bare.splitlines())
+        for statement in ("import endmark", "from endmark import detect", "from endmark import Pipeline, Meter, cap, detect"):
+            took = min(import_microseconds(arguments.python, environment, statement) for _ in range(15))
+            print(f"{statement}: {took / 1000:.1f} ms")
+        print("\n| 1 MB of | Rust, ms | Python bytes, ms | ratio | Python str, ms | ratio |\n|---|---|---|---|---|---|")
+        for kind in ("code", "objects", "accents"):
+            file = Path(folder) / "document.json"
+            file.write_bytes(document(kind))
+            times: dict[str, int] = {}
+            for _ in range(ROUNDS):
+                commands = {"rust": [str(built / "examples" / "detect_speed"), str(file)]}
+                commands |= {given: [arguments.python, "-c", MEASURED, str(file), given] for given in ("bytes", "str")}
+                for name, command in commands.items():
+                    times[name] = min(times.get(name, 1 << 62), shortest(command, environment))
+            rust = times["rust"]
+            cells = [f"{rust / 1e6:.2f}", *(cell for given in ("bytes", "str") for cell in (f"{times[given] / 1e6:.2f}", f"{times[given] / rust:.2f}"))]
+            print(f"| {kind} | {' | '.join(cells)} |", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,24 @@
+//! The shortest time of many calls of `detect` on a file: what `bench/speed/python.py` compares the Python package with.
+//!
+//! `cargo run --release --example detect_speed -- FILE` prints nanoseconds.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+/// How many calls are timed; as many as in the comparison.
+const CALLS: usize = 200;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let file = env::args().nth(1).ok_or("usage: detect_speed FILE")?;
+    let raw = fs::read(file)?;
+    let mut shortest = Duration::MAX;
+    for _ in 0..CALLS {
+        let begun = Instant::now();
+        black_box(endmark::detect(black_box(&raw), &endmark::Format::Json));
+        shortest = shortest.min(begun.elapsed());
+    }
+    println!("{}", shortest.as_nanos());
+    Ok(())
+}
