@@ -110,9 +110,10 @@ impl SessionMeter {
             max_output_tokens: before.max_output_tokens,
         };
         let at = moment(before.at);
-        let admitted = match before.is_continuation {
-            true => self.meter.before_continuation(&call, at),
-            false => self.meter.before_call(&call, at),
+        let admitted = if before.is_continuation {
+            self.meter.before_continuation(&call, at)
+        } else {
+            self.meter.before_call(&call, at)
         }
         .map_err(|error| refused(&error))?;
         let id = self.next;

@@ -17,10 +17,9 @@ const OWN: [Stop; 7] =
 /// that one decides.
 pub(crate) fn read(word: Option<&str>, is_demanded: bool) -> (Option<Stop>, Ending) {
     match word.map(meaning) {
-        None => (None, Ending::Dropped),
         Some(Ok(Stop::Sequence)) if is_demanded => (Some(Stop::Normal), Ending::Clean),
         Some(Ok(stop)) => (Some(stop), Ending::Clean),
-        Some(Err(Meaning::NotEnded)) => (None, Ending::Dropped),
+        None | Some(Err(Meaning::NotEnded)) => (None, Ending::Dropped),
         // The provider refuses to go on: another request would not continue this reply.
         Some(Err(Meaning::Failed)) => (Some(Stop::Refused), Ending::UpstreamError),
         Some(Err(_)) => (None, Ending::UpstreamError),
