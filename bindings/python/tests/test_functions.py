@@ -223,8 +223,9 @@ def test_all_of_a_capped_result_can_be_read_again(tmp_path, in_file):
         outputs = endmark.Outputs(str(tmp_path / "outputs.db"))
     assert outputs.get(capped.handle).decode() == output
     assert outputs.read({"handle": capped.handle, "lines": "12:13"}) == "row 11: ok\nrow 12: ok\n"
-    with pytest.raises(endmark.InvalidInput):
-        outputs.read({"handle": "0" * 16})
+    for arguments in [{"handle": "0" * 16}, {}, "{", "[]", None, {"handle": capped.handle, "page": float("nan")}]:
+        with pytest.raises(endmark.InvalidInput):
+            outputs.read(arguments)
 
 
 @pytest.mark.parametrize("in_file", [False, True])

@@ -98,7 +98,10 @@ class Outputs:
 
     def read(self, arguments: Mapping[str, Any] | str, *, max_chars: int = 20_000) -> str:
         """Answers a call of the tool `endmark_read`: a page, lines, bytes, what a JSON Pointer points to, or matching lines."""
-        wanted: Any = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
+        try:
+            wanted: Any = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"`arguments` is not a JSON object: {error}", "invalid_part") from None
         handle: Any = cast("dict[str, Any]", wanted).get("handle") if isinstance(wanted, dict) else None
         if not isinstance(handle, str):
             raise InvalidInput("`handle` is missing: a marker in the result names it", "invalid_part")
