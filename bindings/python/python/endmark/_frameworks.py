@@ -1,0 +1,276 @@
+"""What the components for frameworks share: a reply with tool calls that becomes whole, a call within a budget, a capped result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from ._context import Admitted, Meter, Outputs, Tokens, cap, count
+from ._errors import EndmarkError, InvalidReply, NotAdmitted, NotResumed
+from ._recovery import Ask, AskFailed, Log, Outcome, Pipeline, Reply
+
+CLOSING = "The token budget is used up. Summarise your findings with the data that you have. You cannot use tools any more."
+"""What the closing call of a budget asks for."""
+REPEATED_CALL = "the answer makes a tool call instead of completing one"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A tool call as it was received."""
+
+    name: str
+    args: str
+    """The arguments as JSON, which may be cut."""
+
+
+@dataclass(frozen=True)
+class Received:
+    """A reply as a framework has it."""
+
+    text: str
+    calls: tuple[Call, ...]
+    stop: str | None
+    """The provider's word; None if there is none."""
+    output_tokens: int | None
+    raw: Any
+    """The framework's own value."""
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A request to make: the same request again, or the shown text as the model's message, followed by the prompt, without tools."""
+
+    is_rest: bool
+    shown_text: str
+    prompt: str
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """A reply that was cut, and what it is now."""
+
+    outcome: Outcome
+    args: str | None
+    """The whole arguments of the last tool call, if that was cut; else the outcome's text is the whole text."""
+    last: Received
+    """The last answer. Its tool calls belong to a reply that was cut in its text."""
+    answers: tuple[Received, ...]
+
+    def disclosed(self) -> dict[str, Any]:
+        """What metadata says about it."""
+        return {"outcome": self.outcome.result, "attempts": self.outcome.attempts, "cut": self.outcome.cut}
+
+
+class Settings(Protocol):
+    """How a component recovers replies."""
+
+    max_attempts: int
+    log: Log | None
+    task_id: str
+
+
+def recovery(
+    first: Received, settings: Settings, *, is_json: bool, turn_number: int, is_sent: bool = False
+) -> Generator[Continuation, Received | AskFailed, Recovered | None]:
+    """What to ask for a reply, one request after the other. None: nothing in it is cut.
+
+    Raises `ResumeExhausted`, and `NotResumed` for a reply that its provider refused, or whose stop reason is unknown. A malformed
+    reply that is not cut is left to the framework, which validates it. `is_sent`: its reader has it, so that it is only extended.
+    """
+    cut = _cut_call(first)
+    if cut is None and first.calls:
+        # The provider made them, and their arguments are whole.
+        return None
+    if cut is not None:
+        reply = Reply(cut.args, first.stop or "length", reasoned=not cut.args)
+    else:
+        reply = Reply(first.text, first.stop, output_tokens=first.output_tokens, reasoned=not first.text)
+    pipeline = Pipeline(
+        format="json" if cut is not None or is_json else None, max_attempts=settings.max_attempts, max_corrections=0, restart="off",
+        log=settings.log,
+    )  # fmt: skip
+    answers: list[Received] = []
+    steps = pipeline.steps(reply, task_id=settings.task_id, turn_number=turn_number, is_sent=is_sent)
+    try:
+        step = next(steps)
+        while not isinstance(step, Outcome):
+            asked = cast(Ask, step)
+            shown = asked.shown_text
+            if cut is not None:
+                shown = f"Arguments of the call to `{cut.name}`, as JSON:\n{shown}"
+            received = yield Continuation(asked.wanted == "rest", shown, asked.prompt)
+            answer: Reply | AskFailed
+            if isinstance(received, AskFailed):
+                answer = received
+            else:
+                answers.append(received)
+                answer = _answer(first, cut, asked, received)
+            step = steps.send(answer)
+    except InvalidReply:
+        return None
+    finally:
+        steps.close()
+    if not answers:
+        return None
+    if cut is not None and not isinstance(step.json(), dict):
+        raise EndmarkError(f"the arguments of `{cut.name}` are not an object", "invalid")
+    return Recovered(step, step.text if cut is not None else None, answers[-1], tuple(answers))
+
+
+async def recover_async(
+    first: Received, ask: Callable[[Continuation], Awaitable[Received]], settings: Settings, *, is_json: bool, turn_number: int,
+    is_sent: bool = False,
+) -> Recovered | None:
+    """Drives `recovery` with a client that is awaited."""
+    steps = recovery(first, settings, is_json=is_json, turn_number=turn_number, is_sent=is_sent)
+    try:
+        asked = next(steps)
+        while True:
+            answer: Received | AskFailed
+            try:
+                answer = await ask(asked)
+            except AskFailed as failure:
+                answer = failure
+            except Exception as error:
+                answer = failed(error)
+            asked = steps.send(answer)
+    except StopIteration as done:
+        return cast("Recovered | None", done.value)
+    finally:
+        steps.close()
+
+
+def recover(
+    first: Received, ask: Callable[[Continuation], Received], settings: Settings, *, is_json: bool, turn_number: int,
+    is_sent: bool = False,
+) -> Recovered | None:
+    """Drives `recovery` with a client that is called."""
+    steps = recovery(first, settings, is_json=is_json, turn_number=turn_number, is_sent=is_sent)
+    try:
+        asked = next(steps)
+        while True:
+            answer: Received | AskFailed
+            try:
+                answer = ask(asked)
+            except AskFailed as failure:
+                answer = failure
+            except Exception as error:
+                answer = failed(error)
+            asked = steps.send(answer)
+    except StopIteration as done:
+        return cast("Recovered | None", done.value)
+    finally:
+        steps.close()
+
+
+def failed(error: Exception) -> AskFailed:
+    """A continuation that brought no answer. What was received is in the exception that the recovery ends with."""
+    return AskFailed(str(error), "budget" if isinstance(error, NotAdmitted) else "lost")
+
+
+def is_refused(stop: str | None) -> bool:
+    """Whether a provider refused or filtered the reply, so that its framework has to show it."""
+    if stop is None:
+        return False
+    try:
+        next(Pipeline(format=None).steps(Reply("text", stop)))
+    except NotResumed:
+        return True
+    return False
+
+
+def is_limit(stop: str | None) -> bool:
+    """Whether the stop reason is that of a limit of tokens."""
+    try:
+        return stop is not None and isinstance(next(Pipeline(format=None).steps(Reply("text", stop))), Ask)
+    except NotResumed:
+        return False
+
+
+def _cut_call(received: Received) -> Call | None:
+    """The last call, if its arguments are not whole. A call without arguments may have an empty text."""
+    if not received.calls:
+        return None
+    last = received.calls[-1]
+    if not last.args and not (received.stop is None or is_limit(received.stop)):
+        return None
+    return None if is_object(last.args) else last
+
+
+def is_object(args: str) -> bool:
+    try:
+        return isinstance(json.loads(args, strict=False), dict)
+    except ValueError:
+        return False
+
+
+def _answer(first: Received, cut: Call | None, asked: Ask, received: Received) -> Reply | AskFailed:
+    """What an answer adds to the text or to the arguments; of a reply that was made again, its last call."""
+    text = received.text
+    if cut is None:
+        if received.calls and (_cut_call(received) is not None or is_limit(received.stop)):
+            return AskFailed("a tool call in the answer is cut")
+    elif asked.wanted == "rest":
+        if received.calls:
+            return AskFailed(REPEATED_CALL)
+    elif [call.name for call in received.calls] != [call.name for call in first.calls]:
+        return AskFailed("the answer does not make the same tool calls again")
+    else:
+        text = received.calls[-1].args
+    return Reply(text, received.stop, output_tokens=received.output_tokens)
+
+
+@dataclass
+class Budget:
+    """The calls of a component within the budget of a meter, if there is one."""
+
+    meter: Meter | None
+    assume_output_tokens: int = 4_096
+
+    def admit(self, model: str, body: Any, limit: int | None, *, can_close: bool) -> Admitted | None:
+        """Holds what a call may cost. A continuation cannot be the closing call: a summary is not the rest."""
+        if self.meter is None:
+            return None
+        tokens = count(body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str), model).tokens
+        admitted = self.meter.before_call(model, prompt_tokens=tokens, max_output_tokens=limit or self.assume_output_tokens)
+        if admitted.is_closing and not can_close:
+            self.meter.after_call(admitted)
+            raise AskFailed("the budget has no room for a continuation", "budget")
+        return admitted
+
+    def settle(self, admitted: Admitted | None, tokens: Tokens | None, text: str | None = None) -> None:
+        """Reports what a call cost: by its tokens, else by its text. A call without both was not answered."""
+        if self.meter is None or admitted is None:
+            return
+        self.meter.after_call(admitted, tokens, text=text if tokens is None else None)
+
+
+@dataclass
+class Results:
+    """Caps what tools answer, and reads the parts that were left out."""
+
+    max_chars: int
+    outputs: Outputs
+
+    def shortened(self, text: str) -> str:
+        return cap(text, max_chars=self.max_chars, outputs=self.outputs).text
+
+    def shortened_value(self, value: Any) -> Any:
+        """A text or a JSON value within the limit, or the value itself if it is shorter or not JSON."""
+        if isinstance(value, str):
+            return self.shortened(value)
+        try:
+            written = json.dumps(value, ensure_ascii=False)
+        except (TypeError, ValueError):
+            return value
+        return self.shortened(written) if len(written) > self.max_chars else value
+
+    def read(self, arguments: dict[str, Any]) -> str:
+        """Answers a call of `endmark_read`. The model can correct a bad one."""
+        wanted = {name: value for name, value in arguments.items() if value is not None}
+        try:
+            return self.outputs.read(wanted, max_chars=self.max_chars)
+        except EndmarkError as error:
+            return f"Error: {error}"

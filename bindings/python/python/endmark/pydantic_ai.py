@@ -1,0 +1,421 @@
+"""Pydantic AI: replies, structured outputs and tool calls come out whole or raise, and tool results are capped with a way to read on.
+
+    from endmark.pydantic_ai import EndmarkCapability
+    agent = Agent("openai:gpt-5", capabilities=[EndmarkCapability()])
+
+`EndmarkModel` is the part of it that is a model around another one. Streams receive a continuation as further deltas of the same part.
+Needs `pip install "endmark[pydantic-ai]"`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, cast
+
+from pydantic_ai import RunContext
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    ModelResponseStreamEvent,
+    PartDeltaEvent,
+    PartEndEvent,
+    PartStartEvent,
+    SystemPromptPart,
+    TextPart,
+    TextPartDelta,
+    ToolCallPart,
+    ToolCallPartDelta,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+from pydantic_ai.tools import Tool, ToolDefinition
+from pydantic_ai.toolsets import FunctionToolset
+from pydantic_ai.usage import RequestUsage
+
+from ._context import Admitted, Meter, Outputs, Tokens, compact, read_tool
+from ._errors import NotResumed
+from ._frameworks import CLOSING, Budget, Call, Continuation, Received, Recovered, Results, recover_async
+from ._recovery import MAX_RESUME_ATTEMPTS, Log
+
+__all__ = ["EndmarkCapability", "EndmarkModel"]
+
+_PLACE = "endmark_place"
+
+
+@dataclass
+class EndmarkCapability(AbstractCapability[Any]):
+    """Makes the replies of an agent whole, caps the results of its tools, and holds its budget.
+
+    `outputs` keeps the full values of capped results, by default in memory; the model reads them with the tool `endmark_read`.
+    `meter` is a budget: the call that no longer fits is made without tools and asks for a summary, and later ones raise `NotAdmitted`.
+    `window_tokens` is the size of the history above which its older part is condensed; 0 is never. A reply that stays cut raises
+    `ResumeExhausted`; its calls of tools are then not made.
+    """
+
+    max_attempts: int = MAX_RESUME_ATTEMPTS
+    max_result_chars: int = 20_000
+    outputs: Outputs | None = None
+    meter: Meter | None = None
+    window_tokens: int = 0
+    continuation_tokens: int = 4_096
+    assume_output_tokens: int = 4_096
+    log: Log | None = None
+    task_id: str = ""
+
+    def __post_init__(self) -> None:
+        self._results = Results(self.max_result_chars, self.outputs if self.outputs is not None else Outputs())
+
+    def get_wrapper_model(self, model: Model) -> Model | None:
+        return EndmarkModel(
+            model, max_attempts=self.max_attempts, meter=self.meter, window_tokens=self.window_tokens,
+            continuation_tokens=self.continuation_tokens, assume_output_tokens=self.assume_output_tokens, log=self.log,
+            task_id=self.task_id,
+        )  # fmt: skip
+
+    def get_toolset(self) -> FunctionToolset[Any]:
+        tool = read_tool()
+
+        def endmark_read(**arguments: Any) -> str:
+            return self._results.read(arguments)
+
+        made: Tool[Any] = Tool.from_schema(endmark_read, tool["name"], tool["description"], tool["schema"])
+        return FunctionToolset[Any]([made])
+
+    async def after_tool_execute(
+        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, result: Any
+    ) -> Any:
+        """Caps a result that is too long; a shorter one stays as it is."""
+        return result if call.tool_name == read_tool()["name"] else self._results.shortened_value(result)
+
+
+class EndmarkModel(WrapperModel):
+    """A model around another one, which resumes its cut replies and meters every call."""
+
+    def __init__(
+        self,
+        wrapped: Model | str,
+        *,
+        max_attempts: int = MAX_RESUME_ATTEMPTS,
+        meter: Meter | None = None,
+        window_tokens: int = 0,
+        continuation_tokens: int = 4_096,
+        assume_output_tokens: int = 4_096,
+        log: Log | None = None,
+        task_id: str = "",
+    ) -> None:
+        super().__init__(wrapped)
+        self.max_attempts = max_attempts
+        self.window_tokens = window_tokens
+        self.continuation_tokens = continuation_tokens
+        self.log = log
+        self.task_id = task_id
+        self._budget = Budget(meter, assume_output_tokens)
+
+    async def request(
+        self, messages: list[ModelMessage], model_settings: ModelSettings | None, model_request_parameters: ModelRequestParameters
+    ) -> ModelResponse:
+        call = _Call(_windowed(messages, self.window_tokens), model_settings, model_request_parameters)
+        response = await self._metered(call, can_close=True)
+        recovered = await self.recovered(call, response, is_sent=False)
+        return response if recovered is None else _whole(response, recovered)
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        call = _Call(_windowed(messages, self.window_tokens), model_settings, model_request_parameters)
+        admitted = self._admitted(call, can_close=True)
+        asked = call.closing(admitted) if admitted is not None and admitted.is_closing else call
+        stream: _Stream | None = None
+        try:
+            async with self.wrapped.request_stream(asked.messages, asked.settings, asked.parameters, run_context) as inner:
+                stream = _Stream(model_request_parameters=model_request_parameters, inner=inner, model=self, call=call)
+                yield stream
+        finally:
+            self._settle(admitted, stream.inner.get() if stream is not None else None)
+
+    async def recovered(self, call: _Call, response: ModelResponse, *, is_sent: bool) -> Recovered | None:
+        """What a cut reply became, or None if nothing in it is cut. `is_sent`: it can only be extended."""
+        first = _received(response)
+        is_json = call.parameters.output_mode == "native"
+
+        async def ask(asked: Continuation) -> Received:
+            return _received(await self._metered(call.continued(asked, self.continuation_tokens), can_close=False))
+
+        number = sum(isinstance(message, ModelResponse) for message in call.messages) + 1
+        try:
+            return await recover_async(first, ask, self, is_json=is_json, turn_number=number, is_sent=is_sent)
+        except NotResumed:
+            # A refusal that Pydantic AI knows is an error of its own there. A call with cut arguments is never left to it.
+            if response.finish_reason in ("content_filter", "error") and not first.calls:
+                return None
+            raise
+
+    async def _metered(self, call: _Call, *, can_close: bool) -> ModelResponse:
+        admitted = self._admitted(call, can_close=can_close)
+        asked = call.closing(admitted) if admitted is not None and admitted.is_closing else call
+        try:
+            response = await self.wrapped.request(asked.messages, asked.settings, asked.parameters)
+        except BaseException:
+            self._settle(admitted, None)
+            raise
+        self._settle(admitted, response)
+        return response
+
+    def _admitted(self, call: _Call, *, can_close: bool) -> Admitted | None:
+        parameters = call.parameters
+        tools = [[tool.name, tool.description, tool.parameters_json_schema] for tool in parameters.function_tools]
+        body = [_chat(call.messages), [part.content for part in parameters.instruction_parts or []], tools]
+        return self._budget.admit(self.wrapped.model_name, body, (call.settings or {}).get("max_tokens"), can_close=can_close)
+
+    def _settle(self, admitted: Admitted | None, response: ModelResponse | None) -> None:
+        if response is None:
+            self._budget.settle(admitted, None)
+            return
+        usage = response.usage
+        tokens = Tokens(
+            prompt=usage.input_tokens, cached=usage.cache_read_tokens, cache_write=usage.cache_write_tokens,
+            completion=usage.output_tokens, reasoning=usage.details.get("reasoning_tokens", 0),
+        )  # fmt: skip
+        self._budget.settle(admitted, tokens if usage.has_values() else None, json.dumps(_chat([response])))
+
+
+@dataclass(frozen=True)
+class _Call:
+    messages: list[ModelMessage]
+    settings: ModelSettings | None
+    parameters: ModelRequestParameters
+
+    def continued(self, asked: Continuation, least: int) -> _Call:
+        """The request for the rest. Tools and the output's schema are withheld, so that the answer is the rest of a text."""
+        settings: ModelSettings = {**(self.settings or {})}
+        limit = settings.get("max_tokens")
+        if limit is not None:
+            settings["max_tokens"] = max(limit, least)
+        if not asked.is_rest:
+            return _Call(self.messages, settings, self.parameters)
+        settings.pop("tool_choice", None)
+        shown = ModelResponse([TextPart(asked.shown_text)])
+        messages = [*self.messages, shown, ModelRequest([UserPromptPart(asked.prompt)])]
+        return _Call(messages, settings, _without_tools(self.parameters))
+
+    def closing(self, admitted: Admitted) -> _Call:
+        settings: ModelSettings = {**(self.settings or {}), "max_tokens": admitted.max_output_tokens}
+        settings.pop("tool_choice", None)
+        messages: list[ModelMessage] = [*self.messages, ModelRequest([UserPromptPart(CLOSING)])]
+        return _Call(messages, settings, _without_tools(self.parameters))
+
+
+def _without_tools(parameters: ModelRequestParameters) -> ModelRequestParameters:
+    return replace(
+        parameters, function_tools=[], native_tools=[], output_tools=[], output_mode="text", output_object=None, allow_text_output=True
+    )
+
+
+@dataclass
+class _Stream(StreamedResponse):
+    """A stream that ends with the rest of its reply, if that is cut."""
+
+    inner: StreamedResponse
+    model: EndmarkModel
+    call: _Call
+    whole: ModelResponse | None = None
+
+    def __aiter__(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        # The inner stream marks the ends of parts and the final result already.
+        if self._event_iterator is None:
+            self._event_iterator = self._get_event_iterator()
+        return self._event_iterator
+
+    async def _get_event_iterator(self) -> AsyncIterator[ModelResponseStreamEvent]:
+        end: PartEndEvent | None = None
+        async for event in self.inner:
+            if end is not None:
+                yield end
+            end = event if isinstance(event, PartEndEvent) else None
+            if end is None:
+                yield event
+        self.final_result_event = self.inner.final_result_event
+        response = self.inner.get()
+        if not self.inner.cancelled:
+            recovered = await self.model.recovered(self.call, response, is_sent=True)
+            if recovered is not None:
+                self.whole = _whole(response, recovered)
+                for change in _changes(response, self.whole):
+                    yield change
+                if end is not None:
+                    end = replace(end, part=self.whole.parts[end.index])
+        if end is not None:
+            yield end
+
+    def get(self) -> ModelResponse:
+        return self.whole if self.whole is not None else self.inner.get()
+
+    @property
+    def usage(self) -> RequestUsage:
+        return self.whole.usage if self.whole is not None else self.inner.usage
+
+    async def cancel(self) -> None:
+        await self.inner.cancel()
+
+    async def close_stream(self) -> None:
+        await self.inner.close_stream()
+
+    @property
+    def cancelled(self) -> bool:
+        return self.inner.cancelled
+
+    @property
+    def model_name(self) -> str:
+        return self.inner.model_name
+
+    @property
+    def provider_name(self) -> str | None:
+        return self.inner.provider_name
+
+    @property
+    def provider_url(self) -> str | None:
+        return self.inner.provider_url
+
+    @property
+    def timestamp(self) -> datetime:
+        return self.inner.timestamp
+
+
+def _changes(cut: ModelResponse, whole: ModelResponse) -> list[ModelResponseStreamEvent]:
+    """What a stream's reader receives after a cut reply: the rest of a part, and parts that were added."""
+    events: list[ModelResponseStreamEvent] = []
+    for index, (before, after) in enumerate(zip(cut.parts, whole.parts)):
+        if isinstance(before, TextPart) and isinstance(after, TextPart) and before.content != after.content:
+            events.append(PartDeltaEvent(index=index, delta=TextPartDelta(after.content[len(before.content) :])))
+        if isinstance(before, ToolCallPart) and isinstance(after, ToolCallPart) and before.args != after.args:
+            rest = after.args_as_json_str()[len(_args(before)) :]
+            events.append(PartDeltaEvent(index=index, delta=ToolCallPartDelta(args_delta=rest, tool_call_id=after.tool_call_id)))
+    for index in range(len(cut.parts), len(whole.parts)):
+        events.append(PartStartEvent(index=index, part=whole.parts[index]))
+    return events
+
+
+def _received(response: ModelResponse) -> Received:
+    calls = tuple(Call(part.tool_name, _args(part)) for part in response.parts if isinstance(part, ToolCallPart))
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    raw = (response.provider_details or {}).get("finish_reason")
+    stop = str(raw) if raw else response.finish_reason
+    if response.state == "incomplete" or response.state == "interrupted":
+        stop = None
+    return Received(text, calls, stop, response.usage.output_tokens or None, response)
+
+
+def _args(part: ToolCallPart) -> str:
+    return part.args if isinstance(part.args, str) else json.dumps(part.args, ensure_ascii=False) if part.args else ""
+
+
+def _whole(response: ModelResponse, recovered: Recovered) -> ModelResponse:
+    """The reply with the whole text or call, a normal finish reason, and the usage of all calls. Its other parts stay."""
+    parts: list[ModelResponsePart] = list(response.parts)
+    added: list[ModelResponsePart] = []
+    if recovered.args is not None:
+        last = max(index for index, part in enumerate(parts) if isinstance(part, ToolCallPart))
+        parts[last] = replace(cast(ToolCallPart, parts[last]), args=recovered.args)
+    else:
+        texts = [index for index, part in enumerate(parts) if isinstance(part, TextPart)]
+        rest = recovered.outcome.text
+        for index in texts[:-1]:
+            rest = rest.removeprefix(cast(TextPart, parts[index]).content)
+        if texts:
+            parts[texts[-1]] = replace(cast(TextPart, parts[texts[-1]]), content=rest)
+        elif rest:
+            parts.append(TextPart(rest))
+        last_answer: ModelResponse = recovered.last.raw
+        added = [part for part in last_answer.parts if not isinstance(part, TextPart)]
+    usage = response.usage
+    for answer in recovered.answers:
+        usage = usage + cast(ModelResponse, answer.raw).usage
+    details = {**(response.provider_details or {})}
+    if "finish_reason" in details:
+        details["finish_reason"] = recovered.last.stop
+    has_calls = recovered.args is not None or any(isinstance(part, ToolCallPart) for part in added)
+    return replace(
+        response, parts=[*parts, *added], usage=usage, finish_reason="tool_call" if has_calls else "stop",
+        provider_details=details or None, metadata={**(response.metadata or {}), "endmark": recovered.disclosed()}, state="complete",
+    )  # fmt: skip
+
+
+def _chat(messages: list[ModelMessage]) -> list[dict[str, Any]]:
+    """The messages as Chat Completions has them, each with its place among the parts."""
+    chat: list[dict[str, Any]] = []
+    for number, message in enumerate(messages):
+        if isinstance(message, ModelResponse):
+            received = _received(message)
+            made = [part for part in message.parts if isinstance(part, ToolCallPart)]
+            calls = [
+                {"id": part.tool_call_id, "type": "function", "function": {"name": part.tool_name, "arguments": _args(part) or "{}"}}
+                for part in made
+            ]
+            said = {"role": "assistant", "content": received.text or None, **({"tool_calls": calls} if calls else {})}
+            chat.append({**said, _PLACE: [number, 0]})
+            continue
+        for at, part in enumerate(message.parts):
+            chat.append({**_message(part), _PLACE: [number, at]})
+    return chat
+
+
+def _message(part: ModelRequestPart) -> dict[str, Any]:
+    if isinstance(part, SystemPromptPart):
+        return {"role": "system", "content": part.content}
+    if isinstance(part, UserPromptPart):
+        contents = [part.content] if isinstance(part.content, str) else part.content
+        return {"role": "user", "content": "\n".join(text if isinstance(text, str) else str(text) for text in contents)}
+    if isinstance(part, ToolReturnPart):
+        return {"role": "tool", "tool_call_id": part.tool_call_id, "content": part.model_response_str()}
+    other: Any = part
+    content: str = other.model_response() if hasattr(other, "model_response") else str(part)
+    # A retry answers a tool call, or the user has to ask again.
+    if getattr(other, "tool_name", None):
+        return {"role": "tool", "tool_call_id": other.tool_call_id, "content": content}
+    return {"role": "user", "content": content}
+
+
+def _windowed(messages: list[ModelMessage], tokens: int) -> list[ModelMessage]:
+    """The messages with their older part condensed, if they are above the limit. What is kept stays the same object."""
+    if not tokens:
+        return messages
+    chat = _chat(messages)
+    condensed = compact({"messages": chat}, "openai_chat", trigger_tokens=tokens, budget_tokens=tokens)
+    if not condensed.is_compacted:
+        return messages
+    kept: list[ModelMessage] = []
+    parts: dict[int, list[ModelRequestPart]] = {}
+    before: dict[tuple[int, int], Any] = {(message[_PLACE][0], message[_PLACE][1]): message["content"] for message in chat}
+    for message in cast("list[dict[str, Any]]", condensed.request["messages"]):
+        if _PLACE not in message:
+            kept.append(ModelRequest([UserPromptPart(message["content"])]))
+            continue
+        number, at = cast("tuple[int, int]", message[_PLACE])
+        original = messages[number]
+        if isinstance(original, ModelResponse):
+            kept.append(original)
+            continue
+        part: Any = original.parts[at]
+        if message["content"] != before[number, at] and hasattr(part, "content"):
+            part = replace(part, content=message["content"])
+        if number not in parts:
+            parts[number] = []
+            kept.append(replace(original, parts=parts[number]))
+        parts[number].append(part)
+    return kept
