@@ -175,8 +175,7 @@ def _recording(client: AsyncOpenAI) -> AsyncOpenAI:
             seen.response = answer
         elif isinstance(answer, AsyncStream) and path.endswith("/chat/completions"):
             seen.is_chat = True
-            stream: AsyncStream[Any] = answer
-            return _RecordedStream(stream, seen)
+            return _RecordedStream(cast(Any, answer), seen)
         return cast(Any, answer)
 
     copied = client.copy()

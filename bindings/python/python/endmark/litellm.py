@@ -1,0 +1,333 @@
+"""LiteLLM: `completion` and `acompletion` whose replies and tool calls come out whole or raise, within a budget.
+
+    from endmark.litellm import EndmarkLiteLLM
+    llm = EndmarkLiteLLM()
+    response = llm.completion("openai/gpt-5", messages, tools=[*tools, llm.read_tool()])
+    messages += [llm.tool_message(call, run(call)) for call in response.choices[0].message.tool_calls]
+
+LiteLLM has no loop over tools, so `tool_message` caps their results, and answers calls of `endmark_read` itself. Needs
+`pip install "endmark[litellm]"`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, cast
+
+import litellm
+from pydantic import BaseModel
+
+from ._context import Admitted, Meter, Outputs, Tokens, compact, read_tool
+from ._errors import InvalidInput, NotResumed
+from ._frameworks import CLOSING, Budget, Call, Continuation, Received, Recovered, Results, recover, recover_async
+from ._recovery import MAX_RESUME_ATTEMPTS, Log
+
+__all__ = ["EndmarkLiteLLM"]
+
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_TOOLS = ("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call")
+
+
+class EndmarkLiteLLM:
+    """LiteLLM's functions, with cut replies resumed and every call metered.
+
+    The arguments are those of LiteLLM, and so are the answers. A reply that stays cut raises `ResumeExhausted`. `meter` is a budget: the
+    call that no longer fits is made without tools and asks for a summary, and later ones raise `NotAdmitted`. `window_tokens` is the size
+    of the history above which its older part is condensed; 0 is never. `functions` are a router's, instead of LiteLLM's own.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_attempts: int = MAX_RESUME_ATTEMPTS,
+        max_result_chars: int = 20_000,
+        outputs: Outputs | None = None,
+        meter: Meter | None = None,
+        window_tokens: int = 0,
+        continuation_tokens: int = 4_096,
+        assume_output_tokens: int = 4_096,
+        log: Log | None = None,
+        task_id: str = "",
+        functions: Any = litellm,
+    ) -> None:
+        self.max_attempts = max_attempts
+        self.log = log
+        self.task_id = task_id
+        self._window_tokens = window_tokens
+        self._continuation_tokens = continuation_tokens
+        self._results = Results(max_result_chars, outputs if outputs is not None else Outputs())
+        self._budget = Budget(meter, assume_output_tokens)
+        self._functions = functions
+
+    def completion(self, model: str, messages: list[Any], *, stream: bool = False, **options: Any) -> Any:
+        """`litellm.completion`. With `stream`, the rest of a cut reply comes as further chunks."""
+        request = self._request(model, messages, options)
+        if stream:
+            return self._stream(request)
+        first = self._call(request, can_close=True)
+        recovered = self._guarded(
+            first, lambda: recover(first, lambda asked: self._call(self._continued(request, asked), can_close=False), self, **_how(request))
+        )
+        return first.raw if recovered is None else _whole(first.raw, recovered)
+
+    async def acompletion(self, model: str, messages: list[Any], *, stream: bool = False, **options: Any) -> Any:
+        """`litellm.acompletion`. With `stream`, the rest of a cut reply comes as further chunks."""
+        request = self._request(model, messages, options)
+        if stream:
+            return self._astream(request)
+        first = await self._acall(request, can_close=True)
+        recovered = await self._arecovered(request, first)
+        return first.raw if recovered is None else _whole(first.raw, recovered)
+
+    def read_tool(self) -> dict[str, Any]:
+        """The tool `endmark_read`, by which the model reads what was left out of a result."""
+        tool = read_tool()
+        return {"type": "function", "function": {"name": tool["name"], "description": tool["description"], "parameters": tool["schema"]}}
+
+    def tool_message(self, call: Any, result: Any = None) -> dict[str, Any]:
+        """The message with the result of a tool call, within its limit. A call of `endmark_read` needs no `result`."""
+        if call.function.name == read_tool()["name"]:
+            try:
+                content = self._results.read(json.loads(call.function.arguments or "{}"))
+            except (ValueError, AttributeError):
+                content = "Error: the arguments are not a JSON object"
+        else:
+            short = self._results.shortened_value(result)
+            content = short if isinstance(short, str) else json.dumps(short, ensure_ascii=False, default=str)
+        return {"role": "tool", "tool_call_id": call.id, "name": call.function.name, "content": content}
+
+    def _request(self, model: str, messages: list[Any], options: dict[str, Any]) -> dict[str, Any]:
+        if (options.get("n") or 1) > 1:
+            raise InvalidInput("several choices (`n`) cannot be continued: ask for one", "several_choices")
+        if self._window_tokens:
+            plain = [message.model_dump(exclude_none=True) if isinstance(message, BaseModel) else message for message in messages]
+            found = compact(
+                {"model": model, "messages": plain}, "openai_chat", trigger_tokens=self._window_tokens, budget_tokens=self._window_tokens
+            )
+            messages = found.request["messages"] if found.is_compacted else messages
+        return {**options, "model": model, "messages": messages}
+
+    def _call(self, request: dict[str, Any], *, can_close: bool) -> Received:
+        admitted, asked = self._admitted(request, can_close)
+        try:
+            response = self._functions.completion(**asked)
+        except BaseException:
+            self._budget.settle(admitted, None)
+            raise
+        return self._settled(admitted, response)
+
+    async def _acall(self, request: dict[str, Any], *, can_close: bool) -> Received:
+        admitted, asked = self._admitted(request, can_close)
+        try:
+            response = await self._functions.acompletion(**asked)
+        except BaseException:
+            self._budget.settle(admitted, None)
+            raise
+        return self._settled(admitted, response)
+
+    async def _arecovered(self, request: dict[str, Any], first: Received, *, is_sent: bool = False) -> Recovered | None:
+        async def ask(asked: Continuation) -> Received:
+            return await self._acall(self._continued(request, asked), can_close=False)
+
+        try:
+            return await recover_async(first, ask, self, is_sent=is_sent, **_how(request))
+        except NotResumed:
+            if _is_refusal(first):
+                return None
+            raise
+
+    def _guarded(self, first: Received, recovered: Callable[[], Recovered | None]) -> Recovered | None:
+        try:
+            return recovered()
+        except NotResumed:
+            if _is_refusal(first):
+                return None
+            raise
+
+    def _stream(self, request: dict[str, Any]) -> Iterator[Any]:
+        admitted, asked = self._admitted(request, True)
+        read = _StreamReader()
+        try:
+            stream = self._functions.completion(**asked, stream=True)
+            for chunk in stream:
+                yield from read.passed(chunk)
+        finally:
+            self._settle_stream(admitted, read)
+        first = read.received(stream, request)
+        recovered = self._guarded(
+            first,
+            lambda: recover(
+                first, lambda asked: self._call(self._continued(request, asked), can_close=False), self, is_sent=True, **_how(request)
+            ),
+        )
+        yield from read.ending(first, recovered)
+
+    async def _astream(self, request: dict[str, Any]) -> AsyncIterator[Any]:
+        admitted, asked = self._admitted(request, True)
+        read = _StreamReader()
+        try:
+            stream = await self._functions.acompletion(**asked, stream=True)
+            async for chunk in stream:
+                for passed in read.passed(chunk):
+                    yield passed
+        finally:
+            self._settle_stream(admitted, read)
+        first = read.received(stream, request)
+        for chunk in read.ending(first, await self._arecovered(request, first, is_sent=True)):
+            yield chunk
+
+    def _continued(self, request: dict[str, Any], asked: Continuation) -> dict[str, Any]:
+        """The request for the rest. Tools and the schema are withheld, so that the answer is the rest of a text."""
+        least = self._continuation_tokens
+        limits = {name: max(request[name], least) for name in _LIMITS if request.get(name)}
+        # Usage of a stream comes only if it is asked for; a continuation is not a stream.
+        withheld = ("stream_options", *(("response_format", *_TOOLS) if asked.is_rest else ()))
+        request = {name: value for name, value in {**request, **limits}.items() if name not in withheld}
+        if asked.is_rest:
+            added = [{"role": "assistant", "content": asked.shown_text}, {"role": "user", "content": asked.prompt}]
+            request["messages"] = [*request["messages"], *added]
+        return request
+
+    def _admitted(self, request: dict[str, Any], can_close: bool) -> tuple[Admitted | None, dict[str, Any]]:
+        limit = next((request[name] for name in _LIMITS if request.get(name)), None)
+        body = [request["messages"], request.get("tools")]
+        admitted = self._budget.admit(str(request["model"]).rpartition("/")[2], body, limit, can_close=can_close)
+        if admitted is None or not admitted.is_closing:
+            return admitted, request
+        closing = {name: value for name, value in request.items() if name not in (*_TOOLS, *_LIMITS)}
+        limit_name = next((name for name in _LIMITS if request.get(name)), "max_tokens")
+        closing[limit_name] = admitted.max_output_tokens
+        closing["messages"] = [*request["messages"], {"role": "user", "content": CLOSING}]
+        return admitted, closing
+
+    def _settled(self, admitted: Admitted | None, response: Any) -> Received:
+        received = _received(response)
+        written = received.text + "".join(call.args for call in received.calls)
+        self._budget.settle(admitted, _tokens(getattr(response, "usage", None)), written)
+        return received
+
+    def _settle_stream(self, admitted: Admitted | None, read: _StreamReader) -> None:
+        self._budget.settle(admitted, _tokens(read.usage), "".join(read.arrived) if read.chunks else None)
+
+
+class _StreamReader:
+    """Passes the chunks of a stream on, except those that end it."""
+
+    def __init__(self) -> None:
+        self.chunks: list[Any] = []
+        self.arrived: list[str] = []
+        self.usage: Any = None
+        self._ends: list[Any] = []
+
+    def passed(self, chunk: Any) -> list[Any]:
+        self.chunks.append(chunk)
+        self.usage = getattr(chunk, "usage", None) or self.usage
+        choice = chunk.choices[0] if chunk.choices else None
+        if choice is not None:
+            calls: list[Any] = choice.delta.tool_calls or []
+            self.arrived += [choice.delta.content or "", *(call.function.arguments or "" for call in calls)]
+        if self._ends or choice is None or choice.finish_reason:
+            self._ends.append(chunk)
+            return []
+        return [chunk]
+
+    def received(self, stream: Any, request: dict[str, Any]) -> Received:
+        if not self.chunks:
+            return Received("", (), None, None, litellm.ModelResponse(choices=[]))
+        built = cast(Any, litellm).stream_chunk_builder(self.chunks, messages=request["messages"])
+        received = _received(built)
+        # LiteLLM itself writes `stop` where the provider gave no reason.
+        stop: Any = getattr(stream, "received_finish_reason", received.stop)
+        return Received(received.text, received.calls, stop, received.output_tokens, built)
+
+    def ending(self, first: Received, recovered: Recovered | None) -> list[Any]:
+        """The chunks that follow: the rest of a cut reply, and the end with the usage of all calls."""
+        if recovered is None or not self.chunks:
+            return self._ends
+        whole = _whole(first.raw, recovered)
+        message = whole.choices[0].message
+        delta: dict[str, Any] = {}
+        if recovered.args is not None:
+            rest = recovered.args[len(first.calls[-1].args) :]
+            delta["tool_calls"] = [{"index": len(first.calls) - 1, "id": None, "type": "function", "function": {"arguments": rest}}]
+        else:
+            delta["content"] = recovered.outcome.text[len(first.text) :]
+            delta["tool_calls"] = [
+                {"index": at, **call.model_dump()} for at, call in enumerate(message.tool_calls or [])
+            ] or None  # fmt: skip
+        kinds: Any = litellm
+        head = {"id": self.chunks[0].id, "created": self.chunks[0].created, "model": self.chunks[0].model}
+        made: list[Any] = [{"index": 0, "delta": delta, "finish_reason": None}]
+        ended: list[Any] = [{"index": 0, "delta": {}, "finish_reason": whole.choices[0].finish_reason}]
+        added = [kinds.ModelResponseStream(**head, choices=made), kinds.ModelResponseStream(**head, choices=ended)]
+        if self.usage is not None:
+            added.append(kinds.ModelResponseStream(**head, choices=[], usage=whole.usage))
+        return added
+
+
+def _how(request: dict[str, Any]) -> dict[str, Any]:
+    wanted = request.get("response_format")
+    is_json = wanted is not None and not (isinstance(wanted, dict) and cast("dict[str, Any]", wanted).get("type") == "text")
+    messages: list[Any] = request["messages"]
+    turns = sum(cast(Any, message["role"] if isinstance(message, dict) else message.role) == "assistant" for message in messages)
+    return {"is_json": is_json, "turn_number": turns + 1}
+
+
+def _is_refusal(first: Received) -> bool:
+    """Whether the reply itself shows its reader that it was refused. A call with cut arguments does not."""
+    return first.stop is not None and first.raw.choices[0].finish_reason == "content_filter" and not first.calls
+
+
+def _received(response: Any) -> Received:
+    choice = response.choices[0]
+    made: list[Any] = choice.message.tool_calls or []
+    calls = tuple(Call(call.function.name or "", call.function.arguments or "") for call in made)
+    # LiteLLM maps words that it does not know to `stop`, and keeps the provider's own.
+    kept: dict[str, Any] = getattr(choice, "provider_specific_fields", None) or {}
+    own: Any = kept.get("native_finish_reason")
+    usage = getattr(response, "usage", None)
+    return Received(choice.message.content or "", calls, own or choice.finish_reason, usage.completion_tokens if usage else None, response)
+
+
+def _whole(response: Any, recovered: Recovered) -> Any:
+    """The reply with the whole text or call, a normal finish reason, and the usage of all calls. Its other fields stay."""
+    whole = response.model_copy(deep=True)
+    choice = whole.choices[0]
+    if recovered.args is not None:
+        choice.message.tool_calls[-1].function.arguments = recovered.args
+    else:
+        choice.message.content = recovered.outcome.text
+        added: list[Any] = recovered.last.raw.choices[0].message.tool_calls or []
+        if added:
+            choice.message.tool_calls = added
+    choice.finish_reason = "tool_calls" if choice.message.tool_calls else "stop"
+    kept: dict[str, Any] = getattr(choice, "provider_specific_fields", None) or {}
+    choice.provider_specific_fields = {**kept, "native_finish_reason": None, "endmark": recovered.disclosed()}
+    usages = [getattr(received, "usage", None) for received in [response, *(answer.raw for answer in recovered.answers)]]
+    known: list[Any] = [usage.model_dump() for usage in usages if usage is not None]
+    if known:
+        whole.usage = litellm.Usage(**_summed(known))
+    return whole
+
+
+def _summed(usages: list[dict[str, Any]]) -> dict[str, Any]:
+    """The sums of all numbers, also of nested ones."""
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(name for usage in usages for name in usage):
+        values = [usage[name] for usage in usages if usage.get(name) is not None]
+        nested = [cast("dict[str, Any]", value) for value in values if isinstance(value, dict)]
+        numbers = [value for value in values if isinstance(value, (int, float))]
+        found[name] = _summed(nested) if nested else sum(numbers) if numbers else values[0] if values else None
+    return found
+
+
+def _tokens(usage: Any) -> Tokens | None:
+    if usage is None:
+        return None
+    prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
+    return Tokens(
+        prompt=usage.prompt_tokens, cached=getattr(prompt, "cached_tokens", None) or 0,
+        cache_write=getattr(prompt, "cache_creation_tokens", None) or 0, completion=usage.completion_tokens,
+        reasoning=getattr(completion, "reasoning_tokens", None) or 0,
+    )  # fmt: skip
