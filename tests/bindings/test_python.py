@@ -3,7 +3,8 @@
 
     python3 tests/bindings/test_python.py [--types]
 
-`--types` also has mypy and pyright check the package, its examples and those of its pages, strictly.
+LangChain and Google ADK are always tested. `--types` adds the other frameworks, and has mypy and pyright check the package, its
+examples and those of its pages, strictly. Tests of frameworks that are not installed are skipped.
 """
 
 from __future__ import annotations
@@ -25,9 +26,12 @@ from model_server import SetUpError, new_environment, run  # noqa: E402
 
 BINDINGS = REPOSITORY / "bindings"
 PACKAGE = BINDINGS / "python"
-FOLDER = REPOSITORY / ".bindings"
+# The folder that an environment is installed in, and its packages.
+SOME = (REPOSITORY / ".bindings", ["requirements.txt"])
+ALL = (REPOSITORY / ".bindings-all", ["requirements-frameworks.txt", "requirements.txt"])
+# The other examples need a model: their tests run them.
+EXAMPLES = ["resume.py"]
 PAGES = [REPOSITORY / "docs" / "python.md", PACKAGE / "README.md"]
-REQUIREMENTS = PACKAGE / "tests" / "requirements.txt"
 
 
 def main() -> int:
@@ -39,29 +43,31 @@ def main() -> int:
     build = ["cargo", "build", "--quiet", "--locked", "--package", "endmark-python"]
     subprocess.run(build, cwd=BINDINGS, env=environment, check=True)
     shutil.copy(target / "debug" / "lib_native.so", PACKAGE / "python" / "endmark" / "_native.abi3.so")
+    folder, files = ALL if arguments.types else SOME
+    requirements = [PACKAGE / "tests" / name for name in files]
+    wanted = b"".join(file.read_bytes() for file in requirements)
     try:
-        installed(FOLDER, REQUIREMENTS.read_bytes(), lambda place: run([*new_environment(place / "venv"), "-r", str(REQUIREMENTS)]) and None)
+        installed(folder, wanted, lambda place: run([*new_environment(place / "venv"), "-r", str(requirements[0])]) and None)
     except SetUpError as problem:
         print(problem, file=sys.stderr)
         return 2
-    programs = FOLDER / "venv" / "bin"
+    programs = folder / "venv" / "bin"
     environment |= {"PYTHONPATH": str(PACKAGE / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
     commands = [[str(programs / "python"), "-m", "pytest", "--quiet", "-p", "no:cacheprovider"]]
-    commands += [[str(programs / "python"), str(example)] for example in sorted((PACKAGE / "examples").glob("*.py"))]
+    commands += [[str(programs / "python"), str(PACKAGE / "examples" / example)] for example in EXAMPLES]
     if arguments.types:
-        shown = examples_of_pages()
+        shown = examples_of_pages(folder / "pages")
         commands += [[str(programs / "mypy")], [str(programs / "mypy"), "--config-file", "pyproject.toml", *shown]]
         commands.append([str(programs / "pyright"), "--pythonpath", str(programs / "python")])
-        commands.append([str(programs / "pyright"), "--project", str(FOLDER / "pages"), "--pythonpath", str(programs / "python")])
+        commands.append([str(programs / "pyright"), "--project", str(folder / "pages"), "--pythonpath", str(programs / "python")])
     failed = [command for command in commands if subprocess.run(command, cwd=PACKAGE, env=environment).returncode != 0]
     for command in failed:
         print(f"failed: {' '.join(command)}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def examples_of_pages() -> list[str]:
+def examples_of_pages(folder: Path) -> list[str]:
     """Writes each example in Python of the package's pages into a file, with the settings of pyright beside them."""
-    folder = FOLDER / "pages"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     files = []
