@@ -162,7 +162,7 @@ def reply(content, stop="stop", tokens=(10, 5), **message):
     return litellm.ModelResponse(choices=[{"index": 0, "message": made, "finish_reason": stop}], usage=usage)
 
 
-def answer(*replies, **options):
+def answer(*replies, is_json=False, **options):
     left = list(replies)
 
     class Functions:
@@ -174,7 +174,8 @@ def answer(*replies, **options):
             return made
 
     llm = EndmarkLiteLLM(functions=Functions, **options)
-    return llm.completion("openai/gpt-5", [{"role": "user", "content": "Tell me."}]).choices[0]
+    wanted = {"response_format": {"type": "json_object"}} if is_json else {}
+    return llm.completion("openai/gpt-5", [{"role": "user", "content": "Tell me."}], **wanted).choices[0]
 
 
 def test_reasoning_and_other_fields_stay():
@@ -190,6 +191,13 @@ def test_an_unknown_stop_reason_is_not_whole():
     assert answer(reply("", "content_filter")).finish_reason == "content_filter"
     with pytest.raises(endmark.InvalidInput, match="several choices"):
         EndmarkLiteLLM().completion("openai/gpt-5", [], n=2)
+
+
+def test_a_cut_document_that_no_rest_makes_valid_raises():
+    for cut in ['{"a": 1]', "Here it is: {"]:
+        with pytest.raises((endmark.InvalidReply, endmark.ResumeExhausted)):
+            answer(*[reply(cut, "length")] * 3, is_json=True)
+    assert answer(reply('{"a": 1]', "stop"), is_json=True).message.content == '{"a": 1]'
 
 
 def test_an_error_in_a_continuation_loses_nothing():

@@ -1,6 +1,7 @@
 """Pydantic AI itself in front of the scripted model of `tests/sdk`, with and without the capability."""
 
 import asyncio
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -227,3 +228,17 @@ def test_a_cut_structured_output_by_a_tool_is_whole():
 def test_a_stream_that_breaks_off_raises(model, api):
     with pytest.raises(Exception):
         run(model, "text", "drop", api=api, mode="events")
+
+
+def test_a_paused_reply_is_left_to_the_framework():
+    paused = reply("I search", stop=None)
+    paused.state = "suspended"
+    model = EndmarkModel(FunctionModel(lambda *_: reply("unused")))
+    assert LOOP.run_until_complete(model.recovered(None, paused, is_sent=False)) is None
+
+
+def test_a_copy_of_the_capability_shares_its_results():
+    capability = EndmarkCapability(max_result_chars=200)
+    copied = dataclasses.replace(capability)
+    handle = capability._results.shortened("used 97 %\n" * 100).partition("endmark_read ")[2].split("\n")[0].strip(" ]")
+    assert copied._results.read({"handle": handle, "lines": "1:1"}).startswith("used 97 %")

@@ -76,8 +76,8 @@ def recovery(
 ) -> Generator[Continuation, Received | AskFailed, Recovered | None]:
     """What to ask for a reply, one request after the other. None: nothing in it is cut.
 
-    Raises `ResumeExhausted`, and `NotResumed` for a reply that its provider refused, or whose stop reason is unknown. A malformed
-    reply that is not cut is left to the framework, which validates it. `is_sent`: its reader has it, so that it is only extended.
+    Raises `ResumeExhausted`, `InvalidReply` for a cut reply that no rest could make valid, and `NotResumed` for a reply that its provider
+    refused, or whose stop reason is unknown. A malformed reply that is not cut is left to the framework, which validates it. `is_sent`: its reader has it, so that it is only extended.
     """
     cut = _cut_call(first)
     if cut is None and first.calls:
@@ -109,6 +109,8 @@ def recovery(
                 answer = _answer(first, cut, asked, received)
             step = steps.send(answer)
     except InvalidReply:
+        if first.stop is None or is_limit(first.stop):
+            raise
         return None
     finally:
         steps.close()

@@ -343,6 +343,8 @@ class _Model(Model):
         async def ask(asked: Continuation) -> Received:
             return await self._metered(request.continued(asked, self._provider.continuation_tokens), can_close=False)
 
+        # Text before other items cannot change either.
+        is_sent = is_sent or sum(isinstance(part, ResponseOutputText) for part in _parts(response.output)) > 1
         is_json = request.output_schema is not None and not request.output_schema.is_plain_text()
         turn = sum(cast("dict[str, Any]", item).get("role") == "assistant" for item in request.items()) + 1
         try:

@@ -74,7 +74,9 @@ class EndmarkCapability(AbstractCapability[Any]):
     task_id: str = ""
 
     def __post_init__(self) -> None:
-        self._results = Results(self.max_result_chars, self.outputs if self.outputs is not None else Outputs())
+        # A copy of the capability shares them.
+        self.outputs = self.outputs if self.outputs is not None else Outputs()
+        self._results = Results(self.max_result_chars, self.outputs)
 
     def get_wrapper_model(self, model: Model) -> Model | None:
         return EndmarkModel(
@@ -151,7 +153,12 @@ class EndmarkModel(WrapperModel):
 
     async def recovered(self, call: _Call, response: ModelResponse, *, is_sent: bool) -> Recovered | None:
         """What a cut reply became, or None if nothing in it is cut. `is_sent`: it can only be extended."""
+        if response.state == "suspended":
+            # The provider paused the reply, and Pydantic AI asks it to go on.
+            return None
         first = _received(response)
+        # Text before other parts cannot change either.
+        is_sent = is_sent or sum(isinstance(part, TextPart) for part in response.parts) > 1
         is_json = call.parameters.output_mode == "native"
 
         async def ask(asked: Continuation) -> Received:
