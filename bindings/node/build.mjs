@@ -1,0 +1,36 @@
+// Builds the package from the source tree: `node build.mjs [--addon FILE]`. Needs Rust, unless the addon is built already.
+// The compiler of TypeScript is that of `tests`, or the one in PATH.
+import { execFileSync } from "node:child_process";
+import { copyFileSync, existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const folder = dirname(fileURLToPath(import.meta.url));
+const run = (program, words, options = {}) => execFileSync(program, words, { cwd: folder, stdio: "inherit", ...options });
+
+/** Compiles the sources to CommonJS. ES modules re-export that, so that a process with both has each class once. */
+function compile() {
+  rmSync(join(folder, "dist"), { recursive: true, force: true });
+  const local = join(folder, "node_modules", ".bin", "tsc");
+  run(existsSync(local) ? local : "tsc", ["--project", "."]);
+  for (const file of readdirSync(join(folder, "dist")).filter((name) => name.endsWith(".js"))) {
+    const name = file.slice(0, -3);
+    writeFileSync(join(folder, "dist", `${name}.mjs`), `export * from "./${name}.js";\n`);
+    writeFileSync(join(folder, "dist", `${name}.d.mts`), `export * from "./${name}.js";\n`);
+  }
+}
+
+function build() {
+  const target = process.env.CARGO_TARGET_DIR ?? join(folder, "..", "target");
+  const manifest = join(folder, "Cargo.toml");
+  run("cargo", ["build", "--release", "--locked", "--manifest-path", manifest, "--target-dir", target]);
+  const library = { darwin: "libendmark_node.dylib", win32: "endmark_node.dll" }[process.platform] ?? "libendmark_node.so";
+  return join(target, "release", library);
+}
+
+const at = process.argv.indexOf("--addon");
+const addon = at < 0 ? build() : process.argv[at + 1];
+// A process that has the old addon open keeps it.
+rmSync(join(folder, "endmark.node"), { force: true });
+copyFileSync(addon, join(folder, "endmark.node"));
+compile();

@@ -1,0 +1,118 @@
+/** The errors of the package. All are an `EndmarkError`. */
+
+/** Any failure that Endmark reports. `code` is a word for programs, which stays the same. */
+export class EndmarkError extends Error {
+  constructor(
+    message: string,
+    readonly code: string = "error",
+  ) {
+    super(message);
+    this.name = new.target.name;
+  }
+}
+
+/** An argument is not valid: an unknown format, a limit that is too small, bytes that are not UTF-8. */
+export class InvalidInput extends EndmarkError {}
+
+/** No continuation could make the text valid, or it is not of the format that was named. */
+export class Malformed extends EndmarkError {}
+
+/** A bug in Endmark. Please report it with the input that causes it. */
+export class InternalError extends EndmarkError {}
+
+/**
+ * A budget does not admit a call. `code` is `held` (calls under way hold what is left: ask again when one of them is over), `used_up`,
+ * `too_large` (the call may need more than the whole budget) or `no_price` (there is a budget in dollars, and the model has no price).
+ */
+export class NotAdmitted extends EndmarkError {}
+
+/**
+ * Two parts were not joined to a verified text. Nothing received is lost with it. `code` is `ambiguous`, `still_truncated`,
+ * `malformed`, `nothing_to_join` or `no_seam`.
+ */
+export class MergeError extends EndmarkError {
+  constructor(
+    message: string,
+    code: string,
+    /** Everything received, joined at the best seam, or one part after the other. */
+    readonly attempt: string,
+    /** How many UTF-16 units at the beginning of `attempt` are verified. */
+    readonly verifiedLength: number,
+  ) {
+    super(message, code);
+  }
+}
+
+/** What is known of a reply that stays cut. */
+export interface Exhausted {
+  /** How many calls were made without the reply becoming whole. */
+  readonly attempts: number;
+  /** Everything received, joined at the best seams. */
+  readonly mergedRaw: string;
+  /** How many UTF-16 units at the beginning of `mergedRaw` are verified. */
+  readonly verifiedLength: number;
+  /** The true beginning of the reply, which can be shown to its reader. */
+  readonly text: string;
+  /** The likeliest whole text, if there is one. It is a guess. */
+  readonly best: string | null;
+}
+
+/**
+ * The attempts are used up, and the reply is still not whole. `code` is `attempts`, `no_progress`, `ambiguous`, `refused`, `rejected`,
+ * `budget` or `stopped`; `cause` is what the last request that brought no answer threw.
+ */
+export class ResumeExhausted extends EndmarkError implements Exhausted {
+  declare readonly attempts: number;
+  declare readonly mergedRaw: string;
+  declare readonly verifiedLength: number;
+  declare readonly text: string;
+  declare readonly best: string | null;
+
+  constructor(message: string, code: string, exhausted: Exhausted, cause?: unknown) {
+    super(message, code);
+    const { attempts, mergedRaw, verifiedLength, text, best } = exhausted;
+    Object.assign(this, { attempts, mergedRaw, verifiedLength, text, best });
+    if (cause !== undefined) this.cause = cause;
+  }
+}
+
+/** The provider refused, filtered or paused the reply, so that nothing was asked. `text` is the reply, unchanged. */
+export class NotResumed extends EndmarkError {
+  constructor(readonly text: string) {
+    super("the provider refused, filtered or paused the reply; it was not resumed", "passed");
+  }
+}
+
+export interface Problem {
+  /** A JSON Pointer. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** The reply is not cut, and not valid either: it breaks its grammar or its schema, and no correction helped. */
+export class InvalidReply extends EndmarkError {
+  constructor(
+    readonly text: string,
+    readonly problems: readonly Problem[],
+  ) {
+    const first = problems.slice(0, 3).map((problem) => `${problem.path || "the document"}: ${problem.message}`);
+    super(`the reply is not valid: ${first.join("; ")}`, "invalid");
+  }
+}
+
+/** The error that a failure of the addon stands for. */
+export function raised(failure: string): EndmarkError {
+  const { kind, code, message, details } = JSON.parse(failure);
+  switch (kind) {
+    case "merge":
+      return new MergeError(message, code, details.attempt, details.verified_len);
+    case "invalid":
+      return new InvalidInput(message, code);
+    case "malformed":
+      return new Malformed(message, code);
+    case "budget":
+      return new NotAdmitted(message, code);
+    default:
+      return new InternalError(message, code);
+  }
+}

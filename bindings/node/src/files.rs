@@ -1,0 +1,134 @@
+//! SQLite files: the log of cut replies, and the full values of capped results. The addon has its own SQLite.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use napi::bindgen_prelude::{AsyncTask, Buffer, Error, Result, Uint8Array};
+use napi::{Env, Task};
+use napi_derive::napi;
+use rusqlite::{Connection, OptionalExtension as _, params};
+use serde_json::Value;
+
+/// How long a writer waits for another process: on a thread of Node's pool, and on that of the event loop.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE_OF_LOOP: Duration = Duration::from_secs(5);
+
+/// As the package's Python makes it: both may use one file.
+const OUTPUTS_TABLE: &str = "CREATE TABLE IF NOT EXISTS outputs_of_tools (handle TEXT PRIMARY KEY, value BLOB NOT NULL, used REAL NOT NULL DEFAULT (julianday('now')))";
+/// Removes the least recently used values above a size, except for one.
+const REMOVE_OLDEST: &str = "DELETE FROM outputs_of_tools WHERE handle IN (SELECT handle FROM (SELECT handle, sum(length(value)) OVER (ORDER BY used DESC, rowid DESC) AS upto FROM outputs_of_tools) WHERE upto > ?1) AND handle <> ?2";
+
+fn failed(error: rusqlite::Error) -> Error {
+    Error::from_reason(error.to_string())
+}
+
+/// An open SQLite file, until it is closed.
+struct File(Option<Connection>);
+
+impl File {
+    fn open(path: &str, table: &str, patience: Duration) -> Result<Self> {
+        let connection = Connection::open(path).map_err(failed)?;
+        connection.busy_timeout(patience).map_err(failed)?;
+        connection.execute_batch(table).map_err(failed)?;
+        Ok(Self(Some(connection)))
+    }
+
+    fn connection(&self) -> Result<&Connection> {
+        self.0.as_ref().ok_or_else(|| Error::from_reason("the file is closed"))
+    }
+}
+
+/// The table `partial_completion_log` of a SQLite file.
+#[napi]
+pub struct LogFile(Arc<Mutex<File>>);
+
+#[napi]
+impl LogFile {
+    /// Opens the file, and makes the table if it is not there.
+    #[napi(constructor)]
+    pub fn new(path: String) -> Result<Self> {
+        let file = File::open(&path, endmark_bindings::LOG_TABLE, PATIENCE)?;
+        Ok(Self(Arc::new(Mutex::new(file))))
+    }
+
+    /// Writes a row on a thread of Node's pool. Lengths are bytes.
+    #[napi(ts_return_type = "Promise<void>")]
+    pub fn write(&self, row: String, task_id: String, turn_number: i64) -> AsyncTask<Write> {
+        AsyncTask::new(Write { file: Arc::clone(&self.0), row, task_id, turn_number })
+    }
+
+    /// Closes the file; a second time does nothing.
+    #[napi]
+    pub fn close(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0 = None;
+    }
+}
+
+/// A row on its way.
+pub struct Write {
+    file: Arc<Mutex<File>>,
+    row: String,
+    task_id: String,
+    turn_number: i64,
+}
+
+impl Task for Write {
+    type Output = ();
+    type JsValue = ();
+
+    fn compute(&mut self) -> Result<()> {
+        let row: Value =
+            serde_json::from_str(&self.row).map_err(|error| Error::from_reason(error.to_string()))?;
+        let number = |name: &str| row.get(name).and_then(Value::as_i64);
+        let sql = "INSERT INTO partial_completion_log (task_id, turn_number, truncation_index, initial_chunk_length, resume_attempts, final_status) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let (index, length) = (number("truncation_index"), number("initial_chunk_length"));
+        let attempts = number("resume_attempts").unwrap_or_default();
+        let status = row.get("final_status").and_then(Value::as_str);
+        let values = params![self.task_id, self.turn_number, index, length, attempts, status];
+        let file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.connection()?.execute(sql, values).map_err(failed)?;
+        Ok(())
+    }
+
+    fn resolve(&mut self, _: Env, (): ()) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The full values of capped results in a SQLite file.
+#[napi]
+pub struct OutputsFile(File, i64);
+
+#[napi]
+impl OutputsFile {
+    /// Opens the file, and makes the table if it is not there.
+    #[napi(constructor)]
+    pub fn new(path: String, max_bytes: i64) -> Result<Self> {
+        Ok(Self(File::open(&path, OUTPUTS_TABLE, PATIENCE_OF_LOOP)?, max_bytes))
+    }
+
+    /// Keeps a value, and removes the least recently used ones above the size.
+    #[napi]
+    pub fn keep(&self, handle: String, value: Uint8Array) -> Result<()> {
+        let connection = self.0.connection()?;
+        let sql = "INSERT OR REPLACE INTO outputs_of_tools (handle, value) VALUES (?1, ?2)";
+        connection.execute(sql, params![handle, value.as_ref()]).map_err(failed)?;
+        connection.execute(REMOVE_OLDEST, params![self.1, handle]).map_err(failed)?;
+        Ok(())
+    }
+
+    /// A value, if it is there.
+    #[napi]
+    pub fn get(&self, handle: String) -> Result<Option<Buffer>> {
+        let connection = self.0.connection()?;
+        let sql = "UPDATE outputs_of_tools SET used = julianday('now') WHERE handle = ?1 RETURNING value";
+        let found = connection.query_row(sql, params![handle], |row| row.get::<_, Vec<u8>>(0)).optional();
+        Ok(found.map_err(failed)?.map(Buffer::from))
+    }
+
+    /// Closes the file; a second time does nothing.
+    #[napi]
+    pub fn close(&mut self) {
+        self.0.0 = None;
+    }
+}

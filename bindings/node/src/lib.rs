@@ -1,0 +1,144 @@
+//! The addon of the npm package `endmark`: texts, bytes and JSON in, JSON out.
+//!
+//! The package's TypeScript gives it types. What it decides, it decides in `endmark-bindings`.
+
+mod files;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use endmark_bindings::{Failure, LOG_TABLE, Object};
+use napi::bindgen_prelude::{AsyncTask, Either, Result, Uint8Array};
+use napi::{Env, Task};
+use napi_derive::napi;
+
+/// A text or bytes of the caller. JavaScript's half of a surrogate pair comes as U+FFFD, which is one UTF-16 unit, too.
+type Given = Either<String, Uint8Array>;
+
+/// Copies what is given: the caller, or another worker, could change its bytes while they are read.
+fn copied(inputs: Vec<Given>) -> Vec<Vec<u8>> {
+    let copy = |given: Given| match given {
+        Either::A(text) => text.into_bytes(),
+        Either::B(bytes) => bytes.to_vec(),
+    };
+    inputs.into_iter().map(copy).collect()
+}
+
+fn slices(inputs: &[Vec<u8>]) -> Vec<&[u8]> {
+    inputs.iter().map(Vec::as_slice).collect()
+}
+
+/// What a call answers: one of the two, each as JSON.
+#[napi(object)]
+pub struct Answer {
+    /// What the function answers.
+    pub answer: Option<String>,
+    /// Why it does not.
+    pub failure: Option<String>,
+}
+
+impl Answer {
+    fn of(result: std::result::Result<String, Failure>) -> Self {
+        match result {
+            Ok(answer) => Self { answer: Some(answer), failure: None },
+            Err(failure) => Self { answer: None, failure: Some(failure.to_json()) },
+        }
+    }
+}
+
+/// Calls a function by its name: the inputs are texts or bytes, the options and the answer are JSON.
+#[napi]
+pub fn call(function: String, inputs: Vec<Given>, options: String) -> Answer {
+    Answer::of(endmark_bindings::call(&function, &slices(&copied(inputs)), &options))
+}
+
+/// The same on a thread of Node's pool.
+#[napi(ts_return_type = "Promise<Answer>")]
+pub fn call_later(function: String, inputs: Vec<Given>, options: String) -> AsyncTask<Call> {
+    AsyncTask::new(Call { object: None, function, inputs: copied(inputs), options })
+}
+
+/// A call on a thread of Node's pool.
+pub struct Call {
+    /// Whose method it is; else it is a function.
+    object: Option<Arc<Mutex<Object>>>,
+    function: String,
+    inputs: Vec<Vec<u8>>,
+    options: String,
+}
+
+impl Task for Call {
+    type Output = Answer;
+    type JsValue = Answer;
+
+    fn compute(&mut self) -> Result<Answer> {
+        let inputs = slices(&self.inputs);
+        Ok(Answer::of(match &self.object {
+            None => endmark_bindings::call(&self.function, &inputs, &self.options),
+            Some(object) => method(object, &self.function, &inputs, &self.options),
+        }))
+    }
+
+    fn resolve(&mut self, _: Env, answer: Answer) -> Result<Answer> {
+        Ok(answer)
+    }
+}
+
+fn method(
+    object: &Mutex<Object>,
+    name: &str,
+    inputs: &[&[u8]],
+    options: &str,
+) -> std::result::Result<String, Failure> {
+    // A panic while it was held is reported as such, and left nothing behind that a later call could not read.
+    object.lock().unwrap_or_else(PoisonError::into_inner).call(name, inputs, options)
+}
+
+/// Something with a state: `recovery` or `meter`.
+#[napi]
+pub struct Stateful(Option<Arc<Mutex<Object>>>, Option<Failure>);
+
+#[napi]
+impl Stateful {
+    /// Makes one. What is wrong with the options is the answer of each call.
+    #[napi(constructor)]
+    pub fn new(class: String, inputs: Vec<Given>, options: String) -> Self {
+        match Object::new(&class, &slices(&copied(inputs)), &options) {
+            Ok(object) => Self(Some(Arc::new(Mutex::new(object))), None),
+            Err(failure) => Self(None, Some(failure)),
+        }
+    }
+
+    /// Why it could not be made, as JSON.
+    #[napi(getter)]
+    pub fn failure(&self) -> Option<String> {
+        self.1.as_ref().map(Failure::to_json)
+    }
+
+    /// Calls a method by its name, as the function `call` does.
+    #[napi]
+    pub fn call(&self, name: String, inputs: Vec<Given>, options: String) -> Answer {
+        match (&self.0, &self.1) {
+            (Some(object), _) => Answer::of(method(object, &name, &slices(&copied(inputs)), &options)),
+            (None, failure) => Answer { answer: None, failure: failure.as_ref().map(Failure::to_json) },
+        }
+    }
+
+    /// The same on a thread of Node's pool.
+    #[napi(ts_return_type = "Promise<Answer>")]
+    pub fn call_later(&self, name: String, inputs: Vec<Given>, options: String) -> Result<AsyncTask<Call>> {
+        let object = self.0.clone().ok_or_else(|| napi::Error::from_reason("it could not be made"))?;
+        Ok(AsyncTask::new(Call { object: Some(object), function: name, inputs: copied(inputs), options }))
+    }
+}
+
+/// The table in which cut replies are logged, in SQL that can run twice.
+#[napi]
+pub fn log_table() -> &'static str {
+    LOG_TABLE
+}
+
+/// The version of the package.
+#[napi]
+pub fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}

@@ -1,0 +1,256 @@
+"use strict";
+// The package: the cases that all languages share, its functions, and what its user can break.
+const { execFileSync, spawnSync } = require("node:child_process");
+const { mkdtempSync, readFileSync, rmSync } = require("node:fs");
+const { tmpdir } = require("node:os");
+const { dirname, join } = require("node:path");
+const { Worker } = require("node:worker_threads");
+const fc = require("fast-check");
+const endmark = require("endmark");
+
+const { native } = require(join(dirname(require.resolve("endmark")), "native.js"));
+const CASES = JSON.parse(readFileSync(process.env.ENDMARK_CASES, "utf8"));
+
+/** Options are written with other white space in each language, and messages about them name the column. */
+const withoutColumns = (found) => JSON.parse(JSON.stringify(found).replace(/ at line 1 column \d+/g, ""));
+/** JSON in which numbers keep their form, as 1.0. */
+const shown = ({ answer, failure }) => (failure == null ? { answer } : { failure });
+
+test.each(CASES.map((found) => [found.name, found]))("case: %s", async (_, found) => {
+  const options = JSON.stringify(found.options);
+  if (found.class === undefined) {
+    const bytes = found.inputs.map((input) => Buffer.from(input));
+    for (const inputs of [found.inputs, bytes]) {
+      expect(withoutColumns(shown(native.call(found.function, inputs, options)))).toEqual(withoutColumns(found.expected));
+      expect(withoutColumns(shown(await native.callLater(found.function, inputs, options)))).toEqual(withoutColumns(found.expected));
+    }
+    return;
+  }
+  const made = new native.Stateful(found.class, found.inputs, options);
+  const answers = found.calls.map((step) => shown(made.call(step.method, step.inputs, JSON.stringify(step.options))));
+  expect(answers).toEqual(found.expected.answers);
+});
+
+describe("functions", () => {
+  test("offsets index the value that was given", () => {
+    const text = '{"é😀": ["ü", 1';
+    const cut = endmark.detectTruncation(text);
+    expect(text.slice(0, cut.truncationIndex)).toBe('{"é😀": ["ü", ');
+    const bytes = Buffer.from(text);
+    expect(bytes.subarray(0, endmark.detect(bytes, "json").truncationIndex).toString()).toBe('{"é😀": ["ü", ');
+    expect(endmark.detect('"\ud83d', "json").truncationIndex).toBe(2);
+  });
+
+  test("errors have classes and codes", () => {
+    expect(() => endmark.detect("x", "yaml")).toThrow(endmark.InvalidInput);
+    expect(() => endmark.detectTruncation('{"a" 1}')).toThrow(endmark.Malformed);
+    expect(() => endmark.complete("Sorry", "auto")).toThrow(expect.objectContaining({ code: "not_json" }));
+    for (const wrong of [undefined, null, 5, {}, [], Symbol("x")]) expect(() => endmark.detect(wrong)).toThrow(endmark.InvalidInput);
+    expect(() => endmark.compact({ a: 1n }, "openai_chat")).toThrow(endmark.InvalidInput);
+    const bug = JSON.stringify({ kind: "bug", code: "bug", message: "please report it", details: null });
+    const { raised } = require(join(dirname(require.resolve("endmark")), "errors.js"));
+    expect(raised(bug)).toBeInstanceOf(endmark.InternalError);
+  });
+
+  test("a meter holds its budget", () => {
+    const meter = new endmark.Meter({ maxTokens: 2_000 });
+    const first = meter.beforeCall("gpt-5", { promptTokens: 900, maxOutputTokens: 500 });
+    meter.afterCall(first, { tokens: { prompt: 900, completion: 400 } });
+    const closing = meter.beforeCall("gpt-5", { promptTokens: 900, maxOutputTokens: 500 });
+    expect(closing.isClosing).toBe(true);
+    meter.afterCall(closing, { text: "The findings." });
+    expect(() => meter.beforeCall("gpt-5", { promptTokens: 1, maxOutputTokens: 1 })).toThrow(endmark.NotAdmitted);
+    expect(() => meter.afterCall(first)).toThrow(endmark.InvalidInput);
+    expect(endmark.Meter.fromEnvironment({ SRE_AGENT_TOKEN_BUDGET: "850,000" }).usage().tokensLeft).toBe(850_000);
+    expect(() => endmark.Meter.fromEnvironment({ ENDMARK_TOKEN_BUDGET: "lots" })).toThrow(endmark.InvalidInput);
+  });
+
+  test("what was left out of a result can be read, from memory and from a file", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "endmark-"));
+    const value = Array.from({ length: 5_000 }, (_, line) => `line ${line} é😀`).join("\n");
+    for (const path of [undefined, join(folder, "outputs.db")]) {
+      const outputs = new endmark.Outputs(path, { maxBytes: 300_000 });
+      const capped = await endmark.promises.cap(value, { maxChars: 1_000, outputs });
+      expect(capped.isCut).toBe(true);
+      expect(capped.text).toContain(capped.handle);
+      expect(endmark.cap(value, { maxChars: 1_000, outputs }).text).toBe(capped.text);
+      expect(await outputs.read({ handle: capped.handle, lines: "5000:" })).toContain("line 4999 é😀");
+      await expect(outputs.read(`{"handle": "guess"}`)).rejects.toThrow(expect.objectContaining({ code: "unknown_handle" }));
+      await expect(outputs.read("[")).rejects.toThrow(endmark.InvalidInput);
+      for (let time = 0; time < 4; time += 1) outputs.keep(`other ${time}`, Buffer.alloc(90_000));
+      expect(() => outputs.get(capped.handle)).toThrow(endmark.InvalidInput);
+      expect(outputs.get("other 3").length).toBe(90_000);
+      outputs.close();
+    }
+    rmSync(folder, { recursive: true });
+  });
+
+  test("findings, guard and envelope", () => {
+    expect(endmark.findings.estimate(12, 9_500).fits).toBe(true);
+    expect(endmark.findings.check("===AGENT_RESULT===\nagent_id: a\n").results[0].cut).toBe("mild");
+    expect(endmark.findings.report({ a: "===AGENT_RESULT===\nagent_id: a\n" })).toContain("a");
+    expect(endmark.guard("# Plan\n\n## Risks\n\nTBD\n", { requiredSections: ["Risks"] }).verdict).toBe("wrapped_up");
+    const { json, exitCode } = endmark.envelope.document({ log: "first lines [...]" });
+    expect([exitCode, JSON.parse(json).warnings[0].field]).toEqual([0, "data.log"]);
+    expect(() => endmark.envelope.checkLimits({ body: "é".repeat(6) }, { body: 10 })).toThrow(
+      expect.objectContaining({ code: "FIELD_TOO_LARGE" }),
+    );
+  });
+});
+
+describe("recovery", () => {
+  const first = { text: '{"sum": [1, 2, ', stop: "length" };
+
+  test("a document is resumed, validated and corrected", async () => {
+    const schema = { type: "object", properties: { sum: { items: { type: "integer" } } } };
+    const requests = [];
+    const replies = [{ text: '"3"]}', stop: "stop" }, { text: '{"sum": [1, 2, 3]}', stop: "stop" }];
+    const outcome = await new endmark.Pipeline({ schema }).run((request) => (requests.push(request), replies.shift()), first);
+    expect([outcome.result, outcome.text]).toEqual(["corrected", '{"sum": [1, 2, 3]}']);
+    expect(requests.map((request) => request.step)).toEqual(["resume", "correct"]);
+    expect(requests[0].messages([{ role: "user", content: "Sum." }])).toEqual([
+      { role: "user", content: "Sum." },
+      { role: "assistant", content: first.text },
+      { role: "user", content: requests[0].prompt },
+    ]);
+  });
+
+  test("each end that is not whole is an error", async () => {
+    const { resumeIfTruncated } = endmark;
+    await expect(resumeIfTruncated(() => Promise.reject(new endmark.AskFailed("refused", "final", { cause: "why" })), first)).rejects.toThrow(
+      expect.objectContaining({ name: "ResumeExhausted", code: "refused", mergedRaw: first.text, cause: "why" }),
+    );
+    await expect(resumeIfTruncated(() => ({}), { text: "I cannot", stop: "content_filter" })).rejects.toThrow(endmark.NotResumed);
+    await expect(resumeIfTruncated(() => ({}), { text: "Sorry.", stop: "stop" })).rejects.toThrow(endmark.InvalidReply);
+    await expect(resumeIfTruncated(() => "3]}", first)).rejects.toThrow(endmark.InvalidInput);
+    await expect(resumeIfTruncated(() => ({ text: 5 }), first)).rejects.toThrow(endmark.InvalidInput);
+    await expect(resumeIfTruncated(() => ({}), null)).rejects.toThrow(endmark.InvalidInput);
+  });
+
+  test("prose that was sent is extended alone", async () => {
+    const text = "The harbour was built in 1904 by the";
+    const outcome = await endmark.resumeIfTruncated(() => ({ text: "by the city.", stop: "stop" }), { text }, { format: null, isSent: true });
+    expect(outcome.text).toBe("The harbour was built in 1904 by the city.");
+  });
+
+  test("many at once", async () => {
+    const one = async (n) => (await endmark.resumeIfTruncated(async () => ({ text: `${n}]}`, stop: "stop" }), first)).text;
+    const found = await Promise.all(Array.from({ length: 64 }, (_, n) => one(n)));
+    expect(found.map((text) => JSON.parse(text).sum[2])).toEqual(Array.from({ length: 64 }, (_, n) => n));
+  });
+});
+
+describe("no input crashes it", () => {
+  const any = fc.oneof(fc.string({ unit: "binary" }), fc.uint8Array(), fc.json(), fc.string({ unit: fc.constantFrom("{", "[", '"', "\\", ",", ":", "1", "\ud83d", "\n", "`", "<", "|") }));
+  const format = fc.constantFrom("json", "jsonl", "markdown", "tags", "text", "auto");
+  const survives = (work) => {
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof endmark.EndmarkError) || error instanceof endmark.InternalError) throw error;
+    }
+  };
+
+  test("any text and any bytes", () => {
+    fc.assert(
+      fc.property(any, any, format, (first, second, name) => {
+        survives(() => {
+          const { truncationIndex } = endmark.detect(first, name);
+          if (truncationIndex !== null) expect(truncationIndex).toBeLessThanOrEqual(first.length);
+        });
+        survives(() => endmark.complete(first, name));
+        survives(() => endmark.mergeChunks(first, second, name));
+        survives(() => endmark.stitch([first, second, first], name));
+        survives(() => endmark.cap(first, { maxChars: 80 }));
+        survives(() => endmark.read(first, { lines: String(second) }));
+        survives(() => endmark.compact(first, "openai_chat"));
+        survives(() => endmark.count(first, "gpt-5"));
+        survives(() => endmark.guard(first));
+        survives(() => endmark.findings.merge({ a: first, b: second }));
+        survives(() => endmark.envelope.document(first));
+      }),
+      { numRuns: 200, seed: 1 },
+    );
+  });
+
+  test("any arguments of the addon", async () => {
+    const value = fc.anything({ withBigInt: true, withTypedArray: true });
+    await fc.assert(
+      fc.asyncProperty(value, value, value, async (name, inputs, options) => {
+        for (const work of [() => native.call(name, inputs, options), () => new native.Stateful(name, inputs, options), () => new native.LogFile(name)]) {
+          try {
+            work();
+          } catch (error) {
+            expect(error).toHaveProperty("message");
+          }
+        }
+        await Promise.resolve(native.callLater("detect", [String(name)], "{")).catch(() => {});
+      }),
+      { numRuns: 200, seed: 1 },
+    );
+  });
+});
+
+describe("where it runs", () => {
+  const folder = __dirname;
+  const node = (...words) => execFileSync(process.execPath, words, { cwd: folder }).toString().trim();
+
+  test("both module systems have the same classes", () => {
+    const script = `import { InvalidInput, detect } from "endmark"; import { createRequire } from "node:module";
+      const other = createRequire(process.cwd() + "/x.js")("endmark");
+      try { detect("x", "yaml"); } catch (error) { console.log(error instanceof other.InvalidInput && error instanceof InvalidInput); }`;
+    expect(node("--input-type=module", "--eval", script)).toBe("true");
+    for (const path of ["protocol", "guard", "envelope"]) {
+      const names = `console.log(Object.keys(m).filter((name) => !["default", "__esModule", "module.exports"].includes(name)).sort().join())`;
+      const esm = node("--input-type=module", "--eval", `import * as m from "endmark/${path}"; ${names}`);
+      expect(esm).toBe(node("--eval", `const m = require("endmark/${path}"); ${names}`));
+      expect(esm).not.toBe("");
+    }
+  });
+
+  test("eight workers at once, also ended while they work", async () => {
+    const source = `const { parentPort } = require("node:worker_threads"); const { detect, promises } = require(${JSON.stringify(require.resolve("endmark"))});
+      const text = '["' + "x".repeat(200_000); let last;
+      for (let time = 0; time < 20; time += 1) last = detect(text, "json").truncationIndex;
+      promises.detect(text, "json").then((found) => parentPort.postMessage([last, found.truncationIndex]));`;
+    const start = () => new Worker(source, { eval: true });
+    const workers = Array.from({ length: 8 }, start);
+    const found = await Promise.all(workers.map((worker) => new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject))));
+    expect(found).toEqual(Array(8).fill([200_002, 200_002]));
+    const ended = Array.from({ length: 4 }, start);
+    await Promise.all(ended.map((worker) => worker.terminate()));
+  });
+
+  test("it is loaded in less than 30 ms of a processor", () => {
+    const script =
+      "const begun = process.cpuUsage(); require('endmark'); const { user, system } = process.cpuUsage(begun); console.log((user + system) / 1000)";
+    const times = Array.from({ length: 7 }, () => Number(node("--eval", script)));
+    expect(Math.min(...times)).toBeLessThan(30);
+  });
+
+  test("a command answers in an envelope, and a full pipe loses nothing", () => {
+    const command = (body) => {
+      const script = `const { answers, CommandFailed } = require("endmark/envelope"); answers(async (given) => { ${body} }, { maxBytes: { body: 10 } })({ body: process.argv[1] });`;
+      const { stdout, status } = spawnSync(process.execPath, ["--eval", script, "--", "é".repeat(5)], { cwd: folder, maxBuffer: 1 << 24 });
+      return [JSON.parse(stdout.toString()), status];
+    };
+    expect(command("return { n: 1 }")).toMatchObject([{ ok: true, data: { n: 1 } }, 0]);
+    expect(command("return 'x'.repeat(900_000)")[0].data.length).toBe(900_000);
+    expect(command("throw new CommandFailed('not_found', 'there is no issue 7', { hint: 'list' })")).toMatchObject([{ ok: false, error: { code: "not_found" } }, 1]);
+    expect(command("throw new Error('oh')")).toMatchObject([{ ok: false, error: { code: "bug" } }, 70]);
+    expect(command("return 1n")).toMatchObject([{ ok: false, error: { code: "bug" } }, 70]);
+    const script = `const { answers } = require("endmark/envelope"); answers(() => 1, { maxBytes: { body: 10 } })({ body: "é".repeat(6) });`;
+    const { stdout, status } = spawnSync(process.execPath, ["--eval", script], { cwd: folder });
+    expect([JSON.parse(stdout.toString()).error, status]).toMatchObject([{ code: "FIELD_TOO_LARGE", phase: "validation" }, 2]);
+  });
+
+  test("a large input does not hold up the event loop", async () => {
+    const text = `[${"1234567, ".repeat(400_000)}`;
+    let ticks = 0;
+    const timer = setInterval(() => (ticks += 1), 1);
+    const found = await endmark.promises.detect(text, "json");
+    clearInterval(timer);
+    expect(found.verdict).toBe("truncated");
+    expect(ticks).toBeGreaterThan(3);
+  });
+});
