@@ -200,7 +200,7 @@ describe("where it runs", () => {
       const other = createRequire(process.cwd() + "/x.js")("endmark");
       try { detect("x", "yaml"); } catch (error) { console.log(error instanceof other.InvalidInput && error instanceof InvalidInput); }`;
     expect(node("--input-type=module", "--eval", script)).toBe("true");
-    for (const path of ["protocol", "guard", "envelope"]) {
+    for (const path of ["protocol", "guard", "envelope", "ai-sdk"]) {
       const names = `console.log(Object.keys(m).filter((name) => !["default", "__esModule", "module.exports"].includes(name)).sort().join())`;
       const esm = node("--input-type=module", "--eval", `import * as m from "endmark/${path}"; ${names}`);
       expect(esm).toBe(node("--eval", `const m = require("endmark/${path}"); ${names}`));

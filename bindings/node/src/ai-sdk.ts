@@ -1,0 +1,406 @@
+/**
+ * AI SDK 5, 6 and 7: replies and calls of tools come out whole or throw, and results of tools are capped with a way to read the rest.
+ *
+ *     const endmark = createEndmark();
+ *     const model = wrapLanguageModel({ model: openai("gpt-5"), middleware: endmark.middleware });
+ *     await generateText({ model, tools: { ...tools, ...endmark.tools }, experimental_repairToolCall: endmark.repairToolCall(model), prompt });
+ *
+ * It imports nothing of the SDK, whose versions differ in the form of finish reasons and usage alone.
+ */
+
+import { Outputs, contextLater, readTool } from "./context.js";
+import { json } from "./core.js";
+import { EndmarkError, InvalidReply, NotResumed } from "./errors.js";
+import { AskFailed, MAX_RESUME_ATTEMPTS, Pipeline, type Ask, type Correction, type Logger, type Outcome, type Reply } from "./recovery.js";
+import { detect } from "./texts.js";
+
+export interface EndmarkOptions {
+  maxAttempts?: number | undefined;
+  /** How many characters of a tool's result the model sees. */
+  maxResultChars?: number | undefined;
+  /** Keeps the full values of capped results, by default in memory. */
+  outputs?: Outputs | undefined;
+  /** The output limit of a continuation whose first call had a lower one. */
+  continuationTokens?: number | undefined;
+  log?: Logger | undefined;
+  taskId?: string | undefined;
+}
+
+// The versions of the SDK have types of their own for each of these.
+type Params = any;
+type Model = any;
+type Content = any;
+type Part = any;
+
+/** The form of a middleware that `wrapLanguageModel` of each version takes. */
+export interface EndmarkMiddleware {
+  middlewareVersion: any;
+  specificationVersion: any;
+  transformParams(options: { params: Params }): Promise<Params>;
+  wrapGenerate(options: { doGenerate: () => PromiseLike<any>; params: Params; model: Model }): Promise<any>;
+  wrapStream(options: { doStream: () => PromiseLike<any>; params: Params; model: Model }): Promise<any>;
+}
+
+export interface Endmark {
+  readonly middleware: EndmarkMiddleware;
+  readonly outputs: Outputs;
+  /** The tool by which a model reads what was left out of a result: without it in `tools`, results are capped all the same. */
+  readonly tools: { readonly endmark_read: any };
+  /**
+   * For the option `experimental_repairToolCall` (`repairToolCall` in version 7): has arguments that break their schema corrected. Cut
+   * arguments are not corrected: that would invent what is missing.
+   */
+  repairToolCall(model: Model): (options: any) => Promise<any>;
+}
+
+/** One call of the model, read to its end. */
+interface Answered {
+  text: string;
+  finishReason: any;
+  usage: any;
+  ending?: Reply["ending"];
+}
+
+/** The part of a reply that may be cut: a text, or the arguments of a tool call. */
+interface Block {
+  id: string;
+  text: string;
+  /** The name of the tool, of a call. */
+  toolName?: string;
+}
+
+/** A reply that is whole, and what it cost beside its first call. */
+interface Recovered {
+  outcome: Outcome;
+  usage: any;
+  finishReason: any;
+}
+
+export function createEndmark(options: EndmarkOptions = {}): Endmark {
+  const outputs = options.outputs ?? new Outputs();
+  const maxChars = options.maxResultChars ?? 20_000;
+  const recovery = new Recovery(options);
+  const tool = readTool();
+  return {
+    middleware: {
+      middlewareVersion: "v2",
+      specificationVersion: "v3",
+      transformParams: async ({ params }) => {
+        const canRead = params.tools?.some((given: any) => given.name === tool.name);
+        return { ...params, prompt: await capped(params.prompt, { maxChars, outputs: canRead ? outputs : undefined }, tool.name) };
+      },
+      wrapGenerate: async ({ doGenerate, params, model }) => recovery.generate(await doGenerate(), params, model),
+      wrapStream: async ({ doStream, params, model }) => {
+        const { stream, ...result } = await doStream();
+        return { ...result, stream: streamed(recovery.stream(stream, params, model)) };
+      },
+    },
+    outputs,
+    tools: {
+      endmark_read: {
+        description: tool.description,
+        inputSchema: schemaOf(tool.schema),
+        execute: async (wanted: object) => {
+          try {
+            return await outputs.read(wanted, { maxChars });
+          } catch (error) {
+            // The model can correct its call.
+            if (error instanceof EndmarkError) return `Error: ${error.message}`;
+            throw error;
+          }
+        },
+      },
+    },
+    repairToolCall: (model) => (asked) => repaired(model, asked),
+  };
+}
+
+/** As `jsonSchema` of the SDK makes it: version 5 asks for both symbols. */
+function schemaOf(jsonSchema: object): object {
+  const symbols = ["vercel.ai.schema", "vercel.ai.validator"].map((name) => [Symbol.for(name), true]);
+  return { ...Object.fromEntries(symbols), _type: undefined, jsonSchema, validate: undefined };
+}
+
+/** A stream of what a generator yields, when it is asked for. */
+function streamed<T>(parts: AsyncGenerator<T>): ReadableStream<T> {
+  return new ReadableStream<T>(
+    {
+      async pull(controller) {
+        const { done, value } = await parts.next();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+      cancel: (reason) => parts.return(reason).then(() => undefined),
+    },
+    { highWaterMark: 0 },
+  );
+}
+
+class Recovery {
+  readonly #options: EndmarkOptions;
+
+  constructor(options: EndmarkOptions) {
+    this.#options = options;
+  }
+
+  async generate(result: any, params: Params, model: Model): Promise<any> {
+    const content: Content[] = result.content;
+    const isPart = (part: Content) => part.type === "text" || (part.type === "tool-call" && !part.providerExecuted);
+    const last = content.findLast(isPart);
+    const block: Block =
+      last?.type === "tool-call"
+        ? { id: last.toolCallId, text: last.input, toolName: last.toolName }
+        : { id: "endmark", text: last?.text ?? "" };
+    const ask = async (wanted: Params): Promise<Answered> => {
+      const { content, finishReason, usage } = await model.doGenerate(wanted);
+      const texts = (content as Content[]).filter((part) => part.type === "text").map((part) => part.text);
+      return { text: texts.join(""), finishReason, usage };
+    };
+    const first = { text: block.text, finishReason: result.finishReason, usage: result.usage };
+    const isReasoned = content.some((part) => part.type === "reasoning");
+    const recovered = await this.#recovered(block, first, { params, isReasoned, isSent: false, ask });
+    if (!recovered) return result;
+    const whole = block.toolName
+      ? { ...last, input: recovered.outcome.text }
+      : { ...last, type: "text", text: recovered.outcome.text };
+    const hasCalls = content.some((part) => part.type === "tool-call");
+    return {
+      ...result,
+      content: last ? content.map((part) => (part === last ? whole : part)) : [...content, whole],
+      usage: recovered.usage,
+      finishReason: hasCalls ? withWord(recovered.finishReason, "tool-calls") : recovered.finishReason,
+      providerMetadata: disclosed(result.providerMetadata, recovered.outcome),
+    };
+  }
+
+  /** The parts of a stream as they come; the end of its last text or call is held until it is known to be whole. */
+  async *stream(stream: ReadableStream<Part>, params: Params, model: Model): AsyncGenerator<Part> {
+    const blocks = new Map<string, Block>();
+    let last: Block | undefined;
+    let held: Part[] = [];
+    let finish: Part | undefined;
+    let failure: { error: unknown } | undefined;
+    let hasCalls = false;
+    let isReasoned = false;
+    try {
+      for await (const part of stream as any as AsyncIterable<Part>) {
+        if (part.type === "finish") finish = part;
+        else if (part.type === "error") failure = part;
+        else if (PASSING.has(part.type)) yield part;
+        else if (part.type === "text-end" || part.type === "tool-input-end") {
+          if (last?.id === part.id) held.push(part);
+          else yield part;
+        } else if (part.type === "tool-call" && !part.providerExecuted && !isWhole(part.input)) {
+          last = { id: part.toolCallId, text: part.input, toolName: part.toolName };
+          hasCalls = true;
+          held.push(part);
+        } else {
+          yield* held;
+          held = [];
+          isReasoned ||= part.type.startsWith("reasoning");
+          hasCalls ||= part.type === "tool-call" || part.type === "tool-input-start";
+          if (part.type === "text-start" || part.type === "tool-input-start") {
+            last = { id: part.id, text: "", toolName: part.toolName };
+            blocks.set(part.id, last);
+          } else if (part.type === "text-delta" || part.type === "tool-input-delta") {
+            last = blocks.get(part.id) ?? { id: part.id, text: "" };
+            last.text += part.delta;
+          } else if (part.type === "tool-call") {
+            last = { id: part.toolCallId, text: part.input, toolName: part.toolName };
+          }
+          yield part;
+        }
+      }
+    } catch (error) {
+      if (params.abortSignal?.aborted) throw error;
+      failure = { error };
+    }
+    // What never began has to be sent again, which is the SDK's to decide.
+    if (failure && !last) {
+      if (finish === undefined) throw failure.error;
+      yield failure;
+      yield finish;
+      return;
+    }
+    const block: Block = last ?? { id: "endmark", text: "" };
+    const ask = async (wanted: Params): Promise<Answered> => collected((await model.doStream(wanted)).stream);
+    const ending = failure ? "upstream_error" : finish ? undefined : "dropped";
+    const first = { text: block.text, finishReason: finish?.finishReason, usage: finish?.usage, ...(ending && { ending }) } as Answered;
+    const recovered = await this.#recovered(block, first, { params, isReasoned, isSent: true, ask });
+    if (!recovered) {
+      yield* held;
+      if (failure) yield { type: "error", error: failure.error };
+      if (finish) yield finish;
+      return;
+    }
+    const { outcome, usage } = recovered;
+    const rest = outcome.text.startsWith(block.text) ? outcome.text.slice(block.text.length) : "";
+    if (block.toolName !== undefined) {
+      if (rest && blocks.has(block.id)) yield { type: "tool-input-delta", id: block.id, delta: rest };
+      if (blocks.has(block.id)) yield { type: "tool-input-end", id: block.id };
+      const call = held.find((part) => part.type === "tool-call");
+      yield { ...call, type: "tool-call", toolCallId: block.id, toolName: block.toolName, input: outcome.text };
+    } else {
+      if (!last) yield { type: "text-start", id: block.id };
+      if (rest) yield { type: "text-delta", id: block.id, delta: rest };
+      yield held.find((part) => part.type === "text-end") ?? { type: "text-end", id: block.id };
+    }
+    const finishReason = hasCalls ? withWord(recovered.finishReason, "tool-calls") : recovered.finishReason;
+    yield { ...finish, type: "finish", usage, finishReason, providerMetadata: disclosed(finish?.providerMetadata, outcome) };
+  }
+
+  /** The block made whole, or nothing if it needed nothing. */
+  async #recovered(
+    block: Block,
+    first: Answered,
+    given: { params: Params; isReasoned: boolean; isSent: boolean; ask: (params: Params) => Promise<Answered> },
+  ): Promise<Recovered | undefined> {
+    const { params, isSent, ask } = given;
+    const isJson = block.toolName !== undefined || params.responseFormat?.type === "json";
+    let { usage, finishReason } = first;
+    const client = async (request: Ask | Correction): Promise<Reply> => {
+      try {
+        const answer = await ask(this.#continuation(block, params, request as Ask));
+        usage = usage === undefined ? answer.usage : sum(usage, answer.usage);
+        finishReason = answer.finishReason ?? finishReason;
+        return received(answer, params);
+      } catch (error) {
+        if (params.abortSignal?.aborted) throw error;
+        throw new AskFailed(error instanceof Error ? error.message : String(error), "lost", { cause: error });
+      }
+    };
+    const pipeline = new Pipeline({
+      format: isJson ? "json" : null,
+      maxAttempts: this.#options.maxAttempts ?? MAX_RESUME_ATTEMPTS,
+      maxCorrections: 0,
+      restart: "off",
+      log: this.#options.log,
+    });
+    const turnNumber = params.prompt.filter((message: any) => message.role === "assistant").length + 1;
+    try {
+      const reply = { ...received(first, params), reasoned: given.isReasoned };
+      const outcome = await pipeline.run(client, reply, { isSent, taskId: this.#options.taskId, turnNumber });
+      const isUnchanged = outcome.result === "whole" && outcome.text === block.text && first.finishReason !== undefined;
+      return isUnchanged ? undefined : { outcome, usage, finishReason: finishReason ?? "other" };
+    } catch (error) {
+      // Nothing is missing from it, so that it is not Endmark's to judge.
+      if (error instanceof InvalidReply || (error instanceof NotResumed && (!block.toolName || isWhole(block.text)))) return undefined;
+      throw error;
+    }
+  }
+
+  /** The request for the rest. Tools are withheld, so that the answer is a text. */
+  #continuation(block: Block, params: Params, request: Ask): Params {
+    const { continuationTokens = 4_096 } = this.#options;
+    const limit = params.maxOutputTokens;
+    const asked = { ...params, ...(limit && { maxOutputTokens: Math.max(limit, continuationTokens) }) };
+    if (request.wanted !== "rest") return asked;
+    const shown = block.toolName ? `Arguments of the call to \`${block.toolName}\`, as JSON:\n${request.shownText}` : request.shownText;
+    const message = (role: string, text: string) => ({ role, content: [{ type: "text", text }] });
+    const prompt = [...params.prompt, ...(shown ? [message("assistant", shown)] : []), message("user", request.prompt)];
+    // With tools, because some providers refuse a conversation with calls of tools that are not there.
+    return { ...asked, prompt, responseFormat: undefined, ...(params.tools?.length && { toolChoice: { type: "none" } }) };
+  }
+}
+
+/** Parts that say nothing about whether a text or a call is over. */
+const PASSING = new Set(["raw", "stream-start", "response-metadata"]);
+
+const word = (finishReason: any): string => (typeof finishReason === "string" ? finishReason : (finishReason?.unified ?? "unknown"));
+
+/** The same finish reason with another word, in the form of its version. */
+function withWord(finishReason: any, unified: string): any {
+  return typeof finishReason === "string" ? unified : { ...finishReason, unified };
+}
+
+function received({ text, finishReason, usage, ending }: Answered, params: Params): Reply {
+  const unified = word(finishReason);
+  const stopped: Reply["ending"] = { error: "upstream_error", interrupted: "dropped" }[unified] as any;
+  const tokens = usage?.outputTokens;
+  return {
+    text,
+    stop: finishReason === undefined || stopped ? undefined : unified.replaceAll("-", "_"),
+    ending: ending ?? stopped ?? (finishReason === undefined ? "dropped" : "clean"),
+    outputTokens: typeof tokens === "object" ? tokens?.total : tokens,
+    limit: params.maxOutputTokens,
+  };
+}
+
+function isWhole(input: string): boolean {
+  return detect(input, "json").verdict === "whole";
+}
+
+async function collected(stream: ReadableStream<Part>): Promise<Answered> {
+  let text = "";
+  let finish: Part;
+  for await (const part of stream as any as AsyncIterable<Part>) {
+    if (part.type === "text-delta") text += part.delta;
+    if (part.type === "error") throw part.error;
+    if (part.type === "finish") finish = part;
+  }
+  return { text, finishReason: finish?.finishReason, usage: finish?.usage };
+}
+
+/** The sum of two usages, number by number, in whatever form they have. */
+function sum(first: any, second: any): any {
+  if (typeof first === "number" && typeof second === "number") return first + second;
+  if (first === null || second === null || typeof first !== "object" || typeof second !== "object") return first ?? second;
+  const names = [...new Set([...Object.keys(first), ...Object.keys(second)])];
+  return Object.fromEntries(names.map((name) => [name, sum(first[name], second[name])]));
+}
+
+function disclosed(metadata: any, { result, attempts }: Outcome): any {
+  return { ...metadata, endmark: { outcome: result, attempts } };
+}
+
+/** A prompt in which the results of tools are capped. The same result is capped the same way in every request. */
+async function capped(prompt: any[], options: { maxChars: number; outputs: Outputs | undefined }, own: string): Promise<any[]> {
+  const shortened = async (text: string) => (text.length <= options.maxChars ? text : (await contextLater.cap(text, options)).text);
+  const ofOutput = async (output: any): Promise<any> => {
+    switch (output.type) {
+      case "text":
+      case "error-text":
+        return { ...output, value: await shortened(output.value) };
+      case "json":
+      case "error-json": {
+        const whole = json(output.value);
+        const text = await shortened(whole);
+        if (text === whole) return output;
+        return isWhole(text) ? { ...output, value: JSON.parse(text) } : { ...output, type: output.type.replace("json", "text"), value: text };
+      }
+      case "content": {
+        const part = async (part: any) => (part.type === "text" ? { ...part, text: await shortened(part.text) } : part);
+        return { ...output, value: await Promise.all(output.value.map(part)) };
+      }
+      default:
+        return output;
+    }
+  };
+  const ofPart = async (part: any) =>
+    part.type === "tool-result" && part.toolName !== own ? { ...part, output: await ofOutput(part.output) } : part;
+  const ofMessage = async (message: any) =>
+    message.role === "tool" ? { ...message, content: await Promise.all(message.content.map(ofPart)) } : message;
+  return Promise.all(prompt.map(ofMessage));
+}
+
+/** A call whose arguments are valid by their schema, or nothing if they could not be corrected. */
+async function repaired(model: Model, { toolCall, inputSchema, error, abortSignal }: any): Promise<any> {
+  if (error?.name === "AI_NoSuchToolError" || detect(toolCall.input, "json").verdict === "truncated") return null;
+  const schema = await inputSchema({ toolName: toolCall.toolName });
+  const message = (role: string, text: string) => ({ role, content: [{ type: "text", text }] });
+  const task = `Write the arguments of a call of the tool \`${toolCall.toolName}\` as JSON, by this JSON Schema:\n${json(schema)}`;
+  const ask = async (request: Ask | Correction): Promise<Reply> => {
+    if (request.step === "resume") throw new AskFailed("cut arguments are not corrected", "final");
+    const prompt = [message("user", task), message("assistant", request.text), message("user", request.prompt)];
+    const { content, finishReason } = await model.doGenerate({ prompt, abortSignal });
+    const texts = content.filter((part: Content) => part.type === "text").map((part: Content) => part.text);
+    return received({ text: texts.join(""), finishReason, usage: undefined }, {});
+  };
+  try {
+    const { text } = await new Pipeline({ schema, restart: "off" }).run(ask, { text: toolCall.input, stop: "stop" });
+    return { ...toolCall, input: text };
+  } catch (failure) {
+    if (failure instanceof EndmarkError) return null;
+    throw failure;
+  }
+}

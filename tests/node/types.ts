@@ -1,0 +1,64 @@
+// What users write, checked by the compiler alone, with the types of each framework.
+import * as ai5 from "ai";
+import * as ai6 from "ai-6";
+import * as ai7 from "ai-7";
+import { createOpenAI as openai5 } from "openai-5";
+import { createOpenAI as openai6 } from "openai-6";
+import { createOpenAI as openai7 } from "openai-7";
+import {
+  cap, count, detect, detectTruncation, findings, Log, Meter, Outputs, Pipeline, promises, resumeIfTruncated, type Ask, type Detection, type Reply,
+} from "endmark";
+import { createEndmark } from "endmark/ai-sdk";
+import { answers, CommandFailed } from "endmark/envelope";
+import { MAX_RESUME_ATTEMPTS, PartialCompletionLog, PartialCompletionResumeExhaustedError, PartialCompletionResumeProtocol } from "endmark/protocol";
+
+export async function models(): Promise<string[]> {
+  const endmark = createEndmark({ maxResultChars: 10_000, outputs: new Outputs("outputs.db") });
+  const five = ai5.wrapLanguageModel({ model: openai5().chat("gpt-5"), middleware: endmark.middleware });
+  const six = ai6.wrapLanguageModel({ model: openai6().chat("gpt-5"), middleware: [endmark.middleware] });
+  const seven = ai7.wrapLanguageModel({ model: openai7().chat("gpt-5"), middleware: endmark.middleware });
+  const prompt = "Hello";
+  const first = await ai5.generateText({ model: five, tools: { ...endmark.tools }, experimental_repairToolCall: endmark.repairToolCall(five), prompt });
+  const second = await ai6.generateText({ model: six, tools: { ...endmark.tools }, experimental_repairToolCall: endmark.repairToolCall(six), prompt });
+  const third = await ai7.generateText({ model: seven, tools: { ...endmark.tools }, prompt });
+  return [first.text, second.text, third.text];
+}
+
+export async function functions(ask: (request: Ask) => Promise<Reply>): Promise<number> {
+  const found: Detection = detect("[1", "json");
+  const cut = detectTruncation(new Uint8Array([91]));
+  const { text } = await resumeIfTruncated(ask, { text: "[1", stop: "length" }, { log: new Log("log.db"), format: null });
+  const outcome = await new Pipeline({ schema: { type: "array" } }).run(() => ({ text: "2]", stop: "stop" }), { text: "[1, ", stop: "length" });
+  const meter: Meter = Meter.fromEnvironment();
+  const call = meter.beforeCall("gpt-5", { promptTokens: 1, maxOutputTokens: 2 });
+  meter.afterCall(call, { tokens: { prompt: 1 } });
+  const later: Detection = await promises.detect(text, "auto", { strict: true });
+  const receipt = findings.estimate(1, 2);
+  return (found.truncationIndex ?? 0) + (cut?.truncationIndex ?? 0) + outcome.attempts + cap("x").text.length + count("x", "gpt-5").tokens + (later.index ?? 0) + receipt.findings;
+}
+
+export async function protocol(client: { generate(prompt: string): Promise<string> }): Promise<string> {
+  const found = PartialCompletionResumeProtocol.detectTruncation("[");
+  if (found.truncated) console.log(found.lastValidToken, found.truncationIndex, MAX_RESUME_ATTEMPTS);
+  const handler = { handle: async (raw: string): Promise<string> => raw };
+  const named = { invoke: async (prompt: string): Promise<string> => prompt };
+  await PartialCompletionResumeProtocol.resumeIfTruncated("[", named, { method: "invoke" });
+  // @ts-expect-error a client without a known method needs the option
+  await PartialCompletionResumeProtocol.resumeIfTruncated("[", { ask: 5 }).catch(() => {});
+  try {
+    return await PartialCompletionResumeProtocol.before(handler, client, { logger: new PartialCompletionLog("log.db") })("[");
+  } catch (error) {
+    return error instanceof PartialCompletionResumeExhaustedError ? `${error.attempts} ${error.mergedRaw}` : "";
+  }
+}
+
+export const command = answers(
+  (name: string, options: { body: string }) => {
+    if (!options.body) throw new CommandFailed("no_body", "there is no body", { exitCode: 2, hint: "give --body" });
+    return { name };
+  },
+  { maxBytes: { body: 100 } },
+);
+
+// @ts-expect-error an unknown format
+detect("x", "yaml");
