@@ -1,5 +1,5 @@
-// Builds the package from the source tree: `node build.mjs [--addon FILE]`. Needs Rust, unless the addon is built already.
-// The compiler of TypeScript is that of `tests`, or the one in PATH.
+// Builds the package in the source tree: `node build.mjs`. Needs Rust. `--addon FILE` takes an addon that is built already, and
+// `--sources` compiles the TypeScript alone.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -10,9 +10,11 @@ const run = (program, words, options = {}) => execFileSync(program, words, { cwd
 
 /** Compiles the sources to CommonJS. ES modules re-export that, so that a process with both has each class once. */
 function compile() {
+  if (!existsSync(join(folder, "node_modules", ".bin", "tsc"))) {
+    run("npm", ["install", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error"]);
+  }
   rmSync(join(folder, "dist"), { recursive: true, force: true });
-  const local = join(folder, "node_modules", ".bin", "tsc");
-  run(existsSync(local) ? local : "tsc", ["--project", "."]);
+  run(join(folder, "node_modules", ".bin", "tsc"), ["--project", "."]);
   for (const file of readdirSync(join(folder, "dist")).filter((name) => name.endsWith(".js"))) {
     const name = file.slice(0, -3);
     writeFileSync(join(folder, "dist", `${name}.mjs`), `export * from "./${name}.js";\n`);
@@ -28,9 +30,11 @@ function build() {
   return join(target, "release", library);
 }
 
-const at = process.argv.indexOf("--addon");
-const addon = at < 0 ? build() : process.argv[at + 1];
-// A process that has the old addon open keeps it.
-rmSync(join(folder, "endmark.node"), { force: true });
-copyFileSync(addon, join(folder, "endmark.node"));
+if (!process.argv.includes("--sources")) {
+  const at = process.argv.indexOf("--addon");
+  const addon = at < 0 ? build() : process.argv[at + 1];
+  // A process that has the old addon open keeps it.
+  rmSync(join(folder, "endmark.node"), { force: true });
+  copyFileSync(addon, join(folder, "endmark.node"));
+}
 compile();

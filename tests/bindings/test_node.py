@@ -40,11 +40,11 @@ def build() -> None:
         ["cargo", "build", "--quiet", "--locked", "--package", "endmark-node"],
         cwd=BINDINGS, env=os.environ | {"CARGO_TARGET_DIR": str(target)}, check=True,
     )  # fmt: skip
-    environment = os.environ | {"PATH": f"{FOLDER / 'node_modules' / '.bin'}{os.pathsep}{os.environ['PATH']}"}
-    types = BINDINGS / "node" / "node_modules"
-    if not types.exists():
-        types.symlink_to(FOLDER / "node_modules")
-    subprocess.run(["node", "build.mjs", "--addon", str(target / "debug" / "libendmark_node.so")], cwd=BINDINGS / "node", env=environment, check=True)
+    compiler = BINDINGS / "node" / "node_modules"
+    if compiler.is_symlink() or not compiler.exists():
+        compiler.unlink(missing_ok=True)
+        compiler.symlink_to(FOLDER / "node_modules")
+    subprocess.run(["node", "build.mjs", "--addon", str(target / "debug" / "libendmark_node.so")], cwd=BINDINGS / "node", check=True)
     shutil.rmtree(SUITE, ignore_errors=True)
     shutil.copytree(TESTS, SUITE, ignore=shutil.ignore_patterns("package.json", "node_modules"))
     package = SUITE / "node_modules" / "endmark"

@@ -176,6 +176,9 @@ class Packages:
             has_notices((folder / "node_modules" / package / NOTICES).read_text())
         self.used([str(folder / "node_modules/.bin/endmark")])
         must(self.version in run(["npx", "--offline", "endmark", "--version"], cwd=folder, env=home), "npx endmark")
+        if (folder / "node_modules/endmark/dist").exists():
+            detected = run(["node", "-p", "require('endmark').detect('[1,', 'json').verdict"], cwd=folder)
+            must(detected.strip() == "truncated", "the addon")
         run([*npm, "uninstall", "endmark", f"@endmark/linux-{node}"], cwd=folder, env=home)
         must(not list(folder.glob("node_modules/*endmark*/*")), "npm left something")
 
@@ -246,6 +249,12 @@ class Packages:
         out = self.place / "again"
         target = f"{self.machine}-unknown-linux-musl={program}"
         pack = [sys.executable, ROOT / "xtask/dist/pack.py", "--out", out, "--target", target]
+        node = {"x86_64": "x64", "aarch64": "arm64"}[self.machine]
+        with tarfile.open(self.one(f"endmark-linux-{node}-*.tgz")) as archive:
+            if "package/endmark.node" in archive.getnames():
+                addon = self.place / "endmark.node"
+                addon.write_bytes(archive.extractfile("package/endmark.node").read())
+                pack += ["--addon", f"{self.machine}-unknown-linux-musl={addon}"]
         run(pack, env={**os.environ, "SOURCE_DATE_EPOCH": str(int(member.mtime)), "PYTHONDONTWRITEBYTECODE": "1"})
         only = [path for path in out.iterdir() if path.name != "SHA256SUMS"]
         # npm's package for all machines names those it was made for.

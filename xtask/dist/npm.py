@@ -1,10 +1,15 @@
-"""npm: `endmark`, which starts the program in the package for its machine. Nothing runs when it is installed."""
+"""npm: `endmark`, which starts the program in the package for its machine, and loads the addon there. Nothing runs when it is installed."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from archive import Entry, compressed, tar
+
+SOURCES = Path(__file__).resolve().parents[2] / "bindings" / "node"
+# What of its manifest concerns users.
+MANIFEST = ["main", "types", "exports"]
 
 FRONT = b'''#!/usr/bin/env node
 "use strict";
@@ -48,19 +53,27 @@ def package(machine) -> str:
     return f"@endmark/linux-{machine.node}"
 
 
-def pack_program(release, machine, program: bytes) -> tuple[str, bytes]:
-    # `preferUnplugged`: it has to be a file on the disk.
+def pack_program(release, machine, program: bytes, addon: bytes | None) -> tuple[str, bytes]:
+    # `preferUnplugged`: they have to be files on the disk.
     manifest = {"name": package(machine), "os": ["linux"], "cpu": [machine.node], "preferUnplugged": True}
     files = [Entry("endmark", program, 0o755)]
+    if addon:
+        files.append(Entry("endmark.node", addon))
     return f"endmark-linux-{machine.node}-{release.version}.tgz", packed(release, manifest, files)
 
 
-def pack_front(release, machines: list) -> tuple[str, bytes]:
+def pack_front(release, machines: list, *, has_addons: bool) -> tuple[str, bytes]:
     manifest = {
         "name": "endmark",
         "bin": {"endmark": "endmark.js"},
-        "engines": {"node": ">=18"},
+        "engines": {"node": ">=20" if has_addons else ">=18"},
         "optionalDependencies": {package(machine): release.version for machine in machines},
     }
     files = [Entry("endmark.js", FRONT, 0o755), Entry("README.md", release.readme.encode())]
+    if has_addons:
+        own = json.loads((SOURCES / "package.json").read_text())
+        manifest |= {"type": "commonjs", **{name: own[name] for name in MANIFEST}}
+        folders = ["dist", "migrations", "templates"]
+        paths = sorted(path for folder in folders for path in (SOURCES / folder).rglob("*") if path.is_file())
+        files += [Entry(str(path.relative_to(SOURCES)), path.read_bytes()) for path in paths]
     return f"endmark-{release.version}.tgz", packed(release, manifest, files)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Packs a built `endmark` for each way in which people install programs.
 
-    pack.py --out FOLDER --target TRIPLE=PROGRAM… [--module TRIPLE=MODULE…]
+    pack.py --out FOLDER --target TRIPLE=PROGRAM… [--module TRIPLE=MODULE…] [--addon TRIPLE=ADDON…]
 
 `cargo xtask dist` builds the programs and calls this. The same programs and the same SOURCE_DATE_EPOCH give the same
 bytes. The manual and the completions are printed by the program for this machine.
@@ -106,18 +106,20 @@ def tarball(release: Release, machine: Machine, program: bytes) -> tuple[str, by
     return f"{folder}.tar.gz", compressed(tar(with_folders(entries), release.epoch))
 
 
+def by_machine(named: list[str]) -> dict[Machine, Path]:
+    return {MACHINES[triple]: Path(file) for triple, _, file in (name.partition("=") for name in named)}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--target", action="append", required=True, metavar="TRIPLE=PROGRAM")
     parser.add_argument("--module", action="append", default=[], metavar="TRIPLE=MODULE")
+    parser.add_argument("--addon", action="append", default=[], metavar="TRIPLE=ADDON")
     arguments = parser.parse_args()
-    # By the triple of the machine's program; the module itself is linked to another C library.
-    modules = {MACHINES[triple]: Path(module) for triple, _, module in (named.partition("=") for named in arguments.module)}
-    programs = {}
-    for target in arguments.target:
-        triple, _, program = target.partition("=")
-        programs[MACHINES[triple]] = Path(program)
+    # By the triple of the machine's program; these are linked to another C library.
+    modules, addons = by_machine(arguments.module), by_machine(arguments.addon)
+    programs = by_machine(arguments.target)
     own = next((path for machine, path in programs.items() if machine.name == platform.machine()), None)
     if own is None:
         print(f"no program for {platform.machine()}, which would print the manual", file=sys.stderr)
@@ -125,11 +127,10 @@ def main() -> int:
     # One text for all kinds of machine, whichever are packed: the same program always has the same packages.
     packages = {machine: sbom.packages(ROOT, machine) for machine in MACHINES.values()}
     every = {package["id"]: package for listed in packages.values() for package in listed}
-    if modules:
-        of_module = [package for machine in MACHINES.values() for package in sbom.module_packages(ROOT, machine)]
-        # What both are made of comes from one registry, and has one name and version.
-        known = {(package["name"], package["version"]) for package in every.values()}
-        every |= {package["id"]: package for package in of_module if (package["name"], package["version"]) not in known}
+    of_libraries = [package for machine in MACHINES.values() for package in sbom.library_packages(ROOT, machine)]
+    # What several are made of comes from one registry, and has one name and version.
+    known = {(package["name"], package["version"]) for package in every.values()}
+    every |= {package["id"]: package for package in of_libraries if (package["name"], package["version"]) not in known}
     made = release(own, list(every.values()))
     files: dict[str, bytes] = {}
     for machine, path in programs.items():
@@ -137,7 +138,10 @@ def main() -> int:
         if len(program) > LARGEST_PROGRAM_BYTES:
             print(f"{path} has {len(program)} bytes, at most {LARGEST_PROGRAM_BYTES}", file=sys.stderr)
             return 1
-        for pack in [wheel.pack, npm.pack_program, debian.pack, image.pack, tarball]:
+        addon = addons[machine].read_bytes() if machine in addons else None
+        name, content = npm.pack_program(made, machine, program, addon)
+        files[name] = content
+        for pack in [wheel.pack, debian.pack, image.pack, tarball]:
             name, content = pack(made, machine, program)
             files[name] = content
         if module := modules.get(machine):
@@ -145,7 +149,7 @@ def main() -> int:
             files[name] = content
         name = f"endmark-{made.version}-{machine.name}-linux.cdx.json"
         files[name] = json.dumps(sbom.made(ROOT, packages[machine], made, program), indent=1).encode()
-    name, content = npm.pack_front(made, list(programs))
+    name, content = npm.pack_front(made, list(programs), has_addons=bool(addons))
     files[name] = content
     sums = [f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in sorted(files.items())]
     files["SHA256SUMS"] = "".join(sums).encode()

@@ -12,7 +12,8 @@ from pathlib import Path
 PRODUCT = "endmark"
 # The package that the program is built from.
 PACKAGE = "endmark-cli"
-MODULE = "endmark-python"
+# What packages for other languages load, by its folder in `bindings/`.
+LIBRARIES = {"python": "endmark-python", "node": "endmark-node"}
 
 
 def closure(metadata: dict, product: str) -> list[dict]:
@@ -61,9 +62,14 @@ def packages(root: Path, machine) -> list[dict]:
     return described(root / "crates" / PACKAGE / "Cargo.toml", machine.triple, PACKAGE)
 
 
-def module_packages(root: Path, machine) -> list[dict]:
-    """The same of Python's module, which is linked to glibc."""
-    return described(root / "bindings" / "python" / "Cargo.toml", machine.triple.replace("-musl", "-gnu"), MODULE)
+def library_packages(root: Path, machine) -> list[dict]:
+    """The same of the libraries for other languages, which are linked to glibc."""
+    triple = machine.triple.replace("-musl", "-gnu")
+    return [
+        package
+        for folder, product in LIBRARIES.items()
+        for package in described(root / "bindings" / folder / "Cargo.toml", triple, product)
+    ]
 
 
 def described(manifest: Path, triple: str, product: str) -> list[dict]:

@@ -15,6 +15,18 @@ pub(crate) const USAGE: &str = "usage: cargo xtask dist [--out FOLDER] [--profil
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"];
 const EPOCH: &str = "SOURCE_DATE_EPOCH";
 
+/// A library of a package for another language, linked to glibc, which nearly every Python and Node is.
+struct Library {
+    /// How the packer is told of it.
+    option: &'static str,
+    /// The triple of the program beside it, and its path.
+    built: String,
+}
+
+/// These libraries: the packer's option, the package of `bindings/`, and the file that it becomes.
+const LIBRARIES: [(&str, &str, &str); 2] =
+    [("--module", "endmark-python", "lib_native.so"), ("--addon", "endmark-node", "libendmark_node.so")];
+
 /// What is asked for.
 struct Wanted {
     out: PathBuf,
@@ -22,8 +34,8 @@ struct Wanted {
     targets: Vec<String>,
     /// Programs that are there already.
     built: Vec<String>,
-    /// Python's extension modules; none where the programs are there already.
-    modules: Vec<String>,
+    /// What Python and Node load; none where the programs are there already.
+    libraries: Vec<Library>,
 }
 
 /// Builds for every target, and packs; the time in the packages is that of the newest commit.
@@ -43,17 +55,22 @@ pub(crate) fn make(arguments: &[String]) -> Result<(), String> {
         for target in &wanted.targets {
             let program = build(&root, target, &wanted.profile, &path)?;
             wanted.built.push(format!("{target}={}", program.display()));
-            let module = build_module(&root, target, &path)?;
-            wanted.modules.push(format!("{target}={}", module.display()));
+            for (option, package, file) in LIBRARIES {
+                let library = build_library(&root, target, package, &path)?.join(file);
+                wanted.libraries.push(Library { option, built: format!("{target}={}", library.display()) });
+            }
         }
+        let mut compile = Command::new("node");
+        compile.args(["bindings/node/build.mjs", "--sources"]);
+        run(compile)?;
     }
     let mut pack = Command::new("python3");
     pack.arg("xtask/dist/pack.py").arg("--out").arg(&wanted.out).env("PYTHONDONTWRITEBYTECODE", "1");
     for program in &wanted.built {
         pack.args(["--target", program]);
     }
-    for module in &wanted.modules {
-        pack.args(["--module", module]);
+    for library in &wanted.libraries {
+        pack.args([library.option, &library.built]);
     }
     if env::var_os(EPOCH).is_none() {
         pack.env(EPOCH, newest_commit()?);
@@ -67,7 +84,7 @@ fn read(arguments: &[String]) -> Result<Wanted, String> {
         profile: "dist".to_owned(),
         targets: Vec::new(),
         built: Vec::new(),
-        modules: Vec::new(),
+        libraries: Vec::new(),
     };
     let mut arguments = arguments.iter();
     while let Some(name) = arguments.next() {
@@ -95,16 +112,16 @@ fn build(root: &Path, target: &str, profile: &str, path: &OsStr) -> Result<PathB
     Ok(built_in(root).join(target).join(profile).join("endmark"))
 }
 
-/// Where Python's extension module for the machine of this target is, once it is built: linked to glibc, which nearly every Python is.
-fn build_module(root: &Path, target: &str, path: &OsStr) -> Result<PathBuf, String> {
+/// The folder of a library for the machine of this target, once it is built.
+fn build_library(root: &Path, target: &str, package: &str, path: &OsStr) -> Result<PathBuf, String> {
     let target = tools::with_glibc(target);
     let mut build = zigbuild(root, path)?;
-    build.args(["--manifest-path", "bindings/Cargo.toml", "--package", "endmark-python", "--release"]);
+    build.args(["--manifest-path", "bindings/Cargo.toml", "--package", package, "--release"]);
     build.args(["--target", &format!("{target}.{}", tools::OLDEST_GLIBC)]);
-    // The module is for every Python; none is asked what it is.
+    // Python's module is for every Python; none is asked what it is.
     build.env("PYO3_NO_PYTHON", "1");
     run(build)?;
-    Ok(built_in(root).join(target).join("release").join("lib_native.so"))
+    Ok(built_in(root).join(target).join("release"))
 }
 
 /// What one build leaves has its own folder: other flags would have everything compiled anew in the usual one.
