@@ -3,7 +3,7 @@
 
     python3 tests/bindings/test_node.py [--all]
 
-`--all` also tries every version of a framework. The newest need Node 22, which npm installs as a package.
+`--all` also tries every framework and version. The newest need Node 22, which npm installs as a package.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ def main() -> int:
     versions = {"5": "node", "6": "node", "7": str(programs / "node")}
     for version, node in versions.items() if arguments.all else [("5", "node")]:
         commands.append(["env", f"ENDMARK_AI_SDK={version}", node, "--test", "--test-reporter=dot", str(SUITE / "ai-sdk.mjs")])
+    if arguments.all:
+        commands.append(["node", "--test", "--test-reporter=dot", str(SUITE / "langchain.mjs")])
     failed = [command for command in commands if subprocess.run(command, cwd=SUITE, env=environment).returncode != 0]
     for command in failed:
         print(f"failed: {' '.join(command)}", file=sys.stderr)

@@ -67,7 +67,7 @@ export async function scripted() {
       return response.end('{"error": {"message": "refused", "type": "invalid_request_error"}}');
     }
     const usage = { prompt_tokens: USAGE[0], completion_tokens: USAGE[1], total_tokens: USAGE[0] + USAGE[1] };
-    const common = { id: "chatcmpl-1", created: 1_780_000_000, model: body.model };
+    const common = { id: `chatcmpl-${requests.length}`, created: 1_780_000_000, model: body.model };
     const tool_calls = calls?.map((text, index) => ({ index, id: `call-${requests.length}-${index}`, type: "function", function: { name, arguments: text } }));
     if (!body.stream) {
       const message = { role: "assistant", content: text ?? null, tool_calls };

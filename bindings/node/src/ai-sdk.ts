@@ -11,6 +11,7 @@
 import { Outputs, contextLater, readTool } from "./context.js";
 import { json } from "./core.js";
 import { EndmarkError, InvalidReply, NotResumed } from "./errors.js";
+import { isWhole, sum } from "./frameworks.js";
 import { AskFailed, MAX_RESUME_ATTEMPTS, Pipeline, type Ask, type Correction, type Logger, type Outcome, type Reply } from "./recovery.js";
 import { detect } from "./texts.js";
 
@@ -326,10 +327,6 @@ function received({ text, finishReason, usage, ending }: Answered, params: Param
   };
 }
 
-function isWhole(input: string): boolean {
-  return detect(input, "json").verdict === "whole";
-}
-
 async function collected(stream: ReadableStream<Part>): Promise<Answered> {
   let text = "";
   let finish: Part;
@@ -339,14 +336,6 @@ async function collected(stream: ReadableStream<Part>): Promise<Answered> {
     if (part.type === "finish") finish = part;
   }
   return { text, finishReason: finish?.finishReason, usage: finish?.usage };
-}
-
-/** The sum of two usages, number by number, in whatever form they have. */
-function sum(first: any, second: any): any {
-  if (typeof first === "number" && typeof second === "number") return first + second;
-  if (first === null || second === null || typeof first !== "object" || typeof second !== "object") return first ?? second;
-  const names = [...new Set([...Object.keys(first), ...Object.keys(second)])];
-  return Object.fromEntries(names.map((name) => [name, sum(first[name], second[name])]));
 }
 
 function disclosed(metadata: any, { result, attempts }: Outcome): any {
