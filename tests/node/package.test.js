@@ -244,6 +244,27 @@ describe("where it runs", () => {
     expect([JSON.parse(stdout.toString()).error, status]).toMatchObject([{ code: "FIELD_TOO_LARGE", phase: "validation" }, 2]);
   });
 
+  test("commander and yargs: a field over its limit is refused before the command is called", () => {
+    const parsers = [
+      `import { Command } from "commander";
+       const program = new Command();
+       program.command("post <name>").option("--body <body>").action(answers((name, { body }) => post({ name, body }), limits));
+       await program.parseAsync(["node", "x", "post", "a", "--body", body]);`,
+      `import yargs from "yargs";
+       await yargs(["post", "a", "--body", body]).command("post <name>", "posts it", { body: { type: "string" } }, answers(post, limits)).parseAsync();`,
+    ];
+    for (const parser of parsers) {
+      const script = `import { answers } from "endmark/envelope"; const body = process.argv[1]; const limits = { maxBytes: { body: 10 } };
+        const post = ({ name, body }) => (console.error("called"), { name, body }); ${parser}`;
+      const run = (body) => spawnSync(process.execPath, ["--input-type=module", "--eval", script, "--", body], { cwd: folder });
+      const posted = run("é".repeat(5));
+      expect([JSON.parse(posted.stdout.toString()), posted.status]).toMatchObject([{ ok: true, data: { name: "a", body: "ééééé" } }, 0]);
+      const refused = run("é".repeat(6));
+      expect([JSON.parse(refused.stdout.toString()).error, refused.status]).toMatchObject([{ code: "FIELD_TOO_LARGE", field: "body" }, 2]);
+      expect(refused.stderr.toString()).not.toContain("called");
+    }
+  });
+
   test("a large input does not hold up the event loop", async () => {
     const text = `[${"1234567, ".repeat(400_000)}`;
     let ticks = 0;

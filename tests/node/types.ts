@@ -10,6 +10,9 @@ import {
 } from "endmark";
 import { createEndmark } from "endmark/ai-sdk";
 import { answers, CommandFailed } from "endmark/envelope";
+import { ContextWindowGuard, type ContextWindowGuardConfig } from "endmark/guard";
+import { endmarkMiddleware } from "endmark/langchain";
+import { createAgent } from "langchain";
 import { MAX_RESUME_ATTEMPTS, PartialCompletionLog, PartialCompletionResumeExhaustedError, PartialCompletionResumeProtocol } from "endmark/protocol";
 
 export async function models(): Promise<string[]> {
@@ -50,6 +53,14 @@ export async function protocol(client: { generate(prompt: string): Promise<strin
   } catch (error) {
     return error instanceof PartialCompletionResumeExhaustedError ? `${error.attempts} ${error.mergedRaw}` : "";
   }
+}
+
+export function others(): string {
+  const agent = createAgent({ model: "openai:gpt-5", tools: [], middleware: [endmarkMiddleware({ maxResultChars: 10_000 })] });
+  const config: ContextWindowGuardConfig = { minLines: 1, requiredSections: ["Risks"], forbiddenPhrases: ["x"], tokenUsageWarningThreshold: 0.85 };
+  const run = new ContextWindowGuard(config).run({ agent: "codex" });
+  const state: "queued" | "running" | "retry-queued" | "succeeded" | "released" | "failed" = run.started().state;
+  return `${typeof agent} ${state} ${run.ended({ artifact: "# x" }).tokenUsage.total}`;
 }
 
 export const command = answers(

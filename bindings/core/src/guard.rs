@@ -8,7 +8,7 @@ use crate::options::{answer, parse, text};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Options {
+pub(crate) struct Options {
     /// The artifact's file name, by which code is recognised.
     #[serde(default)]
     name: Option<String>,
@@ -22,6 +22,9 @@ struct Options {
     forbidden_phrases: Vec<String>,
     #[serde(default)]
     forbidden_phrases_only: bool,
+    /// From which share of the model's context on a run is at risk.
+    #[serde(default)]
+    token_usage_warning_threshold: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -32,25 +35,39 @@ struct NamedTemplate {
 }
 
 pub(crate) fn guard(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
-    let (artifact, options): (_, Options) = (text(inputs, 0)?, parse(options)?);
-    let invalid =
-        |error: CriteriaError| Failure::invalid("invalid_criteria", format!("{error}. {}", error.hint()));
-    let template = options.template.map(|template| Template::read(&template.name, &template.text));
-    let mut template = template.transpose().map_err(invalid)?.unwrap_or_default();
-    let named = options.required_sections.iter().chain(&options.forbidden_phrases);
-    if let Some(empty) = named.into_iter().find(|name| !name.contains(char::is_alphanumeric)) {
-        let message = format!("a section or phrase needs a letter or a digit: `{empty}`");
-        return Err(Failure::invalid("invalid_criteria", message));
+    let (text, options): (_, Options) = (text(inputs, 0)?, parse(options)?);
+    let (guard, name) = options.read()?;
+    answer(&guard.judge(&artifact(text, name.as_deref())))
+}
+
+pub(crate) fn artifact<'t>(text: &'t str, name: Option<&str>) -> Artifact<'t> {
+    name.map_or_else(|| Artifact::read(text), |name| Artifact::read_file(text, name))
+}
+
+impl Options {
+    /// The guard, and the artifact's name.
+    pub(crate) fn read(self) -> Result<(Guard, Option<String>), Failure> {
+        let invalid =
+            |error: CriteriaError| Failure::invalid("invalid_criteria", format!("{error}. {}", error.hint()));
+        let template = self.template.map(|template| Template::read(&template.name, &template.text));
+        let mut template = template.transpose().map_err(invalid)?.unwrap_or_default();
+        let named = self.required_sections.iter().chain(&self.forbidden_phrases);
+        if let Some(empty) = named.into_iter().find(|name| !name.contains(char::is_alphanumeric)) {
+            let message = format!("a section or phrase needs a letter or a digit: `{empty}`");
+            return Err(Failure::invalid("invalid_criteria", message));
+        }
+        let criteria = &mut template.criteria;
+        criteria.min_lines = self.min_lines.or(criteria.min_lines);
+        criteria.required_sections.extend(self.required_sections);
+        criteria.forbidden_phrases.extend(self.forbidden_phrases);
+        criteria.handoffs_are_forbidden &= !self.forbidden_phrases_only;
+        if let Some(threshold) = self.token_usage_warning_threshold {
+            if !(threshold > 0.0 && threshold <= 1.0) {
+                let message = "`token_usage_warning_threshold` must be above 0 and at most 1";
+                return Err(Failure::invalid("invalid_criteria", message));
+            }
+            criteria.token_usage_warning_threshold = threshold;
+        }
+        Ok((Guard::of_template(template), self.name))
     }
-    let criteria = &mut template.criteria;
-    criteria.min_lines = options.min_lines.or(criteria.min_lines);
-    criteria.required_sections.extend(options.required_sections);
-    criteria.forbidden_phrases.extend(options.forbidden_phrases);
-    criteria.handoffs_are_forbidden &= !options.forbidden_phrases_only;
-    let guard = Guard::of_template(template);
-    let artifact = match &options.name {
-        Some(name) => Artifact::read_file(artifact, name),
-        None => Artifact::read(artifact),
-    };
-    answer(&guard.judge(&artifact))
 }

@@ -19,6 +19,7 @@ mod meter;
 mod offsets;
 mod options;
 mod recover;
+mod runs;
 mod stitch;
 mod stop;
 
@@ -28,6 +29,7 @@ pub use failure::{Failure, FailureKind};
 
 use meter::SessionMeter;
 use recover::Recovery;
+use runs::AgentRun;
 
 /// The table in which cut replies are logged, in SQL that can run twice.
 pub const LOG_TABLE: &str = include_str!("partial_completion_log.sql");
@@ -75,16 +77,17 @@ pub fn call(function: &str, inputs: &[&[u8]], options: &str) -> Result<String, F
     guarded(|| function(inputs, options)).map_err(|failure| failure.naming(names))
 }
 
-/// Something with a state: the recovery of one reply, or the meter of one session.
+/// Something with a state: the recovery of one reply, the meter of one session, or a run of an agent.
 pub struct Object(Kind);
 
 enum Kind {
     Recovery(Box<Recovery>),
     Meter(Box<SessionMeter>),
+    Run(Box<AgentRun>),
 }
 
 impl Object {
-    /// Makes an object of this class, `recovery` or `meter`.
+    /// Makes an object of this class, `recovery`, `meter` or `agent_run`.
     ///
     /// # Errors
     /// As those of [`call`].
@@ -92,6 +95,7 @@ impl Object {
         guarded(|| match class {
             "recovery" => Ok(Self(Kind::Recovery(Box::new(Recovery::new(inputs, options)?)))),
             "meter" => Ok(Self(Kind::Meter(Box::new(SessionMeter::new(options)?)))),
+            "agent_run" => Ok(Self(Kind::Run(Box::new(AgentRun::new(options)?)))),
             _ => Err(Failure::invalid("unknown_class", format!("there is no class `{class}`"))),
         })
         .map_err(|failure| failure.naming(input_names(class)))
@@ -105,6 +109,7 @@ impl Object {
         guarded(|| match &mut self.0 {
             Kind::Recovery(recovery) => recovery.call(method, inputs, options),
             Kind::Meter(meter) => meter.call(method, options),
+            Kind::Run(run) => run.call(method, inputs, options),
         })
         .map_err(|failure| failure.naming(input_names(method)))
     }

@@ -61,6 +61,20 @@ proptest! {
     }
 
     #[test]
+    fn a_run_reads_whatever_an_agent_prints(printed in textish(), artifact in textish(), agent in 0..5_usize) {
+        let agent = ["claude", "codex", "gemini", "opencode", "plain"][agent];
+        let options = json!({"criteria": {}, "agent": agent, "max_attempts": 2}).to_string();
+        let mut run = Object::new("agent_run", &[], &options).map_err(|failure| failure.message).unwrap();
+        for _ in 0..2 {
+            is_no_bug(run.call("started", &[], "{}"));
+            is_no_bug(run.call("output", &[printed.as_bytes()], r#"{"seconds": 1}"#));
+            let ended = run.call("ended", &[artifact.as_bytes()], r#"{"exit_code": 0}"#).unwrap();
+            let ended: Value = serde_json::from_str(&ended).unwrap();
+            prop_assert!(ended["state"] != "running", "{ended}");
+        }
+    }
+
+    #[test]
     fn offsets_index_the_text(text in textish()) {
         for (unit, units) in [("bytes", text.len()), ("code_points", text.chars().count()), ("utf16", text.encode_utf16().count())] {
             let answer = call("detect", &[text.as_bytes()], &json!({"format": "json", "offsets": unit}).to_string()).unwrap();

@@ -1,0 +1,252 @@
+//! A supervised run of an agent, for schedulers of others: what the agent prints and leaves is read, and what follows is decided.
+
+use std::num::{NonZeroU32, NonZeroU64};
+
+use endmark::context::{Models, dollars};
+use endmark::guard::{
+    Agent, AgentStream, Artifact, AttemptEnd, AttemptJudgement, Attempted, Guard, Notice, ProcessEnd, Report,
+    RetryPrompt, Risk, RiskRule, Run, RunEvent, RunLimits, RunStep, State, StoppedFor, TokenUsage, Usage,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::guard;
+use crate::options::{answer, input, parse, text};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    /// What the artifact must have, as the options of `guard`.
+    criteria: guard::Options,
+    /// Whose stream it is; `plain` for any other command.
+    #[serde(default)]
+    agent: Option<String>,
+    max_attempts: NonZeroU32,
+    #[serde(default)]
+    max_seconds: Option<NonZeroU64>,
+    /// The model's limit, if it is known better than from the agent or the table of models.
+    #[serde(default)]
+    limit_tokens: Option<u64>,
+}
+
+/// What an agent of one's own used in an attempt so far.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct Used {
+    #[serde(default)]
+    input: u64,
+    #[serde(default)]
+    output: u64,
+    /// The largest single call, input and output together.
+    #[serde(default)]
+    largest_call: Option<u64>,
+    #[serde(default)]
+    model: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OutputOptions {
+    /// How long the run has taken, with all its attempts.
+    #[serde(default)]
+    seconds: u64,
+    #[serde(default)]
+    usage: Option<Used>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EndOptions {
+    #[serde(default)]
+    seconds: u64,
+    #[serde(default)]
+    usage: Option<Used>,
+    #[serde(default)]
+    exit_code: Option<i32>,
+    #[serde(default)]
+    signal: Option<i32>,
+    /// Why the agent was made to end.
+    #[serde(default)]
+    stopped: Option<String>,
+    /// What the agent knows the artifact as, for its retry.
+    #[serde(default)]
+    path: Option<String>,
+    /// The task, for an agent that knows nothing of its last attempt any more.
+    #[serde(default)]
+    task: Option<String>,
+}
+
+/// One run, with the stream of its attempt under way.
+pub(crate) struct AgentRun {
+    guard: Guard,
+    name: Option<String>,
+    agent: Agent,
+    stream: AgentStream,
+    run: Run,
+}
+
+#[derive(Serialize)]
+struct Shown<'r> {
+    state: &'static str,
+    reason: Option<&'static str>,
+    /// What to do next: start, wait, stop or done.
+    step: &'static str,
+    attempt: u32,
+    /// What happened, by the names of events.
+    events: Vec<&'static str>,
+    token_usage: TokenUsage,
+    usd: Option<String>,
+    /// Null where nothing is known of the use, or of the model's limit.
+    context_exhaustion_risk: Option<bool>,
+    session: Option<&'r str>,
+    ended: Option<Ended<'r>>,
+}
+
+#[derive(Serialize)]
+struct Ended<'r> {
+    verdict: &'static str,
+    evidence: &'r [String],
+    report: &'r Report,
+    retry_prompt: Option<String>,
+}
+
+impl AgentRun {
+    pub(crate) fn new(options: &str) -> Result<Self, Failure> {
+        let options: Options = parse(options)?;
+        let name = options.agent.as_deref().unwrap_or("plain");
+        let agent = Agent::parse(name).ok_or_else(|| {
+            let known = Agent::ALL.map(Agent::name).join(", ");
+            Failure::invalid("invalid_options", format!("unknown `agent`: `{name}`: use {known}"))
+        })?;
+        let seconds = options.max_seconds.unwrap_or(NonZeroU64::MAX);
+        let limits = RunLimits { attempts: options.max_attempts, seconds, nanodollars: None };
+        let (guard, name) = options.criteria.read()?;
+        let threshold = guard.criteria().token_usage_warning_threshold;
+        let run = Run::new(limits, RiskRule { threshold, limit_tokens: options.limit_tokens });
+        Ok(Self { guard, name, agent, stream: AgentStream::new(agent), run })
+    }
+
+    pub(crate) fn call(&mut self, method: &str, inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
+        match method {
+            "started" => {
+                self.stream = AgentStream::new(self.agent);
+                let notices = self.run.handle(RunEvent::Started);
+                self.shown(&notices, None)
+            }
+            "output" => {
+                let options: OutputOptions = parse(options)?;
+                self.stream.push(input(inputs, 0)?);
+                let usage = self.usage(options.usage);
+                let notices = self.run.handle(RunEvent::Used(usage, options.seconds));
+                self.shown(&notices, None)
+            }
+            "ended" => self.ended(inputs, parse(options)?),
+            "interrupted" => {
+                let notices = self.run.handle(RunEvent::Interrupted);
+                self.shown(&notices, None)
+            }
+            "not_started" => {
+                let notices = self.run.handle(RunEvent::NotStarted);
+                self.shown(&notices, None)
+            }
+            _ => Err(Failure::invalid("unknown_method", format!("there is no method `{method}`"))),
+        }
+    }
+
+    /// What the attempt used: as the caller says, else as the agent's stream does.
+    fn usage(&mut self, used: Option<Used>) -> Usage {
+        let usage = used.map_or_else(
+            || self.stream.usage().clone(),
+            |used| Usage {
+                run: TokenUsage::new(used.input, used.output),
+                largest_call_tokens: used.largest_call,
+                model: used.model,
+                ..Usage::default()
+            },
+        );
+        let model = usage.model.as_deref().and_then(|model| Models::builtin().find(model));
+        self.run.learn_limit(model.and_then(|model| model.context_tokens));
+        usage
+    }
+
+    fn ended(&mut self, inputs: &[&[u8]], options: EndOptions) -> Result<String, Failure> {
+        let written = if inputs.is_empty() { None } else { Some(text(inputs, 0)?) };
+        let stopped = options.stopped.as_deref().map(stopped).transpose()?;
+        let process = match (options.exit_code, options.signal) {
+            (_, Some(signal)) => ProcessEnd::Killed(signal),
+            (Some(code), None) => ProcessEnd::Exited(code),
+            (None, None) => ProcessEnd::Unknown,
+        };
+        let judged = self.stream.finish(AttemptEnd { process, stopped });
+        let artifact = written.map(|written| guard::artifact(written, self.name.as_deref()));
+        let report = artifact.as_ref().map_or_else(Report::of_missing, |artifact| self.guard.judge(artifact));
+        let checks: Vec<&str> = report.findings().iter().map(|finding| finding.check.name()).collect();
+        let attempted = Attempted {
+            checks_pass: report.findings().is_empty(),
+            fingerprint: format!("{written:?} {}", checks.join(" ")),
+            verdict: judged.verdict,
+            usage: self.usage(options.usage),
+            run_seconds: options.seconds,
+            was_stopped_at_ceiling: stopped == Some(StoppedFor::Ceiling),
+        };
+        let notices = self.run.handle(RunEvent::Ended(attempted));
+        let path = options.path.as_deref().or(self.name.as_deref()).unwrap_or("the artifact");
+        let retry = self.retry(&judged, artifact.as_ref(), &report, path, options.task.as_deref());
+        let ended = Ended {
+            verdict: judged.verdict.name(),
+            evidence: &judged.evidence,
+            report: &report,
+            retry_prompt: (self.run.state() == State::RetryQueued).then_some(retry),
+        };
+        self.shown(&notices, Some(ended))
+    }
+
+    fn retry(
+        &self,
+        judged: &AttemptJudgement,
+        artifact: Option<&Artifact<'_>>,
+        report: &Report,
+        path: &str,
+        task: Option<&str>,
+    ) -> String {
+        let attempt = (self.run.attempt(), self.run.limits().attempts.get());
+        let (verdict, evidence) = (judged.verdict, judged.evidence.as_slice());
+        let said = self.stream.said();
+        RetryPrompt { path, artifact, report, attempt, verdict, evidence, said, task }.text()
+    }
+
+    fn shown(&self, notices: &[Notice], ended: Option<Ended<'_>>) -> Result<String, Failure> {
+        let step = match self.run.next_step() {
+            RunStep::Start(_) => "start",
+            RunStep::Wait => "wait",
+            RunStep::Stop => "stop",
+            RunStep::Done => "done",
+        };
+        let risk = self.run.risk();
+        answer(&Shown {
+            state: self.run.state().name(),
+            reason: self.run.reason().map(endmark::guard::Reason::name),
+            step,
+            attempt: self.run.attempt(),
+            events: notices.iter().map(|notice| notice.name()).collect(),
+            token_usage: self.run.token_usage(),
+            usd: self.run.nanodollars().map(dollars),
+            context_exhaustion_risk: (risk != Risk::Unknown).then_some(risk == Risk::Exceeded),
+            session: self.stream.session(),
+            ended,
+        })
+    }
+}
+
+fn stopped(word: &str) -> Result<StoppedFor, Failure> {
+    Ok(match word {
+        "silence" => StoppedFor::Silence,
+        "time" => StoppedFor::Time,
+        "ceiling" => StoppedFor::Ceiling,
+        "lingering" => StoppedFor::Lingering,
+        _ => {
+            let message = format!("unknown `stopped`: `{word}`: use silence, time, ceiling or lingering");
+            return Err(Failure::invalid("invalid_options", message));
+        }
+    })
+}
