@@ -68,6 +68,7 @@ def main() -> int:
         commands.append(["env", f"ENDMARK_AI_SDK={version}", node, "--test", "--test-reporter=dot", str(SUITE / "ai-sdk.mjs")])
     if arguments.all:
         commands.append(["node", "--test", "--test-reporter=dot", str(SUITE / "langchain.mjs")])
+        commands.append([versions["7"], "--test", "--test-reporter=dot", str(SUITE / "mastra.mjs")])
     failed = [command for command in commands if subprocess.run(command, cwd=SUITE, env=environment).returncode != 0]
     for command in failed:
         print(f"failed: {' '.join(command)}", file=sys.stderr)

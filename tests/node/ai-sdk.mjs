@@ -167,6 +167,70 @@ describe(`AI SDK ${version}`, () => {
     assert.equal(await repair(cut), null);
   });
 
+  const parted = async (parts, continuation, params = {}) => {
+    const streamOf = (parts) => new ReadableStream({ start: (controller) => (parts.forEach((part) => controller.enqueue(part)), controller.close()) });
+    const model = { doStream: async () => ({ stream: streamOf([{ type: "text-delta", id: "x", delta: continuation.shift() }, { type: "finish", finishReason: "stop", usage: { inputTokens: 1 } }]) }) };
+    const doStream = async () => ({ stream: streamOf(parts) });
+    const { stream } = await createEndmark().middleware.wrapStream({ doStream, params: { prompt: [], ...params }, model });
+    return Array.fromAsync ? Array.fromAsync(stream) : (async () => { const found = []; for await (const part of stream) found.push(part); return found; })();
+  };
+  const finish = (finishReason) => ({ type: "finish", finishReason, usage: { inputTokens: 1 } });
+  const call = (id, input) => [
+    { type: "tool-input-start", id, toolName: "t" },
+    { type: "tool-input-delta", id, delta: input },
+  ];
+
+  test("parts of a whole reply pass unchanged and in order, whatever follows a text", async () => {
+    const parts = [
+      { type: "stream-start", warnings: [] },
+      { type: "reasoning-start", id: "r" },
+      { type: "reasoning-end", id: "r" },
+      { type: "text-start", id: "1" },
+      { type: "text-delta", id: "1", delta: "Hello" },
+      { type: "text-end", id: "1" },
+      { type: "source", id: "s", sourceType: "url" },
+      { type: "text-start", id: "2" },
+      { type: "text-delta", id: "2", delta: "you." },
+      { type: "text-end", id: "2" },
+      { type: "file", mediaType: "image/png" },
+      ...call("a", "{}"),
+      { type: "tool-input-end", id: "a" },
+      { type: "tool-call", toolCallId: "a", toolName: "t", input: "{}" },
+      { type: "tool-call", toolCallId: "b", toolName: "t", input: "[]" },
+      { type: "tool-call", toolCallId: "c", toolName: "own", input: "", providerExecuted: true },
+      { type: "raw", rawValue: 1 },
+      finish("tool-calls"),
+    ];
+    assert.deepEqual(await parted(parts, []), parts);
+  });
+
+  test("calls that come side by side are all made whole; one that is whole already waits for nothing", async () => {
+    const ends = (id, input) => [{ type: "tool-input-end", id }, { type: "tool-call", toolCallId: id, toolName: "t", input }];
+    const parts = [...call("a", '{"n": [1, '), ...call("b", '{"n": 2}'), ...call("c", '{"n": "th'), ...ends("a", '{"n": [1, '), ...ends("b", '{"n": 2}'), ...ends("c", '{"n": "th'), finish("length")];
+    const found = await parted(parts, ["1]}", '"three"}']);
+    const calls = found.filter((part) => part.type === "tool-call").map((part) => [part.toolCallId, part.input]);
+    assert.deepEqual(calls, [["b", '{"n": 2}'], ["a", '{"n": [1, 1]}'], ["c", '{"n": "three"}']]);
+    for (const id of ["a", "b", "c"]) {
+      const own = found.filter((part) => (part.id ?? part.toolCallId) === id);
+      assert.deepEqual([own.at(-2).type, own.at(-1).type], ["tool-input-end", "tool-call"]);
+      assert.equal(own.map((part) => part.delta ?? "").join(""), own.at(-1).input);
+    }
+    assert.equal(found.at(-1).usage.inputTokens, 3);
+  });
+
+  test("a text is continued before what follows it", async () => {
+    const parts = [
+      { type: "text-start", id: "1" },
+      { type: "text-delta", id: "1", delta: "The harbour was built in 1904 by the" },
+      { type: "text-end", id: "1" },
+      { type: "source", id: "s", sourceType: "url" },
+      finish("length"),
+    ];
+    const found = await parted(parts, ["by the city."]);
+    assert.deepEqual(found.map((part) => part.type), ["text-start", "text-delta", "text-delta", "text-end", "source", "finish"]);
+    assert.equal(found.map((part) => part.delta ?? "").join(""), "The harbour was built in 1904 by the city.");
+  });
+
   test("an aborted reply rejects, and no more is asked", async () => {
     const controller = new AbortController();
     const result = streamText({ ...options("text drop", createEndmark()), abortSignal: controller.signal, onError: () => {} });

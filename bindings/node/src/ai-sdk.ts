@@ -44,6 +44,8 @@ export interface EndmarkMiddleware {
 
 export interface Endmark {
   readonly middleware: EndmarkMiddleware;
+  /** The model with the middleware, for frameworks that take a model of the SDK: Mastra. */
+  wrap<M extends object>(model: M): M;
   readonly outputs: Outputs;
   /** The tool by which a model reads what was left out of a result: without it in `tools`, results are capped all the same. */
   readonly tools: { readonly endmark_read: any };
@@ -68,11 +70,15 @@ interface Block {
   text: string;
   /** The name of the tool, of a call. */
   toolName?: string;
+  /** Whether its beginning is in the stream. */
+  isStarted?: boolean;
+  /** Whether its call is. */
+  isCalled?: boolean;
 }
 
-/** A reply that is whole, and what it cost beside its first call. */
+/** A reply that is whole, and what it cost with all continuations. Blocks without an outcome stay as they are. */
 interface Recovered {
-  outcome: Outcome;
+  outcomes: Map<Block, Outcome>;
   usage: any;
   finishReason: any;
 }
@@ -82,20 +88,22 @@ export function createEndmark(options: EndmarkOptions = {}): Endmark {
   const maxChars = options.maxResultChars ?? 20_000;
   const recovery = new Recovery(options);
   const tool = readTool();
-  return {
-    middleware: {
-      middlewareVersion: "v2",
-      specificationVersion: "v3",
-      transformParams: async ({ params }) => {
-        const canRead = params.tools?.some((given: any) => given.name === tool.name);
-        return { ...params, prompt: await capped(params.prompt, { maxChars, outputs: canRead ? outputs : undefined }, tool.name) };
-      },
-      wrapGenerate: async ({ doGenerate, params, model }) => recovery.generate(await doGenerate(), params, model),
-      wrapStream: async ({ doStream, params, model }) => {
-        const { stream, ...result } = await doStream();
-        return { ...result, stream: streamed(recovery.stream(stream, params, model)) };
-      },
+  const middleware: EndmarkMiddleware = {
+    middlewareVersion: "v2",
+    specificationVersion: "v3",
+    transformParams: async ({ params }) => {
+      const canRead = params.tools?.some((given: any) => given.name === tool.name);
+      return { ...params, prompt: await capped(params.prompt, { maxChars, outputs: canRead ? outputs : undefined }, tool.name) };
     },
+    wrapGenerate: async ({ doGenerate, params, model }) => recovery.generate(await doGenerate(), params, model),
+    wrapStream: async ({ doStream, params, model }) => {
+      const { stream, ...result } = await doStream();
+      return { ...result, stream: streamed(recovery.stream(stream, params, model)) };
+    },
+  };
+  return {
+    middleware,
+    wrap: (model) => wrapped(model, middleware),
     outputs,
     tools: {
       endmark_read: {
@@ -114,6 +122,23 @@ export function createEndmark(options: EndmarkOptions = {}): Endmark {
     },
     repairToolCall: (model) => (asked) => repaired(model, asked),
   };
+}
+
+/** As `wrapLanguageModel` of the SDK does it. */
+function wrapped<M extends object>(model: M, middleware: EndmarkMiddleware): M {
+  return new Proxy(model, {
+    get(target: Model, name) {
+      if (name === "doGenerate" || name === "doStream") {
+        return async (given: Params) => {
+          const params = await middleware.transformParams({ params: given });
+          const call = { doGenerate: () => target.doGenerate(params), doStream: () => target.doStream(params), params, model: target };
+          return name === "doStream" ? middleware.wrapStream(call) : middleware.wrapGenerate(call);
+        };
+      }
+      const member = Reflect.get(target, name, target);
+      return typeof member === "function" && name !== "constructor" ? member.bind(target) : member;
+    },
+  });
 }
 
 /** As `jsonSchema` of the SDK makes it: version 5 asks for both symbols. */
@@ -146,71 +171,87 @@ class Recovery {
 
   async generate(result: any, params: Params, model: Model): Promise<any> {
     const content: Content[] = result.content;
-    const isPart = (part: Content) => part.type === "text" || (part.type === "tool-call" && !part.providerExecuted);
-    const last = content.findLast(isPart);
-    const block: Block =
-      last?.type === "tool-call"
-        ? { id: last.toolCallId, text: last.input, toolName: last.toolName }
-        : { id: "endmark", text: last?.text ?? "" };
+    const blocks = new Map<Content, Block>();
+    for (const part of content) {
+      const isCall = part.type === "tool-call" && !part.providerExecuted && !isWhole(part.input);
+      if (isCall) blocks.set(part, { id: part.toolCallId, text: part.input, toolName: part.toolName });
+    }
+    const last = content.findLast((part) => part.type === "text" || part.type === "tool-call");
+    if (last?.type === "text") blocks.set(last, { id: "endmark", text: last.text });
+    const added: Block = { id: "endmark", text: "" };
     const ask = async (wanted: Params): Promise<Answered> => {
       const { content, finishReason, usage } = await model.doGenerate(wanted);
       const texts = (content as Content[]).filter((part) => part.type === "text").map((part) => part.text);
       return { text: texts.join(""), finishReason, usage };
     };
-    const first = { text: block.text, finishReason: result.finishReason, usage: result.usage };
     const isReasoned = content.some((part) => part.type === "reasoning");
-    const recovered = await this.#recovered(block, first, { params, isReasoned, isSent: false, ask });
+    const targets = last ? [...blocks.values()] : [added];
+    const recovered = await this.#recovered(targets, result, { params, isReasoned, isSent: false, ask });
     if (!recovered) return result;
-    const whole = block.toolName
-      ? { ...last, input: recovered.outcome.text }
-      : { ...last, type: "text", text: recovered.outcome.text };
-    const hasCalls = content.some((part) => part.type === "tool-call");
+    const { outcomes, usage } = recovered;
+    const whole = content.map((part) => {
+      const text = outcomes.get(blocks.get(part) as Block)?.text;
+      return text === undefined ? part : part.type === "text" ? { ...part, text } : { ...part, input: text };
+    });
+    const text = outcomes.get(added)?.text;
     return {
       ...result,
-      content: last ? content.map((part) => (part === last ? whole : part)) : [...content, whole],
-      usage: recovered.usage,
-      finishReason: hasCalls ? withWord(recovered.finishReason, "tool-calls") : recovered.finishReason,
-      providerMetadata: disclosed(result.providerMetadata, recovered.outcome),
+      content: text === undefined ? whole : [...whole, { type: "text", text }],
+      usage,
+      finishReason: finishReasonOf(recovered, content.some((part) => part.type === "tool-call")),
+      providerMetadata: disclosed(result.providerMetadata, outcomes),
     };
   }
 
-  /** The parts of a stream as they come; the end of its last text or call is held until it is known to be whole. */
+  /** The parts of a stream as they come; the end of its last text, and of calls that are cut, is held until they are whole. */
   async *stream(stream: ReadableStream<Part>, params: Params, model: Model): AsyncGenerator<Part> {
     const blocks = new Map<string, Block>();
     let last: Block | undefined;
-    let held: Part[] = [];
+    // The end of the last text with what follows it, and what ends cut calls.
+    const [held, heldOfCalls]: [Part[], Part[]] = [[], []];
     let finish: Part | undefined;
     let failure: { error: unknown } | undefined;
-    let hasCalls = false;
     let isReasoned = false;
     try {
       for await (const part of stream as any as AsyncIterable<Part>) {
-        if (part.type === "finish") finish = part;
-        else if (part.type === "error") failure = part;
-        else if (PASSING.has(part.type)) yield part;
-        else if (part.type === "text-end" || part.type === "tool-input-end") {
-          if (last?.id === part.id) held.push(part);
-          else yield part;
-        } else if (part.type === "tool-call" && !part.providerExecuted && !isWhole(part.input)) {
-          last = { id: part.toolCallId, text: part.input, toolName: part.toolName };
-          hasCalls = true;
-          held.push(part);
-        } else {
-          yield* held;
-          held = [];
-          isReasoned ||= part.type.startsWith("reasoning");
-          hasCalls ||= part.type === "tool-call" || part.type === "tool-input-start";
-          if (part.type === "text-start" || part.type === "tool-input-start") {
-            last = { id: part.id, text: "", toolName: part.toolName };
-            blocks.set(part.id, last);
-          } else if (part.type === "text-delta" || part.type === "tool-input-delta") {
-            last = blocks.get(part.id) ?? { id: part.id, text: "" };
-            last.text += part.delta;
-          } else if (part.type === "tool-call") {
-            last = { id: part.toolCallId, text: part.input, toolName: part.toolName };
-          }
-          yield part;
+        const block = blocks.get(part.id ?? part.toolCallId);
+        isReasoned ||= part.type.startsWith("reasoning");
+        switch (part.type) {
+          case "finish":
+            finish = part;
+            continue;
+          case "error":
+            failure = part;
+            continue;
+          case "text-start":
+          case "tool-input-start":
+            yield* held.splice(0);
+            last = { id: part.id, text: "", toolName: part.toolName, isStarted: true };
+            if (!part.providerExecuted) blocks.set(part.id, last);
+            break;
+          case "text-delta":
+          case "tool-input-delta":
+            if (block) block.text += part.delta;
+            break;
+          case "tool-input-end":
+            if (!block || isWhole(block.text)) break;
+            heldOfCalls.push(part);
+            continue;
+          case "tool-call":
+            if (part.providerExecuted) break;
+            yield* held.splice(0);
+            last = block ?? { id: part.toolCallId, text: part.input, toolName: part.toolName };
+            blocks.set(last.id, last);
+            last.isCalled = isWhole(part.input);
+            if (last.isCalled) break;
+            heldOfCalls.push(part);
+            continue;
+          default:
+            if (held.length === 0 && !(part.type === "text-end" && block === last)) break;
+            held.push(part);
+            continue;
         }
+        yield part;
       }
     } catch (error) {
       if (params.abortSignal?.aborted) throw error;
@@ -219,75 +260,74 @@ class Recovery {
     // What never began has to be sent again, which is the SDK's to decide.
     if (failure && !last) {
       if (finish === undefined) throw failure.error;
-      yield failure;
-      yield finish;
+      yield* [failure, finish];
       return;
     }
-    const block: Block = last ?? { id: "endmark", text: "" };
+    const open = [...blocks.values()].filter((block) => block.toolName !== undefined && !block.isCalled);
+    const isLastOpen = last === undefined || last.toolName === undefined || (open.length === 0 && !finish);
+    const targets = isLastOpen ? [...open, last ?? { id: "endmark", text: "" }] : open;
     const ask = async (wanted: Params): Promise<Answered> => collected((await model.doStream(wanted)).stream);
-    const ending = failure ? "upstream_error" : finish ? undefined : "dropped";
-    const first = { text: block.text, finishReason: finish?.finishReason, usage: finish?.usage, ...(ending && { ending }) } as Answered;
-    const recovered = await this.#recovered(block, first, { params, isReasoned, isSent: true, ask });
-    if (!recovered) {
-      yield* held;
-      if (failure) yield { type: "error", error: failure.error };
-      if (finish) yield finish;
+    const first = { ...finish, ...(failure && { ending: "upstream_error" }) };
+    const recovered = await this.#recovered(targets, first, { params, isReasoned, isSent: true, ask });
+    const outcomes = recovered?.outcomes ?? new Map<Block, Outcome>();
+    for (const block of targets) {
+      const outcome = outcomes.get(block);
+      const ends = block.toolName === undefined ? held.splice(0) : heldOfCalls.filter((part) => (part.id ?? part.toolCallId) === block.id);
+      yield* outcome ? ended(block, outcome.text, ends) : ends;
+    }
+    yield* held;
+    if (recovered) {
+      const finishReason = finishReasonOf(recovered, [...blocks.values()].some((block) => block.toolName !== undefined));
+      const providerMetadata = disclosed(finish?.providerMetadata, outcomes);
+      yield { ...finish, type: "finish", usage: recovered.usage, finishReason, providerMetadata };
       return;
     }
-    const { outcome, usage } = recovered;
-    const rest = outcome.text.startsWith(block.text) ? outcome.text.slice(block.text.length) : "";
-    if (block.toolName !== undefined) {
-      if (rest && blocks.has(block.id)) yield { type: "tool-input-delta", id: block.id, delta: rest };
-      if (blocks.has(block.id)) yield { type: "tool-input-end", id: block.id };
-      const call = held.find((part) => part.type === "tool-call");
-      yield { ...call, type: "tool-call", toolCallId: block.id, toolName: block.toolName, input: outcome.text };
-    } else {
-      if (!last) yield { type: "text-start", id: block.id };
-      if (rest) yield { type: "text-delta", id: block.id, delta: rest };
-      yield held.find((part) => part.type === "text-end") ?? { type: "text-end", id: block.id };
-    }
-    const finishReason = hasCalls ? withWord(recovered.finishReason, "tool-calls") : recovered.finishReason;
-    yield { ...finish, type: "finish", usage, finishReason, providerMetadata: disclosed(finish?.providerMetadata, outcome) };
+    if (failure) yield { type: "error", error: failure.error };
+    if (finish) yield finish;
   }
 
-  /** The block made whole, or nothing if it needed nothing. */
+  /** These blocks made whole, or nothing if all needed nothing. */
   async #recovered(
-    block: Block,
-    first: Answered,
+    blocks: Block[],
+    first: Omit<Answered, "text">,
     given: { params: Params; isReasoned: boolean; isSent: boolean; ask: (params: Params) => Promise<Answered> },
   ): Promise<Recovered | undefined> {
     const { params, isSent, ask } = given;
-    const isJson = block.toolName !== undefined || params.responseFormat?.type === "json";
     let { usage, finishReason } = first;
-    const client = async (request: Ask | Correction): Promise<Reply> => {
-      try {
-        const answer = await ask(this.#continuation(block, params, request as Ask));
-        usage = usage === undefined ? answer.usage : sum(usage, answer.usage);
-        finishReason = answer.finishReason ?? finishReason;
-        return received(answer, params);
-      } catch (error) {
-        if (params.abortSignal?.aborted) throw error;
-        throw new AskFailed(error instanceof Error ? error.message : String(error), "lost", { cause: error });
-      }
-    };
-    const pipeline = new Pipeline({
-      format: isJson ? "json" : null,
-      maxAttempts: this.#options.maxAttempts ?? MAX_RESUME_ATTEMPTS,
-      maxCorrections: 0,
-      restart: "off",
-      log: this.#options.log,
-    });
+    const outcomes = new Map<Block, Outcome>();
     const turnNumber = params.prompt.filter((message: any) => message.role === "assistant").length + 1;
-    try {
-      const reply = { ...received(first, params), reasoned: given.isReasoned };
-      const outcome = await pipeline.run(client, reply, { isSent, taskId: this.#options.taskId, turnNumber });
-      const isUnchanged = outcome.result === "whole" && outcome.text === block.text && first.finishReason !== undefined;
-      return isUnchanged ? undefined : { outcome, usage, finishReason: finishReason ?? "other" };
-    } catch (error) {
-      // Nothing is missing from it, so that it is not Endmark's to judge.
-      if (error instanceof InvalidReply || (error instanceof NotResumed && (!block.toolName || isWhole(block.text)))) return undefined;
-      throw error;
+    for (const block of blocks) {
+      const client = async (request: Ask | Correction): Promise<Reply> => {
+        try {
+          const answer = await ask(this.#continuation(block, params, request as Ask));
+          usage = usage === undefined ? answer.usage : sum(usage, answer.usage);
+          finishReason = answer.finishReason ?? finishReason;
+          return received(answer, params);
+        } catch (error) {
+          if (params.abortSignal?.aborted) throw error;
+          throw new AskFailed(error instanceof Error ? error.message : String(error), "lost", { cause: error });
+        }
+      };
+      const isJson = block.toolName !== undefined || params.responseFormat?.type === "json";
+      const pipeline = new Pipeline({
+        format: isJson ? "json" : null,
+        maxAttempts: this.#options.maxAttempts ?? MAX_RESUME_ATTEMPTS,
+        maxCorrections: 0,
+        restart: "off",
+        log: this.#options.log,
+      });
+      try {
+        const reply = { ...received({ ...first, text: block.text } as Answered, params), reasoned: given.isReasoned };
+        const outcome = await pipeline.run(client, reply, { isSent, taskId: this.#options.taskId, turnNumber });
+        const isUnchanged = outcome.result === "whole" && outcome.text === block.text && first.finishReason !== undefined;
+        if (!isUnchanged) outcomes.set(block, outcome);
+      } catch (error) {
+        // Nothing is missing from it, so that it is not Endmark's to judge.
+        const isWholeReply = error instanceof InvalidReply || (error instanceof NotResumed && (!block.toolName || isWhole(block.text)));
+        if (!isWholeReply) throw error;
+      }
     }
+    return outcomes.size > 0 ? { outcomes, usage, finishReason: finishReason ?? "other" } : undefined;
   }
 
   /** The request for the rest. Tools are withheld, so that the answer is a text. */
@@ -304,8 +344,18 @@ class Recovery {
   }
 }
 
-/** Parts that say nothing about whether a text or a call is over. */
-const PASSING = new Set(["raw", "stream-start", "response-metadata"]);
+/** What ends a block that is whole now: what was held of its end, after its rest. */
+function* ended(block: Block, text: string, ends: Part[]): Generator<Part> {
+  const { id, toolName } = block;
+  const kind = toolName === undefined ? "text" : "tool-input";
+  const delta = text.slice(block.text.length);
+  if (!block.isStarted && kind === "text") yield { type: "text-start", id };
+  if (delta && (block.isStarted || kind === "text")) yield { type: `${kind}-delta`, id, delta };
+  if ((block.isStarted || kind === "text") && !ends.some((part) => part.type === `${kind}-end`)) yield { type: `${kind}-end`, id };
+  yield* ends.filter((part) => part.type !== "tool-call");
+  if (toolName === undefined) return;
+  yield { ...ends.find((part) => part.type === "tool-call"), type: "tool-call", toolCallId: id, toolName, input: text };
+}
 
 const word = (finishReason: any): string => (typeof finishReason === "string" ? finishReason : (finishReason?.unified ?? "unknown"));
 
@@ -338,8 +388,13 @@ async function collected(stream: ReadableStream<Part>): Promise<Answered> {
   return { text, finishReason: finish?.finishReason, usage: finish?.usage };
 }
 
-function disclosed(metadata: any, { result, attempts }: Outcome): any {
-  return { ...metadata, endmark: { outcome: result, attempts } };
+function finishReasonOf({ finishReason }: Recovered, hasCalls: boolean): any {
+  return hasCalls ? withWord(finishReason, "tool-calls") : finishReason;
+}
+
+function disclosed(metadata: any, outcomes: Map<Block, Outcome>): any {
+  const all = [...outcomes.values()];
+  return { ...metadata, endmark: { outcome: all.at(-1)?.result, attempts: all.reduce((sum, outcome) => sum + outcome.attempts, 0) } };
 }
 
 /** A prompt in which the results of tools are capped. The same result is capped the same way in every request. */
