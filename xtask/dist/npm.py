@@ -9,7 +9,7 @@ from archive import Entry, compressed, tar
 
 SOURCES = Path(__file__).resolve().parents[2] / "bindings" / "node"
 # What of its manifest concerns users.
-MANIFEST = ["main", "types", "exports"]
+MANIFEST = ["main", "types", "exports", "peerDependencies", "peerDependenciesMeta"]
 
 FRONT = b'''#!/usr/bin/env node
 "use strict";

@@ -8,23 +8,16 @@
  * It imports nothing of the SDK, whose versions differ in the form of finish reasons and usage alone.
  */
 
-import { Outputs, contextLater, readTool } from "./context.js";
+import { Outputs, contextLater } from "./context.js";
 import { json } from "./core.js";
-import { EndmarkError, InvalidReply, NotResumed } from "./errors.js";
-import { isWhole, sum } from "./frameworks.js";
-import { AskFailed, MAX_RESUME_ATTEMPTS, Pipeline, type Ask, type Correction, type Logger, type Outcome, type Reply } from "./recovery.js";
+import { EndmarkError } from "./errors.js";
+import { MAX_COMPONENT_CHARS, isNotCut, isWhole, pipelineFor, reader, shownFor, sum, type ComponentOptions } from "./frameworks.js";
+import { AskFailed, Pipeline, type Ask, type Correction, type Outcome, type Reply } from "./recovery.js";
 import { detect } from "./texts.js";
 
-export interface EndmarkOptions {
-  maxAttempts?: number | undefined;
-  /** How many characters of a tool's result the model sees. */
-  maxResultChars?: number | undefined;
-  /** Keeps the full values of capped results, by default in memory. */
-  outputs?: Outputs | undefined;
+export interface EndmarkOptions extends ComponentOptions {
   /** The output limit of a continuation whose first call had a lower one. */
   continuationTokens?: number | undefined;
-  log?: Logger | undefined;
-  taskId?: string | undefined;
 }
 
 // The versions of the SDK have types of their own for each of these.
@@ -85,9 +78,9 @@ interface Recovered {
 
 export function createEndmark(options: EndmarkOptions = {}): Endmark {
   const outputs = options.outputs ?? new Outputs();
-  const maxChars = options.maxResultChars ?? 20_000;
+  const maxChars = options.maxResultChars ?? MAX_COMPONENT_CHARS;
   const recovery = new Recovery(options);
-  const tool = readTool();
+  const tool = reader(outputs, maxChars);
   const middleware: EndmarkMiddleware = {
     middlewareVersion: "v2",
     specificationVersion: "v3",
@@ -109,15 +102,7 @@ export function createEndmark(options: EndmarkOptions = {}): Endmark {
       endmark_read: {
         description: tool.description,
         inputSchema: schemaOf(tool.schema),
-        execute: async (wanted: object) => {
-          try {
-            return await outputs.read(wanted, { maxChars });
-          } catch (error) {
-            // The model can correct its call.
-            if (error instanceof EndmarkError) return `Error: ${error.message}`;
-            throw error;
-          }
-        },
+        execute: tool.execute,
       },
     },
     repairToolCall: (model) => (asked) => repaired(model, asked),
@@ -309,22 +294,13 @@ class Recovery {
         }
       };
       const isJson = block.toolName !== undefined || params.responseFormat?.type === "json";
-      const pipeline = new Pipeline({
-        format: isJson ? "json" : null,
-        maxAttempts: this.#options.maxAttempts ?? MAX_RESUME_ATTEMPTS,
-        maxCorrections: 0,
-        restart: "off",
-        log: this.#options.log,
-      });
       try {
         const reply = { ...received({ ...first, text: block.text } as Answered, params), reasoned: given.isReasoned };
-        const outcome = await pipeline.run(client, reply, { isSent, taskId: this.#options.taskId, turnNumber });
+        const outcome = await pipelineFor(this.#options, isJson).run(client, reply, { isSent, taskId: this.#options.taskId, turnNumber });
         const isUnchanged = outcome.result === "whole" && outcome.text === block.text && first.finishReason !== undefined;
         if (!isUnchanged) outcomes.set(block, outcome);
       } catch (error) {
-        // Nothing is missing from it, so that it is not Endmark's to judge.
-        const isWholeReply = error instanceof InvalidReply || (error instanceof NotResumed && (!block.toolName || isWhole(block.text)));
-        if (!isWholeReply) throw error;
+        if (!isNotCut(error, block.toolName !== undefined && !isWhole(block.text))) throw error;
       }
     }
     return outcomes.size > 0 ? { outcomes, usage, finishReason: finishReason ?? "other" } : undefined;
@@ -336,7 +312,7 @@ class Recovery {
     const limit = params.maxOutputTokens;
     const asked = { ...params, ...(limit && { maxOutputTokens: Math.max(limit, continuationTokens) }) };
     if (request.wanted !== "rest") return asked;
-    const shown = block.toolName ? `Arguments of the call to \`${block.toolName}\`, as JSON:\n${request.shownText}` : request.shownText;
+    const shown = shownFor(request, block.toolName);
     const message = (role: string, text: string) => ({ role, content: [{ type: "text", text }] });
     const prompt = [...params.prompt, ...(shown ? [message("assistant", shown)] : []), message("user", request.prompt)];
     // With tools, because some providers refuse a conversation with calls of tools that are not there.

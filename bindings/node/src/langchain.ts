@@ -7,20 +7,9 @@
  * A reply is resumed between the model and what LangChain makes of it, so that a structured output is parsed from the whole reply.
  */
 
-import { Outputs, contextLater, readTool } from "./context.js";
-import { EndmarkError, InvalidReply, NotResumed } from "./errors.js";
-import { isWhole, sum } from "./frameworks.js";
-import { AskFailed, MAX_RESUME_ATTEMPTS, Pipeline, type Ask, type Correction, type Logger, type Outcome, type Reply } from "./recovery.js";
-
-export interface MiddlewareOptions {
-  maxAttempts?: number | undefined;
-  /** How many characters of a tool's result the model sees. */
-  maxResultChars?: number | undefined;
-  /** Keeps the full values of capped results, by default in memory. The model reads them with the tool `endmark_read`. */
-  outputs?: Outputs | undefined;
-  log?: Logger | undefined;
-  taskId?: string | undefined;
-}
+import { Outputs, contextLater } from "./context.js";
+import { MAX_COMPONENT_CHARS, isNotCut, isWhole, pipelineFor, reader, shownFor, sum, type ComponentOptions } from "./frameworks.js";
+import { AskFailed, type Ask, type Correction, type Outcome, type Reply } from "./recovery.js";
 
 // LangChain's own types are not needed to build this package.
 type Message = any;
@@ -35,9 +24,9 @@ interface Cut {
 /** The calls of a tool in which a model may read what was left out have the name of this tool. */
 const READ = "endmark_read";
 
-export function endmarkMiddleware(options: MiddlewareOptions = {}): any {
+export function endmarkMiddleware(options: ComponentOptions = {}): any {
   const outputs = options.outputs ?? new Outputs();
-  const maxChars = options.maxResultChars ?? 20_000;
+  const maxChars = options.maxResultChars ?? MAX_COMPONENT_CHARS;
   const shortened = async (text: string) => (await contextLater.cap(text, { maxChars, outputs })).text;
   return {
     [Symbol.for("AgentMiddleware")]: true,
@@ -57,21 +46,12 @@ export function endmarkMiddleware(options: MiddlewareOptions = {}): any {
 function tool(outputs: Outputs, maxChars: number): any {
   // Not an import: the package works without LangChain.
   const { tool } = require("@langchain/core/tools");
-  const { name, description, schema } = readTool();
-  const read = async (wanted: object) => {
-    try {
-      return await outputs.read(wanted, { maxChars });
-    } catch (error) {
-      // The model can correct its call.
-      if (error instanceof EndmarkError) return `Error: ${error.message}`;
-      throw error;
-    }
-  };
-  return tool(read, { name, description, schema });
+  const { execute, ...described } = reader(outputs, maxChars);
+  return tool(execute, described);
 }
 
 /** The same model, or one with tools bound to it, whose replies are made whole. `bare` is the model without tools. */
-function resuming(model: Model, request: any, options: MiddlewareOptions, bare: Model = model): Model {
+function resuming(model: Model, request: any, options: ComponentOptions, bare: Model = model): Model {
   return new Proxy(model, {
     get(target, name) {
       const member = Reflect.get(target, name, target);
@@ -110,7 +90,7 @@ interface Call {
   input: Message[];
   config: any;
   request: any;
-  options: MiddlewareOptions;
+  options: ComponentOptions;
   bare: Model;
 }
 
@@ -131,20 +111,12 @@ async function whole(message: Message, call: Call): Promise<Message> {
     }
   };
   const isJson = cut.call !== undefined || (request.responseFormat != null && /^\s*[[{]/.test(cut.text));
-  const pipeline = new Pipeline({
-    format: isJson ? "json" : null,
-    maxAttempts: options.maxAttempts ?? MAX_RESUME_ATTEMPTS,
-    maxCorrections: 0,
-    restart: "off",
-    log: options.log,
-  });
   const turnNumber = request.messages.filter((given: Message) => given.getType() === "ai").length + 1;
   try {
-    const outcome = await pipeline.run(ask, received(message, cut.text), { taskId: options.taskId, turnNumber });
+    const outcome = await pipelineFor(options, isJson).run(ask, received(message, cut.text), { taskId: options.taskId, turnNumber });
     return outcome.result === "whole" && !cut.call ? message : mended(message, { cut, outcome, usage, last });
   } catch (error) {
-    // Nothing is missing from it, so that it is not Endmark's to judge.
-    if (error instanceof InvalidReply || (error instanceof NotResumed && !cut.call)) return message;
+    if (isNotCut(error, cut.call !== undefined)) return message;
     throw error;
   }
 }
@@ -162,7 +134,7 @@ function cutPart(message: Message): Cut | undefined {
 /** The answer to the request for the rest. No tool can be called in it. */
 async function continued(cut: Cut, asked: Ask, { input, config, request, bare }: Call): Promise<Message> {
   if (asked.wanted !== "rest") return answered(bare, input, config);
-  const shown = cut.call ? `Arguments of the call to \`${cut.call.name}\`, as JSON:\n${asked.shownText}` : asked.shownText;
+  const shown = shownFor(asked, cut.call?.name);
   const messages = [...input, ...(shown ? [{ role: "assistant", content: shown }] : []), { role: "user", content: asked.prompt }];
   // Some providers refuse a conversation with calls of tools that are not there.
   const hasCalls = input.some((message) => message.tool_calls?.length);
