@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -22,18 +23,22 @@ from installed import installed  # noqa: E402
 
 BINDINGS = REPOSITORY / "bindings"
 TESTS = REPOSITORY / "tests" / "node"
-FOLDER = REPOSITORY / ".bindings" / "node"
 PACKED = ["dist", "migrations", "templates", "package.json", "endmark.node"]
-# What the modules of the suite find without installing anything: `endmark` is nearer to them than the frameworks.
-SUITE = FOLDER / "suite"
 
 
-def fill(place: Path) -> None:
-    shutil.copy(TESTS / "package.json", place)
+def manifest(*, everything: bool) -> bytes:
+    wanted = json.loads((TESTS / "package.json").read_text())
+    if everything:
+        wanted["dependencies"] |= json.loads((TESTS / "all.json").read_text())["dependencies"]
+    return json.dumps(wanted, indent=2).encode()
+
+
+def fill(place: Path, wanted: bytes) -> None:
+    (place / "package.json").write_bytes(wanted)
     subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"], cwd=place, check=True)
 
 
-def build() -> None:
+def build(folder: Path) -> Path:
     """The package as npm would unpack it, with an addon that is not optimised."""
     target = REPOSITORY / "target"
     subprocess.run(
@@ -43,33 +48,39 @@ def build() -> None:
     compiler = BINDINGS / "node" / "node_modules"
     if compiler.is_symlink() or not compiler.exists():
         compiler.unlink(missing_ok=True)
-        compiler.symlink_to(FOLDER / "node_modules")
+        compiler.symlink_to(folder / "node_modules")
     subprocess.run(["node", "build.mjs", "--addon", str(target / "debug" / "libendmark_node.so")], cwd=BINDINGS / "node", check=True)
-    shutil.rmtree(SUITE, ignore_errors=True)
-    shutil.copytree(TESTS, SUITE, ignore=shutil.ignore_patterns("package.json", "node_modules"))
-    package = SUITE / "node_modules" / "endmark"
+    # Its modules find `endmark` nearer to them than the frameworks, without installing it.
+    suite = folder / "suite"
+    shutil.rmtree(suite, ignore_errors=True)
+    shutil.copytree(TESTS, suite, ignore=shutil.ignore_patterns("package.json", "node_modules"))
+    package = suite / "node_modules" / "endmark"
     package.mkdir(parents=True)
     for name in PACKED:
         source = BINDINGS / "node" / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, package / name)
+    return suite
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
-    installed(FOLDER, (TESTS / "package.json").read_bytes(), fill)
-    build()
-    programs = FOLDER / "node_modules" / ".bin"
+    folder = REPOSITORY / ".bindings" / ("node-all" if arguments.all else "node")
+    wanted = manifest(everything=arguments.all)
+    installed(folder, wanted, lambda place: fill(place, wanted))
+    suite = build(folder)
+    programs = folder / "node_modules" / ".bin"
     environment = os.environ | {"ENDMARK_CASES": str(BINDINGS / "cases.json")}
-    commands = [[str(programs / "jest"), "--rootDir", str(SUITE)], [str(programs / "tsc"), "--project", str(SUITE)]]
-    versions = {"5": "node", "6": "node", "7": str(programs / "node")}
-    for version, node in versions.items() if arguments.all else [("5", "node")]:
-        commands.append(["env", f"ENDMARK_AI_SDK={version}", node, "--test", "--test-reporter=dot", str(SUITE / "ai-sdk.mjs")])
+    types = "tsconfig.all.json" if arguments.all else "tsconfig.json"
+    commands = [[str(programs / "jest"), "--rootDir", str(suite), "--testTimeout", "60000"], [str(programs / "tsc"), "--project", str(suite / types)]]
+    node, node_22 = ["node"], [str(programs / "node")]
+    frameworks = [("ai-sdk.mjs", "5", node)]
     if arguments.all:
-        commands.append(["node", "--test", "--test-reporter=dot", str(SUITE / "langchain.mjs")])
-        commands.append([versions["7"], "--test", "--test-reporter=dot", str(SUITE / "mastra.mjs")])
-    failed = [command for command in commands if subprocess.run(command, cwd=SUITE, env=environment).returncode != 0]
+        frameworks += [("ai-sdk.mjs", "6", node), ("ai-sdk.mjs", "7", node_22), ("langchain.mjs", "", node), ("mastra.mjs", "", node_22)]
+    for file, version, program in frameworks:
+        commands.append(["env", f"ENDMARK_AI_SDK={version}", *program, "--test", "--test-reporter=dot", str(suite / file)])
+    failed = [command for command in commands if subprocess.run(command, cwd=suite, env=environment).returncode != 0]
     for command in failed:
         print(f"failed: {' '.join(command)}", file=sys.stderr)
     return 1 if failed else 0

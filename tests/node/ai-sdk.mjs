@@ -263,6 +263,7 @@ describe(`AI SDK ${version}`, () => {
     await new Promise((resolve) => setTimeout(resolve, 20));
     assert.ok(made <= 102, `${made} parts for 100`);
     await reader.cancel();
+    await new Promise((resolve) => setTimeout(resolve, 20));
     assert.ok(isCancelled);
   });
 });

@@ -1,30 +1,20 @@
 // What users write, checked by the compiler alone, with the types of each framework.
 import * as ai5 from "ai";
-import * as ai6 from "ai-6";
-import * as ai7 from "ai-7";
 import { createOpenAI as openai5 } from "openai-5";
-import { createOpenAI as openai6 } from "openai-6";
-import { createOpenAI as openai7 } from "openai-7";
 import {
   cap, count, detect, detectTruncation, findings, Log, Meter, Outputs, Pipeline, promises, resumeIfTruncated, type Ask, type Detection, type Reply,
 } from "endmark";
 import { createEndmark } from "endmark/ai-sdk";
 import { answers, CommandFailed } from "endmark/envelope";
 import { ContextWindowGuard, type ContextWindowGuardConfig } from "endmark/guard";
-import { endmarkMiddleware } from "endmark/langchain";
-import { createAgent } from "langchain";
 import { MAX_RESUME_ATTEMPTS, PartialCompletionLog, PartialCompletionResumeExhaustedError, PartialCompletionResumeProtocol } from "endmark/protocol";
 
-export async function models(): Promise<string[]> {
+export async function models(): Promise<string> {
   const endmark = createEndmark({ maxResultChars: 10_000, outputs: new Outputs("outputs.db") });
-  const five = ai5.wrapLanguageModel({ model: openai5().chat("gpt-5"), middleware: endmark.middleware });
-  const six = ai6.wrapLanguageModel({ model: openai6().chat("gpt-5"), middleware: [endmark.middleware] });
-  const seven = ai7.wrapLanguageModel({ model: openai7().chat("gpt-5"), middleware: endmark.middleware });
-  const prompt = "Hello";
-  const first = await ai5.generateText({ model: five, tools: { ...endmark.tools }, experimental_repairToolCall: endmark.repairToolCall(five), prompt });
-  const second = await ai6.generateText({ model: six, tools: { ...endmark.tools }, experimental_repairToolCall: endmark.repairToolCall(six), prompt });
-  const third = await ai7.generateText({ model: seven, tools: { ...endmark.tools }, prompt });
-  return [first.text, second.text, third.text];
+  const model = ai5.wrapLanguageModel({ model: openai5().chat("gpt-5"), middleware: endmark.middleware });
+  const wrapped = endmark.wrap(openai5().chat("gpt-5"));
+  await ai5.generateText({ model: wrapped, prompt: "Hello" });
+  return (await ai5.generateText({ model, tools: { ...endmark.tools }, experimental_repairToolCall: endmark.repairToolCall(model), prompt: "Hello" })).text;
 }
 
 export async function functions(ask: (request: Ask) => Promise<Reply>): Promise<number> {
@@ -55,12 +45,11 @@ export async function protocol(client: { generate(prompt: string): Promise<strin
   }
 }
 
-export function others(): string {
-  const agent = createAgent({ model: "openai:gpt-5", tools: [], middleware: [endmarkMiddleware({ maxResultChars: 10_000 })] });
+export function runs(): string {
   const config: ContextWindowGuardConfig = { minLines: 1, requiredSections: ["Risks"], forbiddenPhrases: ["x"], tokenUsageWarningThreshold: 0.85 };
   const run = new ContextWindowGuard(config).run({ agent: "codex" });
   const state: "queued" | "running" | "retry-queued" | "succeeded" | "released" | "failed" = run.started().state;
-  return `${typeof agent} ${state} ${run.ended({ artifact: "# x" }).tokenUsage.total}`;
+  return `${state} ${run.ended({ artifact: "# x" }).tokenUsage.total}`;
 }
 
 export const command = answers(

@@ -141,7 +141,8 @@ function streamed<T>(parts: AsyncGenerator<T>): ReadableStream<T> {
         if (done) controller.close();
         else controller.enqueue(value);
       },
-      cancel: (reason) => parts.return(reason).then(() => undefined),
+      // Not awaited: the model is told once its next part has come, which may be late.
+      cancel: (reason) => void parts.return(reason).catch(() => {}),
     },
     { highWaterMark: 0 },
   );
