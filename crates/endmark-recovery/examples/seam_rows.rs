@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(output.flush()?)
 }
 
-/// The row of one case; none of those from which nobody can know what was meant.
+/// Returns the row of one case, or `None` for cases whose intended text is unknown.
 fn row(case: &Value) -> Result<Option<Vec<f64>>, Box<dyn Error>> {
     let word = |name: &str| case[name].as_str().unwrap_or_default();
     let format = Format::parse(word("format"), None)?;
@@ -30,7 +30,7 @@ fn row(case: &Value) -> Result<Option<Vec<f64>>, Box<dyn Error>> {
     let is_blind = case["blind"] == true;
     let [first, second] = chunks.as_slice() else { return Ok(None) };
     let Some(judged) = judged(first, second, &format, from).filter(|_| !is_blind) else { return Ok(None) };
-    // Of what is neither whole nor was meant nobody says that it is wrong.
+    // A result that is not whole cannot be called wrong if no text was intended.
     if case["truth"].is_null() && !judged.is_whole {
         return Ok(None);
     }

@@ -1,26 +1,26 @@
-//! How a reply's bytes came to an end, and what the provider said about it.
+//! How a reply's bytes ended, and what the provider reported about it.
 
 /// How the stream of a reply ended. Every verdict is computed from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ending {
-    /// The protocol's own end was seen.
+    /// The protocol's own end arrived.
     Clean,
-    /// The upstream reported an error in mid-reply.
+    /// The upstream reported an error in the middle of the reply.
     UpstreamError,
-    /// No byte came for longer than the idle limit.
+    /// No byte arrived for longer than the idle limit.
     Stalled,
-    /// The bytes stopped without a terminal event: a reset, or a close.
+    /// The bytes stopped without a terminal event: a reset or a close.
     Dropped,
-    /// The client went away.
+    /// The client disconnected.
     Cancelled,
-    /// The reply grew over the configured size.
+    /// The reply exceeded the configured size.
     OverCap,
-    /// Whoever passes it on was stopped before it ended.
+    /// The process that passes it on was stopped before it ended.
     Interrupted,
 }
 
 impl Ending {
-    /// The literal name, as in the log.
+    /// Returns the literal name, as in the log.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clean => "clean",
@@ -34,16 +34,16 @@ impl Ending {
     }
 }
 
-/// Why the provider says the model stopped, whatever word its wire format has for it (PC-8).
+/// The provider's reason for stopping, independent of the words of its wire format (PC-8).
 ///
-/// It is a hint: providers are known to say it wrongly, and the text decides.
+/// It is a hint: providers sometimes report it wrongly, and the text decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stop {
-    /// The model ended its turn, or handed over a finished tool call.
+    /// The model ended its turn, or completed a tool call.
     Normal,
-    /// One of the client's own stop sequences was met.
+    /// The model reached one of the client's stop sequences.
     Sequence,
-    /// The limit of output tokens was reached.
+    /// The model reached the limit of output tokens.
     Limit,
     /// Content filter, safety, recitation or refusal: never resumed.
     Refused,
@@ -51,12 +51,12 @@ pub enum Stop {
     Paused,
     /// The server stopped a reply that repeated itself: cut, and never resumed.
     Repetition,
-    /// The provider's word is not known: passed on, disclosed, and never resumed.
+    /// An unknown reason: passed on, disclosed, and never resumed.
     Unknown,
 }
 
 impl Stop {
-    /// The literal name, as in the log.
+    /// Returns the literal name, as in the log.
     pub fn name(self) -> &'static str {
         match self {
             Self::Normal => "normal",

@@ -1,11 +1,11 @@
-//! What is done when an upstream fails: tried again, replaced by another, or passed on as it is.
+//! What to do if an upstream fails: retry, fall back to another upstream, or pass the error on.
 //!
-//! Four machines without clock, thread or chance of their own; a driver tells them the time since its start
-//! and hands them its random numbers:
-//! - [`Delivery`]: what follows a try that brought no reply.
-//! - [`RetryBudget`]: whether a further try is within the share of traffic that may be tries.
-//! - [`Circuit`]: whether an upstream that failed lately is tried at all.
-//! - [`Finishing`]: which upstream is asked for the rest of a reply that was cut.
+//! Four state machines without a clock, threads or randomness of their own. A driver passes the time since its start
+//! and random numbers:
+//! - [`Delivery`]: what follows a failed try.
+//! - [`RetryBudget`]: whether a further try is within the permitted share of the traffic.
+//! - [`Circuit`]: whether an upstream that failed recently is tried at all.
+//! - [`Finishing`]: which upstream is asked for the rest of a cut reply.
 
 mod backoff;
 mod budget;

@@ -1,4 +1,4 @@
-//! Whether a reply is whole, cut, or none of Endmark's business: the table of PC-8 as one function.
+//! Whether a reply is whole, cut, or to be passed on: the table of PC-8 as one function.
 
 use endmark_text::Verdict;
 
@@ -9,21 +9,21 @@ use crate::{Ending, Stop};
 pub enum CutKind {
     /// The limit of output tokens was reached.
     Limit,
-    /// The stream ended with no terminal event, a reset or a stall.
+    /// The stream ended with a reset, a stall, or without a terminal event.
     Dropped,
-    /// The provider says it stopped normally, the demanded grammar says otherwise.
+    /// The provider reports a normal stop, but the required grammar is violated or incomplete.
     Format,
     /// A required end marker is missing.
     Marker,
-    /// Reasoning used up the limit, and no text came.
+    /// Reasoning used up the limit, and there is no text.
     Empty,
-    /// The provider refuses the request: it is longer than the context window. Read from its error, never
-    /// from a reply, so [`judge`] does not answer it.
+    /// The provider refuses the request because it exceeds the context window. It is read from an error and never
+    /// from a reply, so [`judge`] does not return it.
     Window,
 }
 
 impl CutKind {
-    /// The literal name, as in the log.
+    /// Returns the literal name, as in the log.
     pub fn name(self) -> &'static str {
         match self {
             Self::Limit => "limit",
@@ -36,14 +36,14 @@ impl CutKind {
     }
 }
 
-/// Everything a reply is judged by (PC-8).
+/// The evidence about a reply (PC-8).
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
     /// How the stream of the reply ended.
     pub ending: Ending,
-    /// Why the provider says it stopped; none if it said nothing.
+    /// The provider's reason for stopping, if any.
     pub stop: Option<Stop>,
-    /// The verdict of a *demanded* grammar; none if none is demanded. A guessed one does not belong here.
+    /// The verdict of a *required* grammar, if there is one. A detected format does not belong here.
     pub grammar: Option<&'a Verdict>,
     /// Whether that grammar is an end marker.
     pub marker: bool,
@@ -51,29 +51,29 @@ pub struct Evidence<'a> {
     pub output_tokens: Option<u64>,
     /// The limit of output tokens that was sent upstream.
     pub limit: Option<u64>,
-    /// Whether anything but whitespace came as text.
+    /// Whether any text other than white space arrived.
     pub has_text: bool,
     /// Whether the model reasoned.
     pub reasoned: bool,
 }
 
-/// What a reply is judged to be (PC-8).
+/// The verdict on a reply (PC-8).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Judgement {
     /// Nothing is missing.
     Whole {
-        /// It was dropped or stopped by its limit, and is whole all the same: to be disclosed, with the
-        /// normal stop reason.
+        /// Whether it was dropped or stopped by its limit, although it is whole: to be disclosed, with the normal
+        /// stop reason.
         disclosed: bool,
     },
     /// Something is missing.
     Cut(CutKind),
-    /// Refused, filtered, paused, or ended by a word that is not known: passed on as it is, never resumed.
+    /// Refused, filtered, paused, or ended for an unknown reason: passed on unchanged, never resumed.
     Passed,
 }
 
 impl Judgement {
-    /// The literal name, as in the log: `whole`, `passed` or the kind of cut.
+    /// Returns the literal name, as in the log: `whole`, `passed` or the kind of cut.
     pub fn name(self) -> &'static str {
         match self {
             Self::Whole { .. } => "whole",
@@ -89,19 +89,19 @@ enum Stream {
     Broken,
 }
 
-/// The second column: what the provider says, with the token count where that says something else.
+/// The second column: the provider's reason, corrected by the token count.
 enum Says {
     Nothing,
     Normal,
-    /// A normal stop, but the output count reaches the limit: some servers lie.
+    /// A normal stop, but the output count reaches the limit: some servers report it wrongly.
     NormalAtLimit,
     Sequence,
     Limit,
-    /// A refusal, a pause, or a word that is not known.
+    /// A refusal, a pause, or an unknown reason.
     Passed,
 }
 
-/// The third column: what the demanded grammar says.
+/// The third column: the verdict of the required grammar.
 enum Grammar {
     NotDemanded,
     Whole,
@@ -109,16 +109,16 @@ enum Grammar {
     Malformed,
 }
 
-/// Judges a reply by how its stream ended, what the provider says and what the demanded grammar says:
-/// the whole table of PC-8, and the only place where it is decided.
+/// Judges a reply by how its stream ended, the provider's reason and the required grammar. This is the whole table of
+/// PC-8, and the only place where it is decided.
 ///
 /// Three cells that the table leaves open:
-/// - A clean end without a word is read as a normal stop.
-/// - A word that came before the stream broke still counts, and its verdict is disclosed: text that the
-///   provider ended is not asked for again because the protocol's last event was lost. Where the demanded
-///   grammar misses something as well, the break has taken it.
-/// - A malformed text that stopped normally is whole here: nothing is missing from it, and saying what is
-///   wrong with it is the business of validation (PC-6).
+/// - A clean end without a reason counts as a normal stop.
+/// - A reason that arrived before the stream broke still counts, and its verdict is disclosed: the provider ended the
+/// text, and only the protocol's last event was lost. If the required grammar is incomplete as well, the break has
+/// lost text.
+/// - A malformed text with a normal stop is whole here: nothing is missing from it, and validation reports what is
+/// wrong with it (PC-6).
 ///
 /// ```
 /// use endmark_recovery::{CutKind, Ending, Evidence, Judgement, Stop, judge};
@@ -180,8 +180,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Judgement {
     }
 }
 
-/// Whether a reply reached its limit: as the provider says, or as its tokens count where it says that it stopped
-/// normally.
+/// Whether a reply reached its limit: as the provider says, or by its token count if it reports a normal stop.
 pub(crate) fn is_at_limit(evidence: &Evidence<'_>) -> bool {
     matches!(says(evidence, &stream(evidence)), Says::Limit | Says::NormalAtLimit)
 }
@@ -198,8 +197,8 @@ fn stream(evidence: &Evidence<'_>) -> Stream {
     }
 }
 
-/// What a server may count beside the text that its limit is for: the token that ends it. Who counts more has another
-/// limit in mind, or none.
+/// Tokens that a server may count in addition to the text: the end token. A server that counts more uses another
+/// limit, or none.
 const COUNTED_BESIDE: u64 = 1;
 
 fn says(evidence: &Evidence<'_>, stream: &Stream) -> Says {

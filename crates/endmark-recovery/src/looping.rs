@@ -1,15 +1,15 @@
 //! Whether a continuation repeats itself without end (PC-9).
 
-/// A text loops if it ends with one part this many times over: lists and tables repeat a line a few times.
+/// A text loops if it ends with this many repetitions of one part. Lists and tables repeat a line a few times.
 const MIN_REPETITIONS: usize = 6;
-/// The repeated parts together have at least this many bytes: a rule, a row of zeros or an indentation is shorter.
+/// The least bytes of the repeated parts together. A rule, a row of zeros or an indentation is shorter.
 const MIN_BYTES: usize = 1_024;
-/// How much of the end is looked at: the longest part that is recognised has a sixth of it.
+/// Bytes at the end that are examined. The longest recognised part has a sixth of it.
 const WINDOW_BYTES: usize = 8 * 1_024;
-/// How much more has to come before the end is looked at again.
+/// Bytes that must arrive before the end is examined again.
 const STEP_BYTES: usize = 512;
 
-/// Recognises a text that repeats one part without end while it still comes. The cost is linear in the text.
+/// Detects a text that repeats one part without end while it arrives. The cost is linear in the text.
 ///
 /// ```
 /// use endmark_recovery::LoopDetector;
@@ -25,7 +25,7 @@ pub struct LoopDetector {
 }
 
 impl LoopDetector {
-    /// Takes all of the text so far.
+    /// Examines the whole text so far.
     pub fn is_looping(&mut self, text: &str) -> bool {
         if text.len() < self.looked_at.saturating_add(STEP_BYTES) {
             return false;
@@ -35,11 +35,11 @@ impl LoopDetector {
     }
 }
 
-/// Whether a text ends with one part many times over.
+/// Whether a text ends with many repetitions of one part.
 pub fn ends_in_a_loop(text: &str) -> bool {
     let bytes = text.as_bytes();
     let backwards: Vec<u8> = bytes.iter().rev().take(WINDOW_BYTES).copied().collect();
-    // The longest border of each beginning (Knuth, Morris and Pratt): what it lacks of the whole is its shortest period.
+    // The longest border of each prefix (Knuth, Morris and Pratt): the prefix without it is the shortest period.
     let mut borders = vec![0; backwards.len()];
     for end in 1..backwards.len() {
         let mut border = borders[end - 1];
@@ -59,7 +59,7 @@ pub fn ends_in_a_loop(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Whether it is seen while it comes, a few bytes at a time.
+    /// Whether a loop is detected in a text that arrives a few bytes at a time.
     fn is_seen(text: &str) -> bool {
         let mut detector = LoopDetector::default();
         (0..=text.len()).step_by(7).any(|end| text.get(..end).is_some_and(|text| detector.is_looping(text)))

@@ -1,4 +1,4 @@
-//! Every outcome that prompts, merging, resuming and the pipeline can have, each in a test of its name.
+//! One test for each outcome of prompts, merging, resuming and the pipeline, with its name.
 
 mod prompts {
     use crate::{PromptTemplateError, check_prompt_template};
@@ -41,7 +41,7 @@ mod merging {
         assert_eq!(error.code(), "ambiguous");
         assert_eq!(
             error.to_string(),
-            "the seam is ambiguous: another seam could be right as well as the best"
+            "the seam is ambiguous: another seam may be right as well as the best one"
         );
         let MergeError::Ambiguous { best, alternatives } = error else { panic!("{error:?}") };
         assert_eq!((alternatives, best.seam.alternatives), (1, 1));
@@ -50,8 +50,8 @@ mod merging {
             (Outcome::Ambiguous, "ambiguous", best.text.clone())
         );
         let error = |alternatives| MergeError::Ambiguous { best: best.clone(), alternatives }.to_string();
-        assert!(error(0).contains("something else could be right"));
-        assert!(error(2).contains("2 other seams could be right"));
+        assert!(error(0).contains("something else may be right"));
+        assert!(error(2).contains("2 other seams may be right"));
     }
 
     #[test]
@@ -106,7 +106,7 @@ mod merging {
         assert_eq!(rows.unwrap().text, "{\"a\": 1}\n{\"a\": 2}");
     }
 
-    /// Without a continuation there is no seam, and the answer is what detection says.
+    /// Without a continuation there is no seam, and the result is the verdict of detection.
     #[test]
     fn stitch_of_one_part() {
         let one = |text: &str| {
@@ -208,28 +208,28 @@ mod resuming {
     #[test]
     fn ask_failure_lost() {
         let failure = AskFailure::Lost("reset".to_owned());
-        assert_eq!(failure.to_string(), "no answer came: reset");
+        assert_eq!(failure.to_string(), "no answer arrived: reset");
         assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Attempts);
     }
 
     #[test]
     fn ask_failure_unfit() {
         let failure = AskFailure::Unfit("other whitespace".to_owned());
-        assert_eq!(failure.to_string(), "what came does not go on from there: other whitespace");
+        assert_eq!(failure.to_string(), "the answer does not continue the text: other whitespace");
         assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Attempts);
     }
 
     #[test]
     fn ask_failure_unusable() {
         let failure = AskFailure::Unusable("an image".to_owned());
-        assert_eq!(failure.to_string(), "what came cannot be joined: an image");
+        assert_eq!(failure.to_string(), "the answer cannot be joined: an image");
         assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::NoProgress);
     }
 
     #[test]
     fn ask_failure_final() {
         let failure = AskFailure::Final("no such model".to_owned());
-        assert_eq!(failure.to_string(), "the request was refused for good: no such model");
+        assert_eq!(failure.to_string(), "the request was refused permanently: no such model");
         assert_eq!(exhausted(|| Err(failure.clone())), ExhaustedCause::Refused);
     }
 
@@ -241,7 +241,7 @@ mod resuming {
     }
 }
 
-/// What a machine may do unless it is told otherwise (PC-5, PC-6), and what is known of a reply that broke.
+/// The default policies (PC-5, PC-6), and the default facts about a broken reply.
 mod defaults {
     use crate::{Ending, OnAmbiguous, PipelinePolicy, Reply, ResumePolicy};
 

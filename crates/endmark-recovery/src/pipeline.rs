@@ -1,4 +1,4 @@
-//! Takes a reply through its stages: truncation resume, schema validation, formatting correction (PC-6).
+//! Processes a reply in stages: truncation resume, schema validation, formatting correction (PC-6).
 
 mod outcome;
 
@@ -17,16 +17,16 @@ use crate::{
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict, escape_control_characters};
 
-/// Says what is wrong with a document, and may be shared with other threads.
+/// Reports what is wrong with a document. Can be shared between threads.
 type Validator = Box<dyn Validate + Send + Sync>;
 
-/// What is wrong with an exhausted text that is a valid document all the same.
+/// The problem of an exhausted text that is a valid document.
 const UNSURE: &str = "it came in pieces, and where they meet something may be missing or there twice";
 
-/// The problem of a document that is whole only because raw control characters in its strings are accepted.
+/// The problem of a document that is whole only if raw control characters in strings are accepted.
 pub const CONTROL_CHARACTERS: &str = "control_characters";
 
-/// Takes one reply through its stages (PC-6), in this order, always:
+/// Processes one reply in these stages, always in this order (PC-6):
 ///
 /// 1. truncation resume `[3_MCP-TAS-072]`,
 /// 2. schema validation `[3_MCP-TAS-071]`,
@@ -56,14 +56,14 @@ pub struct Pipeline {
     demanded: Option<Format>,
     validator: Option<Validator>,
     resume: Resume,
-    /// How the resume ended; none as long as it goes on.
+    /// How the resume ended; `None` until then.
     draft: Option<Draft>,
     corrections: u32,
     correction_pieces: Vec<PieceRecord>,
     step: PipelineStep,
 }
 
-/// What is handed over unless a correction is better.
+/// What is delivered unless a correction is better.
 #[derive(Debug, Clone)]
 struct Draft {
     text: String,
@@ -75,8 +75,8 @@ struct Draft {
 }
 
 impl Pipeline {
-    /// Judges the first reply. Where `json` is demanded the text is validated: that it is well formed, and by
-    /// `validator` if there is one.
+    /// Judges the first reply. If `json` is required, the text is validated: that it is well-formed, and by the
+    /// `validator`, if any.
     pub fn new(
         policy: PipelinePolicy,
         demanded: Option<Format>,
@@ -89,7 +89,7 @@ impl Pipeline {
             may_change: policy.may_change,
             demanded,
             validator,
-            // Replaced before anyone sees it.
+            // Replaced before it is read.
             step: PipelineStep::Correct(CorrectionAsk {
                 attempt: 0,
                 prompt: String::new(),
@@ -104,22 +104,22 @@ impl Pipeline {
         pipeline
     }
 
-    /// What to do next: the same until an answer or a failure is fed.
+    /// Returns the next step. It stays the same until an answer or a failure is reported.
     pub fn next(&self) -> PipelineStep {
         self.step.clone()
     }
 
-    /// Takes a continuation; changes nothing unless one was asked for.
+    /// Processes a continuation. It has no effect unless one was requested.
     pub fn resumed(&mut self, reply: Reply, join: Join) {
         let PipelineStep::Resume(ask) = &self.step else { return };
-        // A reply that was generated again is only accepted as a valid document; a continuation is corrected.
+        // A regenerated reply is accepted only as a valid document. A continuation is corrected.
         let is_document = ask.wanted == Wanted::Restart && self.demanded == Some(Format::Json);
         let problems = if is_document { self.problems(&reply.text) } else { Vec::new() };
         self.resume.reply_with(reply, join, problems.first().map(ToString::to_string));
         self.after_resume();
     }
 
-    /// Takes the answer to a correction; changes nothing unless one was asked for.
+    /// Processes the answer to a correction. It has no effect unless one was requested.
     pub fn corrected(&mut self, reply: Reply) {
         let (PipelineStep::Correct(ask), Some(draft)) = (&self.step, self.draft.take()) else { return };
         let text = ask.text.clone();
@@ -127,7 +127,7 @@ impl Pipeline {
         self.after_correction(draft, text, reply);
     }
 
-    /// Takes note that what was asked brought no answer; changes nothing after the end.
+    /// Records that a call brought no answer. It has no effect after the end.
     pub fn failed(&mut self, failure: AskFailure) {
         match (&self.step, self.draft.take()) {
             (PipelineStep::Resume(_), _) => {
@@ -146,24 +146,24 @@ impl Pipeline {
         }
     }
 
-    /// Takes note that the first `bytes` of the text are with the client; see [`Resume::mark_sent`].
+    /// Records that the client has the first `bytes` of the text; see [`Resume::mark_sent`].
     pub fn mark_sent(&mut self, bytes: usize) {
         self.resume.mark_sent(bytes);
     }
 
-    /// What was received so far: the first reply and its continuations.
+    /// Returns what was received so far: the first reply and its continuations.
     pub fn pieces(&self) -> &[PieceRecord] {
         self.resume.history()
     }
 
-    /// Whether the last answer could be joined, in one of several ways or not surely: that says nothing about how its server
-    /// goes on with a message.
+    /// Whether the last answer could be joined, but in several ways or not certainly. That is no evidence about how
+    /// its server continues a message.
     pub fn is_in_doubt(&self) -> bool {
         self.resume.is_in_doubt()
     }
 
-    /// Stage 1, truncation resume [3_MCP-TAS-072]: it comes first because a cut reply fails every schema for
-    /// a reason that has nothing to do with its form, and a correction of it would invent the missing end.
+    /// Stage 1, truncation resume [3_MCP-TAS-072]. It comes first because a cut reply fails every schema for a reason
+    /// other than its form, and a correction would invent the missing end.
     fn after_resume(&mut self) {
         match self.resume.step().clone() {
             ResumeStep::Ask(ask) => self.step = PipelineStep::Resume(ask),
@@ -196,10 +196,10 @@ impl Pipeline {
             return self.finish(draft);
         }
         if let Verdict::Truncated(_) = detect(draft.text.as_bytes(), &Format::Json).verdict {
-            // Whole only because the client's own stop sequence ended it there: what it asked for.
+            // It is whole only because the client's own stop sequence ended it: what the client requested.
             return self.finish(draft);
         }
-        // Models write raw line feeds into strings. Escaped they mean the same, so no model needs to be asked.
+        // Models write raw line feeds into strings. Escaped ones mean the same, so the model need not correct them.
         let received = std::mem::take(&mut draft.text);
         let (escaped, controls) = escape_control_characters(&received);
         let is_escaped = controls > 0 && malformation(&received).is_none();
@@ -223,8 +223,8 @@ impl Pipeline {
         self.correct(draft, text);
     }
 
-    /// An exhausted resume goes on to correction as the fallback [3_MCP-TAS-071]: what was received may still
-    /// be recoverable, and the schema's own messages say what it lacks.
+    /// After an exhausted resume, correction is the fallback [3_MCP-TAS-071]: the received text may still be
+    /// recoverable, and the schema's messages state what is missing.
     fn escalate(&mut self, exhausted: ResumeExhausted) {
         let tried = self.resume.history().len() > 1;
         let correctable = tried && self.demanded == Some(Format::Json) && exhausted.cause.allows_correction();
@@ -239,14 +239,14 @@ impl Pipeline {
         }
         draft.problems = self.problems(&raw);
         if draft.problems.is_empty() {
-            // A document, but put together at a seam that nobody is sure of.
+            // A document, but joined at an uncertain seam.
             draft.problems.push(SchemaProblem { path: String::new(), message: UNSURE.to_owned() });
         }
         self.correct(draft, raw);
     }
 
-    /// What is wrong with a text: that it is no document, and what the validator says of the document, or of
-    /// as much of it as there is.
+    /// Returns what is wrong with a text: that it is not a document, and the validator's problems with the document
+    /// or its valid beginning.
     fn problems(&self, text: &str) -> Vec<SchemaProblem> {
         let mut problems: Vec<SchemaProblem> = malformation(text).into_iter().collect();
         if let (Some(validator), Some(document)) = (&self.validator, closed_for_validation(text)) {
@@ -255,7 +255,8 @@ impl Pipeline {
         in_stable_order(problems)
     }
 
-    /// Stage 3, formatting correction [3_MCP-TAS-071]: last, since it has the model write the document anew.
+    /// Stage 3, formatting correction [3_MCP-TAS-071]. It is the last, since the model writes the whole document
+    /// again.
     fn correct(&mut self, draft: Draft, text: String) {
         if self.corrections >= self.max_corrections {
             return self.finish(draft);
@@ -295,8 +296,8 @@ impl Pipeline {
             let why = format!("the corrected document still has {} problems: {first}", problems.len());
             self.record(reply, whole, why);
             if self.corrections < self.max_corrections {
-                // The next correction starts from the better document; what is handed over if it fails, and
-                // what was wrong with that, stays what it was.
+                // The next correction starts from the better document. What is delivered if that fails, and its
+                // problems, stay the same.
                 let prompt = build_correction_prompt(&problems);
                 let attempt = self.corrections + 1;
                 self.step = PipelineStep::Correct(CorrectionAsk { attempt, prompt, text: document });
@@ -321,7 +322,8 @@ impl Pipeline {
         self.finish(draft);
     }
 
-    /// What of the verified text a valid corrected document does not keep, though no schema demands that.
+    /// Returns the first part of the verified text that a valid corrected document does not keep, although no schema
+    /// requires that.
     fn first_lost(&self, draft: &Draft, document: &str) -> Option<String> {
         if self.may_change {
             return None;

@@ -2,29 +2,29 @@
 
 use endmark_text::Format;
 
-/// Stands for the last valid token in a configured prompt; required.
+/// The placeholder for the last valid token in a configured prompt; required.
 pub const TOKEN_PLACEHOLDER: &str = "{last_valid_token}";
-/// Stands for the format's own instruction in a configured prompt; optional.
+/// The placeholder for the format's instruction in a configured prompt; optional.
 pub const INSTRUCTION_PLACEHOLDER: &str = "{instruction}";
 
-/// The prompt that is used unless another one is configured.
+/// The default prompt.
 const DEFAULT_TEMPLATE: &str =
     "Your last reply was cut off. The last valid token that arrived is:\n{last_valid_token}\n{instruction}";
 
-/// A configured prompt that cannot be used.
+/// Error of a configured prompt that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PromptTemplateError {
-    /// It has no place for the last valid token, without which a model cannot know where to go on.
+    /// It has no placeholder for the last valid token, which shows the model where to continue.
     #[error("the resume prompt needs the placeholder {TOKEN_PLACEHOLDER}")]
     NoToken,
-    /// It has a placeholder that nothing stands for.
+    /// It has an unknown placeholder.
     #[error(
         "the resume prompt has an unknown placeholder {0}: use {TOKEN_PLACEHOLDER} or {INSTRUCTION_PLACEHOLDER}"
     )]
     UnknownPlaceholder(String),
 }
 
-/// Checks a configured prompt: it names the last valid token, and no placeholder that is not known (PC-3).
+/// Checks a configured prompt: it has the placeholder for the last valid token, and no unknown one (PC-3).
 ///
 /// ```
 /// use endmark_recovery::{PromptTemplateError, check_prompt_template};
@@ -35,7 +35,7 @@ pub fn check_prompt_template(template: &str) -> Result<(), PromptTemplateError> 
     let mut rest = template;
     while let Some(start) = rest.find('{') {
         rest = rest.get(start..).unwrap_or_default();
-        // Only what looks like a name is a placeholder: a prompt may show JSON.
+        // Only a name in braces is a placeholder: a prompt may show JSON.
         let name_len = rest.chars().skip(1).take_while(|c| c.is_ascii_lowercase() || *c == '_').count();
         let end = name_len + 2;
         match rest.get(..end) {
@@ -51,10 +51,10 @@ pub fn check_prompt_template(template: &str) -> Result<(), PromptTemplateError> 
     if template.contains(TOKEN_PLACEHOLDER) { Ok(()) } else { Err(PromptTemplateError::NoToken) }
 }
 
-/// The prompt that asks for the rest of a cut reply: the exact last valid token and the format's exact
-/// instruction, never the whole reply (PC-3).
+/// Returns the prompt that asks for the rest of a cut reply: the exact last valid token and the exact instruction of
+/// the format, never the whole reply (PC-3).
 ///
-/// A template that [`check_prompt_template`] refuses is not used; the default stands in for it.
+/// A template that [`check_prompt_template`] refuses is replaced by the default.
 ///
 /// ```
 /// use endmark_recovery::build_resume_prompt;
@@ -69,13 +69,13 @@ pub fn check_prompt_template(template: &str) -> Result<(), PromptTemplateError> 
 pub fn build_resume_prompt(last_valid_token: &str, format: &Format, template: Option<&str>) -> String {
     let template =
         template.filter(|template| check_prompt_template(template).is_ok()).unwrap_or(DEFAULT_TEMPLATE);
-    // The token comes last: it is outside text, and what looks like a placeholder in it is none.
+    // The token is inserted last: it comes from outside, and braces in it are not placeholders.
     template
         .replace(INSTRUCTION_PLACEHOLDER, &instruction(format))
         .replace(TOKEN_PLACEHOLDER, last_valid_token)
 }
 
-/// The instruction of one line that a format's prompt carries.
+/// Returns the one-line instruction of a format.
 fn instruction(format: &Format) -> String {
     let (whole, rest) = match format {
         Format::Json => ("JSON payload", "JSON".to_owned()),
@@ -86,7 +86,7 @@ fn instruction(format: &Format) -> String {
         Format::Marker(marker) => ("text", format!("text, up to and including its end marker {marker}")),
     };
     let anchored = match format {
-        // What is quoted is a row's or a member's end: to repeat it would be to write it twice.
+        // The quotation is the end of a row or a member. To repeat it would duplicate it.
         Format::Json | Format::Jsonl => "",
         Format::Markdown | Format::Tags | Format::Text | Format::Auto | Format::Marker(_) => {
             " Begin your answer with exactly the text of the last valid token, as it stands above, and go on from there."

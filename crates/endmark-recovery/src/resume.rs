@@ -1,6 +1,7 @@
-//! Asks for the rest of a cut reply, and joins it (PC-5).
+//! Requests the rest of a cut reply, and joins it (PC-5).
 //!
-//! [`Resume`] is the machine. [`resume_if_truncated`] and [`resume_if_truncated_async`] drive it with a function that asks the model.
+//! [`Resume`] is the state machine. [`resume_if_truncated`] and [`resume_if_truncated_async`] drive it with a
+//! function that asks the model.
 
 mod asynchronous;
 mod body;

@@ -1,10 +1,8 @@
-//! Joining a cut reply with its continuation, never silently wrong (PC-4).
-//!
-//! A seam is not found by string tricks. Every way to join the two parts that has a story is a candidate
-//! (`propose`): as it stands, behind an announcement, a fence, dots, a repeated part of any length, at the
-//! last settled token. Each is run on from the detector's saved state at the cut (`survivor`); those that
-//! the grammar accepts are weighed against each other (`evidence`). Text without the grammar of JSON goes the same
-//! way by rules of its own (`plain`). What the evidence does not settle is answered as ambiguous.
+//! Joins a cut reply with its continuation, and is never silently wrong (PC-4). Each way to join the two parts is a
+//! candidate with a story (`propose`): unchanged, after an announcement, a fence or dots, after a repeated part of
+//! any length, or at the last settled token. Each candidate runs on from the detector's saved state at the cut
+//! (`survivor`). Those that the grammar accepts are weighed against each other (`evidence`). Text without the grammar
+//! of JSON follows its own rules (`plain`). If the evidence does not decide, the result is ambiguous.
 
 mod batch;
 mod candidate;
@@ -65,11 +63,11 @@ use survivor::Survivor;
 
 /// Joins a cut text with its continuation (PC-4).
 ///
-/// `from` says where the model was asked to go on. For a format with a grammar `Ok` means that the text is
-/// whole; for text without one, that it was joined without doubt, though the continuation may be cut itself.
+/// `from` is where the model was asked to continue. For a format with a grammar, `Ok` means that the text is whole.
+/// For text without one, it means that the join is certain; the continuation may itself be cut.
 ///
 /// # Errors
-/// [`MergeError`] says what stands in the way and carries everything received.
+/// [`MergeError`] states the reason and carries everything received.
 ///
 /// ```
 /// use endmark_recovery::stitch::{AskedFrom, SeamStyle, merge_chunks};
@@ -93,7 +91,7 @@ pub fn merge_chunks(
     merge_knowing(initial, continuation, format, from, ReasoningSigns::default())
 }
 
-/// The same where the request has these signs of reasoning.
+/// As [`merge_chunks`], for a request with these signs of reasoning.
 pub(crate) fn merge_knowing(
     initial: &str,
     continuation: &str,
@@ -104,11 +102,11 @@ pub(crate) fn merge_knowing(
     merged(&Joint::knowing(initial, continuation, format, from, known), initial, continuation)
 }
 
-/// Joins a cut text with what its server went on with in the very message (PC-3, PC-4).
+/// Joins a cut text with what its server added to the same message (PC-3, PC-4).
 ///
-/// As [`merge_chunks`] from the [`cut`](AskedFrom::Cut), of a server that is known to continue an unfinished message. Nothing
-/// was asked in words, so that in text without grammar nothing is an announcement, a wrapper or a remark about the text: a
-/// sentence that reads like one is the model's own, and stays.
+/// As [`merge_chunks`] from the [`cut`](AskedFrom::Cut), for a server that continues an unfinished message. The
+/// request had no instruction. So in text without grammar nothing is an announcement, a wrapper or a remark: a
+/// sentence that reads like one is the model's own and stays.
 ///
 /// # Errors
 /// As [`merge_chunks`].
@@ -125,7 +123,7 @@ pub fn continue_message(initial: &str, continuation: &str, format: &Format) -> R
     continue_message_knowing(initial, continuation, format, ReasoningSigns::default())
 }
 
-/// The same where the request has these signs of reasoning.
+/// As [`continue_message`], for a request with these signs of reasoning.
 pub(crate) fn continue_message_knowing(
     initial: &str,
     continuation: &str,
@@ -136,11 +134,11 @@ pub(crate) fn continue_message_knowing(
     merged(&joint, initial, continuation)
 }
 
-/// Joins a cut text with what came for an unfinished message that a server was shown: whether it goes on with that, its answer
-/// tells (PC-3, PC-4).
+/// Joins a cut text with the answer of a server that received it as an unfinished message. The answer shows whether
+/// the server continued that message (PC-3, PC-4).
 ///
-/// As [`merge_chunks`] from an unknown place. Who goes on at the cut goes on with the message, so that in text without grammar
-/// what reads like a remark behind that is the model's own, and stays.
+/// As [`merge_chunks`] from an unknown position. An answer that continues at the cut continues the message. So in
+/// text without grammar what reads like a closing remark is the model's own and stays.
 ///
 /// # Errors
 /// As [`merge_chunks`].
@@ -148,7 +146,7 @@ pub fn continue_shown(initial: &str, continuation: &str, format: &Format) -> Res
     continue_shown_knowing(initial, continuation, format, ReasoningSigns::default())
 }
 
-/// The same where the request has these signs of reasoning.
+/// As [`continue_shown`], for a request with these signs of reasoning.
 pub(crate) fn continue_shown_knowing(
     initial: &str,
     continuation: &str,
@@ -169,7 +167,7 @@ pub(crate) fn continue_shown_knowing(
     merged(&joint, initial, continuation).or(joined)
 }
 
-/// The reasoning that a continuation begins with, and what follows it.
+/// Splits a continuation into the reasoning at its beginning and the rest.
 pub(crate) fn without_reasoning<'c>(
     initial: &str,
     continuation: &'c str,
@@ -180,7 +178,7 @@ pub(crate) fn without_reasoning<'c>(
     continuation.split_at(lead.length().unwrap_or(continuation.len()))
 }
 
-/// The same of a continuation that is still coming; none while more has to come first.
+/// As `without_reasoning`, for a continuation that is still arriving. Returns `None` until enough has arrived.
 pub(crate) fn begun_without_reasoning<'c>(
     initial: &str,
     continuation: &'c str,
@@ -193,25 +191,25 @@ pub(crate) fn begun_without_reasoning<'c>(
     (lead == reasoning::Lead::Nothing || !rest.trim().is_empty()).then_some(rest)
 }
 
-/// How much of what goes on exactly at the cut belongs to a text without grammar: behind a document of JSON that it ends, leave
-/// does not.
+/// Returns the part of a continuation at the cut that belongs to a text without grammar. A closing remark after a
+/// finished JSON document does not.
 pub(crate) fn without_leave<'c>(initial: &str, continuation: &'c str) -> &'c str {
     let joint = Joint::new(initial, continuation, &Format::Text, AskedFrom::Cut).asked(Asked::ByMessage);
     let end = plain::end_before_leave(&joint).and_then(|end| continuation.get(..joint.reasoning.len() + end));
     end.unwrap_or(continuation)
 }
 
-/// The beginning of a document of JSON that a text without grammar is, for a detector to go on from.
+/// Returns the state of a detector after a text without grammar that is the beginning of a JSON document.
 pub fn begun_json(text: &str) -> Option<Detector> {
     plain::begun_json(&Format::Text, text)
 }
 
-/// Whether what is added to a text has signs of reasoning that neither the text nor the request has.
+/// Whether added text has signs of reasoning that neither the text nor the request has.
 pub(crate) fn doubt_of_reasoning(initial: &str, added: &str, known: ReasoningSigns) -> bool {
     reasoning::has_sign(added, known.and(ReasoningSigns::of(initial)))
 }
 
-/// Joins a cut text with a continuation that is itself cut: who has not come to his end does not take his leave, so that the
+/// Joins a cut text with a continuation that is itself cut. A truncated continuation has no closing remark, so the
 /// last lines of a text without grammar are its own (PC-4, PC-5).
 pub(crate) fn merge_unfinished(
     initial: &str,
@@ -268,44 +266,44 @@ fn merged(joint: &Joint<'_>, initial: &str, continuation: &str) -> Result<Merged
     }
     match merged.verdict {
         Verdict::Whole => Ok(*merged),
-        // Only a grammar has an end to be at; text is joined as far as it goes.
+        // Only a grammar defines an end. Other text is joined as far as it goes.
         _ if joint.format == Format::Text => Ok(*merged),
         _ => Err(MergeError::StillTruncated { merged }),
     }
 }
 
-/// Whether two JSON texts have the same value: white space between tokens, ways to escape and zeros at the end of a fraction do
-/// not count.
+/// Whether two JSON texts have the same value. White space between tokens, the form of escapes and trailing zeros of
+/// a fraction do not count.
 pub(crate) fn is_same_value(left: &str, right: &str) -> bool {
     let identity = |text| identity::identity_of_text(text, units::Reading::Structure);
     left == right || identity(left) == identity(right)
 }
 
-/// The text that both readings of a text with a grammar give where nobody said from where the model was to go on: then it does
-/// not matter, unless a part of it may have been said again, which those who know where they are told to go on do not.
+/// Returns the text that both readings of a text with a grammar give if the requested position is unknown. Then the
+/// position does not matter, unless a part may be repeated: a model that knows its position does not repeat.
 fn by_every_reading(joint: &Joint<'_>, initial: &str, continuation: &str) -> Option<Merged> {
     if joint.from != AskedFrom::Unknown || !joint.has_grammar() {
         return None;
     }
     let mut survivors = survivor::verify(joint, propose::propose(joint)).into_iter();
-    if survivors.any(|survivor| survivor.candidate.repeated >= decision::HAIR) {
+    if survivors.any(|survivor| survivor.candidate.repeated >= decision::MAX_TRIVIAL_OVERLAP_BYTES) {
         return None;
     }
     let reading = |from| merge_knowing(initial, continuation, &joint.format, from, joint.known).ok();
     let (at_cut, behind_token) = (reading(AskedFrom::Cut)?, reading(AskedFrom::Token)?);
     let confidence = at_cut.seam.confidence.min(behind_token.seam.confidence);
-    // Each of them was settled at less, as what was asked for.
-    let is_sure = decision::settles(confidence, decision::COST_OF_WRONG_FOR_GOOD);
+    // Each reading was accepted at a lower threshold, as if it had been requested.
+    let is_sure = decision::settles(confidence, decision::COST_OF_WRONG_ONCE_SENT);
     (is_sure && at_cut.text == behind_token.text).then_some(behind_token)
 }
 
-/// The likeliest of all candidates that the grammar accepts, and how likely it is.
+/// Returns the likeliest candidate that the grammar accepts, and how likely it is.
 fn best(joint: &Joint<'_>) -> Option<(Survivor, Weighed)> {
     let (mut survivors, weighed) = weighed(joint)?;
     Some((survivors.swap_remove(weighed.best), weighed))
 }
 
-/// All candidates that the grammar accepts, weighed against each other.
+/// Weighs all candidates that the grammar accepts.
 fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
     let (survivors, mut weighed) = if joint.has_grammar() {
         let mut survivors = survivor::verify(joint, propose::propose(joint));
@@ -319,7 +317,8 @@ fn weighed(joint: &Joint<'_>) -> Option<(Vec<Survivor>, Weighed)> {
     Some((survivors, weighed))
 }
 
-/// Whether a survivor has reasoning in it that the first part and the request do not, or has lost line breaks to it.
+/// Whether a survivor contains reasoning that the first part and the request do not have, or has lost line breaks to
+/// it.
 fn may_be_reasoning(joint: &Joint<'_>, survivor: &Survivor) -> bool {
     let added = survivor.candidate.added(joint);
     let has_lost_breaks = !joint.has_grammar() && joint.reasoning.ends_with('\n');
@@ -327,7 +326,7 @@ fn may_be_reasoning(joint: &Joint<'_>, survivor: &Survivor) -> bool {
         || joint.has_reasoning_sign(survivor.candidate.start, survivor.candidate.end)
 }
 
-/// Why the grammar rejects every candidate.
+/// Returns why the grammar rejects every candidate.
 fn rejected(joint: &Joint<'_>, initial: &str, continuation: &str) -> MergeError {
     let mut detector = joint.state_at(joint.initial.len());
     detector.push(joint.continuation.as_bytes());

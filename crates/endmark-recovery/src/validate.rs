@@ -1,8 +1,8 @@
-//! Schema validation as the pipeline sees it; the validator itself stands at the rim (PC-6).
+//! Schema validation as the pipeline uses it. The validator itself is supplied by the caller (PC-6).
 
 use std::fmt;
 
-/// Says what is wrong with a JSON document (PC-6).
+/// Reports what is wrong with a JSON document (PC-6).
 ///
 /// ```
 /// use endmark_recovery::{SchemaProblem, Validate};
@@ -17,11 +17,11 @@ use std::fmt;
 /// assert_eq!(NeedsName.validate("{}").len(), 1);
 /// ```
 pub trait Validate {
-    /// The problems of a well-formed JSON document, sorted by path, then message; empty if it is valid.
+    /// Returns the problems of a well-formed JSON document, sorted by path and then message; empty if it is valid.
     fn validate(&self, json: &str) -> Vec<SchemaProblem>;
 }
 
-/// One thing that is wrong with a JSON document. Problems sort by path, then message.
+/// One problem of a JSON document. Problems sort by path, then message.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SchemaProblem {
     /// Where, as a JSON Pointer; empty for the document itself.

@@ -1,8 +1,8 @@
 //! Whether a corrected document keeps what was received (PC-6).
 //!
-//! A correction is for the form: what stood complete in the received text is there in the corrected one, at the same
-//! path and with the same value. It may change or drop a value only where the schema demands that: where the
-//! corrected document with the received value in its place is refused.
+//! A correction changes the form. Each value that was received complete is in the corrected document at the same
+//! path, unchanged. A correction may change or drop a value only if the schema requires that: if it refuses the
+//! corrected document with the received value restored.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use serde_json::value::RawValue;
 
 use crate::stitch::is_same_value;
 
-/// Deeper documents are not compared: `serde_json` reads none.
+/// Deeper documents are not compared: `serde_json` does not read them.
 const MOST_LEVELS: usize = 120;
-/// How many changes are tried against the schema; a correction with more of them is another document.
+/// The most changes that are checked against the schema. A correction with more is another document.
 const MOST_DEMANDED: usize = 200;
 
-/// The path (a JSON Pointer) of the first value that stood complete in the received text and is not in the corrected
-/// document with the same value, though the schema does not demand that; none where all are kept. `is_refused` says whether
-/// the schema refuses a document.
+/// Returns the path (a JSON Pointer) of the first complete received value that the corrected document does not keep
+/// although the schema does not require a change. Returns `None` if all are kept. `is_refused` reports whether the
+/// schema refuses a document.
 pub(crate) fn first_lost(
     received: &str,
     corrected: &str,
@@ -28,14 +28,14 @@ pub(crate) fn first_lost(
     first_difference(received, corrected, Comparing::Extensions(is_refused))
 }
 
-/// The path of the first value that was received complete and has another value in a reply that was generated again. The
-/// value that the cut goes through may differ: a model rarely writes it twice in the same words.
+/// Returns the path of the first complete received value that differs in a regenerated reply. The value at the cut
+/// may differ: a model rarely writes it twice in the same words.
 pub(crate) fn first_changed(received: &str, again: &str) -> Option<String> {
     first_difference(received, again, Comparing::Complete)
 }
 
-/// The path (a JSON Pointer) of the first value that stood complete in the received text and has none in its place in the
-/// other one, whatever that is: `null` and the empty text are none.
+/// Returns the path (a JSON Pointer) of the first complete received value without a counterpart in the other text.
+/// `null` and the empty string do not count as values.
 pub(crate) fn first_missing(received: &str, other: &str) -> Option<String> {
     first_difference(received, other, Comparing::Presence)
 }
@@ -45,9 +45,9 @@ pub(crate) fn first_missing(received: &str, other: &str) -> Option<String> {
 enum Comparing<'a> {
     /// Any value is kept by any other.
     Presence,
-    /// Complete values have to be the same.
+    /// Complete values must be equal.
     Complete,
-    /// The same unless the schema refuses the received one, and a value that was cut has to be extended.
+    /// Values must be equal unless the schema refuses the received one. A value at the cut must be extended.
     Extensions(&'a dyn Fn(&str) -> bool),
 }
 
@@ -68,17 +68,17 @@ fn first_difference(received: &str, corrected: &str, comparing: Comparing<'_>) -
     if comparison.keeps(before, after, &mut state) { None } else { Some(state.path) }
 }
 
-/// The received text as a document, and the path of the string or the number that the cut goes through.
+/// Returns the received text as a document, and the path of the string or number at the cut.
 fn closed(received: &str) -> Option<(String, Option<String>)> {
     let completed = match complete(received.as_bytes(), &Format::Json) {
         Err(CompleteError::Malformed { index, .. }) => {
-            // A number in front of the fault, as `0` in `012`, is left out: it shows no beginning.
+            // A number before the fault, such as `0` in `012`, is not a beginning.
             complete(&received.as_bytes()[..received.floor_char_boundary(index)], &Format::Json).ok()?
         }
         completed => {
             let completed = completed.ok()?;
             let number = cut_value(&completed, UnfinishedKind::Number);
-            // A space ends a number, so that its digits are there to be compared.
+            // A space ends a number, so that its digits can be compared.
             let ended = number.and_then(|path| {
                 Some((complete([received, " "].concat().as_bytes(), &Format::Json).ok()?.text, Some(path)))
             });
@@ -92,20 +92,20 @@ fn closed(received: &str) -> Option<(String, Option<String>)> {
     Some((completed.text, string))
 }
 
-/// The path of the last unfinished value, where it is of this kind.
+/// Returns the path of the last unfinished value, if it is of this kind.
 fn cut_value(completed: &Completed, kind: UnfinishedKind) -> Option<String> {
     let last = completed.unfinished().next_back()?;
     (last.kind == kind).then(|| last.pointer.to_owned())
 }
 
 struct Comparison<'a> {
-    /// The path of a string or a number that was cut: it goes on.
+    /// The path of the string or number at the cut.
     unfinished: Option<String>,
     document: Value,
     comparing: Comparing<'a>,
 }
 
-/// Where the comparison stands; at a value that is lost it stays there.
+/// The state of the comparison. Its path stays at the first lost value.
 struct State {
     path: String,
     demanded: usize,
@@ -116,7 +116,7 @@ type Members<'v> = BTreeMap<String, &'v RawValue>;
 type Elements<'v> = Vec<&'v RawValue>;
 
 impl Comparison<'_> {
-    /// Whether all of a received value is in the corrected one, or has to be changed.
+    /// Whether the corrected document keeps a received value, or is required to change it.
     fn keeps(&self, before: &RawValue, after: &RawValue, state: &mut State) -> bool {
         if self.unfinished.as_ref() == Some(&state.path) {
             return self.extends(before, after, state);
@@ -168,7 +168,7 @@ impl Comparison<'_> {
         state.path.push_str(step);
         let kept = match after {
             Some(after) => self.keeps(before, after, state),
-            // A cut value proves no end, but it was received: a correction may not drop it.
+            // The value at the cut has no proven end, but it was received: a correction may not drop it.
             None if self.unfinished.as_ref() == Some(&state.path) => {
                 !matches!(self.comparing, Comparing::Extensions(_)) || self.is_demanded(before, state)
             }
@@ -180,8 +180,9 @@ impl Comparison<'_> {
         kept
     }
 
-    /// Whether a value goes on from a cut one. A string goes on by its characters, whatever the schema says of its beginning:
-    /// a correction had replaced 1,587 received characters by 35. Another kind of value has to be demanded.
+    /// Whether a value extends the one at the cut. A string must begin with the received characters, whatever the
+    /// schema requires of them: a correction had replaced 1,587 received characters by 35. Another kind of value must
+    /// be required by the schema.
     fn extends(&self, before: &RawValue, after: &RawValue, state: &mut State) -> bool {
         if !matches!(self.comparing, Comparing::Extensions(_)) {
             return true;
@@ -193,7 +194,7 @@ impl Comparison<'_> {
         }
     }
 
-    /// Whether the schema refuses the corrected document with the received value in its place.
+    /// Whether the schema refuses the corrected document with the received value restored.
     fn is_demanded(&self, before: &RawValue, state: &mut State) -> bool {
         state.demanded += 1;
         let Comparing::Extensions(is_refused) = self.comparing else { return false };
@@ -213,7 +214,7 @@ fn read<'v, T: serde::Deserialize<'v>>(value: &'v RawValue) -> Option<T> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// Puts a value in its place, or behind the last element of its array; false where it has none.
+/// Restores a value at its path, or after the last element of its array. Returns false if the path does not exist.
 fn put_back(document: &mut Value, path: &str, value: Value) -> bool {
     if let Some(place) = document.pointer_mut(path) {
         *place = value;
@@ -264,7 +265,7 @@ mod tests {
             (r#"{"n": 12345678901234567890123, "#, r#"{"n": 12345678901234567890124}"#, "/n"),
             ("[1, 2", "{}", ""),
             (r#"{"a": "one" "b": 2}"#, r#"{"a": "two", "b": 2}"#, "/a"),
-            // The value that the cut goes through goes on.
+            // The value at the cut continues.
             (r#"{"id": 7, "tags": ["xyz"#, r#"{"id": 7, "tags": ["x"]}"#, "/tags/0"),
             (r#"{"id": 7, "tags": ["xyz"#, r#"{"id": 7, "tags": []}"#, "/tags/0"),
             (r#"{"id": 7, "size": 12"#, r#"{"id": 7, "size": 2}"#, "/size"),
@@ -289,7 +290,7 @@ mod tests {
         assert_eq!(first_lost(received, r#"{"age": 12, "name": "Ada"}"#, &no_text), None);
         let changed = r#"{"age": 12, "name": "Eva"}"#;
         assert_eq!(first_lost(received, changed, &no_text).as_deref(), Some("/name"));
-        // A member that is not allowed is put back to see that, and so is what became another kind of value.
+        // A member that is not permitted is restored to check that, and so is a value that became another kind.
         let no_extra = |document: &str| document.contains("extra");
         assert_eq!(first_lost(r#"{"a": 1, "extra": 2}"#, r#"{"a": 1}"#, &no_extra), None);
         let no_list = |document: &str| document.starts_with('[');

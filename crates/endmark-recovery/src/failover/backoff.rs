@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-/// The middle of the first pause: long enough for a connection that was reset to be made anew elsewhere,
-/// short beside the seconds a reply takes.
+/// The mean of the first pause: long enough to establish a new connection after a reset, and short compared with the
+/// seconds of a reply.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// The middle of the longest pause: a server that loads its model is found soon after it is there.
+/// The mean of the longest pause: a server that loads its model is found soon after it is ready.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// By how much of itself a wait that the upstream asked for is spread: clients that were refused together
-/// do not come back together, and none comes early.
+/// Jitter added to a wait that the upstream requested, in percent. Clients that were refused together do not return
+/// together, and none returns early.
 const SPREAD_PERCENT: u32 = 10;
 
-/// The pause before the try after `tries` failed ones: doubling up to [`LONGEST_PAUSE`], and spread evenly from
-/// half of that to one and a half, so that clients that failed together do not come back together.
+/// Returns the pause before the try after `tries` failed ones. It doubles up to [`LONGEST_PAUSE`], with jitter from
+/// half to one and a half times, so that clients that failed together do not return together.
 ///
-/// `random` is any number, evenly spread.
+/// `random` is any uniformly distributed number.
 ///
 /// ```
 /// use std::time::Duration;
@@ -30,7 +30,7 @@ pub fn pause(tries: u32, random: u32) -> Duration {
     middle / 2 + share(middle, random)
 }
 
-/// The wait that an upstream asked for with `Retry-After`: never shorter, and at most a tenth longer.
+/// Returns the wait for a requested `Retry-After`: never shorter, and at most a tenth longer.
 ///
 /// ```
 /// use std::time::Duration;
@@ -42,7 +42,7 @@ pub fn wait_as_told(told: Duration, random: u32) -> Duration {
     told.saturating_add(share(told.saturating_mul(SPREAD_PERCENT) / 100, random))
 }
 
-/// As much of `whole` as `random` is of the largest random number.
+/// Returns the share of `whole` that `random` is of the largest random number.
 fn share(whole: Duration, random: u32) -> Duration {
     let nanos = whole.as_nanos().saturating_mul(random.into()) / u128::from(u32::MAX);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

@@ -1,15 +1,15 @@
-//! How much of the traffic may be further tries.
+//! The permitted share of further tries in the traffic.
 
 use std::time::Duration;
 
-/// Over how many seconds traffic is counted: long enough for a share of few requests to mean something, short
-/// enough for a calm minute not to pay for a storm.
+/// The seconds over which traffic is counted: long enough for a meaningful share of few requests, and short enough
+/// that a calm minute does not pay for a storm.
 pub const BUDGET_WINDOW_SECONDS: u64 = SECONDS as u64;
 
 /// The same, as a length.
 const SECONDS: usize = 10;
 
-/// One second of the window: traffic in it, and which second it is.
+/// One second of the window: its number, and the traffic in it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Second {
     number: u64,
@@ -17,11 +17,11 @@ struct Second {
     retries: u64,
 }
 
-/// Bounds further tries to a share of the requests, and a floor that lets a few through where there is little
-/// traffic: an upstream in trouble is not brought down by those who wait for it.
+/// Limits further tries to a share of the requests, with a minimum for low traffic, so that retries do not bring down
+/// an upstream in trouble.
 ///
-/// With every further try, those of the last [`BUDGET_WINDOW_SECONDS`] are at most `share_percent` of the requests
-/// of that time, and `floor_per_second` a second. A gateway has one for each upstream.
+/// With each further try, those of the last [`BUDGET_WINDOW_SECONDS`] are at most `share_percent` of the requests of
+/// that time, and `floor_per_second` a second. A gateway has one budget for each upstream.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,7 +39,7 @@ pub struct RetryBudget {
 }
 
 impl RetryBudget {
-    /// A budget of this share of the requests, and this many a second at least.
+    /// Makes a budget with this share of the requests, and at least this many tries a second.
     pub fn new(share_percent: u32, floor_per_second: u32) -> Self {
         Self {
             share_percent: share_percent.into(),
@@ -53,12 +53,12 @@ impl RetryBudget {
         self.second(now).requests += 1;
     }
 
-    /// Counts a further try that somebody else decided, as a client that sends its request again: it is made in any case.
+    /// Counts a retry that another party decided, such as a client that repeats its request. It is made in any case.
     pub fn retried(&mut self, now: Duration) {
         self.second(now).retries += 1;
     }
 
-    /// Takes one further try out of the budget; false where there is none left.
+    /// Takes one further try from the budget. Returns false if it is used up.
     pub fn try_retry(&mut self, now: Duration) -> bool {
         self.second(now);
         let oldest = now.as_secs().saturating_sub(BUDGET_WINDOW_SECONDS - 1);
@@ -75,10 +75,10 @@ impl RetryBudget {
         true
     }
 
-    /// The second of this time, empty if it is a new one.
+    /// Returns the counters of this second, reset if it is a new one.
     fn second(&mut self, now: Duration) -> &mut Second {
         let number = now.as_secs();
-        // The remainder is below the number of seconds, which is small.
+        // The remainder is less than the number of seconds, which is small.
         let second = &mut self.seconds[(number % BUDGET_WINDOW_SECONDS) as usize];
         if second.number != number {
             *second = Second { number, ..Second::default() };

@@ -1,26 +1,26 @@
-//! Whether an upstream that failed lately is tried at all.
+//! Whether an upstream that failed recently is tried at all.
 
 use std::time::Duration;
 
-/// Failures in a row after which an upstream is taken for down: more than the tries of one request, so that
-/// no single request decides it.
+/// Consecutive failures after which an upstream counts as down: more than the tries of one request, so that a single
+/// request cannot decide.
 pub const FAILURES_BEFORE_OPEN: u32 = 4;
 
-/// What is to be done with a request for an upstream.
+/// What to do with a request for an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     /// Send it.
     Serve,
-    /// Send it once, to see whether the upstream is back: without a second try.
+    /// Send it once, without a retry, to check whether the upstream is back.
     Probe,
     /// Let another upstream answer it at once.
     Skip,
 }
 
-/// Remembers how an upstream fared, so that not every request has to find out anew that it is down.
+/// Records the failures of an upstream, so that not every request has to discover that it is down.
 ///
-/// Meant for an upstream that another can stand in for. Open, it lets one request through after each cooldown;
-/// the first that succeeds closes it.
+/// For an upstream with a fallback. An open circuit admits one request after each cooldown. The first success closes
+/// it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,36 +38,36 @@ pub enum Admission {
 pub struct Circuit {
     cooldown: Duration,
     failures: u32,
-    /// When the next request may probe; none while closed.
+    /// When the next request may probe; `None` while closed.
     probe_at: Option<Duration>,
 }
 
 impl Circuit {
-    /// A closed circuit that lets one request through after each `cooldown` when it is open.
+    /// Makes a closed circuit that, once open, admits one request after each `cooldown`.
     pub fn new(cooldown: Duration) -> Self {
         Self { cooldown, failures: 0, probe_at: None }
     }
 
-    /// What is to be done with a request, `now` after the start.
+    /// Returns what to do with a request, `now` after the start.
     pub fn admit(&mut self, now: Duration) -> Admission {
         match self.probe_at {
             None => Admission::Serve,
             Some(at) if now < at => Admission::Skip,
             Some(_) => {
-                // A probe of which nothing is heard again holds up the next one for a cooldown, not for ever.
+                // A probe without a result delays the next one by one cooldown, not for ever.
                 self.probe_at = Some(now.saturating_add(self.cooldown));
                 Admission::Probe
             }
         }
     }
 
-    /// The upstream answered.
+    /// Records that the upstream answered.
     pub fn succeeded(&mut self) {
         self.failures = 0;
         self.probe_at = None;
     }
 
-    /// The upstream was not there, or not able to answer anybody.
+    /// Records that the upstream was unreachable or could not answer any client.
     pub fn failed(&mut self, now: Duration) {
         self.failures = self.failures.saturating_add(1);
         if self.failures >= FAILURES_BEFORE_OPEN {
@@ -75,7 +75,7 @@ impl Circuit {
         }
     }
 
-    /// Whether the upstream is taken for down.
+    /// Whether the upstream counts as down.
     pub fn is_open(&self) -> bool {
         self.probe_at.is_some()
     }

@@ -10,59 +10,59 @@ use crate::Ending;
 pub struct RetryPolicy {
     /// Further tries at the same upstream.
     pub max_retries: u32,
-    /// The longest `Retry-After` that is waited for; a longer one is no reason to keep a client waiting.
+    /// The longest `Retry-After` to wait for. A longer one is passed on to the client.
     pub max_wait: Duration,
 }
 
-/// Why a try brought no reply. Nothing of a reply was there: its text may be asked for again.
+/// Why a try brought no reply. No part of a reply arrived, so its text may be requested again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// The upstream could not be reached, or broke off before the head of its answer.
+    /// The upstream was unreachable, or disconnected before the head of its response.
     Unreachable,
-    /// It took the request and did not begin to answer.
+    /// It accepted the request and did not begin to respond.
     Silent,
-    /// It answered, and the answer cannot be read: it may have worked on the request, and bill it.
+    /// Its response cannot be read. It may have processed the request, and may bill it.
     Unreadable,
-    /// Behind the head of its answer its stream went wrong so, before anything of a reply came.
+    /// After the head of its response the stream ended like this, before any part of a reply arrived.
     Fruitless(Ending),
-    /// It answered with this status.
+    /// It responded with this status.
     Refused {
         /// The status code.
         status: u16,
-        /// What `Retry-After` says.
+        /// The value of `Retry-After`.
         retry_after: Option<Duration>,
-        /// What `x-should-retry` says, which counts for more than the status.
+        /// The value of `x-should-retry`, which overrides the status.
         should_retry: Option<bool>,
     },
-    /// It refuses the request as too long for its context.
+    /// It refuses the request as too long for its context window.
     TooLong,
-    /// The account has nothing left: waiting does not help.
+    /// The account has no quota left. Waiting does not help.
     QuotaUsedUp,
 }
 
 /// What to do after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// Try the same upstream again after this wait, if the budget allows it.
+    /// Try the same upstream again after this wait, if the budget permits it.
     Again(Duration),
     /// Let the other upstream answer.
     FallBack,
-    /// Pass on what the upstream said.
+    /// Pass on the upstream's error.
     GiveUp,
 }
 
-/// How a failure is met.
+/// What may help against a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Remedy {
-    /// It may pass in a moment.
+    /// It may pass with time.
     Time,
-    /// Another upstream may be able to do it, the same one is not.
+    /// Another upstream may succeed, the same one cannot.
     Another,
-    /// Everybody would refuse it, or only the client can mend it.
+    /// Every upstream would refuse it, or only the client can correct it.
     None,
 }
 
-/// The tries of one request at one upstream, before there is any reply.
+/// The tries of one request at one upstream, before any part of a reply.
 ///
 /// ```
 /// use std::time::Duration;
@@ -80,12 +80,12 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// A request that was not tried yet; `has_fallback` says whether another upstream can answer it.
+    /// Starts a request that was not tried yet. `has_fallback` is whether another upstream can answer it.
     pub fn new(policy: RetryPolicy, has_fallback: bool) -> Self {
         Self { policy, has_fallback, retries: 0 }
     }
 
-    /// What to do after this failure. `random` is any number, evenly spread.
+    /// Returns what to do after this failure. `random` is any uniformly distributed number.
     pub fn failed(&mut self, failure: Failure, random: u32) -> Next {
         match remedy(failure) {
             Remedy::None => Next::GiveUp,
@@ -105,7 +105,7 @@ impl Delivery {
         }
     }
 
-    /// What to do where the same upstream is not tried again: the budget may say so, too.
+    /// Returns what to do if the same upstream is not tried again, which the budget may decide as well.
     pub fn otherwise(&self) -> Next {
         if self.has_fallback { Next::FallBack } else { Next::GiveUp }
     }
@@ -128,7 +128,7 @@ impl Next {
 }
 
 impl Failure {
-    /// Whether it says that the upstream as a whole is unwell, and not this request or its sender.
+    /// Whether it indicates that the whole upstream is in trouble, and not this request or its sender.
     pub fn is_of_upstream(self) -> bool {
         match self {
             Self::Unreachable | Self::Silent | Self::Unreadable | Self::Fruitless(_) => true,
@@ -150,20 +150,20 @@ impl Failure {
         }
     }
 
-    /// Returns the status of its answer, if it is known by that.
+    /// Returns the status of the response, if that is the failure.
     pub fn status(self) -> Option<u16> {
         if let Self::Refused { status, .. } = self { Some(status) } else { None }
     }
 
-    /// Whether it is one at all: any other answer is the reply, or a refusal that stands.
+    /// Whether it is a failure that a remedy may help against. Any other response is the reply or a final refusal.
     pub fn is_worth_a_remedy(self) -> bool {
         remedy(self) != Remedy::None
     }
 }
 
-/// The statuses are those after which OpenAI's own client tries again, without 409: a conflict is the client's
-/// to settle. An upstream that was silent for the whole time allowed is not given that time twice, nor one that answered asked to
-/// work on the same again.
+/// The statuses are those after which OpenAI's client retries, without 409: only the client can resolve a conflict.
+/// An upstream that was silent for the whole permitted time does not get that time twice. One that responded
+/// unreadably does not process the same request twice.
 fn remedy(failure: Failure) -> Remedy {
     match failure {
         Failure::Unreachable | Failure::Fruitless(_) | Failure::Refused { should_retry: Some(true), .. } => {
@@ -172,7 +172,7 @@ fn remedy(failure: Failure) -> Remedy {
         Failure::Silent | Failure::Unreadable | Failure::TooLong | Failure::QuotaUsedUp => Remedy::Another,
         Failure::Refused { status, should_retry, .. } => match status {
             408 | 429 | 500 | 502..=504 | 529 if should_retry == Some(false) => Remedy::Another,
-            // 529 is Anthropic's word for an overloaded server.
+            // Anthropic uses 529 for an overloaded server.
             408 | 429 | 500 | 502..=504 | 529 => Remedy::Time,
             _ => Remedy::None,
         },

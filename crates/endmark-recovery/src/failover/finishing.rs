@@ -2,14 +2,14 @@
 
 use crate::Ending;
 
-/// Broken streams in a row after which an upstream is not asked to go on: one may be the network's fault.
+/// Consecutive broken streams after which an upstream is no longer asked: a single one may be the network's fault.
 const BREAKS_BEFORE_LEAVING: u32 = 2;
 
-/// Decides, ending after ending, whether the upstream that began a reply is still the one to finish it.
+/// Decides after each stream whether the upstream that began a reply continues it.
 ///
-/// A reply that came to an orderly end, as one that was cut by its limit, says nothing against its upstream.
-/// One that fell silent, reported an error or sent what cannot be read is left at once, since finding out costs
-/// the client the same wait again; one that broke off is asked once more.
+/// An orderly end, such as a cut at the limit, is not evidence against an upstream. An upstream that stalled,
+/// reported an error or sent unreadable data is left at once, since another try may cost the client the same wait. An
+/// upstream whose stream broke is asked once more.
 ///
 /// ```
 /// use endmark_recovery::Ending;
@@ -25,7 +25,7 @@ pub struct Finishing {
 }
 
 impl Finishing {
-    /// Takes how the last stream of the upstream ended; answers whether another is to be asked from now on.
+    /// Records how the last stream of the upstream ended. Returns whether another upstream is asked from now on.
     pub fn leaves(&mut self, ending: Ending) -> bool {
         match ending {
             Ending::Clean | Ending::Cancelled | Ending::OverCap | Ending::Interrupted => false,

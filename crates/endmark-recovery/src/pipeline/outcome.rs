@@ -1,19 +1,19 @@
-//! What a pipeline may do, what it answers, and how it ends (PC-6).
+//! The policy, the steps and the outcome of a pipeline (PC-6).
 
 use crate::{CutKind, PieceRecord, ResumeAsk, ResumeExhausted, ResumePolicy, SchemaProblem, Seam};
 
-/// How many corrections are asked for by default (PC-6).
+/// Corrections that are requested by default (PC-6).
 pub const MAX_CORRECTION_ATTEMPTS: u32 = 1;
 
-/// What a pipeline may do (PC-6).
+/// The policy of a pipeline (PC-6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PipelinePolicy {
-    /// What its first stage may do.
+    /// The policy of its first stage.
     pub resume: ResumePolicy,
-    /// How many corrections are asked for at most; 0 where none is possible, as in a stream that the client
-    /// has already.
+    /// The most corrections that are requested. Use 0 if none is possible, as in a stream that the client already
+    /// has.
     pub max_corrections: u32,
-    /// Whether a correction may change or drop what was received complete, though the schema does not demand it.
+    /// Whether a correction may change or drop what was received complete, although the schema does not require it.
     pub may_change: bool,
 }
 
@@ -30,16 +30,16 @@ pub enum PipelineStep {
     Resume(ResumeAsk),
     /// Ask the model for a corrected document.
     Correct(CorrectionAsk),
-    /// Nothing: this is how it ended.
+    /// Nothing. This is how it ended.
     Done(PipelineOutcome),
 }
 
-/// One correction to ask for (PC-6).
+/// One correction to request (PC-6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorrectionAsk {
-    /// The how many-th correction this is, from 1.
+    /// The number of this correction, from 1.
     pub attempt: u32,
-    /// What to ask: the problems in a stable order, and that the whole document is wanted.
+    /// The prompt: the problems in a stable order, and the demand for the whole document.
     pub prompt: String,
     /// The text to show the model as its own reply.
     pub text: String,
@@ -48,51 +48,51 @@ pub struct CorrectionAsk {
 /// How a reply ended after all stages (PC-6).
 #[derive(Debug, Clone, PartialEq)]
 pub struct PipelineOutcome {
-    /// What to hand over: the whole text, or the true beginning of one that stayed cut.
+    /// What to deliver: the whole text, or the verified beginning of one that stayed cut.
     pub text: String,
-    /// What it is.
+    /// What the text is.
     pub result: PipelineResult,
-    /// How many continuations were asked for.
+    /// Requested continuations.
     pub attempts: u32,
-    /// How many corrections were asked for.
+    /// Requested corrections.
     pub corrections: u32,
-    /// What kind of cut the first reply had.
+    /// The kind of cut of the first reply.
     pub cut: Option<CutKind>,
-    /// The text was dropped or stopped by its limit, and is whole all the same (PC-8).
+    /// Whether the text was dropped or stopped by its limit, although it is whole (PC-8).
     pub disclosed: bool,
-    /// The seams of the resume, first to last.
+    /// The seams of the resume, in order.
     pub seams: Vec<Seam>,
-    /// What validation found wrong with the text that is handed over; for a corrected one, with the text that
-    /// was corrected.
+    /// The problems that validation found in the delivered text, or, for a corrected one, in the text before the
+    /// correction.
     pub problems: Vec<SchemaProblem>,
     /// Every call, in order, for the log.
     pub pieces: Vec<PieceRecord>,
 }
 
-/// What a text that leaves the pipeline is (PC-6).
+/// What a text is that leaves the pipeline (PC-6).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PipelineResult {
-    /// Whole as it came.
+    /// Whole as received.
     Whole,
     /// Whole after a resume.
     Resumed,
-    /// Whole and valid: the reply was generated again, and replaced a cut text.
+    /// Whole and valid: a regenerated reply replaced the cut text.
     Restarted {
-        /// How many characters the cut text had.
+        /// The length of the cut text in characters.
         replaced_chars: usize,
     },
     /// Whole and valid after a correction.
     Corrected,
-    /// Whole, but not valid, and not corrected: the text is the original one.
+    /// Whole, but neither valid nor corrected: the text is the original one.
     Invalid,
-    /// Not whole: the text is the true beginning.
+    /// Not whole: the text is the verified beginning.
     Exhausted(ResumeExhausted),
-    /// Refused, filtered or paused by the provider: the text is the first reply as it is.
+    /// Refused, filtered or paused by the provider: the text is the first reply, unchanged.
     Passed,
 }
 
 impl PipelineResult {
-    /// The literal name, as in the log.
+    /// Returns the literal name, as in the log.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Whole => "whole",

@@ -4,8 +4,8 @@ use endmark_text::Format;
 
 use super::{AskFailure, Join, Reply, Resume, ResumeAsk, ResumeOutcome, ResumePolicy, ResumeStep};
 
-/// [`resume_if_truncated`](crate::resume_if_truncated) for a function that is awaited (PC-5). It needs no particular runtime,
-/// and its future is `Send` where that of `ask` is.
+/// [`resume_if_truncated`](crate::resume_if_truncated) with an async function (PC-5). It needs no particular runtime.
+/// Its future is `Send` if that of `ask` is.
 ///
 /// ```
 /// use endmark_recovery::{Join, Reply, ResumePolicy, Stop, resume_if_truncated_async};
@@ -22,7 +22,7 @@ use super::{AskFailure, Join, Reply, Resume, ResumeAsk, ResumeOutcome, ResumePol
 /// let resumed = resume_if_truncated_async(ResumePolicy::default(), Some(Format::Json), first, |ask| async {
 ///     Ok((ask_the_model(ask.prompt).await, Join::Exact))
 /// });
-/// // Your runtime awaits it; here it is ready at once.
+/// Your runtime awaits it. Here it is ready at once.
 /// # let mut resumed = pin!(resumed);
 /// # let Poll::Ready(outcome) = resumed.as_mut().poll(&mut Context::from_waker(Waker::noop())) else { panic!() };
 /// assert_eq!(outcome.into_text()?, r#"{"files": ["a.rs", "b.rs"]}"#);
@@ -98,7 +98,7 @@ mod tests {
         let Err(error @ ResumeError::Exhausted(_)) = lost.into_text() else { panic!("it is whole") };
         assert_eq!(
             error.to_string(),
-            "the reply stays cut: still not whole after 2 of 2 attempts: no answer came: the line"
+            "the reply stays cut: still not whole after 2 of 2 attempts: no answer arrived: the line"
         );
         let ResumeError::Exhausted(exhausted) = error else { panic!("passed") };
         assert_eq!((exhausted.cause, exhausted.merged_raw.as_str()), (ExhaustedCause::Attempts, "[1, 2"));

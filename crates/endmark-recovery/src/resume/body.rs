@@ -1,4 +1,4 @@
-//! The text of a cut reply as far as it is joined, and what was received and fitted nowhere (PC-5).
+//! The joined text of a cut reply, and the pieces that could not be joined (PC-5).
 
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
@@ -10,35 +10,33 @@ use crate::stitch::{
 };
 use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 
-/// What a server leaves where it cut through a character.
+/// What a server writes for an incomplete character.
 const CUT_CHARACTER: char = char::REPLACEMENT_CHARACTER;
 
-/// A piece of at least this many bytes is not in a text by coincidence.
+/// From this length on, in bytes, a piece occurs in a text for a reason.
 const TELLING_BYTES: usize = 8;
 
-/// The most of them that one character leaves: one for each byte that was there.
+/// The most replacement characters of one character: one for each of its bytes.
 const MAX_CUT_BYTES: usize = 3;
 
-/// The joined text, and everything else that came.
+/// The joined text, and everything else received.
 #[derive(Debug, Clone)]
 pub(super) struct Body {
-    /// The demanded grammar; none if there is none, or if the text has broken it already.
+    /// The required grammar, unless there is none or the text has violated it.
     grammar: Option<Format>,
     text: String,
-    /// The verdict of the grammar on `text`, if it has something to say: Markdown with nothing open may go on
-    /// as well as end.
+    /// The verdict of the grammar on `text`, if it is evidence. Markdown with nothing open may end or continue.
     verdict: Option<Verdict>,
-    /// How many bytes are with the client.
+    /// Bytes that the client has.
     sent: usize,
-    /// The signs of reasoning that the request has.
+    /// The signs of reasoning in the request.
     known: ReasoningSigns,
-    /// What stood behind `text` for a character that was cut.
+    /// Replacement characters of a cut character after `text`.
     cut_character: String,
     seams: Vec<Seam>,
-    /// What came and fitted nowhere, in order.
+    /// Pieces that could not be joined, in order.
     unplaced: Vec<String>,
-    /// Which of them was the first to come after `text` as it is now, and how many of its bytes are known to
-    /// follow it.
+    /// The first of them that arrived after the current `text`, and how many of its bytes certainly follow it.
     following: Option<(usize, usize)>,
 }
 
@@ -46,7 +44,7 @@ pub(super) struct Body {
 pub(super) enum Refusal {
     /// Several seams are plausible.
     Ambiguous { best: Box<Merged>, alternatives: usize },
-    /// None is; the first `proven` bytes of the piece are known to follow all the same.
+    /// No seam is. The first `proven` bytes of the piece certainly follow.
     Unjoined { reason: String, proven: usize },
 }
 
@@ -87,13 +85,13 @@ impl Body {
         &self.seams
     }
 
-    /// Whether nothing came that could be continued.
+    /// Whether nothing arrived that could be continued.
     pub(super) fn is_blank(&self) -> bool {
         self.text.trim().is_empty()
     }
 
-    /// Raises the number of bytes that are with the client. It may be more than there is of the text, where a
-    /// continuation was passed on as it came and is joined only now.
+    /// Raises the number of bytes that the client has. It may exceed the text if a continuation was passed on before
+    /// it is joined.
     pub(super) fn mark_sent(&mut self, bytes: usize) {
         self.sent = self.sent.max(bytes);
     }
@@ -102,19 +100,18 @@ impl Body {
         self.sent
     }
 
-    /// Whether the client has bytes of a piece that could not be joined: then nothing else can be, either.
+    /// Whether the client has bytes of a piece that could not be joined. Then nothing else can be joined either.
     pub(super) fn is_sent_beyond(&self) -> bool {
         self.sent > self.text.len()
     }
 
-    /// From here on the text is one without a grammar: it has broken the demanded one, which therefore
-    /// cannot say any more where it ends.
+    /// Drops the required grammar. The text violates it, so it no longer determines where the text ends.
     pub(super) fn give_up_grammar(&mut self) {
         self.grammar = None;
         self.verdict = None;
     }
 
-    /// The verdict of the grammar on what was joined, if it has something to say.
+    /// Returns the verdict of the grammar on what was joined, if it is evidence.
     pub(super) fn testimony<'v>(&self, merged: &'v Merged) -> Option<&'v Verdict> {
         let verdict = &merged.verdict;
         self.grammar.as_ref().filter(|format| format.testifies(verdict, &merged.text)).map(|_| verdict)
@@ -124,8 +121,8 @@ impl Body {
         self.grammar.as_ref().and_then(|format| testimony(format, text))
     }
 
-    /// Leaves the replacement characters of a cut character out of the text: the model goes on with the
-    /// character itself. One that was sent stays.
+    /// Removes the replacement characters of a cut character: the model continues with the character itself.
+    /// Characters that were sent stay.
     pub(super) fn leave_out_cut_character(&mut self) {
         let kept = without_cut_character(&self.text).len().max(self.sent);
         let cut_character = self.text.get(kept..).unwrap_or_default();
@@ -136,7 +133,7 @@ impl Body {
         }
     }
 
-    /// Notes what stood behind the text for a character that was cut; if it was sent, it is part of the text.
+    /// Records the replacement characters after the text. If they were sent, they belong to the text.
     pub(super) fn set_cut_character(&mut self, cut_character: &str) {
         if self.is_sent_beyond() {
             self.text.push_str(cut_character);
@@ -146,12 +143,12 @@ impl Body {
         }
     }
 
-    /// The format a piece is joined as.
+    /// Returns the format that a piece is joined as.
     pub(super) fn format(&self) -> &Format {
         self.grammar.as_ref().unwrap_or(&Format::Text)
     }
 
-    /// Tries to join a piece, which may be cut itself; changes nothing.
+    /// Tries to join a piece, which may itself be cut. It changes nothing.
     pub(super) fn join(&self, piece: &str, join: Join, is_cut: bool) -> Result<Merged, Refusal> {
         let (text, format, known) = (self.text.as_str(), self.format(), self.known);
         let unfinished = |from| stitched(merge_unfinished(text, piece, format, from, known));
@@ -167,7 +164,7 @@ impl Body {
         self.checked(merged)
     }
 
-    /// A merge that keeps what was sent and what the grammar allows.
+    /// Accepts a merge only if it keeps what was sent and what the grammar permits.
     pub(super) fn checked(&self, merged: Merged) -> Result<Merged, Refusal> {
         if !self.keeps_sent(&merged.text) {
             let reason = format!("it would change one of the {} bytes that the client has", self.sent);
@@ -212,7 +209,7 @@ impl Body {
         text.as_bytes().starts_with(sent)
     }
 
-    /// Whether a merge brings anything: more text, or more of it settled.
+    /// Whether a merge adds text, or settles more of it.
     pub(super) fn is_progress(&self, merged: &Merged) -> bool {
         let settled = |verdict: &Verdict| verdict.truncation().map(|cut| cut.truncation_index);
         let settled_more = match (self.verdict.as_ref().and_then(settled), settled(&merged.verdict)) {
@@ -222,8 +219,8 @@ impl Body {
         merged.text.len() > self.text.len() || settled_more
     }
 
-    /// Whether an answer that proves nothing is joined although another one since the text grew, which is not in what they make
-    /// together, may belong there as well: nothing tells which of them follows, or whether both do.
+    /// Whether an answer that proves nothing would be joined although an earlier answer since the text grew may
+    /// belong there as well and is not in the merged text. It is unknown which of them follows, or whether both do.
     pub(super) fn contradicts_earlier(&self, answer: &str, merged: &Merged) -> bool {
         let says_all = self.text.len() >= TELLING_BYTES && answer.contains(self.text.trim());
         !says_all
@@ -239,20 +236,20 @@ impl Body {
             })
     }
 
-    /// The pieces that could not be joined since the text last grew.
+    /// Returns the pieces that could not be joined since the text last grew.
     fn unplaced_since_growth(&self) -> &[String] {
         self.following.and_then(|(first, _)| self.unplaced.get(first..)).unwrap_or_default()
     }
 
-    /// A seam that reports what could not be joined before it.
+    /// Adds to a seam the pieces that could not be joined before it.
     fn with_left_out(&self, seam: Seam) -> Seam {
         let pieces: Vec<&str> = self.unplaced_since_growth().iter().map(String::as_str).collect();
         seam.with_dropped(&pieces)
     }
 
-    /// Takes a merge as the text from now on.
+    /// Replaces the text by a merge.
     pub(super) fn accept(&mut self, merged: Merged) {
-        // A seam may lie before an earlier one, whose place is then gone.
+        // A seam may lie before an earlier one, which it then replaces.
         for seam in &mut self.seams {
             seam.at = seam.at.min(merged.seam.at);
         }
@@ -263,7 +260,7 @@ impl Body {
         self.following = None;
     }
 
-    /// The model had nothing to add: the text was at its end. What looked like a cut character was none.
+    /// Records that the model had nothing to add: the text was whole, and the replacement characters belong to it.
     pub(super) fn accept_end(&mut self, whitespace: &str) {
         let cut_character = std::mem::take(&mut self.cut_character);
         self.text.push_str(&cut_character);
@@ -271,7 +268,7 @@ impl Body {
         self.text.push_str(whitespace);
     }
 
-    /// Keeps a piece that fitted nowhere, though its first `proven` bytes are known to follow.
+    /// Keeps a piece that could not be joined, although its first `proven` bytes certainly follow.
     pub(super) fn keep_unplaced(&mut self, piece: String, proven: usize) {
         if piece.is_empty() {
             return;
@@ -280,14 +277,14 @@ impl Body {
         self.unplaced.push(piece);
     }
 
-    /// Keeps what came of a text that this one replaces: its blank text too, unless that stands in front of
-    /// this one.
+    /// Keeps what was received of a text that this one replaces, including a blank text unless that precedes this
+    /// one.
     pub(super) fn keep_replaced(&mut self, replaced: Self, kept_in_front: bool) {
         let blank = if kept_in_front { None } else { Some(replaced.text) };
         self.unplaced.extend(blank.into_iter().chain(replaced.unplaced).filter(|piece| !piece.is_empty()));
     }
 
-    /// Everything received, and how much of its beginning is verified.
+    /// Returns everything received, and the length of its verified beginning.
     pub(super) fn into_merged_raw(mut self) -> (String, usize) {
         let mut raw = self.text;
         let mut verified_len = raw.len();
@@ -300,7 +297,7 @@ impl Body {
         (raw, verified_len)
     }
 
-    /// The true beginning, to be handed over where the text stays cut; what was sent is in it.
+    /// Returns the verified beginning, to be delivered if the text stays cut. It contains what was sent.
     pub(super) fn beginning(&self) -> String {
         let sent_beyond = self.sent.saturating_sub(self.text.len());
         let following = self.following.and_then(|(index, proven)| {
@@ -314,18 +311,18 @@ impl Body {
     }
 }
 
-/// What the grammar says of a text where that counts as evidence (PC-8).
+/// Returns the verdict of the grammar on a text if that counts as evidence (PC-8).
 fn testimony(format: &Format, text: &str) -> Option<Verdict> {
     Some(detect(text.as_bytes(), format).verdict).filter(|verdict| format.testifies(verdict, text))
 }
 
-/// A text without the replacement characters that stand at its end for a cut character.
+/// Returns a text without trailing replacement characters of a cut character.
 pub(super) fn without_cut_character(text: &str) -> &str {
     let cut = text.chars().rev().take(MAX_CUT_BYTES).take_while(|c| *c == CUT_CHARACTER).count();
     text.get(..text.len() - cut * CUT_CHARACTER.len_utf8()).unwrap_or(text)
 }
 
-/// What was joined, though its end may still be missing.
+/// Returns the joined text, even if its end is missing.
 fn stitched(joined: Result<Merged, MergeError>) -> Result<Merged, Refusal> {
     match joined {
         Ok(merged) => Ok(merged),

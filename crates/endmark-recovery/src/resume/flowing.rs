@@ -1,4 +1,4 @@
-//! The answer to a prompt on its way: what of it is certain to belong to the text (PC-9).
+//! The answer to a prompt while it arrives: how much of it certainly belongs to the text (PC-9).
 
 use endmark_text::Format;
 
@@ -6,7 +6,7 @@ use super::proof::{Proof, Question};
 use super::shown::Shown;
 use crate::stitch::{Certain, ReasoningSigns, StitchStream, begun_without_reasoning, is_fence_line};
 
-/// The answer to a prompt while it comes: it flows once it proved its seam (PC-4, PC-9).
+/// The answer to a prompt while it arrives. It streams once it has proved its seam (PC-4, PC-9).
 ///
 /// ```
 /// use endmark_recovery::{PromptedStream, Shown, build_resume_prompt};
@@ -28,22 +28,22 @@ pub struct PromptedStream {
     format: Format,
     known: ReasoningSigns,
     received: String,
-    /// The answer is looked at again once it has this many bytes.
+    /// The length in bytes at which the answer is examined next.
     next_look: usize,
     state: State,
 }
 
 #[derive(Debug, Clone)]
 enum State {
-    /// It may come to prove where it goes on.
+    /// It may still prove where it continues.
     Open,
     Flowing(Box<StitchStream>),
-    /// Only all of it says whether it belongs to the text.
+    /// Only the whole answer shows whether it belongs to the text.
     Closed,
 }
 
 impl PromptedStream {
-    /// An answer of which nothing has come yet, to this prompt, with which this much of `so_far` was shown.
+    /// Starts an empty answer to this prompt, which showed this much of `so_far`.
     pub fn new(so_far: &str, (shown, prompt): (Shown, &str), format: &Format) -> Self {
         Self {
             so_far: so_far.to_owned(),
@@ -57,13 +57,13 @@ impl PromptedStream {
         }
     }
 
-    /// The same where the request has these signs of reasoning.
+    /// Sets the signs of reasoning in the request.
     #[must_use]
     pub fn knowing(self, known: ReasoningSigns) -> Self {
         Self { known, ..self }
     }
 
-    /// Takes what came next.
+    /// Adds the next text.
     pub fn push(&mut self, text: &str) {
         match &mut self.state {
             State::Closed => {}
@@ -75,7 +75,7 @@ impl PromptedStream {
         }
     }
 
-    /// What belongs to the joined text for certain; none while the seam is open.
+    /// Returns what certainly belongs to the joined text, or `None` while the seam is open.
     pub fn certain(&self) -> Option<Certain<'_>> {
         match &self.state {
             State::Open | State::Closed => None,
@@ -92,7 +92,7 @@ impl PromptedStream {
         if let Some(begun) = begun {
             self.received = begun;
         }
-        // Each look reads all of the answer: one at every delta would need the square of its length.
+        // Each pass reads the whole answer. One at every delta would cost quadratic time.
         self.next_look = self.received.len() + self.received.len() / 8;
         if is_reasoning {
             return;
@@ -104,7 +104,7 @@ impl PromptedStream {
                 if question.held().trim().is_empty()
                     && matches!(self.format, Format::Json | Format::Jsonl) =>
             {
-                // All of it was shown, and the grammar tells where it goes on.
+                // All of it was shown, and the grammar determines where it continues.
                 let mut stream =
                     StitchStream::new(&self.so_far, &self.format, question.asked_from()).knowing(self.known);
                 stream.push(&std::mem::take(&mut self.received));

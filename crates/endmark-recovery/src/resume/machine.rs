@@ -1,4 +1,4 @@
-//! The machine: it is fed replies, and answers what to ask next (PC-5).
+//! The state machine of a resume: it receives replies and returns what to request next (PC-5).
 
 use endmark_text::Format;
 
@@ -11,20 +11,20 @@ use crate::{
     ResumeAsk, ResumeExhausted, ResumeOutcome, ResumePolicy, ResumeStep, Seam, Stop, build_resume_prompt,
 };
 
-/// How many ways of asking may be refused in a row, where the policy does not allow more attempts than
-/// that: continuing the message, and a prompt.
+/// Refused requests in a row that are permitted if the policy has fewer attempts: one that continues the message, and
+/// one prompt.
 const MIN_REJECTIONS: u32 = 2;
 
-/// Resumes one cut reply (PC-5): judges it, asks for the rest, joins what comes, and gives up where the
-/// attempts are used up or nothing new comes.
+/// Resumes one cut reply (PC-5): judges it, requests the rest, joins the answers, and gives up if the attempts are
+/// used up or an answer adds nothing.
 ///
-/// It does no I/O. A driver asks it what to do, does that, and feeds it what happened:
+/// It does no I/O. A driver asks it for the next step, performs that, and reports the result:
 ///
 /// ```
 /// use endmark_recovery::{Join, Reply, Resume, ResumeOutcome, ResumePolicy, ResumeStep, Stop};
 /// use endmark_text::Format;
 ///
-/// // The model, which continues the very message that it is shown.
+/// The model, which continues the message that it receives.
 /// let ask = |_so_far: &str| Reply::stopped(r#"ld"}"#, Stop::Normal);
 ///
 /// let first = Reply::stopped(r#"{"hello": "wor"#, Stop::Limit);
@@ -43,29 +43,29 @@ pub struct Resume {
     pub(super) policy: ResumePolicy,
     pub(super) demanded: Option<Format>,
     pub(super) body: Body,
-    /// The kind of cut the first reply had.
+    /// The kind of cut of the first reply.
     pub(super) first_cut: Option<CutKind>,
-    /// Continuations asked for: calls that were answered or lost.
+    /// Requested continuations: calls that were answered or lost.
     pub(super) attempts: u32,
     /// Calls refused since the last answer.
     rejections: u32,
-    /// The last continuation that came, to know the same one again.
+    /// The last continuation, to detect an identical one.
     pub(super) last_piece: Option<String>,
-    /// What was answered to the last question about the text as it is, where that proved nothing.
+    /// The last answer about the current text, if it proved nothing.
     pub(super) earlier: Option<Earlier>,
-    /// What is known of the answers that could not be joined since the text grew.
+    /// The answers that could not be joined since the text grew.
     pub(super) refused: Refused,
-    /// Whether all of the reply was asked for anew.
+    /// Whether the whole reply was requested again.
     pub(super) restarted: bool,
-    /// How many characters the text had that such an answer replaced.
+    /// The length in characters of the text that such an answer replaced.
     pub(super) replaced_chars: Option<usize>,
     pub(super) history: Vec<PieceRecord>,
     pub(super) step: ResumeStep,
 }
 
 impl Resume {
-    /// Judges the first reply (PC-8). `demanded` is a format that is demanded, never one that is guessed;
-    /// plain text demands nothing.
+    /// Judges the first reply (PC-8). `demanded` is a required format, never a detected one. Plain text requires
+    /// nothing.
     pub fn new(policy: ResumePolicy, demanded: Option<Format>, first: Reply) -> Self {
         let demanded = demanded.filter(Format::can_be_demanded);
         let mut resume = Self {
@@ -87,25 +87,24 @@ impl Resume {
         resume
     }
 
-    /// What to do next: the same until [`reply`](Self::reply) or [`failed`](Self::failed) is called.
+    /// Returns the next step. It stays the same until [`reply`](Self::reply) or [`failed`](Self::failed) is called.
     pub fn next(&self) -> ResumeStep {
         self.step.clone()
     }
 
-    /// What [`next`](Self::next) answers, by reference.
+    /// As [`next`](Self::next), by reference.
     pub fn step(&self) -> &ResumeStep {
         &self.step
     }
 
-    /// Takes the answer to what was asked. After the end it changes nothing.
+    /// Processes an answer. After the end it has no effect.
     ///
-    /// `join` says how it goes on from the text so far; an answer to a request that was asked again stands
-    /// for itself.
+    /// `join` is how the answer continues the text. An answer to a repeated request is complete by itself.
     pub fn reply(&mut self, reply: Reply, join: Join) {
         self.reply_with(reply, join, None);
     }
 
-    /// The same for an answer of which it is known what is wrong with it as a whole document, if anything is.
+    /// As `reply`, with the known problem of the answer as a whole document, if it has one.
     pub(crate) fn reply_with(&mut self, reply: Reply, join: Join, problem: Option<String>) {
         let ResumeStep::Ask(ask) = &self.step else { return };
         let (wanted, kind, shown, prompt) = (ask.wanted, ask.kind, ask.shown, ask.prompt.clone());
@@ -118,7 +117,7 @@ impl Resume {
         }
     }
 
-    /// Takes note that what was asked brought no answer. After the end it changes nothing.
+    /// Records that a call brought no answer. After the end it has no effect.
     #[expect(clippy::needless_pass_by_value, reason = "the machine is fed failures as it is fed replies")]
     pub fn failed(&mut self, failure: AskFailure) {
         let ResumeStep::Ask(ask) = &self.step else { return };
@@ -160,15 +159,15 @@ impl Resume {
         }
     }
 
-    /// Takes note that the first `bytes` of the text are with the client by now: nothing changes them any more.
-    /// Never fewer than before.
+    /// Records that the client has the first `bytes` of the text, which cannot change any more. The number never
+    /// decreases.
     ///
-    /// A driver that passes a continuation on as it comes says so before it feeds that continuation.
+    /// A driver that passes a continuation on while it arrives calls this before it reports that continuation.
     pub fn mark_sent(&mut self, bytes: usize) {
         self.body.mark_sent(bytes);
     }
 
-    /// Whether the last answer could be joined, and may be something else.
+    /// Whether the last answer could be joined, but may be something else.
     pub(crate) fn is_in_doubt(&self) -> bool {
         let ended = match &self.step {
             ResumeStep::Done(ResumeOutcome::Exhausted(end)) => end.cause == ExhaustedCause::Ambiguous,
@@ -177,32 +176,32 @@ impl Resume {
         ended || self.refused.doubt.is_some()
     }
 
-    /// Every call and what came of it, in order.
+    /// Returns every call with its result, in order.
     pub fn history(&self) -> &[PieceRecord] {
         &self.history
     }
 
-    /// The same, for keeps.
+    /// As [`history`](Self::history), by value.
     pub fn into_history(self) -> Vec<PieceRecord> {
         self.history
     }
 
-    /// What kind of cut the first reply had.
+    /// Returns the kind of cut of the first reply.
     pub fn cut(&self) -> Option<CutKind> {
         self.first_cut
     }
 
-    /// The longest beginning that is known to be true: what to hand over where the text stays cut.
+    /// Returns the longest verified beginning, to be delivered if the text stays cut.
     pub fn beginning(&self) -> String {
         self.body.beginning()
     }
 
-    /// The seams so far, first to last.
+    /// Returns the seams so far, in order.
     pub fn seams(&self) -> &[Seam] {
         self.body.seams()
     }
 
-    /// Whether a text that stands for all of it begins with what the client has already.
+    /// Whether a replacement of the whole text begins with what the client already has.
     pub(crate) fn keeps_sent(&self, text: &str) -> bool {
         let beginning = self.beginning();
         let sent = beginning.as_bytes().get(..self.body.sent()).unwrap_or(beginning.as_bytes());
@@ -224,7 +223,7 @@ impl Resume {
         });
     }
 
-    /// Asks for more, unless nobody is there to have it, it would be too much, or nothing could be done with it.
+    /// Requests more, unless the client is gone, a limit is reached, or the answer could not be used.
     pub(super) fn ask_unless_stopped(&mut self, kind: CutKind, ending: Ending) {
         match ending {
             _ if self.body.is_sent_beyond() => self.exhaust(ExhaustedCause::Stopped),
@@ -276,9 +275,10 @@ impl Resume {
         });
     }
 
-    /// Whether the next call is to ask for all of the reply: as the last one, after an answer that could not be joined,
-    /// unless the configured order puts it first. Where the client has a beginning, a second question can still prove what
-    /// the first left open, and a whole reply seldom begins the same: then only after an answer that was no rest at all.
+    /// Whether the next call requests the whole reply: the last call after an answer that could not be joined, or
+    /// earlier if the configuration says so. If the client already has a beginning, a second prompt may still prove
+    /// the seam, and a new reply rarely begins the same. Then the whole reply is requested only after an answer that
+    /// was not a continuation.
     fn is_time_to_restart(&self) -> bool {
         let is_last = self.attempts + 1 >= self.policy.max_attempts;
         let is_hopeless = self.body.sent() == 0 || self.refused.talked;
@@ -297,7 +297,7 @@ impl Resume {
             && !self.body.is_sent_beyond()
     }
 
-    /// Gives up asking for the rest: all of the reply is asked for where that is still possible.
+    /// Stops requesting the rest. Requests the whole reply if that is still possible.
     pub(super) fn give_up(&mut self, kind: CutKind, cause: ExhaustedCause, best: Option<String>) {
         if self.can_restart() { self.ask(kind, Wanted::Restart) } else { self.exhaust_with(cause, best) }
     }
@@ -328,28 +328,28 @@ impl Resume {
     }
 }
 
-/// A seam that is not certain.
+/// An uncertain seam.
 #[derive(Debug, Clone)]
 pub(super) struct Doubt {
-    /// The text that it would make, if that keeps what was sent.
+    /// The text that it would give, if that keeps what was sent.
     pub(super) best: Option<String>,
 }
 
-/// What is known of the answers that could not be joined since the text grew.
+/// The answers that could not be joined since the text grew.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Refused {
-    /// How many there were.
+    /// Their number.
     pub(super) answers: u32,
-    /// The last one could be joined, and may be something else.
+    /// The doubt about the last one, if it could be joined but may be something else.
     pub(super) doubt: Option<Doubt>,
-    /// The last one was the answer to a prompt, and no rest.
+    /// Whether the last one answered a prompt and was not a continuation.
     pub(super) talked: bool,
 }
 
-/// Resumes a cut reply with a function that asks the model (PC-5): detect, prompt, stitch, at most
-/// [`MAX_RESUME_ATTEMPTS`](crate::MAX_RESUME_ATTEMPTS) times by default.
+/// Resumes a cut reply with a function that asks the model (PC-5): detect, prompt, stitch, by default at most
+/// [`MAX_RESUME_ATTEMPTS`](crate::MAX_RESUME_ATTEMPTS) times.
 ///
-/// `ask` answers with the reply and how it goes on from [`ResumeAsk::so_far`].
+/// `ask` returns the reply and how it continues [`ResumeAsk::so_far`].
 ///
 /// ```
 /// use endmark_recovery::{Join, Reply, ResumeOutcome, ResumePolicy, Stop, resume_if_truncated};

@@ -1,5 +1,5 @@
-//! Places the answer to a prompt: where it proves its seam, where it goes on from the cut all the same, and where neither is
-//! certain (PC-4).
+//! Places the answer to a prompt: where it proves its seam, where it continues from the cut anyway, and where neither
+//! is certain (PC-4).
 
 use endmark_text::Format;
 use endmark_text::detect::Detector;
@@ -10,19 +10,19 @@ use super::weight::{TELLING_IN_DOUBT, has_unspaced, weight};
 use crate::stitch::{merge_proven, speaks_of_the_reply, without_reasoning};
 use crate::{AskedFrom, Join, MergeError, Merged, Seam, SeamStyle};
 
-/// So many bytes are the same by no coincidence.
+/// From this length on, in bytes, equal text is not a coincidence.
 const ALIKE_BYTES: usize = 24;
 
-/// The answer to an earlier question about the same text, which proved nothing.
+/// An earlier answer about the same text, which proved nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Earlier {
     pub(super) answer: String,
-    /// How much of the text it was shown.
+    /// How much of the text it was shown, in bytes.
     pub(super) shown_len: usize,
 }
 
 impl Body {
-    /// Joins the answer to a question about this text; changes nothing.
+    /// Joins the answer to a prompt about this text. It changes nothing.
     pub(super) fn place(
         &self,
         question: &Question<'_>,
@@ -32,7 +32,7 @@ impl Body {
     ) -> Result<Merged, Refusal> {
         let (reasoning, rest) = without_reasoning(self.text(), answer, self.known());
         if !reasoning.is_empty() && !rest.trim().is_empty() {
-            // What an answer repeats it repeats behind what it thinks.
+            // An answer repeats the text after its reasoning.
             if let Proof::Proven { start, rest_at, wrapped } = question.proof(rest, true) {
                 let style = if wrapped { SeamStyle::Preamble } else { SeamStyle::Overlap };
                 let at = |place: usize| reasoning.len() + place;
@@ -50,7 +50,7 @@ impl Body {
             }
             Proof::Doubtful { rest_at } => {
                 let merged = self.behind(answer, (rest_at, rest_at), SeamStyle::Overlap, is_cut)?;
-                // The grammar may leave it no other way.
+                // The grammar may permit nothing else.
                 return if self.has_tokens() && !self.goes_on(self.text().len(), answer) {
                     Ok(merged)
                 } else {
@@ -71,7 +71,7 @@ impl Body {
         }
         let joined = self.join_all(answer, is_cut);
         if holds_nothing {
-            // Where no white space sets words apart, the answer may write the last of them anew as well as go on behind it.
+            // In scripts without spaces the answer may write the last word again as well as continue after it.
             return match joined {
                 Ok(merged) if has_unspaced(self.text()) => {
                     Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: 1 })
@@ -93,12 +93,13 @@ impl Body {
         if is_settled && is_at_cut && !self.may_follow_shown(question, rest) {
             return Ok(merged);
         }
-        // Whoever says the same, wherever what is shown ends, goes on from neither place, but from the cut.
+        // A model that answers the same whatever it was shown continues from the cut and not from the end of what was
+        // shown.
         let is_from_the_cut = earlier.is_some_and(|earlier| {
             earlier.shown_len != question.shown_len && is_same(&earlier.answer, answer)
         });
-        // A model at temperature 0 also says the same where it begins its sentence or its value again: only a seam that nothing
-        // else competes with is taken.
+        // At temperature 0 a model also answers the same if it writes its sentence or value again. So only a seam
+        // without rivals is accepted.
         if is_from_the_cut && is_settled && !is_talk() {
             if answer.starts_with(rest.trim_end()) {
                 return self.behind(answer, (0, 0), SeamStyle::Exact, is_cut);
@@ -110,8 +111,9 @@ impl Body {
         Err(Refusal::Ambiguous { best: Box::new(merged), alternatives: usize::from(is_settled) })
     }
 
-    /// Joins an answer that proves nothing by itself. A few letters do not show whether the text speaks to its reader, so its own
-    /// last words may look like a remark: of a recorded reply cut after "A", the closing sentence was lost.
+    /// Joins an answer that proves nothing by itself. A few letters do not show whether the text addresses its
+    /// reader, so its own last words may look like a remark: a recorded reply, cut after "A", lost its closing
+    /// sentence.
     fn join_all(&self, answer: &str, is_cut: bool) -> Result<Merged, Refusal> {
         let merged = self.join(answer, Join::Stitched(AskedFrom::Unknown), is_cut)?;
         let is_short = !self.has_tokens() && weight(self.text()) < TELLING_IN_DOUBT;
@@ -121,8 +123,8 @@ impl Body {
         Ok(merged)
     }
 
-    /// Joins what of an answer is proven to follow: it begins to repeat the text at the first of these places, and to go on
-    /// with it at the second one.
+    /// Joins the part of an answer that is proven to follow. It begins to repeat the text at the first of these
+    /// positions, and continues it at the second.
     fn behind(
         &self,
         answer: &str,
@@ -150,8 +152,8 @@ impl Body {
         self.checked(Merged { seam, ..merged })
     }
 
-    /// Takes an answer that repeats what it was to begin with, and writes the last word otherwise than it came: only where
-    /// nothing was sent of that word. None where it does not.
+    /// Accepts an answer that repeats what it had to begin with, but writes the last word differently, if nothing of
+    /// that word was sent. Returns `None` otherwise.
     fn rewritten(
         &self,
         question: &Question<'_>,
@@ -187,18 +189,19 @@ impl Body {
         Some(self.checked(Merged { seam, ..merged }))
     }
 
-    /// Whether a rest could follow what was shown as well as the cut: then what is held could be contradicted by it.
+    /// Whether a rest could follow the shown text as well as the cut. Then it could contradict the text that was held
+    /// back.
     fn may_follow_shown(&self, question: &Question<'_>, rest: &str) -> bool {
         if self.has_tokens() && !self.goes_on(question.shown_len, rest) {
             return false;
         }
         let shown = question.so_far.get(..question.shown_len).unwrap_or_default();
-        // Nothing begins so behind white space, and everything goes on so behind a word.
+        // Nothing begins like this after white space, and anything may continue a word.
         let goes_on = rest.starts_with(|sign: char| sign.is_whitespace() || CLOSING.contains(&sign));
         !(goes_on && shown.ends_with(char::is_whitespace) && !question.so_far.ends_with(char::is_whitespace))
     }
 
-    /// Whether the grammar takes this behind the first `keep` bytes.
+    /// Whether the grammar accepts this after the first `keep` bytes.
     fn goes_on(&self, keep: usize, rest: &str) -> bool {
         let mut detector = Detector::new(self.format());
         detector.push(self.text().get(..keep).unwrap_or_default().as_bytes());
@@ -207,16 +210,16 @@ impl Body {
         !detector.is_malformed()
     }
 
-    /// Whether the text is of a grammar with tokens.
+    /// Whether the text has a grammar with tokens.
     fn has_tokens(&self) -> bool {
         matches!(self.grammar(), Some(Format::Json | Format::Jsonl))
     }
 }
 
-/// Signs that stand directly behind a word.
+/// Signs that directly follow a word.
 const CLOSING: [char; 10] = ['.', ',', ';', ':', '!', '?', ')', '…', '。', '，'];
 
-/// Whether a seam leaves out nothing of the text in an answer, and adds nothing to it.
+/// Whether a seam removes and adds nothing.
 fn is_as_it_stands(style: SeamStyle) -> bool {
     matches!(
         style,
@@ -229,19 +232,19 @@ fn is_as_it_stands(style: SeamStyle) -> bool {
     )
 }
 
-/// Whether a word may stand in the place of the one that is held: where white space sets words apart, and no number changes.
+/// Whether a word may replace the held one: only in scripts with spaces between words, and never a number.
 fn may_replace(held: &str, word: &str) -> bool {
     let digits = |text: &str| text.chars().filter(|sign| sign.is_numeric()).collect::<String>();
     let is_one = held.split_whitespace().nth(1).is_none();
     is_one && !word.is_empty() && !has_unspaced(held) && !has_unspaced(word) && digits(held) == digits(word)
 }
 
-/// Whether an answer begins as no sentence does.
+/// Whether an answer begins in the middle of a sentence.
 fn begins_in_a_sentence(answer: &str) -> bool {
     answer.starts_with(|sign: char| sign.is_whitespace() || sign.is_lowercase() || CLOSING.contains(&sign))
 }
 
-/// Whether two answers are the same, as far as both came.
+/// Whether two answers are equal, as far as both arrived.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     let (one, other) = (one.trim_end(), other.trim_end());
     let is_beginning = one.starts_with(other) || other.starts_with(one);

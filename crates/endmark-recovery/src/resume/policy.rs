@@ -1,33 +1,32 @@
-//! What a resume may do (PC-5, PC-9).
+//! The policy of a resume (PC-5, PC-9).
 
 use super::Strategies;
 use crate::stitch::ReasoningSigns;
 
-/// How many continuations are asked for by default (PC-5).
+/// Continuations that are requested by default (PC-5).
 pub const MAX_RESUME_ATTEMPTS: u32 = 2;
 
-/// What a resume may do (PC-5, PC-9).
+/// The policy of a resume (PC-5, PC-9).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumePolicy {
-    /// How many continuations are asked for at most; 0 asks for none and only judges.
+    /// The most continuations that are requested. With 0, the reply is only judged.
     pub max_attempts: u32,
-    /// What to do where several seams are plausible and give different values.
+    /// What to do if several seams are plausible and give different values.
     pub on_ambiguous: OnAmbiguous,
-    /// How many bytes at the beginning of the first reply the client has already. A merge that would change
-    /// one of them is refused: what was sent is never retracted.
+    /// Bytes at the beginning of the first reply that the client already has. A merge that would change one of them
+    /// is refused: sent text is never retracted.
     pub sent: usize,
-    /// The prompt that asks for the rest, if it is not the default one; see
-    /// [`check_prompt_template`](crate::check_prompt_template).
+    /// A prompt that replaces the default one; see [`check_prompt_template`](crate::check_prompt_template).
     pub prompt: Option<String>,
-    /// The ways that may be used, in their order.
+    /// The permitted strategies, in their order.
     pub strategies: Strategies,
-    /// Whether all of the reply can be asked for again: with a larger limit, where it reached its own.
+    /// Whether the whole reply can be requested again: with a higher limit, if it reached its limit.
     pub room_to_restart: bool,
-    /// Which replies that were generated again are accepted instead of the cut one.
+    /// Which regenerated replies are accepted instead of the cut one.
     pub restart: Restart,
-    /// How many bytes at the beginning of the first reply the client itself began it with: they are always shown.
+    /// Bytes at the beginning of the first reply that the client wrote. They are always shown.
     pub begun_by_client: usize,
-    /// The signs of reasoning that the request has: a continuation may have them, too.
+    /// The signs of reasoning in the request. A continuation may have them, too.
     pub known: ReasoningSigns,
 }
 
@@ -47,18 +46,18 @@ impl Default for ResumePolicy {
     }
 }
 
-/// What to do where several seams are plausible and give different values (PC-9).
+/// What to do if several seams are plausible and give different values (PC-9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OnAmbiguous {
-    /// Give up with the true beginning.
+    /// Give up and deliver the verified beginning.
     #[default]
     Stop,
-    /// Take the best candidate; its seam says how many others there are.
+    /// Take the best candidate. Its seam reports the number of others.
     Best,
 }
 
 impl OnAmbiguous {
-    /// The literal name, as in the configuration.
+    /// Returns the literal name, as in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -67,21 +66,22 @@ impl OnAmbiguous {
     }
 }
 
-/// Which reply that was generated again is accepted instead of the cut one (PC-5). It is never accepted if it did not end
-/// normally, is not whole, or is poorer than the cut one.
+/// Which regenerated reply is accepted instead of the cut one (PC-5). A reply is never accepted that did not end
+/// normally, is not whole, or has less content than the cut one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Restart {
-    /// Any.
+    /// Any reply.
     #[default]
     Any,
-    /// One that contains everything that was received complete, unchanged: the values of a document, else the text.
+    /// A reply that contains everything that was received complete, unchanged: the values of a document, otherwise
+    /// the text.
     Same,
-    /// None: the reply is not asked for again.
+    /// No reply: it is not requested again.
     Off,
 }
 
 impl Restart {
-    /// The literal name, as in the configuration.
+    /// Returns the literal name, as in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Any => "any",

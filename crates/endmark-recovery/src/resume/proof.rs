@@ -1,9 +1,9 @@
-//! The proof of a seam: an answer that repeats the received text from somewhere in what it was shown up to the cut goes on
-//! behind the cut (PC-4).
+//! Proves a seam: an answer that repeats the received text from somewhere in the shown part up to the cut continues
+//! after the cut (PC-4).
 //!
-//! Whoever was shown a text without its end, and writes that end, has written it from what stands before it: so the place
-//! where the answer joins is known, and the white space there as well. What is repeated is compared with white space,
-//! quotation marks, dashes and Markdown's signs of emphasis alike; the bytes that were received stay.
+//! A model that sees a text without its end, and writes that end, derives it from what precedes it. So the position
+//! at which the answer joins is known, including the white space there. The comparison ignores differences of white
+//! space, quotation marks, dashes and Markdown emphasis. The received bytes stay.
 
 pub(super) mod walk;
 
@@ -17,37 +17,38 @@ use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
 use crate::AskedFrom;
 use crate::stitch::{announces, is_fence_line};
 
-/// An answer is looked through for what is repeated up to so many bytes: announcements are not longer.
+/// Bytes of an answer that are searched for a repetition. Announcements are not longer.
 const ANNOUNCEMENT_LIMIT_BYTES: usize = 600;
 
-/// What is repeated is looked for in so many bytes before the cut, and from the beginning of the text.
+/// Bytes before the cut, and at the beginning of the text, that are searched for the repeated part.
 const REPEATED_LIMIT_BYTES: usize = 8_192;
 
-/// The question that an answer is read by.
+/// The question that an answer belongs to.
 #[derive(Debug, Clone)]
 pub(crate) struct Question<'a> {
     /// The text up to the cut.
     pub(crate) so_far: &'a str,
-    /// So much of it was shown.
+    /// Bytes of it that were shown.
     pub(crate) shown_len: usize,
-    /// From here on it was quoted.
+    /// Byte from which on it was quoted.
     pub(crate) quoted_from: usize,
     pub(crate) format: &'a Format,
-    /// The words that it asks in, what it quotes of the text left out.
+    /// The words of the question, without its quotation of the text.
     pub(crate) words: String,
 }
 
 /// What an answer proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
-    /// It begins to repeat the text at the byte `start`, and what follows the cut begins at `rest_at`. It is `wrapped` where
-    /// words of its own stand before that.
+    /// It begins to repeat the text at the byte `start`, and what follows the cut begins at `rest_at`. It is
+    /// `wrapped` if its own words precede that.
     Proven { start: usize, rest_at: usize, wrapped: bool },
-    /// It repeats the text, and several places come into question, or too little is repeated: the first of them.
+    /// It repeats the text, but several positions are possible or too little is repeated. `rest_at` is the first
+    /// position.
     Doubtful { rest_at: usize },
     /// It repeats nothing.
     Nothing,
-    /// It may still come to repeat something.
+    /// It may still repeat something.
     Open,
 }
 
@@ -59,17 +60,18 @@ impl<'a> Question<'a> {
 }
 
 impl Question<'_> {
-    /// What an answer proves; more of it may come unless it `is_over`.
+    /// Returns what an answer proves. Unless it `is_over`, more of it may arrive.
     pub(crate) fn proof(&self, answer: &str, is_over: bool) -> Proof {
         let starts = self.starts(answer);
         let last = starts.last().map_or(0, |(start, _)| *start);
-        // What recites nothing in front of the last start does not in front of any.
+        // If the words before the last start do not recite the question, those before an earlier start do not either.
         let may_be_recited = self.is_recited(answer.get(..last).unwrap_or_default());
         let places: Vec<usize> = self.places().collect();
         let mut walker = Walker::new(self.reading(), answer);
         let mut announced = None;
         for (start, wrapped) in starts {
-            // Who goes on from the cut comes by lines as well that stood before it: only words to the reader stand in front.
+            // A model that continues from the cut may also reach lines that precede the cut. Only words to the reader
+            // may precede the repetition.
             let words = answer.get(..start).unwrap_or_default();
             if wrapped && !*announced.get_or_insert_with(|| announces(self.so_far, words))
                 || may_be_recited && self.is_recited(words)
@@ -77,11 +79,11 @@ impl Question<'_> {
                 continue;
             }
             let again = answer.get(start..).unwrap_or_default();
-            // A fence is repeated by a fence alone. As a sign of emphasis it was passed over in what was shown, and not in what is
-            // held: of two places that the same words repeat, one seemed to be the only one.
+            // Only a fence repeats a fence. When a fence was skipped as emphasis in the shown text but not in the
+            // held text, one of two matching positions seemed to be the only one.
             let is_fence = is_fence_line(again);
             let unmarked = again.trim_start_matches(is_emphasis);
-            // The places that leave the same rest, and whether another rest is possible.
+            // The positions that leave the same rest, and whether another rest is possible.
             let (mut found, mut same, mut several) = (None, Vec::new(), false);
             for &from in &places {
                 if is_fence && !self.so_far.get(from..).is_some_and(is_fence_line) {
@@ -90,7 +92,7 @@ impl Question<'_> {
                 let is_held = from >= self.shown_len && unmarked.len() < again.len();
                 match self.along(from, again, is_over, &mut walker) {
                     Along::No if is_held => {
-                        // Without the answer's emphasis it may repeat what is held.
+                        // Without the answer's emphasis it may repeat the held text.
                         several |= self.along(from, unmarked, is_over, &mut walker) != Along::No;
                     }
                     Along::ToTheEnd(length) if found.is_none_or(|found| found == length) => {
@@ -101,7 +103,7 @@ impl Question<'_> {
                     Along::SoFar if !is_over => return Proof::Open,
                     Along::SoFar | Along::No => {}
                 }
-                // Further places cannot settle it any more.
+                // Further positions cannot decide it any more.
                 if several {
                     break;
                 }
@@ -125,18 +127,18 @@ impl Question<'_> {
         if !is_over && answer.len() <= ANNOUNCEMENT_LIMIT_BYTES { Proof::Open } else { Proof::Nothing }
     }
 
-    /// Whether all of an answer proves where it goes on.
+    /// Whether the whole answer proves where it continues.
     pub(crate) fn is_proven_by(&self, answer: &str) -> bool {
         matches!(self.proof(answer, true), Proof::Proven { .. })
     }
 
-    /// The places of an answer where it may begin to repeat: its beginning, and each of its first lines; and whether something
-    /// but white space, dots of omission or a fence stands before it.
+    /// Returns the positions of an answer at which a repetition may begin: its beginning and each of its first lines.
+    /// The flag is whether something other than white space, dots of omission or a fence precedes it.
     fn starts(&self, answer: &str) -> Vec<(usize, bool)> {
         let mut found = Vec::new();
         let mut wrapped = false;
-        // What the answer's first fence encloses is the answer, whatever announces it, unless that fence may be the end of a
-        // block in which the cut stands.
+        // The content of the answer's first fence is the answer, whatever announces it, unless that fence may close a
+        // block at the cut.
         let mut may_open = true;
         let in_block = self.so_far.lines().filter(|line| is_fence_line(line)).count() % 2 == 1;
         let mut at = 0;
@@ -156,13 +158,13 @@ impl Question<'_> {
         found
     }
 
-    /// Whether an answer says the question's own words.
+    /// Whether an answer repeats the question's own words.
     pub(crate) fn is_recited(&self, answer: &str) -> bool {
         recites(&self.words, self.so_far, answer)
     }
 
-    /// Where an answer goes on that repeats what was shown up to its end, and then writes another text than what is held;
-    /// none where it does not, or in several ways.
+    /// Returns where an answer continues that repeats the shown text to its end and then differs from the held text.
+    /// Returns `None` if it does not, or at several positions.
     pub(crate) fn behind_shown(&self, answer: &str) -> Option<usize> {
         let start = answer.len() - answer.trim_start().len();
         let again = answer.get(start..)?;
@@ -194,21 +196,21 @@ impl Question<'_> {
         found
     }
 
-    /// Where a question that holds nothing asks to go on. A token that the cut goes through was shown, too: where its answer
-    /// goes on only the grammar tells.
+    /// Returns where a question that holds nothing back asks to continue. It also showed the token at the cut, so
+    /// only the grammar determines where the answer continues.
     pub(crate) fn asked_from(&self) -> AskedFrom {
         let verdict = detect(self.so_far.as_bytes(), self.format).verdict;
         let settled = verdict.truncation().map_or(self.so_far.len(), |cut| cut.truncation_index);
         if settled == self.so_far.len() { AskedFrom::Token } else { AskedFrom::Unknown }
     }
 
-    /// What is held: received, and not shown.
+    /// Returns the held text: received, and not shown.
     pub(crate) fn held(&self) -> &str {
         self.so_far.get(self.shown_len..).unwrap_or_default()
     }
 
-    /// The places of the text where a repetition may begin: each beginning of a word or sign in what was shown, as far back
-    /// as is looked, and the beginning of all.
+    /// Returns the positions of the text at which a repetition may begin: each beginning of a word or sign in the
+    /// shown text, within the search limit, and the beginning of the text.
     fn places(&self) -> impl Iterator<Item = usize> + '_ {
         let cut = self.so_far.len();
         let earliest = self.so_far.ceil_char_boundary(cut.saturating_sub(REPEATED_LIMIT_BYTES));
@@ -221,14 +223,14 @@ impl Question<'_> {
         });
         let start = self.so_far.len() - self.so_far.trim_start().len();
         let first = (start < earliest).then_some(start);
-        // What was quoted may begin in the middle of a word, where a text has no others.
+        // A quotation may begin in the middle of a word if the text has no other boundary.
         let quoted = (self.quoted_from < self.shown_len).then_some(self.quoted_from);
         let held = self.held();
         let last = match held.trim_start() {
             "" => self.so_far.trim_end().len(),
             begun => self.shown_len + held.len() - begun.len() + 1,
         };
-        // One sign is no repetition.
+        // One sign is not a repetition.
         let signs_more = usize::from(held.trim().is_empty());
         let says_something = move |at: &usize| {
             let repeated = self.so_far.get(*at..).unwrap_or_default();
@@ -237,7 +239,7 @@ impl Question<'_> {
         quoted.into_iter().chain(first).chain(begins).filter(move |at| *at < last).filter(says_something)
     }
 
-    /// How far an answer goes along with the text from this place on.
+    /// Returns how far an answer agrees with the text from this position on.
     fn along(&self, from: usize, answer: &str, is_over: bool, walker: &mut Walker) -> Along {
         let Some(expected) = self.so_far.get(from..) else { return Along::No };
         let core = expected.trim_end();
@@ -266,24 +268,24 @@ impl Question<'_> {
             return Along::SoFar;
         }
         match run {
-            // Between the tokens of JSON white space says nothing.
+            // White space between JSON tokens is not evidence.
             _ if self.is_between_tokens() => Along::ToTheEnd(at + run.len()),
-            // White space was received where the answer has none: it is not the same text.
+            // White space was received where the answer has none, so it is another text.
             "" if !rest.is_empty() => Along::No,
             _ if run.starts_with(blank) => Along::ToTheEnd(at + blank.len()),
-            // A line may end behind spaces.
+            // A line may end with spaces.
             _ if run.starts_with(['\n', '\r']) && !blank.contains(['\n', '\r']) => Along::ToTheEnd(at),
             _ => Along::ToTheEnd(at + run.len()),
         }
     }
 
-    /// Whether what is repeated from this place on can be nothing else than that.
+    /// Whether what is repeated from this position on can only be a repetition.
     fn is_telling(&self, from: usize, answer: &str, start: usize, wrapped: bool) -> bool {
         let repeated = weight(self.so_far.get(from..).unwrap_or_default());
         let behind_space = answer.get(..start).is_some_and(|before| before.ends_with([' ', '\t']));
-        // What the text begins with, too, proves no place: the answer may be all of it anew.
+        // A repetition that the text also begins with proves no position: the answer may be a new version.
         let part = self.so_far.get(from..).unwrap_or_default().trim();
-        // Who was shown all of it may begin with a word that stands at the cut, too.
+        // A model that saw everything may begin with a word that also precedes the cut.
         let in_doubt = wrapped
             || self.so_far.trim_start().starts_with(part)
             || behind_space && from >= self.shown_len
@@ -292,7 +294,7 @@ impl Question<'_> {
         repeated >= if in_doubt { TELLING_IN_DOUBT } else { TELLING }
     }
 
-    /// What the repetition of a text may write otherwise.
+    /// Returns what the repetition of a text may write differently.
     fn reading(&self) -> Reading {
         match self.format {
             Format::Json | Format::Jsonl => Reading::Json,
@@ -305,7 +307,7 @@ impl Question<'_> {
         matches!(self.format, Format::Json | Format::Jsonl) && {
             let mut detector = endmark_text::detect::Detector::new(self.format);
             detector.push(self.so_far.as_bytes());
-            // A space can go on behind a string's opening quote, and a raw line break is a sign of something else.
+            // A space can follow a string's opening quote, and a raw line break indicates something else.
             detector.refuse_control_characters();
             detector.push(b"\n");
             !detector.is_malformed()

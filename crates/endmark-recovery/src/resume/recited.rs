@@ -1,12 +1,12 @@
-//! Whether an answer recites the question: a small model says the question's own words where it has nothing to go on with.
+//! Detects an answer that recites the question: a small model repeats the question if it cannot continue.
 
 use std::collections::HashMap;
 
-/// A run of whole words that has so many letters seldom stands in an answer by chance where it stands in the question, too:
-/// `the last valid token` and `last reply was cut off` have them.
+/// A run of whole words with this many letters rarely occurs by chance in both an answer and its question. `the last
+/// valid token` and `last reply was cut off` are long enough.
 const TELLING_LETTERS: usize = 16;
 
-/// Whether an answer has a run of the question's own words in it that the text so far has not.
+/// Whether an answer has a run of the question's own words that the text so far does not have.
 pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
     if answer.len() < TELLING_LETTERS {
         return false;
@@ -16,16 +16,16 @@ pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
     for (at, word) in asked.iter().enumerate() {
         places.entry(word).or_default().push(at);
     }
-    // How many letters the question has before each of its words, and after the last one.
+    // Letters of the question before each of its words, and after the last one.
     let mut letters = vec![0];
     letters.extend(asked.iter().scan(0, |sum, word| {
         *sum += word.chars().count();
         Some(*sum)
     }));
     let mut text: Option<String> = None;
-    // An answer may repeat a run at every word: each is looked for once.
+    // An answer may repeat a run at every word. Each is searched for once.
     let mut is_new: HashMap<(usize, usize), bool> = HashMap::new();
-    // How many words of the question up to this place the answer has just said, one after the other.
+    // For each position of the question, the number of preceding words that the answer has just repeated in order.
     let mut runs: HashMap<usize, usize> = HashMap::new();
     for word in words(answer) {
         let here = places.get(word.as_str()).map_or(&[][..], Vec::as_slice);
@@ -49,13 +49,13 @@ pub(super) fn recites(question: &str, so_far: &str, answer: &str) -> bool {
     false
 }
 
-/// The words of a text, in small letters.
+/// Returns the words of a text, in lower case.
 fn words(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_lowercase)
 }
 
-/// Words with a space around each of them.
+/// Joins words with a space around each.
 fn spaced(words: impl Iterator<Item = String>) -> String {
     words.fold(" ".to_owned(), |text, word| text + &word + " ")
 }

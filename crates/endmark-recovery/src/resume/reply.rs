@@ -1,4 +1,4 @@
-//! What a driver feeds to the machines: replies as they were received, and calls that failed.
+//! The input of the state machines: replies as received, and failed calls.
 
 use endmark_text::Verdict;
 
@@ -12,7 +12,7 @@ pub struct Reply {
     pub text: String,
     /// How the stream ended.
     pub ending: Ending,
-    /// Why the provider says it stopped; none if it said nothing.
+    /// The provider's reason for stopping, if any.
     pub stop: Option<Stop>,
     /// Output tokens, as the provider counted them.
     pub output_tokens: Option<u64>,
@@ -23,7 +23,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A reply that ended with the protocol's own end; nothing is known of its tokens.
+    /// Makes a reply that ended normally by its protocol, with unknown token counts.
     pub fn stopped(text: impl Into<String>, stop: Stop) -> Self {
         Self {
             text: text.into(),
@@ -35,12 +35,13 @@ impl Reply {
         }
     }
 
-    /// A reply whose stream ended in another way, before the provider said why it stopped.
+    /// Makes a reply whose stream ended in another way, before the provider gave a reason for stopping.
     pub fn broken(text: impl Into<String>, ending: Ending) -> Self {
         Self { text: text.into(), ending, stop: None, output_tokens: None, limit: None, reasoned: false }
     }
 
-    /// Whether it reached its limit: as the provider says, or as its tokens count where it says that it stopped normally.
+    /// Whether it reached its limit: as the provider says, or by its token count if the provider reports a normal
+    /// stop.
     ///
     /// ```
     /// use endmark_recovery::{Reply, Stop};
@@ -53,7 +54,7 @@ impl Reply {
         is_at_limit(&self.evidence(None, false))
     }
 
-    /// What this reply is judged by, with the verdict of the demanded grammar, if one is demanded (PC-8).
+    /// Returns the evidence for judging this reply, with the verdict of the required grammar, if any (PC-8).
     pub(crate) fn evidence<'a>(&self, grammar: Option<&'a Verdict>, marker: bool) -> Evidence<'a> {
         Evidence {
             ending: self.ending,
@@ -68,26 +69,26 @@ impl Reply {
     }
 }
 
-/// How a continuation is joined to what is there.
+/// How a continuation is joined to the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Join {
-    /// As it is: the server is proven to go on with the very message, and its echo is already stripped.
-    /// Only the grammar is checked.
+    /// Unchanged: the server is proven to continue the same message, and its echo is already removed. Only the
+    /// grammar is checked.
     Exact,
     /// At a seam that has to be found (PC-4).
     Stitched(AskedFrom),
-    /// The answer to the prompt of the [`ResumeAsk`](crate::ResumeAsk), which was shown together with what that says: joined
-    /// where it proves to go on (PC-4).
+    /// The answer to the prompt of the [`ResumeAsk`](crate::ResumeAsk), with the text that it showed. It is joined
+    /// where it proves to continue (PC-4).
     Prompted,
-    /// At a seam that has to be found, in an unfinished message that the server was shown, without a word of what to do with it: that it goes on
-    /// with it, its answer shows.
+    /// At a seam that has to be found. The server received an unfinished message without an instruction, and only its
+    /// answer shows whether it continues that.
     Shown,
-    /// The same where the server is known to go on with the very message.
+    /// As `Shown`, for a server that is known to continue the same message.
     InMessage,
 }
 
 impl Join {
-    /// The literal name, as in the log.
+    /// Returns the literal name, as in the log.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -96,33 +97,33 @@ impl Join {
     }
 }
 
-/// Why a call brought no reply at all.
+/// Why a call brought no reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskFailure {
-    /// It was refused before anything was generated: the driver asks again in another way, and the call is
-    /// no attempt.
+    /// It was refused before anything was generated. The driver asks in another way, and the call does not count as
+    /// an attempt.
     #[error("the request was refused: {0}")]
     Rejected(String),
-    /// The upstream is gone; the call was an attempt.
-    #[error("no answer came: {0}")]
+    /// The upstream is gone. The call was an attempt.
+    #[error("no answer arrived: {0}")]
     Lost(String),
-    /// What came is none of the reply's, and was an attempt: the driver asks again in another way.
-    #[error("what came does not go on from there: {0}")]
+    /// The answer was not a reply, and the call was an attempt. The driver asks in another way.
+    #[error("the answer does not continue the text: {0}")]
     Unfit(String),
-    /// What came holds what no text can be joined with, and was an attempt: asked again the same would come, so nothing
-    /// more is asked.
-    #[error("what came cannot be joined: {0}")]
+    /// The answer has content that no text can be joined with, and the call was an attempt. The same request would
+    /// bring the same, so no further request is made.
+    #[error("the answer cannot be joined: {0}")]
     Unusable(String),
-    /// The server refused the request for what it is, however it is asked: nothing more is asked.
-    #[error("the request was refused for good: {0}")]
+    /// The server refuses the request in any form. No further request is made.
+    #[error("the request was refused permanently: {0}")]
     Final(String),
-    /// A budget does not allow the call: it is not made, and nothing more is asked.
+    /// A budget does not permit the call. It is not made, and no further request is made.
     #[error("no budget is left: {0}")]
     Budget(String),
 }
 
 impl AskFailure {
-    /// Whether the call was an attempt: it was made, and may have been worked on.
+    /// Whether the call was an attempt: it was made, and may have been processed.
     pub(crate) fn is_attempt(&self) -> bool {
         match self {
             Self::Lost(_) | Self::Unfit(_) | Self::Unusable(_) => true,

@@ -1,4 +1,4 @@
-//! Takes the answer to the same request asked again, after no continuation could be joined (PC-5).
+//! Accepts or rejects the answer to the repeated request, after no continuation could be joined (PC-5).
 
 use std::collections::HashSet;
 
@@ -10,19 +10,19 @@ use super::{Resume, why};
 use crate::correction::{first_changed, first_missing};
 use crate::{CutKind, ExhaustedCause, Judgement, PieceRole, Reply, Restart, judge};
 
-/// A text that has less than 3 of 4 characters of the cut one is clearly shorter. A model that generates a reply again writes
-/// it a little differently each time, and the cut text lacks its end.
+/// A text with less than 3/4 of the characters of the cut one is clearly shorter. A regenerated reply differs
+/// slightly each time, and the cut text lacks its end.
 const CLEARLY_SHORTER: (usize, usize) = (3, 4);
 
-/// A text generated again repeats at least 2 of 5 received letters, in pairs of words. A refusal or a question repeats few of them,
-/// however long it is; a reply in other words repeats about half.
+/// A regenerated text repeats at least 2/5 of the received letters, in pairs of words. A refusal or a question
+/// repeats few, whatever its length. A reply in other words repeats about half.
 const REPEATED_SHARE: (usize, usize) = (2, 5);
 
-/// Fewer words than this are not compared: pairs of them prove nothing, and little is lost.
+/// Fewer words are not compared: their pairs prove nothing, and little is lost.
 const MIN_COMPARED_WORDS: usize = 4;
 
 impl Resume {
-    /// Takes all of the reply again. `problem` is what makes it invalid as a document, if anything does.
+    /// Processes the regenerated reply. `problem` is what makes it invalid as a document, if anything does.
     pub(super) fn restart(&mut self, reply: Reply, cut: CutKind, problem: Option<String>) {
         self.restarted = true;
         let again = Body::new(self.demanded.clone(), reply.text.clone(), self.body.sent(), self.policy.known);
@@ -61,7 +61,8 @@ impl Resume {
         self.whole(false);
     }
 
-    /// Why this text cannot replace the cut one, if it cannot: it is poorer, or changes what may not change.
+    /// Returns why this text cannot replace the cut one, if it cannot: it has less content, or changes what may not
+    /// change.
     fn fault_of_restart(&self, again: &str) -> Option<String> {
         let received = self.body.text();
         let (before, after) = (visible_chars(received), visible_chars(again));
@@ -93,10 +94,10 @@ impl Resume {
     }
 }
 
-/// Whether a text generated again repeats so much of the received one that it is another version of it.
+/// Whether a regenerated text repeats enough of the received one to be another version of it.
 fn repeats_enough(received: &str, again: &str) -> bool {
     let mut words = words(received);
-    // The cut may go through the last one.
+    // The cut may go through the last word.
     if received.ends_with(char::is_alphanumeric) {
         words.pop();
     }
@@ -119,7 +120,7 @@ fn repeats_enough(received: &str, again: &str) -> bool {
     repeated.saturating_mul(of) >= all.saturating_mul(part)
 }
 
-/// The words of a text in small letters; of a script without spaces between words, each letter.
+/// Returns the words of a text in lower case, or each letter in scripts without spaces.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -144,13 +145,13 @@ fn visible_chars(text: &str) -> usize {
     text.chars().filter(|ch| !ch.is_whitespace()).count()
 }
 
-/// The rows of JSON Lines as the beginning of one array, so that they are compared as one document.
+/// Returns the rows of JSON Lines as the beginning of one array, to compare them as one document.
 fn rows(text: &str) -> String {
     let mut array = String::with_capacity(text.len() + 1);
     array.push('[');
     for line in text.split_inclusive('\n').filter(|line| !line.trim().is_empty()) {
         array.push_str(line.trim_end_matches(['\r', '\n']));
-        // Without a line feed it is the last one, and may be cut.
+        // A row without a line feed is the last one, and may be cut.
         if line.ends_with('\n') {
             array.push(',');
         }

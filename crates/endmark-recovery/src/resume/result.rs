@@ -1,20 +1,20 @@
-//! How a resume ended, as a result (PC-5).
+//! The end of a resume, as a `Result` (PC-5).
 
 use super::step::{ResumeExhausted, ResumeOutcome};
 
 /// Why there is no whole text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
-    /// The provider refused, filtered or paused the reply, and that stands: the first reply is passed on as it is.
-    #[error("the provider refused, filtered or paused the reply, which is passed on as it is")]
+    /// The provider refused, filtered or paused the reply. The first reply is passed on unchanged.
+    #[error("the provider refused, filtered or paused the reply, which is passed on unchanged")]
     Passed,
-    /// The reply stays cut. Everything received is in it, and how much of that is verified.
+    /// The reply stays cut. It has everything received, and the length of the verified part.
     #[error("the reply stays cut: {0}")]
     Exhausted(ResumeExhausted),
 }
 
 impl ResumeOutcome {
-    /// The whole text, or why there is none.
+    /// Returns the whole text, or why there is none.
     ///
     /// ```
     /// use endmark_recovery::{AskFailure, Reply, ResumeError, ResumePolicy, Stop, resume_if_truncated};

@@ -1,6 +1,6 @@
-//! What a prompt shows of a cut reply: up to a boundary that hides nothing, so that the answer proves its seam (PC-3).
+//! What a prompt shows of a cut reply: up to a boundary that lets the answer prove its seam (PC-3).
 //!
-//! What was received behind that boundary is *held*: whoever goes on from what is shown has to begin with it.
+//! The received text after that boundary is *held*: a model that continues the shown text has to begin with it.
 
 mod json;
 
@@ -8,20 +8,20 @@ use super::weight::{TELLING, TELLING_IN_DOUBT, weight};
 use endmark_text::Format;
 use endmark_text::detect::detect;
 
-/// Signs behind which a clause begins without any white space, in scripts that have none between words.
+/// Signs after which a clause begins without white space, in scripts without spaces.
 const CLAUSE_ENDS: [char; 7] = ['。', '，', '、', '！', '？', '；', '：'];
 
-/// At most so many characters at the end of a text are held back. Where none of them is a boundary, as in base64, all
-/// of the text is shown.
+/// The most characters at the end of a text that are held. If none of them is a boundary, as in base64, the whole
+/// text is shown.
 const HELD_LIMIT_CHARS: usize = 240;
 
 /// The longest end of a shown line that a prompt quotes, in characters.
 const QUOTED_LIMIT_CHARS: usize = 200;
 
-/// What a quoted line has to weigh at least: a shorter one is quoted together with those before it.
+/// The least weight of a quoted line. A shorter one is quoted together with the lines before it.
 const QUOTED_WEIGHT: u32 = 24;
 
-/// After an answer that proved nothing so much is held: further back than at first, and enough for any doubt.
+/// The weight to hold after an answer that proved nothing: more than at first, and enough for any doubt.
 const FAR_WEIGHT: u32 = 2 * TELLING_IN_DOUBT;
 
 /// How far a question backs up.
@@ -29,12 +29,13 @@ const FAR_WEIGHT: u32 = 2 * TELLING_IN_DOUBT;
 pub(super) enum BackUp {
     /// To the last boundary.
     Little,
-    /// So far that what is held can be mistaken for nothing else: an answer to a first question proved nothing.
+    /// So far that the held text cannot be mistaken: an answer to a first question proved nothing.
     Far,
 }
 
 impl BackUp {
-    /// What is held of this text has to weigh so much. Behind a word's end the text may go on with the same word.
+    /// Returns the least weight of the held part of this text. After the end of a word, the text may repeat that
+    /// word.
     fn weight(self, text: &str) -> u32 {
         match self {
             Self::Little if text.ends_with(char::is_alphanumeric) => TELLING,
@@ -47,24 +48,25 @@ impl BackUp {
 /// What a prompt shows of a cut text, and what it quotes of that (PC-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shown {
-    /// So many bytes are shown. What was received behind them is held: the answer has to begin with it.
+    /// Bytes that are shown. The received text after them is held: the answer has to begin with it.
     pub length: usize,
-    /// The byte where the part of it begins that the prompt quotes; it reaches to the end of what is shown.
+    /// The byte at which the quoted part begins. It ends where the shown text ends.
     pub quoted_from: usize,
 }
 
 impl Shown {
-    /// What is quoted of a text: of JSON exactly as it stands, a line without the white space behind it.
+    /// Returns the quoted part of a text: JSON unchanged, a line without trailing white space.
     pub(super) fn quoted<'t>(&self, text: &'t str, format: &Format) -> &'t str {
         let quoted = text.get(self.quoted_from..self.length).unwrap_or(text);
         if matches!(format, Format::Json | Format::Jsonl) { quoted } else { quoted.trim_end() }
     }
 }
 
-/// Where a question about this cut text ends what it shows; never before its first `least` bytes, which are the client's own.
+/// Returns where a question about this cut text ends the shown part. It never ends before the first `least` bytes,
+/// which the client wrote.
 ///
-/// JSON is shown up to its settled text, in a string up to its last white space or its opening quote; rows up to the
-/// last settled row; text up to its last white space (PC-3).
+/// JSON is shown up to its settled text, in a string up to its last white space or its opening quote. Rows are shown
+/// up to the last settled row, and text up to its last white space (PC-3).
 pub(super) fn back_up(text: &str, format: &Format, how: BackUp, least: usize) -> Shown {
     let earliest = earliest(text).max(least);
     let wanted = match format {
@@ -75,7 +77,7 @@ pub(super) fn back_up(text: &str, format: &Format, how: BackUp, least: usize) ->
             row(text, how.weight(text), earliest).or_else(|| word(text, how.weight(text), earliest, false))
         }
     };
-    // Nothing can be asked about nothing.
+    // A question needs some shown text.
     let length = wanted
         .filter(|length| {
             *length >= least && text.get(..*length).is_some_and(|shown| !shown.trim().is_empty())
@@ -89,13 +91,13 @@ pub(super) fn back_up(text: &str, format: &Format, how: BackUp, least: usize) ->
     Shown { length, quoted_from }
 }
 
-/// The place from which on the last characters of a text may be held back.
+/// Returns the earliest position that may be held, by the limit in characters.
 fn earliest(text: &str) -> usize {
     text.char_indices().nth_back(HELD_LIMIT_CHARS - 1).map_or(0, |(at, _)| at)
 }
 
-/// The last beginning of a word, a clause or a tag, from which on the text weighs this much; an earlier one where there is no other.
-/// White space at the end is held, too: only what stands before it can prove how much of it there is.
+/// Returns the last beginning of a word, a clause or a tag from which on the text has this weight, or an earlier one.
+/// Trailing white space is held, too: only what precedes it can prove how much of it there is.
 fn word(text: &str, least: u32, from: usize, at_tags: bool) -> Option<usize> {
     let blank = text.len() - text.trim_start().len();
     let mut found = None;
@@ -118,7 +120,8 @@ fn word(text: &str, least: u32, from: usize, at_tags: bool) -> Option<usize> {
     found
 }
 
-/// The beginning of the last line, where that is a row of a table; of a line before it where that says too little.
+/// Returns the beginning of the last line, if that is a row of a table, or of an earlier row if that has too little
+/// content.
 fn row(text: &str, least: u32, earliest: usize) -> Option<usize> {
     let is_row = |line: &str| line.trim_start().starts_with('|') && line.matches('|').count() > 1;
     let end = text.trim_end().len();
@@ -136,7 +139,7 @@ fn row(text: &str, least: u32, earliest: usize) -> Option<usize> {
     found
 }
 
-/// The place in front of a tag that the cut goes through.
+/// Returns the position before a tag that the cut goes through.
 fn tag(text: &str, earliest: usize) -> Option<usize> {
     let open = text.rfind('<')?;
     let is_tag = text
@@ -145,7 +148,8 @@ fn tag(text: &str, earliest: usize) -> Option<usize> {
     (is_tag && !text.get(open..)?.contains('>') && open >= earliest).then_some(open)
 }
 
-/// The beginning of the last row of JSON Lines, where it is not at its end, and not too long; else what JSON says of that row.
+/// Returns the beginning of the last row of JSON Lines, if it is unfinished and not too long, and otherwise the
+/// boundary within that row.
 fn rows(text: &str, how: BackUp, earliest: usize) -> Option<usize> {
     let end = text.trim_end().len();
     let is_settled = text.ends_with('\n')
@@ -160,9 +164,9 @@ fn rows(text: &str, how: BackUp, earliest: usize) -> Option<usize> {
     json::boundary(text, start, how, earliest)
 }
 
-/// Where the part of a shown text begins that an answer is asked to repeat: its last line, with those before it where
-/// it says too little; of a long one its end, from a word's beginning. Never more than half of all, since a prompt
-/// carries no whole reply.
+/// Returns where the quoted part of a shown text begins: its last line, with preceding lines if it has too little
+/// content. Of a long line it is the end, from the beginning of a word. It is never more than half of the text, since
+/// a prompt has no whole reply.
 fn anchor(shown: &str) -> usize {
     let wanted = shown.chars().count().div_ceil(2).min(QUOTED_LIMIT_CHARS);
     let earliest = shown.char_indices().nth_back(wanted.saturating_sub(1)).map_or(0, |(at, _)| at);
@@ -179,7 +183,7 @@ fn anchor(shown: &str) -> usize {
     from_word(shown, earliest)
 }
 
-/// The first beginning of a word from this place on; the place itself where there is none.
+/// Returns the first beginning of a word from this position on, or the position itself.
 fn from_word(text: &str, earliest: usize) -> usize {
     let (before, end) = text.split_at_checked(earliest).unwrap_or(("", text));
     if before.is_empty() || before.ends_with(char::is_whitespace) {

@@ -1,4 +1,4 @@
-//! What a resume answers: what to ask next, or how it ended.
+//! The output of a resume: what to request next, or how it ended.
 
 use super::shown::Shown;
 use crate::stitch::ReasoningSigns;
@@ -9,41 +9,42 @@ use crate::{CutKind, Seam};
 pub enum ResumeStep {
     /// Ask the model for the rest.
     Ask(ResumeAsk),
-    /// Nothing: this is how it ended.
+    /// Nothing. This is how it ended.
     Done(ResumeOutcome),
 }
 
 /// One call to make (PC-5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResumeAsk {
-    /// The how many-th continuation this is, from 1.
+    /// The number of this continuation, from 1.
     pub attempt: u32,
-    /// What kind of cut the text has now.
+    /// The kind of cut that the text has now.
     pub kind: CutKind,
-    /// Everything joined so far: what an unfinished assistant message continues. The replacement character a server left for a cut character is not in it, unless it was sent.
+    /// Everything joined so far: what an unfinished assistant message continues. Replacement characters of a cut
+    /// character are not included, unless they were sent.
     pub so_far: String,
-    /// The prompt that asks for the rest where the message cannot be continued (PC-3); empty if the original
-    /// request is to be asked again.
+    /// The prompt for the rest if the message cannot be continued (PC-3). It is empty if the original request is to
+    /// be repeated.
     pub prompt: String,
-    /// How much of `so_far` is shown together with that prompt; its answer is joined by
+    /// How much of `so_far` is shown with that prompt. Its answer is joined by
     /// [`Join::Prompted`](crate::Join::Prompted).
     pub shown: Shown,
-    /// What is asked for.
+    /// What is requested.
     pub wanted: Wanted,
-    /// The signs of reasoning that the request has, from the policy.
+    /// The signs of reasoning in the request, from the policy.
     pub known: ReasoningSigns,
 }
 
-/// What a call asks for (PC-5).
+/// What a call requests (PC-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wanted {
     /// The rest.
     Rest,
-    /// The reply, since nothing came that could be continued: the original request again, with a higher limit where the
-    /// kind is [`CutKind::Empty`] or [`CutKind::Limit`]. The answer replaces the empty one.
+    /// The reply, since nothing arrived that could be continued: the original request again, with a higher limit if
+    /// the kind is [`CutKind::Empty`] or [`CutKind::Limit`]. The answer replaces the empty one.
     Again,
-    /// All of the reply again, since no continuation could be joined: the same. The answer is accepted if it ended normally, is
-    /// whole and not poorer than the cut text, and begins with what the client has.
+    /// The whole reply again, since no continuation could be joined. The answer is accepted if it ended normally, is
+    /// whole, has no less content than the cut text, and begins with what the client has.
     Restart,
 }
 
@@ -54,21 +55,21 @@ pub enum ResumeOutcome {
     Whole {
         /// The whole text.
         text: String,
-        /// The seams, first to last; none if nothing was joined.
+        /// The seams, in order; empty if nothing was joined.
         seams: Vec<Seam>,
-        /// How many continuations were asked for; 0 if the first reply was whole.
+        /// Requested continuations; 0 if the first reply was whole.
         attempts: u32,
-        /// What kind of cut the first reply had.
+        /// The kind of cut of the first reply.
         cut: Option<CutKind>,
-        /// The last reply was dropped or stopped by its limit, and the text is whole all the same.
+        /// Whether the last reply was dropped or stopped by its limit, although the text is whole.
         disclosed: bool,
-        /// How many characters the cut text had that this one replaced, where the reply was generated again and does not begin
-        /// with exactly that text.
+        /// The length in characters of the cut text, if the reply was regenerated and does not begin with exactly
+        /// that text.
         replaced_chars: Option<usize>,
     },
-    /// Refused, filtered or paused by the provider: the first reply is passed on as it is.
+    /// Refused, filtered or paused by the provider: the first reply is passed on unchanged.
     Passed,
-    /// Not whole, and nothing more is asked.
+    /// Not whole, and no further request is made.
     Exhausted(ResumeExhausted),
 }
 
@@ -76,22 +77,21 @@ pub enum ResumeOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct ResumeExhausted {
-    /// How many continuations were asked for.
+    /// Requested continuations.
     pub attempts: u32,
-    /// Everything received, joined at the best seams: what was joined, then what fitted nowhere, in the order
-    /// it came.
+    /// Everything received: the text joined at the best seams, then the pieces that could not be joined, in order.
     pub merged_raw: String,
-    /// The first bytes of `merged_raw` that are verified; the end of a character.
+    /// Length of the verified beginning of `merged_raw` in bytes, at a character boundary.
     pub verified_len: usize,
-    /// Why nothing more is asked.
+    /// Why no further request is made.
     pub cause: ExhaustedCause,
-    /// The same in a sentence, with its particulars.
+    /// The cause in a sentence, with details.
     pub reason: String,
-    /// The best of several plausible texts, where the cause is that there are several.
+    /// The best of several plausible texts, if the cause is that there are several.
     pub best: Option<String>,
 }
 
-/// Why nothing more is asked (PC-5).
+/// Why no further request is made (PC-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ExhaustedCause {
     /// All attempts are used up.
@@ -100,19 +100,19 @@ pub enum ExhaustedCause {
     NoProgress,
     /// Several seams are plausible and give different values.
     Ambiguous,
-    /// The provider refused, filtered or paused a continuation, or refused the request for it for good.
+    /// The provider refused, filtered or paused a continuation, or permanently refused the request for it.
     Refused,
-    /// No way of asking was accepted.
+    /// No form of the request was accepted.
     Rejected,
-    /// A budget does not allow another call.
+    /// A budget does not permit another call.
     Budget,
-    /// The client is gone, the reply took more room or time than it may, or the client has part of a continuation that could
-    /// not be joined: more would help nobody.
+    /// The client is gone, the reply exceeded a limit of size or time, or the client has part of a continuation that
+    /// could not be joined.
     Stopped,
 }
 
 impl ExhaustedCause {
-    /// The literal name, as in the log.
+    /// Returns the literal name, as in the log.
     pub fn name(self) -> &'static str {
         match self {
             Self::Attempts => "attempts",
@@ -125,8 +125,7 @@ impl ExhaustedCause {
         }
     }
 
-    /// Whether a correction may still be asked for (PC-6): a refusal stands, and a budget, a client or a
-    /// size that is gone stays gone.
+    /// Whether a correction may still be requested (PC-6). Refusals, budgets, limits and lost clients are final.
     pub fn allows_correction(self) -> bool {
         match self {
             Self::Attempts | Self::NoProgress | Self::Ambiguous | Self::Rejected => true,

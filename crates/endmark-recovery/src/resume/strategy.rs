@@ -1,23 +1,23 @@
-//! The ways to get the rest of a cut reply, and their order (PC-3, PC-5).
+//! The strategies to get the rest of a cut reply, and their order (PC-3, PC-5).
 
 use std::fmt;
 
-/// One way to get the rest of a cut reply.
+/// One strategy to get the rest of a cut reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Strategy {
-    /// The model goes on with its own unfinished message, where its server can.
+    /// The model continues its own unfinished message, if its server can.
     Prefill,
-    /// The rest is asked for in words.
+    /// A prompt requests the rest.
     Prompt,
-    /// All of the reply is asked for again, with more room.
+    /// The whole reply is requested again, with a higher limit.
     Restart,
 }
 
 impl Strategy {
-    /// Every way, in the order in which they are tried unless another one is configured.
+    /// All strategies, in their default order.
     pub const ALL: [Self; 3] = [Self::Prefill, Self::Prompt, Self::Restart];
 
-    /// The literal name, as in the configuration.
+    /// Returns the literal name, as in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             Self::Prefill => "prefill",
@@ -27,16 +27,16 @@ impl Strategy {
     }
 }
 
-/// An order that cannot be used.
+/// An invalid list of strategies.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StrategiesError {
-    /// A word that names no way.
+    /// An unknown strategy.
     #[error("unknown strategy `{0}`: use {known}", known = known())]
     Unknown(String),
-    /// A way that stands in it twice.
-    #[error("the strategy `{0}` stands there twice")]
+    /// A strategy that is listed twice.
+    #[error("the strategy `{0}` is listed twice")]
     Twice(&'static str),
-    /// There is none in it.
+    /// The list is empty.
     #[error("at least one strategy is needed: {known}; `[resume] mode = \"warn\"` asks for nothing", known = known())]
     None,
 }
@@ -45,7 +45,7 @@ fn known() -> String {
     Strategy::ALL.map(|strategy| format!("`{}`", strategy.name())).join(", ")
 }
 
-/// The ways that may be used, in their order: `prefill`, `prompt`, `restart` by default (PC-3).
+/// The permitted strategies, in their order: `prefill`, `prompt`, `restart` by default (PC-3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Strategies(Vec<Strategy>);
 
@@ -56,10 +56,10 @@ impl Default for Strategies {
 }
 
 impl Strategies {
-    /// Reads the names of the ways, in their order.
+    /// Parses the names of strategies, in their order.
     ///
     /// # Errors
-    /// [`StrategiesError`] for a name that is not known or stands there twice, and where there is none.
+    /// [`StrategiesError`] for an unknown or repeated name, and for an empty list.
     ///
     /// ```
     /// use endmark_recovery::{Strategies, Strategy};
@@ -84,17 +84,17 @@ impl Strategies {
         if ways.is_empty() { Err(StrategiesError::None) } else { Ok(Self(ways)) }
     }
 
-    /// The ways, in their order.
+    /// Returns the strategies, in their order.
     pub fn ways(&self) -> &[Strategy] {
         &self.0
     }
 
-    /// Whether this is one of them.
+    /// Whether this strategy is permitted.
     pub fn has(&self, strategy: Strategy) -> bool {
         self.0.contains(&strategy)
     }
 
-    /// Whether the one comes before the other, or is there alone.
+    /// Whether `one` comes before `other`, or only `one` is permitted.
     pub fn prefers(&self, one: Strategy, other: Strategy) -> bool {
         let place = |strategy| self.0.iter().position(|way| *way == strategy);
         match (place(one), place(other)) {

@@ -354,7 +354,7 @@ fn a_request_that_is_refused_for_good_ends_it_at_once() {
     resume.failed(AskFailure::Final("no such model".to_owned()));
     let end = exhausted(&resume);
     assert_eq!((end.cause, end.attempts), (ExhaustedCause::Refused, 0));
-    assert!(end.reason.ends_with("the request was refused for good: no such model"), "{}", end.reason);
+    assert!(end.reason.ends_with("the request was refused permanently: no such model"), "{}", end.reason);
 }
 
 /// Where a server is proven to go on with the message, what stays valid is known to be the reply's.

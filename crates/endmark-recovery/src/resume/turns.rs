@@ -1,4 +1,4 @@
-//! What a reply means for a resume: a first one, and a continuation (PC-5).
+//! How a resume processes a first reply and a continuation (PC-5).
 
 use endmark_text::Verdict;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Resume {
-    /// Takes a reply that stands for itself: the first one, or the answer to the same request again.
+    /// Processes a complete reply: the first one, or the answer to the repeated request.
     pub(super) fn begin(&mut self, mut reply: Reply, role: PieceRole) {
         let received = reply.text.clone();
         let mut kept_in_front = false;
@@ -28,7 +28,7 @@ impl Resume {
                 self.record(role, reply, None, alone, why);
                 return self.exhaust(ExhaustedCause::Refused);
             }
-            // What is there is blank, and its sent part stays in front of the answer.
+            // The received text is blank, and its sent part stays before the answer.
             kept_in_front = !self.body.keeps_sent(&reply.text);
             if kept_in_front {
                 reply.text.insert_str(0, self.body.text());
@@ -60,7 +60,7 @@ impl Resume {
         }
     }
 
-    /// Takes a continuation of a text with this kind of cut.
+    /// Processes a continuation of a text with this kind of cut.
     pub(super) fn go_on(&mut self, reply: Reply, join: Join, cut: CutKind, (shown, prompt): (Shown, &str)) {
         let alone = judge(&reply.evidence(None, false));
         if alone == Judgement::Passed {
@@ -76,7 +76,7 @@ impl Resume {
         if piece.trim().is_empty() {
             return self.take_nothing(reply, join, alone, cut);
         }
-        // The same answer to another question says where it goes on.
+        // The same answer to another question shows where it continues.
         let is_asked_otherwise = join == Join::Prompted
             && self.earlier.as_ref().is_some_and(|earlier| earlier.shown_len != shown.length);
         let repeats = self.last_piece.as_ref() == Some(&piece) && !is_asked_otherwise;
@@ -135,7 +135,7 @@ impl Resume {
         }
     }
 
-    /// Joins a continuation, unless it proves nothing and an earlier one that could not be joined says something else.
+    /// Joins a continuation, unless it proves nothing and contradicts an earlier one that could not be joined.
     fn joined(
         &self,
         piece: &str,
@@ -158,12 +158,12 @@ impl Resume {
         }
     }
 
-    /// Takes a continuation without any text.
+    /// Processes a continuation without text.
     fn take_nothing(&mut self, reply: Reply, join: Join, alone: Judgement, cut: CutKind) {
         let ending = reply.ending;
         let exactly_ended = matches!(alone, Judgement::Whole { .. }) && join == Join::Exact;
         if exactly_ended && self.body.verdict().is_none() {
-            // The model went on with its own message, and its message was at its end.
+            // The model continued its own message, which was complete.
             self.body.accept_end(&reply.text);
             let why = format!("{}: nothing was missing", why::ended(&reply));
             let disclosed = alone == (Judgement::Whole { disclosed: true });
@@ -178,7 +178,7 @@ impl Resume {
                 self.keep_unjoined(reply, join, CutKind::Empty, 0, why);
                 self.ask_unless_stopped(CutKind::Empty, ending);
             }
-            // A call that broke says nothing about the model's progress.
+            // A call that broke is no evidence about the model's progress.
             (
                 Ending::UpstreamError
                 | Ending::Stalled
@@ -191,7 +191,8 @@ impl Resume {
                 self.keep_unjoined(reply, join, cut, 0, why);
                 self.ask_unless_stopped(cut, ending);
             }
-            // A server that repeats its cut message and adds nothing has not gone on with it. A question in words may.
+            // A server that repeats its cut message and adds nothing has not continued it. A prompt may still
+            // succeed.
             (Ending::Clean, Judgement::Cut(CutKind::Limit)) if join == Join::Shown => {
                 self.keep_unjoined(reply, join, cut, 0, why);
                 self.ask_unless_stopped(cut, ending);
@@ -203,7 +204,7 @@ impl Resume {
         }
     }
 
-    /// Takes a continuation that was joined: the text is whole, or goes on from there.
+    /// Processes a joined continuation: the text is whole, or is continued from there.
     pub(super) fn take_merged(
         &mut self,
         reply: Reply,
@@ -216,15 +217,15 @@ impl Resume {
         let judged = judge(&reply.evidence(verdict.as_ref(), self.demands_marker()));
         let progress = self.body.is_progress(&merged);
         let stitched = join != Join::Exact;
-        // A grammar that is at its end settles it. Nothing else shows that a model which was asked for the
-        // rest by a prompt, and only said again what is there, had nothing more to say.
+        // A complete grammar decides. If a model answers a prompt by repeating the text, nothing else shows that the
+        // text is complete.
         let whole_by_grammar = verdict.as_ref().is_some_and(Verdict::is_whole);
         let stuck =
             !whole_by_grammar && reply.ending == Ending::Clean && (!progress || (stitched && repeats));
         if stuck {
             let why = format!("{}, and it brought nothing new", why::ended(&reply));
             if merged.text == self.body.text() {
-                // All of it is there already.
+                // The text already has all of it.
                 self.record(PieceRole::Continuation, reply, Some(join), Judgement::Cut(cut), why);
             } else {
                 self.keep_unjoined(reply, join, cut, 0, why);

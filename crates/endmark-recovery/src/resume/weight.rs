@@ -1,18 +1,19 @@
-//! How much a piece of text says: how unlikely it is that another one begins so by chance.
+//! The weight of a piece of text: how unlikely it is that another text begins the same by chance.
 
-/// What an answer repeats has to weigh so much to be no coincidence: three letters.
+/// The least weight of a repetition that is not a coincidence: three letters.
 pub(super) const TELLING: u32 = 6;
 
-/// The same where something else may be meant as well: behind words of the answer's own, behind white space that may be the
-/// beginning of what follows the cut, and where the cut stands behind a word, which may be followed by the same word.
+/// The same if something else may be meant: after the answer's own words, after white space that may precede the
+/// rest, and if the cut follows a word, which may be repeated.
 pub(super) const TELLING_IN_DOUBT: u32 = 18;
 
-/// What a letter counts for; one of a script with thousands of them; a digit or a sign.
+/// Weight of a letter, of a character in a script with thousands of them, and of a digit or sign.
 const LETTER: u32 = 2;
 const WIDE_LETTER: u32 = 6;
 const OTHER: u32 = 1;
 
-/// How much a text says, in bits or so. What is one sign over and over says nothing, and white space counts for nothing.
+/// Returns the approximate information in a text, in bits. A repeated sign counts for nothing, and so does white
+/// space.
 pub(super) fn weight(text: &str) -> u32 {
     let mut signs = text.chars().filter(|sign| !sign.is_whitespace());
     let first = signs.clone().next();
@@ -22,8 +23,8 @@ pub(super) fn weight(text: &str) -> u32 {
     signs.try_fold(0, |sum: u32, sign| sum.checked_add(of(sign))).unwrap_or(u32::MAX)
 }
 
-/// Whether a text has letters of a script that sets its words apart by no white space: those of East Asia but Korean, Thai, Lao,
-/// Burmese, Khmer.
+/// Whether a text has letters of a script without spaces between words: East Asian except Korean, Thai, Lao, Burmese,
+/// Khmer.
 pub(super) fn has_unspaced(text: &str) -> bool {
     let is_hangul = |sign: char| matches!(u32::from(sign), 0xac00..=0xd7af);
     let is_unspaced = |sign: char| match u32::from(sign) {

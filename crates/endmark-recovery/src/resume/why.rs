@@ -1,10 +1,10 @@
-//! The sentences that say why a piece was judged as it was, for the log and for people.
+//! The reasons for verdicts on pieces, as sentences for the log and for people.
 
 use endmark_text::{Format, Verdict};
 
 use crate::{CutKind, Ending, Judgement, Reply, Stop};
 
-/// Why a text was judged so, with this reply as its last piece.
+/// Returns why a text has this verdict, with this reply as its last piece.
 pub(super) fn judged(judgement: Judgement, reply: &Reply, grammar: Option<(&Format, &Verdict)>) -> String {
     let end = ended(reply);
     let text = match grammar {
@@ -24,7 +24,7 @@ pub(super) fn judged(judgement: Judgement, reply: &Reply, grammar: Option<(&Form
     }
 }
 
-/// How a reply ended, as the beginning of a sentence.
+/// Returns how a reply ended, as the beginning of a sentence.
 pub(super) fn ended(reply: &Reply) -> String {
     let stream = match reply.ending {
         Ending::Clean => None,

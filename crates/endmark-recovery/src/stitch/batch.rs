@@ -1,23 +1,23 @@
-//! Several continuations in a row: the answer of `endmark stitch` (PC-4, PC-5).
+//! Joins several continuations in a row: the answer of `endmark stitch` (PC-4, PC-5).
 
 use endmark_text::Format;
 
 use super::chain::{self, Chained};
 use super::{AskedFrom, MergeError, Seam, merge_chunks};
 
-/// What became of the parts.
+/// The result for all parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// One text, and no doubt about it.
+    /// One certain text.
     Whole,
-    /// The best candidate of several.
+    /// The best of several candidates.
     Ambiguous,
     /// The longest verified beginning.
     Error,
 }
 
 impl Outcome {
-    /// The literal name: `whole`, `ambiguous` or `error`.
+    /// Returns the literal name: `whole`, `ambiguous` or `error`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -36,21 +36,21 @@ pub struct StitchError {
     pub message: String,
 }
 
-/// All parts joined, as far as that goes.
+/// All parts, joined as far as possible.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stitched {
-    /// What became of the parts.
+    /// The result for the parts.
     pub outcome: Outcome,
     /// The whole text, the best candidate, or the longest verified beginning.
     pub text: String,
-    /// One seam for each continuation that was joined, in order.
+    /// One seam for each joined continuation, in order.
     pub seams: Vec<Seam>,
-    /// Why it is not whole.
+    /// Why the text is not whole.
     pub error: Option<StitchError>,
 }
 
-/// Joins a first part and its continuations in order (PC-4). What one continuation leaves open the next may
-/// decide; where it does not, an ambiguous seam ends the work: what comes after it would stand on a guess.
+/// Joins a first part and its continuations in order (PC-4). A later continuation may decide what an earlier one
+/// leaves open. Otherwise an ambiguous seam ends the work, since everything after it would depend on a guess.
 ///
 /// ```
 /// use endmark_recovery::stitch::{AskedFrom, Outcome, stitch};
@@ -72,8 +72,8 @@ pub fn stitch(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     }
 }
 
-/// The answer where all continuations together come to an end; none where it is for each of them to say what stands
-/// in the way.
+/// Returns the result of weighing all continuations together, or `None` if the reason must be found one continuation
+/// at a time.
 fn chained(chained: Chained) -> Option<Stitched> {
     if !chained.is_whole {
         return None;
@@ -87,7 +87,7 @@ fn chained(chained: Chained) -> Option<Stitched> {
     Some(Stitched { outcome, text: chained.text, seams: chained.seams, error })
 }
 
-/// Joins the continuations one after the other, as far as that goes.
+/// Joins the continuations one after the other, as far as possible.
 fn one_by_one(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     let mut text = chunks.first().cloned().unwrap_or_default();
     let mut seams = Vec::new();
@@ -114,7 +114,7 @@ fn one_by_one(chunks: &[String], format: &Format, from: AskedFrom) -> Stitched {
     let verdict = verdict.unwrap_or_else(|| endmark_text::detect::detect(text.as_bytes(), format).verdict);
     let error = match &verdict {
         endmark_text::Verdict::Whole => None,
-        // Text is joined as far as it goes: nothing says where it ends, and nothing can be open in it.
+        // Text without a grammar has no defined end, so nothing in it can be unfinished.
         endmark_text::Verdict::Truncated(_) if *format == Format::Text => None,
         endmark_text::Verdict::Truncated(_) => {
             Some(StitchError { code: "still_truncated", message: "the text is not at its end".to_owned() })

@@ -1,9 +1,9 @@
-//! A candidate seam: one way to join the two parts, with what its story costs.
+//! A candidate seam: one way to join the two parts, with the cost of its story.
 
 use super::joint::Joint;
 use super::seam::{AskedFrom, SeamStyle};
 
-/// Joining the first `keep` bytes of the first part, `glue`, and a range of the continuation.
+/// Joins the first `keep` bytes of the first part, `glue`, and a range of the continuation.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Candidate {
     pub(super) keep: usize,
@@ -11,27 +11,27 @@ pub(super) struct Candidate {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) style: SeamStyle,
-    /// How unlikely the story is beforehand, in bits.
+    /// How unlikely the story is in general, in bits.
     pub(super) cost: f64,
-    /// Where the continuation's own text begins, before any repeated part is taken from it.
+    /// Where the text of the continuation begins, before a repeated part is removed.
     pub(super) opening: usize,
-    /// Bytes of the first part that the continuation repeats, by this story.
+    /// Bytes of the first part that the continuation repeats in this story.
     pub(super) repeated: usize,
-    /// Whether nothing was undone.
+    /// Whether nothing is removed or added.
     pub(super) is_clean: bool,
-    /// Whether a fence around it was undone.
+    /// Whether a fence around it is removed.
     pub(super) fenced: bool,
-    /// How much what stands before it reads as an announcement, in bits.
+    /// Evidence, in bits, that the text before it is an announcement.
     pub(super) announced: f64,
 }
 
 impl Candidate {
-    /// What is added to the first part, behind the glue.
+    /// Returns what is added to the first part after the glue.
     pub(super) fn added<'a>(&self, joint: &Joint<'a>) -> &'a str {
         &joint.continuation[self.start..self.end]
     }
 
-    /// Whether this is the story that was asked for: nothing undone, joined where it was asked.
+    /// Whether this is the requested story: nothing removed, and joined at the requested position.
     pub(super) fn is_asked(&self, joint: &Joint<'_>) -> bool {
         let here = match joint.from {
             AskedFrom::Cut => joint.initial.len(),

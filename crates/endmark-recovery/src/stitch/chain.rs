@@ -1,7 +1,7 @@
-//! Several continuations in a row, weighed together: what one of them leaves open, the next may decide (PC-4).
+//! Weighs several continuations together: a later one may decide what an earlier one leaves open (PC-4).
 //!
-//! Each way to join the parts so far is a path, and costs what its seams cost. The next part is joined to all of
-//! them; a path that it does not fit dies, and one that it fits well is the likelier for it.
+//! Each way to join the parts so far is a path. Its cost is the sum of the costs of its seams. The next part is
+//! joined to all paths. A path that it does not fit is dropped; a path that it fits well becomes likelier.
 
 use endmark_text::detect::Detector;
 use endmark_text::{Format, Verdict};
@@ -16,24 +16,24 @@ use super::seam::{AskedFrom, Seam, SeamStyle, beginning_of};
 use super::survivor::{self, Survivor};
 use super::units::Reading;
 
-/// A path that costs so many bits more than the best one is given up.
+/// A path that costs this much more than the best one is dropped, in bits.
 const GIVEN_UP: f64 = 16.0;
 
-/// What it costs to leave out a part that is whitespace alone where it may belong to the text, in bits.
+/// Cost, in bits, of removing a part of white space alone that may belong to the text.
 const SPACE_DROPPED: f64 = 1.0;
 
-/// So many paths are followed.
+/// The most paths that are followed.
 const MOST: usize = 8;
 
 /// The gravest doubt about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Doubt {
     None,
-    /// A seam takes a few bytes for repeated, which may have been meant.
+    /// A seam takes a few bytes for repeated that may be intended.
     Slight,
-    /// A seam is a guess, however likely it is, or, in a text, its continuation likelier something else.
+    /// A seam is a guess, however likely, or, in text, its continuation is more likely something else.
     Guessed,
-    /// A continuation was taken for something else, and left out.
+    /// A continuation was taken for something else and left out.
     LeftOut,
 }
 
@@ -43,29 +43,30 @@ struct Path {
     record: Record,
 }
 
-/// One more seam at the end of a path. Its text is joined only if it is among the likeliest: there are many more steps than paths.
+/// One more seam at the end of a path. Its text is joined only if it is among the likeliest, since there are many
+/// more steps than paths.
 struct Step<'p> {
     parts: [&'p str; 3],
     record: Record,
 }
 
-/// What is known of a path besides its text.
+/// What is known about a path apart from its text.
 #[derive(Clone)]
 struct Record {
     is_whole: bool,
     seams: Vec<Seam>,
     /// In bits.
     cost: f64,
-    /// Whether every continuation was joined where it was asked for, nothing undone.
+    /// Whether every continuation was joined at the requested position with nothing removed.
     as_asked: bool,
-    /// What of its seams what comes next says nothing about.
+    /// The doubt about its seams that later parts cannot resolve.
     doubt: Doubt,
-    /// What speaks for and against its seams.
+    /// The signs of its seams.
     signs: Vec<Sign>,
 }
 
 impl Record {
-    /// The signs of all its seams and of one more.
+    /// Returns the signs of all its seams and of one more.
     fn signs_with(&self, joint: &Joint<'_>, survivor: &Survivor) -> Vec<Sign> {
         let mut signs = decision::signs_of(joint, &survivor.candidate, survivor.left_out_remark);
         signs.extend(&self.signs);
@@ -73,7 +74,7 @@ impl Record {
     }
 }
 
-/// What all the parts come to.
+/// The result of all parts together.
 pub(super) struct Chained {
     pub(super) text: String,
     pub(super) is_whole: bool,
@@ -81,7 +82,7 @@ pub(super) struct Chained {
     pub(super) settled: bool,
 }
 
-/// Joins a first part with all its continuations; none where no path goes through.
+/// Joins a first part with all its continuations. Returns `None` if no path accepts them all.
 pub(super) fn follow(
     initial: &str,
     continuations: &[String],
@@ -115,8 +116,8 @@ pub(super) fn follow(
                 continue;
             }
             let Some((survivors, weighed)) = super::weighed(&joint) else { continue };
-            // It may also be something else; what comes next then goes on from the same place. In a text nearly all that
-            // comes may go on from there, so that what follows something else is taken for something else again.
+            // The part may also be something else. Then the next part continues from the same position. Nearly every
+            // part can continue a text, so a part that follows something else is taken for something else, too.
             let record = Record {
                 cost: path.record.cost + weighed.nothing,
                 as_asked: false,
@@ -158,17 +159,17 @@ pub(super) fn follow(
     decide(paths, format, from)
 }
 
-/// The doubt about one seam. A guess loses a letter or two of a string for repeated, or, without a grammar, adds white space that
-/// nothing tells, or takes it away where that is not settled by itself, takes for repeated what the text goes round with, or leaves
-/// out all that came.
+/// Returns the doubt about one seam. A seam is a guess if it takes one or two letters of a string for repeated.
+/// Without a grammar it is also a guess if it adds unproven white space, removes white space that is not settled by
+/// itself, takes a period of the text for repeated, or leaves out the whole continuation.
 fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &Weighed) -> Doubt {
     let own = &survivor.candidate;
     let begins_anew = joint.has_grammar() && joint.initial[own.keep - own.repeated..].starts_with('"');
     let repeats = |most: usize| (1..most).contains(&own.repeated) && !begins_anew;
-    let is_slight = repeats(decision::SLIGHT) || decision::is_spaced(joint, own);
+    let is_slight = repeats(decision::MAX_SMALL_OVERLAP_BYTES) || decision::is_spaced(joint, own);
     let is_guessed = if joint.has_grammar() {
-        joint.in_text && (repeats(decision::HAIR) || !own.glue.is_empty())
-            || repeats(decision::SLIGHT) && doubts::may_be_neighbours(joint, survivor)
+        joint.in_text && (repeats(decision::MAX_TRIVIAL_OVERLAP_BYTES) || !own.glue.is_empty())
+            || repeats(decision::MAX_SMALL_OVERLAP_BYTES) && doubts::may_be_neighbours(joint, survivor)
     } else {
         own.style == SeamStyle::Whitespace && !is_settled
             || weighed.something_else
@@ -183,8 +184,8 @@ fn doubt(joint: &Joint<'_>, survivor: &Survivor, is_settled: bool, weighed: &Wei
     }
 }
 
-/// The paths that are worth following, the likeliest first; of those with the same value the surest: where one of them
-/// leaves nothing out and guesses nothing, it does not matter what another one did.
+/// Returns the paths to follow, the likeliest first. Of the paths with the same value it keeps the surest: if one of
+/// them removes and guesses nothing, the others do not matter.
 fn likeliest(mut steps: Vec<Step<'_>>, format: &Format) -> Vec<Path> {
     let reading =
         if matches!(format, Format::Json | Format::Jsonl) { Reading::Structure } else { Reading::Plain };
@@ -235,9 +236,9 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained>
     let (own, others) = (weight(best.cost), weight_of(&paths));
     let rival = paths.iter().map(|path| weight(path.record.cost)).fold(0.0, f64::max);
     let ahead = Ahead::of(own, others, rival, nothing);
-    // The weights are those of single seams: several are no surer than their share of the evidence.
+    // The weights are those of single seams. Several seams are never surer than their share of the evidence.
     let probability = decision::probability(&best.signs, ahead).min(own / (own + others + nothing));
-    // Without a grammar every text is whole; there words around it are no matter of ties, but what was left out of it is.
+    // Without a grammar every text is whole. Then a wrapper is never a tie, but text removed from within it is.
     let is_wrapper = |style| {
         matches!(
             style,
@@ -255,7 +256,7 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained>
     let is_asked = best.as_asked && from == AskedFrom::Cut;
     let cost = match is_asked {
         true => decision::COST_OF_WRONG_AS_ASKED,
-        false if best.doubt == Doubt::Slight => decision::COST_OF_WRONG_FOR_GOOD,
+        false if best.doubt == Doubt::Slight => decision::COST_OF_WRONG_ONCE_SENT,
         false => decision::COST_OF_WRONG,
     };
     Some(Chained {
@@ -269,8 +270,8 @@ fn decide(paths: Vec<Path>, format: &Format, from: AskedFrom) -> Option<Chained>
     })
 }
 
-/// The paths behind a part that is whitespace alone. Between tokens it says nothing; in a text it belongs there if it
-/// was asked for at the cut, and may belong there else.
+/// Returns the paths after a part of white space alone. Between tokens it has no effect. In text it belongs there if
+/// it was requested at the cut, and otherwise it may.
 fn behind_space<'p>(path: &'p Path, space: &'p str, format: &Format, from: AskedFrom) -> Vec<Step<'p>> {
     let joint = Joint::new(&path.text, space, format, from);
     let is_content =

@@ -1,4 +1,4 @@
-//! What a seam in doubt may give: the candidates, for people to choose from (PC-4).
+//! Lists the candidates of an ambiguous seam, for people to choose from (PC-4).
 
 use endmark_text::{Format, Verdict};
 
@@ -7,15 +7,15 @@ use super::joint::Joint;
 use super::seam::{AskedFrom, Merged};
 use super::{is_same_value, survivor, weighed};
 
-/// So many candidates are shown at most.
+/// The most candidates that are shown.
 const MOST: usize = 4;
-/// What is a thousand times less likely than the best is no choice, in bits.
+/// A candidate that is this much less likely than the best is not shown, in bits.
 const GIVEN_UP: f64 = 10.0;
 
-/// The texts that two parts may give, the likeliest first, at most four of them: what there is to choose from where
-/// [`merge_chunks`](super::merge_chunks) answers [`Ambiguous`](super::MergeError::Ambiguous) (PC-4).
+/// Returns the texts that two parts may give, the likeliest first, at most four. They are the choices if
+/// [`merge_chunks`](super::merge_chunks) returns [`Ambiguous`](super::MergeError::Ambiguous) (PC-4).
 ///
-/// Each has a value of its own, and is whole or a valid beginning. None where nothing can be joined.
+/// Each text has a different value, and is whole or a valid beginning. The list is empty if nothing can be joined.
 ///
 /// ```
 /// use endmark_recovery::stitch::{AskedFrom, candidates};
@@ -32,7 +32,7 @@ pub fn candidates(initial: &str, continuation: &str, format: &Format, from: Aske
     let Some((survivors, weighed)) = weighed(&joint) else { return Vec::new() };
     let mut order: Vec<usize> = (0..survivors.len()).collect();
     order.sort_by(|left, right| weighed.costs[*left].total_cmp(&weighed.costs[*right]));
-    // What was asked for may win over what is likelier.
+    // The requested story may come before a likelier one.
     order.retain(|index| *index != weighed.best);
     order.insert(0, weighed.best);
     let least = weighed.costs.iter().copied().fold(f64::INFINITY, f64::min);

@@ -1,10 +1,8 @@
-//! How probable it is that a seam is right: one model for texts with and without grammar, for chains and for streams, and one
-//! threshold (PC-4).
-//!
-//! What is known of the likeliest story is its signs, and by how many bits it is likelier than all else. Each has a weight in
-//! `weights.rs`, which `cargo xtask fit` writes: those of a logistic regression on the cases of `bench/recovery` that are in the
-//! half `fit`. A case that comes out wrong is a row for the next fit. What no likelihood may settle is not weighed but refused:
-//! `doubts` of a text with a grammar, `plain::weigh` of one without.
+//! Computes how probable it is that a seam is right (PC-4). One model and one threshold serve texts with and without
+//! a grammar, chains and streams. The inputs are the signs of the likeliest story and its lead over the alternatives,
+//! in bits. `cargo xtask fit` writes the weights to `weights.rs`: a logistic regression on the cases of
+//! `bench/recovery` in the half `fit`. A case that comes out wrong becomes a row of the next fit. What no likelihood
+//! can decide is refused instead: by `doubts` in a text with a grammar, by `plain::weigh` in one without.
 
 mod weights;
 
@@ -17,26 +15,27 @@ use super::seam::{AskedFrom, SeamStyle};
 
 use weights::WEIGHTS;
 
-/// A text that is silently wrong costs as much as so many refusals.
+/// Cost of a silently wrong text, in refusals.
 pub(super) const COST_OF_WRONG: f64 = 15.0;
-/// The same of the clean continuation that was asked for at the cut, which nearly all are: to refuse that costs more.
+/// The same for a clean continuation at the requested cut. Nearly all continuations are, so that refusing them costs
+/// more.
 pub(super) const COST_OF_WRONG_AS_ASKED: f64 = 3.0;
-/// The same of what flows on to a reader before the rest has come, and of what may as well be the text's own.
-pub(super) const COST_OF_WRONG_FOR_GOOD: f64 = 150.0;
-/// What is no more than so many bits likelier than that the continuation is something else is not settled.
+/// The same for text that a reader receives before the rest has come, and for text that may be the model's own.
+pub(super) const COST_OF_WRONG_ONCE_SENT: f64 = 150.0;
+/// Minimum lead, in bits, over the possibility that the continuation is something else.
 const IN_DOUBT: f64 = 2.5;
-/// A weight is in units of so small a part of the logarithm of the odds.
+/// Weights are stored in this fraction of the log odds.
 const UNIT: f64 = 1024.0;
-/// Up to each of these bits likelihood has a weight of its own, and beyond it another one: far ahead is no surer than ahead.
+/// Up to each of these bits the likelihood has its own weight. Beyond the last one more lead adds no certainty.
 const KNOTS: [f64; 3] = [4.0, 9.0, 30.0];
-/// So few bytes are a letter or two.
-pub(super) const HAIR: usize = 4;
-/// So few bytes are a word or two.
-pub(super) const SLIGHT: usize = 20;
+/// Up to this many bytes an overlap is one or two letters.
+pub(super) const MAX_TRIVIAL_OVERLAP_BYTES: usize = 4;
+/// Up to this many bytes an overlap is one or two words.
+pub(super) const MAX_SMALL_OVERLAP_BYTES: usize = 20;
 
 macro_rules! signs {
     ($($(#[$reason:meta])* $sign:ident,)*) => {
-        /// What speaks for or against the likeliest story, apart from how likely it is.
+        /// Evidence for or against the likeliest story, apart from its likelihood.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(super) enum Sign {
             $($(#[$reason])* $sign,)*
@@ -48,80 +47,81 @@ macro_rules! signs {
 }
 
 signs! {
-    /// Every seam has it.
+    /// Every seam has this sign.
     Any,
-    /// A grammar has accepted the text, so that likelihood says more.
+    /// A grammar has accepted the text, so that likelihood is stronger evidence.
     Grammar,
-    /// The cut goes through a string.
+    /// The cut is within a string.
     InString,
-    /// It is the clean continuation that was asked for at the cut.
+    /// It is a clean continuation at the requested cut.
     CleanAtCut,
-    /// The same behind the last settled token.
+    /// It is a clean continuation after the last settled token.
     CleanBehindToken,
-    /// It is a clean continuation of nobody knows where.
+    /// It is a clean continuation, and the requested position is unknown.
     CleanFromUnknown,
-    /// The end of the first part is said again.
+    /// The end of the first part is repeated.
     Overlap,
-    /// What is said again is a letter or two, which stand everywhere.
+    /// Only one or two letters are repeated, which occur everywhere.
     Hair,
-    /// What is said again is a word or two.
+    /// Only one or two words are repeated.
     Slight,
-    /// The text, or a part of it, is begun anew.
+    /// The text, or a part of it, begins again.
     Restart,
-    /// White space is left out or added.
+    /// White space is removed or added.
     Whitespace,
-    /// White space is added, of which the text does not say what it was.
+    /// White space is added that neither part contains.
     Glued,
-    /// Dots are left out.
+    /// Dots are removed.
     Ellipsis,
-    /// White space stands behind dots, or more than one blank line behind an announcement: how much of it is the text's own
-    /// nothing tells.
+    /// White space follows dots, or more than one blank line follows an announcement. It is unknown how much of it
+    /// belongs to the text.
     Spaced,
-    /// Dots stay in a clean continuation that was not asked for at the cut, where they say that something is left out.
+    /// Dots stay in a clean continuation that was not requested at the cut. They indicate an omission.
     DotsKept,
-    /// A fence around the text is left out, which is there for nothing else.
+    /// A fence around the text is removed; it serves no other purpose.
     Fence,
-    /// The same behind an announcement.
+    /// A fence after an announcement is removed.
     Fenced,
-    /// An announcement is left out, which may be of the text.
+    /// An announcement is removed that may belong to the text.
     Preamble,
-    /// A remark is left out.
+    /// A remark is removed.
     Remark,
-    /// What a string had of an escape is written anew.
+    /// An escape that the string had begun is written again.
     EscapeAnew,
-    /// A number or a literal that the cut went through is written anew, or left out.
+    /// A number or a literal at the cut is written again, or removed.
     TokenAnew,
-    /// Another story is whole as it stands, without what this one leaves out.
+    /// Another story is whole and keeps what this one removes.
     OtherIsWhole,
-    /// The same, and this one leaves out or adds hardly anything.
+    /// The same, and this story removes or adds only a few bytes.
     OtherIsWholeBesideLittle,
-    /// The same, and what it leaves out is said twice, or dots.
+    /// The same, and this story removes a repetition or dots.
     OtherIsWholeBesideTwice,
-    /// A number or an escape goes on or is written anew: both are whole.
+    /// A number or an escape continues or is written again: both give a whole text.
     MayBeAnew,
-    /// A few words stand before and behind the cut: two equal neighbours, or one said twice.
+    /// The same few words precede and follow the cut: two equal neighbours, or one repeated.
     Neighbours,
     /// No other value has a story.
     Alone,
-    /// In tags the letters at a seam say less.
+    /// The text has tags, where the letters at a seam are weaker evidence.
     Tags,
-    /// How often the text was to say what it goes round with is open.
+    /// The text is periodic, and the number of its periods is unknown.
     GoesRound,
 }
 
-/// By how many bits a value is likelier than what it is compared with.
+/// The lead of a value over its alternatives, in bits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Ahead {
-    /// Than all else together.
+    /// Over all others together.
     pub(super) all: f64,
-    /// Than the likeliest other value.
+    /// Over the likeliest other value.
     pub(super) rival: f64,
-    /// Than that the continuation is something else.
+    /// Over the possibility that the continuation is something else.
     pub(super) nothing: f64,
 }
 
 impl Ahead {
-    /// Of a value of this weight, where others weigh so much together and the heaviest of them so much.
+    /// Returns the lead of a value of this weight. `others` is the weight of all others together, `rival` that of the
+    /// heaviest one.
     pub(super) fn of(weight: f64, others: f64, rival: f64, nothing: f64) -> Self {
         let most = KNOTS[KNOTS.len() - 1];
         let ahead = |other: f64| {
@@ -131,18 +131,18 @@ impl Ahead {
         Self { all: ahead(others + nothing), rival: ahead(rival), nothing: ahead(nothing) }
     }
 
-    /// Whether the continuation may well be something else altogether.
+    /// Whether the continuation may be something else.
     pub(super) fn may_be_nothing(self) -> bool {
         self.nothing <= IN_DOUBT
     }
 }
 
-/// The kinds of likelihood, each in both kinds of texts, by the knots it is cut at.
+/// Likelihood features: three kinds in two kinds of texts, each split at the knots.
 const LIKELIHOODS: usize = 2 * 3 * KNOTS.len();
-/// So many weights there are.
+/// The number of weights.
 pub(super) const COUNT: usize = SIGNS.len() + LIKELIHOODS;
 
-/// What a seam is judged by, in the order of the weights.
+/// Returns the features of a seam, in the order of the weights.
 pub(super) fn row(signs: &[Sign], ahead: Ahead) -> [f64; COUNT] {
     let mut row = [0.0; COUNT];
     for sign in signs {
@@ -160,20 +160,20 @@ pub(super) fn row(signs: &[Sign], ahead: Ahead) -> [f64; COUNT] {
     row
 }
 
-/// How probable it is that the seam of a story with these signs is right, 0 to 1.
+/// Returns the probability, from 0 to 1, that the seam of a story with these signs is right.
 pub(super) fn probability(signs: &[Sign], ahead: Ahead) -> f64 {
     let odds: f64 =
         row(signs, ahead).iter().zip(WEIGHTS).map(|(value, (_, weight))| value * f64::from(weight)).sum();
     1.0 / (1.0 + (-odds / UNIT).exp())
 }
 
-/// Whether a probability settles a seam that costs so much if it is wrong.
+/// Whether a probability suffices for a seam with this cost of being wrong.
 pub(super) fn settles(probability: f64, cost: f64) -> bool {
     (1.0 - probability) * cost <= probability
 }
 
-/// Whether the white space behind what a story leaves out may be of the text or of what is left out: all behind dots, more than
-/// a blank line behind an announcement.
+/// Whether the white space after the removed part may belong to the text: any white space after dots, more than one
+/// blank line after an announcement.
 pub(super) fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
     let ahead = joint.continuation[..story.opening].trim_end().len();
     let rest = &joint.continuation[ahead..];
@@ -186,13 +186,13 @@ pub(super) fn is_spaced(joint: &Joint<'_>, story: &Candidate) -> bool {
         }
 }
 
-/// The signs that a story has by itself, whatever its rivals.
+/// Returns the signs that a story has regardless of its rivals.
 pub(super) fn signs_of(joint: &Joint<'_>, story: &Candidate, left_out: bool) -> Vec<Sign> {
     let asked = |from: AskedFrom| story.is_clean && joint.from == from;
     let style = |style: SeamStyle| story.style == style;
     let dots_kept =
         || story.is_clean && joint.from != AskedFrom::Cut && ellipsis::after(joint.continuation).is_some();
-    let is_slight = (1..SLIGHT).contains(&story.repeated);
+    let is_slight = (1..MAX_SMALL_OVERLAP_BYTES).contains(&story.repeated);
     let signs = [
         (Sign::Any, true),
         (Sign::Grammar, joint.has_grammar()),
@@ -201,8 +201,8 @@ pub(super) fn signs_of(joint: &Joint<'_>, story: &Candidate, left_out: bool) -> 
         (Sign::CleanBehindToken, asked(AskedFrom::Token) && story.keep == joint.settled),
         (Sign::CleanFromUnknown, asked(AskedFrom::Unknown)),
         (Sign::Overlap, style(SeamStyle::Overlap)),
-        (Sign::Hair, (1..HAIR).contains(&story.repeated)),
-        (Sign::Slight, (HAIR..SLIGHT).contains(&story.repeated)),
+        (Sign::Hair, (1..MAX_TRIVIAL_OVERLAP_BYTES).contains(&story.repeated)),
+        (Sign::Slight, (MAX_TRIVIAL_OVERLAP_BYTES..MAX_SMALL_OVERLAP_BYTES).contains(&story.repeated)),
         (Sign::Restart, style(SeamStyle::Restart)),
         (Sign::Whitespace, style(SeamStyle::Whitespace)),
         (Sign::Glued, !story.glue.is_empty()),
@@ -220,7 +220,7 @@ pub(super) fn signs_of(joint: &Joint<'_>, story: &Candidate, left_out: bool) -> 
     signs.into_iter().filter(|(_, holds)| *holds).map(|(sign, _)| sign).collect()
 }
 
-/// The names of the weights, in their order.
+/// Returns the names of the weights, in their order.
 #[cfg(any(test, feature = "fit"))]
 pub(super) fn names() -> Vec<String> {
     let signs = SIGNS.iter().map(|sign| format!("{sign:?}"));

@@ -1,6 +1,7 @@
 //! Dots of omission at the beginning of a continuation: "...and so on".
 
-/// The places behind dots of omission that a text begins with: of four the last may be the text's own.
+/// Returns the positions after dots of omission at the beginning of a text. The last of four dots may belong to the
+/// text.
 pub(super) fn places(text: &str) -> impl Iterator<Item = usize> {
     let behind = after(text);
     let signs = behind.map_or("", |end| text[..end].trim_start());
@@ -8,7 +9,7 @@ pub(super) fn places(text: &str) -> impl Iterator<Item = usize> {
     behind.into_iter().chain(three)
 }
 
-/// The place behind dots of omission that a text begins with.
+/// Returns the position after dots of omission at the beginning of a text.
 pub(super) fn after(text: &str) -> Option<usize> {
     let rest = text.trim_start();
     let indent = text.len() - rest.len();

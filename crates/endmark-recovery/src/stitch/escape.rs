@@ -1,17 +1,18 @@
-//! Escapes in a string of JSON that the cut went through: what the continuation makes of them.
+//! JSON escapes that the cut went through, and how the continuation completes them.
 //!
-//! A model that goes on with its own message finishes the escape: the digits that it lacks come next. Asked in another way
-//! it may write the character itself, and then what was begun of the escape says which one it can be.
+//! A model that continues its own message writes the remaining digits of the escape. Otherwise it may write the
+//! character itself. Then the beginning of the escape shows which characters are possible.
 
 use super::joint::Joint;
 
-/// Signs of ASCII that are escaped by their number, where a document may stand in HTML.
+/// ASCII characters that are escaped by their number where a document may be embedded in HTML.
 const ESCAPED: [char; 4] = ['<', '>', '&', '\''];
 
-/// Words of many languages that are two digits, or one.
+/// Words of one or two hexadecimal digits, in several languages.
 const SHORT: [&str; 5] = ["a", "ad", "be", "da", "de"];
 
-/// Whether the cut went through an escape, and the continuation has, from this place on, the very character that it may be.
+/// Whether the cut went through an escape and the continuation, from this position on, has a character that the
+/// escape can stand for.
 pub(super) fn is_written_out(joint: &Joint<'_>, start: usize) -> bool {
     let (Some(begun), Some(sign)) = (begun(joint), joint.continuation[start..].chars().next()) else {
         return false;
@@ -27,13 +28,14 @@ pub(super) fn is_begun(joint: &Joint<'_>) -> bool {
     begun(joint).is_some()
 }
 
-/// Whether half a character stays behind, where this follows the cut: the other half is no escape that comes next.
+/// Whether half a surrogate pair would remain, because what follows the cut is not the escape of the other half.
 pub(super) fn stays_half(joint: &Joint<'_>, start: usize) -> bool {
     let is_half = |begun: &str| begun.len() == "\\ud83d".len();
     begun(joint).is_some_and(is_half) && !joint.continuation[start..].starts_with('\\')
 }
 
-/// Whether what follows the cut, from this place on, is as well a word as the digits that an escape lacks: `Cafe` behind `\u00`.
+/// Whether what follows the cut, from this position on, may be a word as well as the missing digits of an escape:
+/// `Cafe` after `\u00`.
 pub(super) fn may_be_a_word(joint: &Joint<'_>, start: usize) -> bool {
     let tail = begun(joint).and_then(|begun| begun.get(begun.rfind('\\')?..)).unwrap_or_default();
     let lacking = "\\u00e9".len().saturating_sub(tail.len());
@@ -48,7 +50,7 @@ pub(super) fn may_be_a_word(joint: &Joint<'_>, start: usize) -> bool {
     if word.len() == lacking {
         return lacking > 2 || SHORT.contains(&word.to_ascii_lowercase().as_str());
     }
-    // Who escapes a sign writes its letters alike; and two of these consonants begin no word.
+    // A model uses one letter case for its digits, and no word begins with two of these consonants.
     let is_mixed = digits.contains(|sign: char| sign.is_ascii_uppercase())
         && digits.contains(|sign: char| sign.is_ascii_lowercase());
     let mut signs = word.chars().map(|sign| sign.to_ascii_lowercase());
@@ -56,7 +58,7 @@ pub(super) fn may_be_a_word(joint: &Joint<'_>, start: usize) -> bool {
     is_mixed || !opens
 }
 
-/// What there is of the escape.
+/// Returns the received part of the escape.
 fn begun<'a>(joint: &Joint<'a>) -> Option<&'a str> {
     let begun = joint.initial.get(joint.settled..).filter(|_| joint.in_text && joint.has_grammar())?;
     begun.starts_with('\\').then_some(begun)
@@ -87,7 +89,7 @@ mod tests {
                     let joined = merged(&first, &[digits, BEHIND].concat(), from).unwrap().text;
                     assert_eq!(joined, [BEFORE, escape, BEHIND].concat(), "{begun} {from:?}");
                     if letter == "<" && at < 3 {
-                        // There are shorter ways to escape a sign of ASCII.
+                        // ASCII control characters have shorter escapes.
                         continue;
                     }
                     let joined = merged(&first, &[letter, BEHIND].concat(), from).unwrap().text;
@@ -115,7 +117,7 @@ mod tests {
                 assert!(joined.is_err(), "{begun} {word} {from:?}: {joined:?}");
             }
         }
-        // Digits that no word begins with.
+        // Digits with which no word begins.
         for (begun, rest) in
             [(r"\u00", "fcber"), (r"\u00", "e9 and"), (r"\u00e", "4gypten"), (r"\u00", "ea"), (r"\u", "00df")]
         {
@@ -134,10 +136,10 @@ mod tests {
                 assert!(joined.is_err(), "{begun} {from:?}: {joined:?}");
             }
         }
-        // Another character than was begun.
+        // Another character than the escape had begun.
         for (begun, letter) in [(r"\u20", "é"), (r"\u00e8", "é"), (r"\ud83d", "𝄞")] {
             let joined = merged(&[BEFORE, begun].concat(), &[letter, BEHIND].concat(), AskedFrom::Cut);
-            // `è` was not only begun, but is all there.
+            // `è` is complete, not only begun.
             assert_eq!(joined.is_ok(), begun == r"\u00e8", "{begun}: {joined:?}");
         }
     }

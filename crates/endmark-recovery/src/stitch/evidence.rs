@@ -1,8 +1,7 @@
-//! Evidence in JSON: what speaks for and against each survivor, and when that is enough.
+//! Weighs the survivors in JSON and decides whether the evidence suffices.
 //!
-//! Every survivor has a cost in bits: how unlikely its story is beforehand, how unlikely what it takes for a
-//! coincidence is, and how unlike the rest of the text its seam looks. Costs become shares: a survivor that
-//! costs one bit less is twice as likely.
+//! Each survivor has a cost in bits: how unlikely its story is in general, how unlikely its coincidences are, and how
+//! unusual its seam is for this text. A survivor that costs one bit less is twice as likely.
 
 pub(super) mod doubts;
 pub(super) mod grammar;
@@ -19,46 +18,46 @@ use super::units::{Reading, Units};
 
 use grammar::NEAR;
 
-/// What the story that was asked for is worth, in bits. A prompt is followed less exactly than a prefill.
+/// Bonus, in bits, for the requested story. Models follow a prompt less exactly than a prefill.
 const ASKED_AT_CUT: f64 = 3.0;
 const ASKED_AT_TOKEN: f64 = 1.5;
 
-/// What speaks against it that who was told where to go on says once more what the text goes round with, in bits.
-const ROUND: f64 = 10.0;
+/// Penalty, in bits, for a repeated periodic phrase when the model was told where to continue.
+const PERIOD_PENALTY: f64 = 10.0;
 
-/// The value that the evidence speaks for.
+/// The value that the evidence supports.
 pub(super) struct Weighed {
     /// The index of its likeliest survivor.
     pub(super) best: usize,
-    /// How probable it is that it is right, 0 to 1.
+    /// The probability that it is right, from 0 to 1.
     pub(super) confidence: f64,
-    /// Other values.
+    /// The number of other values.
     pub(super) alternatives: usize,
-    /// Whether it is likelier that the continuation is something else altogether.
+    /// Whether the continuation is more likely something else.
     pub(super) something_else: bool,
-    /// Whether no likelihood may settle it.
+    /// Whether no likelihood may decide.
     pub(super) is_tie: bool,
-    /// Whether it is not settled where the text ends behind the seam.
+    /// Whether the end of the text after the seam is undecided.
     pub(super) is_open_at_end: bool,
-    /// What it costs if it is wrong, in refusals.
+    /// Its cost of being wrong, in refusals.
     pub(super) cost: f64,
-    /// What it is judged by.
+    /// The features that it is judged by.
     #[cfg(feature = "fit")]
     pub(super) row: [f64; decision::COUNT],
-    /// What each survivor costs, in bits.
+    /// The cost of each survivor, in bits.
     pub(super) costs: Vec<f64>,
-    /// What it costs to take the continuation for something else, in bits.
+    /// The cost of the assumption that the continuation is something else, in bits.
     pub(super) nothing: f64,
 }
 
 impl Weighed {
-    /// Whether that settles it.
+    /// Whether the confidence suffices for the cost of being wrong.
     pub(super) fn is_settled(&self) -> bool {
         decision::settles(self.confidence, self.cost) && !self.is_tie && !self.is_open_at_end
     }
 }
 
-/// Weighs all survivors; none where there is none.
+/// Weighs all survivors. Returns `None` if there are none.
 pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed> {
     let compared = grammar::Compared::new(joint, survivors);
     let costs = costs(joint, &compared, survivors);
@@ -94,7 +93,7 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
         || has(Sign::OtherIsWhole) && has(Sign::Ellipsis) && joint.in_text
         || doubts::joins_digits(joint, story);
     let cost = if may_be_meant {
-        decision::COST_OF_WRONG_FOR_GOOD
+        decision::COST_OF_WRONG_ONCE_SENT
     } else if has(Sign::CleanAtCut) && !has(Sign::Neighbours) {
         decision::COST_OF_WRONG_AS_ASKED
     } else {
@@ -115,19 +114,19 @@ pub(super) fn weigh(joint: &Joint<'_>, survivors: &[Survivor]) -> Option<Weighed
     })
 }
 
-/// How much something weighs that costs so many bits.
+/// Converts a cost in bits to a weight.
 pub(super) fn weight(cost: f64) -> f64 {
     (-cost.clamp(-500.0, 500.0)).exp2()
 }
 
-/// Of the survivors with the same value, the one whose story is likeliest: it names the seam.
+/// Returns the survivor with the likeliest story among those with the same value. It names the seam.
 fn likeliest_story(survivors: &[Survivor], identities: &[u128], best: usize) -> usize {
     let same = (0..survivors.len()).filter(|index| identities[*index] == identities[best]);
     same.min_by(|left, right| survivors[*left].candidate.cost.total_cmp(&survivors[*right].candidate.cost))
         .unwrap_or(best)
 }
 
-/// What each survivor costs, in bits.
+/// Returns the cost of each survivor, in bits.
 fn costs(joint: &Joint<'_>, compared: &grammar::Compared<'_>, survivors: &[Survivor]) -> Vec<f64> {
     let before: Vec<char> = {
         let units = &joint.settled_units;
@@ -156,14 +155,14 @@ fn costs(joint: &Joint<'_>, compared: &grammar::Compared<'_>, survivors: &[Survi
                 cost += 1.0;
             }
             if grammar::says_told_round(joint, survivor, survivors) {
-                cost += ROUND;
+                cost += PERIOD_PENALTY;
             }
             cost + grammar::form(survivor, survivors)
         })
         .collect()
 }
 
-/// Whether the continuation begins the whole document anew, and another one than the first part is of.
+/// Whether the continuation begins a complete document that differs from the first part's.
 fn begins_anew(joint: &Joint<'_>) -> bool {
     let most = joint.initial.len().saturating_mul(2).min(8_000);
     let again = Units::read(preamble::head(joint.continuation, most), Reading::Structure);

@@ -1,10 +1,10 @@
-//! Code fences: a continuation, or a whole restart, that comes wrapped in one.
+//! Code fences around a continuation or around a complete restart.
 
 use memchr::memmem;
 
 use super::lines::is_sentence;
 
-/// The place behind the line that opens a code fence here, blank lines before it skipped.
+/// Returns the position after the line that opens a code fence here. Blank lines before it are skipped.
 pub(super) fn opening(text: &str) -> Option<usize> {
     let indent = text.len() - text.trim_start().len();
     let rest = &text[indent..];
@@ -16,15 +16,15 @@ pub(super) fn opening(text: &str) -> Option<usize> {
     (signs >= 3 && named).then_some(indent + line_end + 1)
 }
 
-/// The sign of the fence that the last line of fences opens in a text, and how many of them; none where an even number of
-/// such lines closes what they open.
+/// Returns the sign and the length of the last fence that a text opens and does not close, or `None` if the number of
+/// fence lines is even.
 pub(super) fn last_opened(text: &str) -> Option<(char, usize)> {
     let line = text.lines().rev().find(|line| is_fence_line(line))?.trim_start();
     let sign = line.chars().next()?;
     (lines(text) % 2 == 1).then_some((sign, line.len() - line.trim_start_matches(sign).len()))
 }
 
-/// What follows a line that closes a code fence at the beginning of this text.
+/// Returns what follows a closing fence at the beginning of this text.
 pub(super) fn closing(text: &str) -> Option<&str> {
     let sign = text.chars().next().filter(|sign| matches!(sign, '`' | '~'))?;
     let rest = text.trim_start_matches(sign);
@@ -32,15 +32,15 @@ pub(super) fn closing(text: &str) -> Option<&str> {
     (text.len() - rest.len() >= 3 && rest[..line_end].trim().is_empty()).then_some(&rest[line_end..])
 }
 
-/// Whether a line is one that opens or closes a fence.
+/// Whether a line opens or closes a fence.
 pub(crate) fn is_fence_line(line: &str) -> bool {
     let line = line.trim_start();
     line.starts_with("```") || line.starts_with("~~~")
 }
 
-/// How many lines open or close a fence; an odd number leaves one open.
+/// Returns the number of fence lines. An odd number leaves one fence open.
 pub(super) fn lines(text: &str) -> usize {
-    // Looked for by its signs, which hardly any line has; in front of the first ones a line has only whitespace.
+    // The search looks for the signs, which hardly any line has. Only white space may precede them in their line.
     let begins_line = |place: &usize| {
         text[..*place]
             .chars()
@@ -52,10 +52,10 @@ pub(super) fn lines(text: &str) -> usize {
     of("```") + of("~~~")
 }
 
-/// Behind a closing fence at most so many lines are remarks.
+/// The most lines of remarks after a closing fence.
 const MOST_REMARKS: usize = 4;
 
-/// Where the line begins that closes a fence, if nothing but remarks follows it.
+/// Returns where the line begins that closes a fence, if only remarks follow it.
 pub(super) fn closing_line(body: &str, closes: impl Fn(&str) -> bool) -> Option<usize> {
     let mut end = body.len();
     let mut remarks = 0;

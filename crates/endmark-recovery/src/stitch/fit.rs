@@ -1,4 +1,4 @@
-//! What the weights of the decision are fitted from: `cargo xtask fit` reads it of many cases.
+//! The features of many cases, from which `cargo xtask fit` fits the weights of the decision.
 
 use endmark_text::{Format, Verdict};
 
@@ -6,23 +6,24 @@ use super::joint::Joint;
 use super::seam::AskedFrom;
 use super::{best, decision, is_same_value, plain, survivor};
 
-/// What the likeliest seam of one case is judged by.
+/// The features of the likeliest seam of one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// One value for each of [`names`].
     pub row: Vec<f64>,
     /// The joined text.
     pub text: String,
-    /// Whether it is at its end, as far as anybody can say.
+    /// Whether the text is whole, as far as that is known.
     pub is_whole: bool,
 }
 
-/// The names of the weights, in the order of a row.
+/// Returns the names of the weights, in the order of a row.
 pub fn names() -> Vec<String> {
     decision::names()
 }
 
-/// What the likeliest seam of two parts is judged by; none where nothing is decided, or no likelihood may.
+/// Returns the features of the likeliest seam of two parts, or `None` if nothing is decided or no likelihood may
+/// decide.
 pub fn judged(initial: &str, continuation: &str, format: &Format, from: AskedFrom) -> Option<Judged> {
     let joint = Joint::new(initial, continuation, format, from);
     if matches!(joint.verdict, Verdict::Malformed { .. }) || joint.continuation.trim().is_empty() {
@@ -40,7 +41,7 @@ pub fn judged(initial: &str, continuation: &str, format: &Format, from: AskedFro
     Some(Judged { row: weighed.row.to_vec(), text: merged.text, is_whole })
 }
 
-/// Whether the seam of a joined text is that of the text that was meant: where that ends is another question.
+/// Whether the seam of a joined text is the intended one. Where the text ends is another question.
 pub fn is_right(judged: &Judged, meant: &str, format: &Format) -> bool {
     let joined = judged.text.as_str();
     let has_values = matches!(format, Format::Json | Format::Jsonl);

@@ -1,35 +1,35 @@
-//! Words in front of a part of JSON, told by their form: what is no JSON in front of something that goes on
-//! validly is an announcement, in whatever language and words.
+//! Words before a part of JSON, recognised by their form: text that is not JSON, before text that continues the
+//! document validly, is an announcement in any language.
 
 use super::joint::Joint;
 use super::register::{self, Around, is_rule};
 use super::{fence, preamble};
 
-/// How far into a continuation words in front can reach, in bytes.
+/// How far into a continuation words before the JSON can reach, in bytes.
 const REACH: usize = 1_200;
-/// How many lines they can have.
+/// The most lines that they can have.
 const MOST_LINES: usize = 8;
-/// How many places inside a line are looked at, and how far into it, in bytes.
+/// Positions inside a line that are examined, and how far into it, in bytes.
 const MOST_IN_LINE: usize = 8;
 const REACH_IN_LINE: usize = 240;
 
-/// What reads so much as an announcement, in bits, may be one whatever its form.
+/// From this evidence on, in bits, words are taken for an announcement whatever their form.
 const TELLING: f64 = 3.0;
 
-/// Words in front of a continuation's part.
+/// Words before the JSON of a continuation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Foreword {
-    /// The place behind them, with the line breaks after them still ahead where they end their line.
+    /// The position after them. If they end their line, the line breaks still follow.
     pub(super) end: usize,
-    /// How much they read as an announcement, in bits.
+    /// Evidence, in bits, that they are an announcement.
     pub(super) bits: f64,
     pub(super) ends_line: bool,
     /// Whether a code fence follows.
     pub(super) fence_follows: bool,
 }
 
-/// The words that a continuation may have in front of its part of JSON. Inside a string nearly everything may be
-/// its text, so that only what has the form of an announcement can be one; between tokens any prose is.
+/// Returns the words that may precede the JSON of a continuation. Inside a string nearly all words may belong to it,
+/// so only words with the form of an announcement count. Between tokens any prose does.
 pub(super) fn forewords(joint: &Joint<'_>, around: &Around) -> Vec<Foreword> {
     let continuation = joint.continuation;
     if completes_literal(joint, continuation) {
@@ -56,7 +56,7 @@ pub(super) fn forewords(joint: &Joint<'_>, around: &Around) -> Vec<Foreword> {
             let is_rule = told.is_some() && is_rule(line);
             let bits = of_line(line, end, &reach[end..]).or(told.filter(|_| is_rule));
             let Some(bits) = bits else { break };
-            // In a string, what stands below an announcement is of the text, unless it reads like one, too.
+            // Within a string, lines below an announcement belong to the string, unless they read like one, too.
             if joint.in_text && told.is_some() && bits < 0.0 && !is_rule {
                 break;
             }
@@ -73,7 +73,7 @@ pub(super) fn forewords(joint: &Joint<'_>, around: &Around) -> Vec<Foreword> {
     found
 }
 
-/// Whether a text begins with the rest of a literal that the cut goes through, white space and dots aside.
+/// Whether a text begins with the rest of the literal at the cut, apart from white space and dots.
 fn completes_literal(joint: &Joint<'_>, text: &str) -> bool {
     let begun = if joint.in_text { "" } else { &joint.initial[joint.settled..] };
     let rest = |literal: &'static str| literal.strip_prefix(begun).filter(|rest| !rest.is_empty());
@@ -85,7 +85,7 @@ fn completes_literal(joint: &Joint<'_>, text: &str) -> bool {
         })
 }
 
-/// Adds the places behind the sentences and colons of the first line.
+/// Adds the positions after the sentences and colons of the first line.
 fn in_line(
     reach: &str,
     indent: usize,
@@ -114,15 +114,15 @@ fn in_line(
         let fence_follows = fence::opening(&reach[end..]).is_some();
         found.push(Foreword { end, bits, ends_line: false, fence_follows });
     }
-    // What brings more of the text is no better an announcement.
+    // A longer part of the line must not gain by including text.
     let most = likelier.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     for (foreword, likelier) in found[first..].iter_mut().zip(likelier) {
         foreword.bits -= 2.0 * (most - likelier).min(10.0);
     }
 }
 
-/// Where in a line JSON begins that no words in front have: a bracket or a brace that closes what they did not open, and
-/// in a string an escape.
+/// Returns where JSON begins in a line, shown by a sign that words do not have: a bracket or brace that closes
+/// something opened earlier, or an escape within a string.
 fn data_at(line: &str, in_text: bool) -> usize {
     if in_text {
         return line.find('\\').unwrap_or(line.len());
@@ -139,11 +139,11 @@ fn data_at(line: &str, in_text: bool) -> usize {
     line.len()
 }
 
-/// The end of the first part as words in front may quote it, white space aside.
+/// The end of the first part, without white space, as words before the JSON may quote it.
 struct Quoted(String);
 
 impl Quoted {
-    /// The longest end that is looked for, and the shortest that is no coincidence, in characters.
+    /// The longest and shortest quotations that are searched for, in characters. Shorter ones may be a coincidence.
     const LONGEST: usize = 60;
     const SHORTEST: usize = 4;
 
@@ -153,7 +153,7 @@ impl Quoted {
         Self(words.join(" "))
     }
 
-    /// The line without what it quotes, so that it is judged by its own words.
+    /// Returns the line without its quotation, so that it is judged by its own words.
     fn left_out_of<'l>(&self, line: &'l str) -> std::borrow::Cow<'l, str> {
         let ends = self.0.char_indices().rev().take(Self::LONGEST).map(|(at, _)| &self.0[at..]);
         let quoted = |end: &str| {
@@ -176,7 +176,8 @@ impl Quoted {
     }
 }
 
-/// How much a line speaks about the continuation rather than is a part of it, in bits; none where it cannot.
+/// Returns the evidence, in bits, that a line is a remark about the continuation and not part of it, or `None` if it
+/// cannot be one.
 fn of_line(joint: &Joint<'_>, around: &Around, line: &str, end: usize, behind: &str) -> Option<f64> {
     let bits = register::announces(joint, around, line, end, behind);
     let closes_more = !joint.in_text && data_at(line, false) < line.len();
@@ -185,14 +186,14 @@ fn of_line(joint: &Joint<'_>, around: &Around, line: &str, end: usize, behind: &
     (formed || bits > TELLING && has_words).then_some(bits)
 }
 
-/// Whether a line ends as one of JSON does: what stands before may be in front, the line as a whole is not.
+/// Whether a line ends as one of JSON does. Then a part of it may precede the JSON, but not the whole line.
 fn ends_as_json(line: &str) -> bool {
     let line = line.trim_end();
     line.ends_with([',', '{', '[', '"']) || line.ends_with(['}', ']']) && line.contains(['"', '{'])
 }
 
-/// Whether a line has words that are no part of JSON, which has none but `true`, `false` and `null` outside of strings:
-/// neither if the line begins between tokens nor if it begins in a string.
+/// Whether a line has words that are not JSON, whether it begins between tokens or within a string. Outside of
+/// strings JSON has only `true`, `false` and `null`.
 fn has_words(line: &str) -> bool {
     let mut quoted = false;
     let mut escaped = false;
@@ -215,7 +216,7 @@ fn has_words(line: &str) -> bool {
     letters[0] >= least && (letters[1] >= least || !line.contains('"'))
 }
 
-/// Whether a line has the form of an announcement: it begins as a sentence does and closes, or is emphasised.
+/// Whether a line has the form of an announcement: it begins and ends as a sentence does, or is emphasised.
 fn has_form(line: &str) -> bool {
     let line = line.trim_end();
     let mark = |sign: char| {

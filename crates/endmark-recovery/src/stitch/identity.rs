@@ -1,7 +1,7 @@
-//! Which survivors give the same value.
+//! Determines which survivors give the same value.
 //!
-//! All of them share the settled part of the first part, and most of them the rest of the continuation: each is
-//! read from where they part ways to where it meets one that was read before in the same state.
+//! All survivors share the settled part of the first part, and most share the rest of the continuation. Each is read
+//! from where they diverge to where it meets one that was read before in the same state.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use super::candidate::Candidate;
 use super::joint::Joint;
 use super::units::{Reading, Walk};
 
-/// A number for each candidate, equal for two exactly when the units of their texts are, up to collisions of
-/// 122 bits.
+/// Returns a number for each candidate. Two are equal exactly if the units of their texts are equal, apart from
+/// collisions of 122 bits.
 pub(super) fn identities<'c>(
     joint: &Joint<'_>,
     candidates: impl Iterator<Item = &'c Candidate> + Clone,
@@ -24,7 +24,7 @@ pub(super) fn identities<'c>(
     let mut known = HashMap::new();
     let read: Vec<(Sum, Place)> =
         candidates.map(|candidate| until_all_met(joint, candidate, begin, &starts, &mut known)).collect();
-    // Where all go on alike, what they go on with makes no difference.
+    // If all continue alike, the rest makes no difference.
     if read.windows(2).all(|two| two[0].1 == two[1].1) {
         return read.into_iter().map(|(sum, _)| sum.number()).collect();
     }
@@ -41,20 +41,21 @@ pub(super) fn identities<'c>(
     read.into_iter().map(with_rest).collect()
 }
 
-/// The number of a whole text, to be compared with those of other whole texts.
+/// Returns the number of a whole text, to be compared with those of other whole texts.
 pub(super) fn identity_of_text(text: &str, reading: Reading) -> u128 {
     let (mut walk, mut sum) = (Walk::new(reading), Sum::default());
     while walk.step(text, |code, _, _| sum.add(code)) {}
     sum.number()
 }
 
-/// No escape is longer, in bytes: two halves of a character.
+/// The longest escape, in bytes: a surrogate pair.
 const LONGEST_ESCAPE: usize = 12;
 
 /// Where a reading of the continuation is, and the end that it is to reach.
 type Place = (Walk, usize);
 
-/// Reads a candidate's text to the place behind which no other one begins; the sum up to there, and that place.
+/// Reads a candidate's text up to the position after which no other candidate begins. Returns the sum up to there,
+/// and that position.
 fn until_all_met(
     joint: &Joint<'_>,
     candidate: &Candidate,
@@ -63,7 +64,7 @@ fn until_all_met(
     known: &mut HashMap<Place, (Sum, Place)>,
 ) -> (Sum, Place) {
     let last = starts.last().copied().unwrap_or(candidate.start).min(candidate.end);
-    // What begins before the last meeting, an escape or a number, ends before the next space or quote.
+    // An escape or a number that begins before the last meeting ends before the next space or quote.
     let behind = &joint.continuation.as_bytes()[..candidate.end];
     let sign = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'"';
     let enough = last + LONGEST_ESCAPE;
@@ -101,7 +102,7 @@ fn until_all_met(
     (sum, end)
 }
 
-/// The units of a text as the digits of a number, modulo a prime, by two bases: that of a text can be told from
+/// The units of a text as digits of a number, modulo a prime, in two bases. The sum of a text can be computed from
 /// those of its parts.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Sum {
@@ -133,7 +134,7 @@ impl Sum {
         Self { lanes, count: self.count + rest.count }
     }
 
-    /// What is left when its first units are taken away.
+    /// Returns the sum without its first units.
     fn without(self, first: Self) -> Self {
         let count = self.count - first.count;
         let mut lanes = self.lanes;

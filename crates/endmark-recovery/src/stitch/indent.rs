@@ -1,13 +1,13 @@
-//! How lines are indented, so that a seam in or before an indentation can be told from one that changes it.
+//! Statistics of indentation, to judge seams within or before an indentation.
 
 use std::collections::HashMap;
 
-/// How many lines of each side are read.
+/// The most lines of each side that are read.
 const MOST_LINES: usize = 600;
-/// An indentation speaks no more than so many bits against a seam.
+/// The most that an indentation can count against a seam, in bits.
 const MOST_BITS: f64 = 14.0;
 
-/// How a line begins or the one before it ends.
+/// How a line begins and how the line before it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Place {
     /// The line before opens something.
@@ -47,13 +47,13 @@ impl Indents {
         }
     }
 
-    /// How unlikely it is, in bits, that a line indented so far, with this text, follows the line before it.
+    /// Returns how unlikely it is, in bits, that a line with this indentation and text follows the line before it.
     pub(super) fn bits(&self, before: &str, indent: &str, text: &str) -> f64 {
         let place = place(before, text);
         let change = width(indent) - width(before);
         let seen = f64::from(self.changes.get(&(place, change)).copied().unwrap_or(0));
         let lines = f64::from(self.lines.get(&place).copied().unwrap_or(0));
-        // What was never seen: as before, or one step in or out, is likelier than anything else.
+        // Among unseen changes, no change and one step in or out are the likeliest.
         let unseen = match (change, place.behind_opening) {
             (0, false) => 0.5,
             (0 | 1 | 2 | 4, true) | (-4 | -2 | -1, false) => 0.1,
@@ -71,7 +71,7 @@ fn place(before: &str, text: &str) -> Place {
     Place { behind_opening: opens, closing: text.starts_with(['}', ')', ']']) || text.starts_with("</") }
 }
 
-/// The width of a line's indentation; a tab counts as four.
+/// Returns the width of a line's indentation. A tab counts as four.
 fn width(line: &str) -> i64 {
     line.chars()
         .map_while(|sign| match sign {

@@ -1,4 +1,4 @@
-//! The two parts that are to be joined, and what is known of them before any seam is proposed.
+//! The two parts to join, and what is known about them before any seam is proposed.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -14,69 +14,69 @@ use super::repetition;
 use super::seam::AskedFrom;
 use super::units::{Reading, Units};
 
-/// The last settled token ends hardly ever further before the cut, in bytes: the detector is saved there, so that no
-/// text is read twice.
+/// Longest distance, in bytes, from the last settled token to the cut in nearly all texts. The detector is saved
+/// there, so that no text is read twice.
 const NEAR_THE_CUT: usize = 4_096;
 
-/// How a model was brought to go on.
+/// How the model was asked to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// By a prompt, as far as is known: it may say something about the text.
+    /// By a prompt, as far as is known. The answer may contain remarks about the text.
     InWords,
-    /// By a prompt, and its answer proved where it goes on: it does as told, and what stands at its end is the text's own, unless
-    /// it speaks to a reader to whom the text never does.
+    /// By a prompt, and the answer proved where it continues. Its end belongs to the text, unless it addresses a
+    /// reader whom the text never addresses.
     Proven,
-    /// In any way, and it went on at the cut with its own unfinished message: nothing behind a text without grammar is a remark,
-    /// but for leave behind a document of JSON.
+    /// In any way, and the answer continued its own unfinished message at the cut. In a text without grammar no end
+    /// is a remark, except a closing remark after a JSON document.
     Shown,
     /// In any way, and the continuation is itself cut: nothing at its end is a remark.
     Unfinished,
-    /// By its own unfinished message, with which its server is known to go on: nor is anything in front an announcement.
+    /// By an unfinished message that its server is known to continue: its beginning is not an announcement either.
     ByMessage,
 }
 
-/// Two parts to be joined.
+/// Two parts to join.
 pub(super) struct Joint<'a> {
-    /// The first part, without the remains of a character that the cut went through.
+    /// The first part, without the bytes of an incomplete character at the cut.
     pub(super) initial: &'a str,
-    /// The continuation, without such remains at its end and reasoning at its beginning.
+    /// The continuation, without an incomplete character at its end and without reasoning at its beginning.
     pub(super) continuation: &'a str,
-    /// The reasoning that the continuation begins with.
+    /// The reasoning at the beginning of the continuation.
     pub(super) reasoning: &'a str,
-    /// The signs of reasoning that are known to the text: those of the first part and of the request.
+    /// The signs of reasoning in the first part and in the request.
     pub(super) known: ReasoningSigns,
-    /// What the merged text is to be; never [`Format::Auto`].
+    /// The format of the merged text; never [`Format::Auto`].
     pub(super) format: Format,
     pub(super) from: AskedFrom,
     pub(super) asked: Asked,
-    /// Up to here the first part is settled.
+    /// The first part is settled up to this byte.
     pub(super) settled: usize,
-    /// The detector's state where the first part ends, and where its settled part ends.
+    /// The detector's state at the end of the first part and of its settled part.
     at_cut: Detector,
     at_settled: Detector,
-    /// What detection says of the first part.
+    /// The verdict on the first part.
     pub(super) verdict: Verdict,
     /// The units of the settled part of the first part, and of all of it.
     pub(super) settled_units: Units<'a>,
     pub(super) units: Units<'a>,
-    /// Whether the cut goes through a text: a string of a grammar, or text without grammar.
+    /// Whether the cut is within a string of a grammar or in text without grammar.
     pub(super) in_text: bool,
-    /// Whether the cut stands inside a code fence; in text without grammar.
+    /// Whether the cut is within a code fence, in text without grammar.
     pub(super) fence_is_open: bool,
-    /// What is known already of how surprising repetitions are, by where they end and how long they are.
+    /// Cache of how surprising repetitions are, by their end and length.
     surprises: RefCell<HashMap<(usize, usize), f64>>,
-    /// What is known of the ends of the first part, by where it is taken to end.
+    /// Cache of facts about ends of the first part, by where it is taken to end.
     ends: RefCell<HashMap<usize, Ends>>,
-    /// Where the continuation has whole signs of reasoning that are not known.
+    /// Positions of unknown signs of reasoning in the continuation.
     signs: OnceCell<Vec<usize>>,
-    /// Bytes dropped of both sides before anything else.
+    /// Bytes dropped from both parts at the beginning.
     pub(super) dropped: usize,
-    /// Whether both sides show remains of one character: it cannot be known any more.
+    /// Whether both parts have bytes of one character, which cannot be restored.
     pub(super) lost_character: bool,
 }
 
 impl<'a> Joint<'a> {
-    /// Whether this range of the continuation has a sign of reasoning that is not known, or ends in a part of one.
+    /// Whether this range of the continuation has an unknown sign of reasoning, or ends in a part of one.
     pub(super) fn has_reasoning_sign(&self, start: usize, end: usize) -> bool {
         let places = self.signs.get_or_init(|| reasoning::sign_places(self.continuation, self.known));
         reasoning::has_sign_within(self.continuation, (start, end), self.known, places)
@@ -86,7 +86,7 @@ impl<'a> Joint<'a> {
         Self::knowing(initial, continuation, format, from, ReasoningSigns::default())
     }
 
-    /// The same where the request has these signs of reasoning.
+    /// As `new`, for a request with these signs of reasoning.
     pub(super) fn knowing(
         initial: &'a str,
         continuation: &'a str,
@@ -125,7 +125,8 @@ impl<'a> Joint<'a> {
             state.push(&sound_initial.as_bytes()[from..settled]);
             state
         };
-        // A raw line feed tells a fence or words about the text from the rest of a string, unless the model writes such itself.
+        // A raw line feed separates a fence or a remark from the rest of a string, unless the model itself writes raw
+        // line feeds.
         let (mut at_cut, mut at_settled) = (at_cut, at_settled);
         if at_cut.control_character().is_none() {
             at_cut.refuse_control_characters();
@@ -157,7 +158,7 @@ impl<'a> Joint<'a> {
         }
     }
 
-    /// The same where the model was brought to go on in this way.
+    /// Sets how the model was asked to continue.
     pub(super) fn asked(self, asked: Asked) -> Self {
         Self { asked, ..self }
     }
@@ -167,8 +168,8 @@ impl<'a> Joint<'a> {
         matches!(self.format, Format::Json | Format::Jsonl)
     }
 
-    /// Whether the first part has the end that its format demands, and the continuation is more than white space, the end of a
-    /// fence or the same text again. A number may still go on.
+    /// Whether the first part is whole in its format and the continuation is more than white space, a closing fence
+    /// or the same text again. A number may still continue.
     pub(super) fn has_nothing_to_join(&self) -> bool {
         let text = self.initial.trim_start_matches('\u{feff}').trim_start();
         let can_end = match self.format {
@@ -186,12 +187,13 @@ impl<'a> Joint<'a> {
         self.settled < self.initial.len()
     }
 
-    /// The saved state of the detector behind the first `keep` bytes of the first part.
+    /// Returns the saved state of the detector after the first `keep` bytes of the first part.
     pub(super) fn state_at(&self, keep: usize) -> Detector {
         if keep == self.initial.len() { self.at_cut.clone() } else { self.at_settled.clone() }
     }
 
-    /// How unlikely it is, in bits, that the first `keep` bytes go on by saying their last `length` bytes again.
+    /// Returns how unlikely it is, in bits, that the first `keep` bytes are followed by a repetition of their last
+    /// `length` bytes.
     pub(super) fn surprise_of_repetition(&self, keep: usize, length: usize) -> f64 {
         if let Some(known) = self.surprises.borrow().get(&(keep, length)) {
             return *known;
@@ -205,14 +207,14 @@ impl<'a> Joint<'a> {
         surprise
     }
 
-    /// The shortest period of the last `length` bytes of the first part, in bytes.
+    /// Returns the shortest period of the last `length` bytes of the first part, in bytes.
     pub(super) fn period_of_end(&self, length: usize) -> usize {
         let text = self.initial.as_bytes();
         self.ends.borrow_mut().entry(text.len()).or_default().period(text, length)
     }
 
-    /// Whether the last `length` bytes of the first part say the same at least twice, or what stands right before them:
-    /// how often the text was to say it before it went on, nothing tells.
+    /// Whether the last `length` bytes of the first part are periodic, or repeat what precedes them. Then the number
+    /// of periods is unknown.
     pub(super) fn goes_round(&self, length: usize) -> bool {
         let end = &self.initial[self.initial.ceil_char_boundary(self.initial.len() - length)..];
         let twice = length * 2;
@@ -222,36 +224,36 @@ impl<'a> Joint<'a> {
                 || twice <= self.initial.len() && self.period_of_end(twice) <= length)
     }
 
-    /// The units of the first `keep` bytes of the first part, read as its format is.
+    /// Returns the units of the first `keep` bytes of the first part, read as its format.
     pub(super) fn units_at(&self, keep: usize) -> &Units<'a> {
         if keep == self.settled { &self.settled_units } else { &self.units }
     }
 
-    /// The ways to read text in this format, at a place where it is not known what is open.
+    /// Returns the ways to read text of this format where it is unknown what is open.
     pub(super) fn readings(&self) -> &'static [Reading] {
         if self.has_grammar() {
-            // Letter by letter as well: what is repeated may begin in the middle of an escape.
+            // Also letter by letter: a repetition may begin in the middle of an escape.
             &[Reading::Structure, Reading::Content, Reading::Plain]
         } else {
             &[Reading::Plain]
         }
     }
 
-    /// Whether a fence that the continuation begins with would stand in a line of its own, joined as it is.
+    /// Whether a fence at the beginning of the continuation would be on a line of its own if joined unchanged.
     pub(super) fn fence_stands_alone(&self) -> bool {
         let blank = self.continuation.len() - self.continuation.trim_start().len();
         self.initial.is_empty() || self.initial.ends_with('\n') || self.continuation[..blank].contains('\n')
     }
 
-    /// Whether the continuation is one code block from its beginning to its end, which nothing in the first
-    /// part announced, so that the block is a wrapper rather than a part of the text.
+    /// Whether the continuation is one code block from beginning to end that the first part did not announce. The
+    /// block is then a wrapper and not a part of the text.
     pub(super) fn looks_wrapped(&self) -> bool {
         let Some(length) = fence::opening(self.continuation) else { return false };
         let closed = fence::is_closed(&self.continuation[length..]);
         closed && fence::lines(self.initial) == 0 && !self.announces_block()
     }
 
-    /// Whether the first part announces a block: with a colon that ends no line of code.
+    /// Whether the first part announces a block: it ends in a colon that does not end a line of code.
     pub(super) fn announces_block(&self) -> bool {
         let line = self.initial.trim_end().lines().next_back().unwrap_or_default();
         let behind = fence::opening(self.continuation).map_or("", |length| &self.continuation[length..]);
@@ -259,8 +261,7 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// The units of the first part in every reading: its letters, escapes as written, are read where they are asked for,
-/// which is seldom.
+/// The units of the first part in every reading. Letters of escapes are read on demand, which is rare.
 pub(super) struct Readings<'j> {
     joint: &'j Joint<'j>,
     at_cut: OnceCell<Units<'j>>,
@@ -272,7 +273,7 @@ impl<'j> Readings<'j> {
         Self { joint, at_cut: OnceCell::new(), at_settled: OnceCell::new() }
     }
 
-    /// The units of the first `keep` bytes, which end at the cut or at the settled end.
+    /// Returns the units of the first `keep` bytes, which end at the cut or at the settled end.
     pub(super) fn at(&self, keep: usize, reading: Reading) -> &Units<'j> {
         if reading != Reading::Plain || !self.joint.has_grammar() {
             return self.joint.units_at(keep);
@@ -282,8 +283,8 @@ impl<'j> Readings<'j> {
     }
 }
 
-/// The format that `auto` stands for: JSON as far as the first part can be a beginning of it, else what detection takes it
-/// for, where it begins with a tag or has the form of Markdown.
+/// Resolves `auto`: JSON if the first part can be a beginning of it, otherwise the detected format if the text begins
+/// with a tag or has the form of Markdown.
 fn resolved(format: &Format, initial: &str) -> Format {
     if *format != Format::Auto {
         return format.clone();

@@ -1,48 +1,48 @@
-//! How likely units are to follow each other: in the text itself, and in texts at large.
+//! Estimates how likely units follow each other, from the text itself and from texts in general.
 //!
-//! Sequences of up to six units are counted, once for all in a list of common words and a few lines of
-//! everything, and for each seam in what stands around it. Shorter contexts speak where longer ones are silent.
+//! Counts sequences of up to six units: once in a list of common words and a few lines of many kinds, and for each
+//! seam in the text around it. Shorter contexts are used where longer ones are unknown.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use super::units::{Reading, Units};
 
-/// The longest sequence that is counted.
+/// The longest counted sequence.
 const ORDER: usize = 6;
-/// Slots for the sequences of texts at large, and the most of one text.
+/// Slots for the sequences of general texts, and the most for one text.
 const SLOTS_AT_LARGE: usize = 1 << 19;
 const SLOTS: usize = 1 << 17;
-/// How many slots are looked at for a sequence.
+/// Slots that are examined for a sequence.
 const PROBES: usize = 8;
-/// How much more the text itself says than texts at large.
+/// Weight of the text itself in relation to general texts.
 const OWN: f64 = 4.0;
 
-/// A little of everything, and common words of seven languages.
+/// Lines of many kinds, and common words of seven languages.
 const PRIMER: &str = include_str!("primer.txt");
-/// A little of what all JSON is made of.
+/// The usual elements of JSON.
 const JSON_PRIMER: &str =
     r#"{"a": true, "b": false, "c": null}, {"d": [true, false, null, "e"], "f": {}}, [], "#;
 const WORDS: &str = include_str!("words.txt");
 
-/// Counted sequences: how often units followed contexts, and how often and by how many different ones
-/// contexts were followed. A table with open addressing; a sequence is known by 32 bits of its hash.
+/// Counted sequences: how often units followed contexts, and how many different units followed each context. A hash
+/// table with open addressing. A sequence is identified by 32 bits of its hash.
 struct Counts {
     pairs: Vec<Entry>,
     contexts: Vec<Entry>,
 }
 
-/// What is counted of one sequence.
+/// The counts of one sequence.
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
     tag: u32,
     count: u16,
-    /// How many different units followed; of contexts alone.
+    /// How many different units followed. Contexts only.
     followers: u16,
 }
 
 impl Counts {
-    /// Room for so many different sequences; a power of two.
+    /// Allocates room for this many different sequences; a power of two.
     fn new(slots: usize) -> Self {
         Self { pairs: vec![Entry::default(); slots], contexts: vec![Entry::default(); slots] }
     }
@@ -58,8 +58,8 @@ impl Counts {
         for length in 1..=context.len() {
             hashes[length] = extended(hashes[length - 1], context[context.len() - length]);
         }
-        // From the longest context down to the first that knew it: shorter ones count how many contexts a
-        // unit follows, not how often it does.
+        // From the longest context down to the first known one: shorter ones count the number of contexts that a unit
+        // follows, not how often it does.
         for hash in hashes[..=context.len()].iter().rev() {
             let Some(pair) = entry(&mut self.pairs, with(*hash, next)) else { continue };
             pair.count = pair.count.saturating_add(1);
@@ -74,7 +74,7 @@ impl Counts {
         }
     }
 
-    /// How often anything followed a context, how many different units did, and how often this one did.
+    /// Returns how often any unit followed a context, how many different units did, and how often this one did.
     fn of(&self, context: u64, pair: u64) -> (f64, f64, f64) {
         let all = found(&self.contexts, context);
         if all.count == 0 {
@@ -84,14 +84,14 @@ impl Counts {
     }
 }
 
-/// The slot where a sequence is looked for first, and its tag, never 0.
+/// Returns the first slot in which a sequence is searched for, and its tag, never 0.
 fn place(slots: usize, hash: u64) -> (usize, u32) {
     let mixed = (hash ^ hash >> 31).wrapping_mul(0x9fb2_1c65_1e98_df25);
     let first = usize::try_from(mixed >> 40).unwrap_or(0) & (slots - 1);
     (first, u32::try_from(mixed & 0xffff_ffff).unwrap_or(0) | 1)
 }
 
-/// The entry of a sequence, a free one if it has none; none where the table is full there.
+/// Returns the entry of a sequence, or a free one. Returns `None` if the table is full there.
 fn entry(table: &mut [Entry], hash: u64) -> Option<&mut Entry> {
     let (first, tag) = place(table.len(), hash);
     let mask = table.len() - 1;
@@ -113,23 +113,23 @@ fn found(table: &[Entry], hash: u64) -> Entry {
 
 const START: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The hash of a context that reaches one unit further back.
+/// Returns the hash of a context that is one unit longer.
 fn extended(hash: u64, code: u32) -> u64 {
     (hash ^ u64::from(code)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
 }
 
-/// The hash of a context and what follows it.
+/// Returns the hash of a context and what follows it.
 fn with(hash: u64, next: u32) -> u64 {
     (hash ^ (u64::from(next) << 32)).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(31)
 }
 
-/// What is counted in texts at large.
+/// Returns the counts of general texts.
 fn texts_at_large() -> &'static Counts {
     static COUNTS: OnceLock<Counts> = OnceLock::new();
     COUNTS.get_or_init(|| {
         let mut counts = Counts::new(SLOTS_AT_LARGE);
         let mut read = |text: &str| counts.read(&Units::read(text, Reading::Plain).codes);
-        // What is common comes first in each list, and counts for more.
+        // Each list begins with the most common words, which count for more.
         for (line, words) in WORDS.lines().enumerate() {
             let times = match line {
                 0..=3 => 4,
@@ -139,7 +139,7 @@ fn texts_at_large() -> &'static Counts {
             (0..times).for_each(|_| read(&format!(" {words} ")));
         }
         (0..3).for_each(|_| read(PRIMER));
-        // A paragraph begins with a capital letter, or with the sign of a heading, a list, a table or a block.
+        // A paragraph begins with a capital letter, or with the sign of a heading, list, table or block.
         for word in WORDS.split_whitespace().step_by(3) {
             let mut letters = word.chars();
             let capital: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
@@ -154,7 +154,7 @@ fn texts_at_large() -> &'static Counts {
     })
 }
 
-/// What is counted in JSON at large: less than in texts, since strings are of everything.
+/// Returns the counts of general JSON. It has less than general texts, since strings have any content.
 fn json_at_large() -> &'static Counts {
     static COUNTS: OnceLock<Counts> = OnceLock::new();
     COUNTS.get_or_init(|| {
@@ -165,21 +165,21 @@ fn json_at_large() -> &'static Counts {
     })
 }
 
-/// Whether a word is one of the common ones, in whatever case.
+/// Whether a word is one of the common ones, in any case.
 pub(super) fn is_common(word: &str) -> bool {
     static KNOWN: OnceLock<HashSet<&'static str>> = OnceLock::new();
     let known = KNOWN.get_or_init(|| WORDS.split_whitespace().collect());
     known.contains(word) || known.contains(word.to_lowercase().as_str())
 }
 
-/// How likely units are to follow each other around a seam.
+/// How likely units follow each other around a seam.
 pub(super) struct Likeness {
     own: Counts,
     at_large: &'static Counts,
 }
 
 impl Likeness {
-    /// Reads what stands before the seam, and what follows it where nothing is in question any more.
+    /// Reads the text before the seam, and the text after it that is not in question.
     pub(super) fn of(before: &[u32], after: &[u32], reading: Reading) -> Self {
         let slots = ((before.len() + after.len()) * ORDER * 2).next_power_of_two().clamp(1 << 10, SLOTS);
         let mut own = Counts::new(slots);
@@ -189,7 +189,7 @@ impl Likeness {
         Self { own, at_large }
     }
 
-    /// How unlikely it is, in bits, that `after` follows `before`.
+    /// Returns how unlikely it is, in bits, that `after` follows `before`.
     pub(super) fn bits(&self, before: &[u32], after: &[u32]) -> f64 {
         let mut text: Vec<u32> = before[before.len().saturating_sub(ORDER)..].to_vec();
         let mut bits = 0.0;

@@ -1,6 +1,6 @@
-//! What a line is by its form: a sentence, or the beginning of a block.
+//! Classifies lines by their form: a sentence, or the beginning of a block.
 
-/// The last line of a text that is not empty.
+/// Returns the last non-empty line of a text.
 pub(super) fn last_line(text: &str) -> &str {
     text.trim_end().rsplit('\n').next().unwrap_or_default()
 }
@@ -15,8 +15,8 @@ pub(super) fn is_sentence(line: &str) -> bool {
         || ends && line.chars().any(|sign| u32::from(sign) > 0x2e80)
 }
 
-/// Whether a text begins with a heading, a list or a table, which no line has in its middle; `glued` says that nothing
-/// sets it off from what stands before it.
+/// Whether a text begins with a heading, a list or a table, which cannot begin in the middle of a line. With `glued`,
+/// no white space precedes it.
 pub(super) fn begins_block(text: &str, glued: bool) -> bool {
     let line = text.lines().next().unwrap_or_default();
     let signs = line.len() - line.trim_start_matches('#').len();

@@ -1,5 +1,5 @@
-//! In JSON, the ways a continuation can open before its part of the text begins, one after the other undone:
-//! announcement, fence, dots, whitespace.
+//! The ways in which a continuation can begin before its part of a JSON text. Announcement, fence, dots and white
+//! space are removed one after the other.
 
 use endmark_text::Verdict;
 
@@ -10,15 +10,15 @@ use super::register::Around;
 use super::seam::SeamStyle;
 use super::{AskedFrom, ellipsis};
 
-/// At most this many openings are looked at.
+/// The most openings that are examined.
 const MOST: usize = 24;
 
-/// All openings of the continuation, the bare one first.
+/// Returns all openings of the continuation, the bare one first.
 pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
     let text = joint.continuation;
     let mut found = vec![Opening::BARE];
     let broken = broken_at(joint);
-    // Words inside of what is JSON as it stands are part of it; only inside a string they may not be.
+    // Words within text that is valid JSON belong to it. Only within a string they may not.
     let is_in_front = |foreword: &Foreword| {
         let is_no_json = broken.is_some_and(|at| at <= foreword.end);
         is_no_json || !joint.has_grammar() || joint.in_text && !foreword.ends_line
@@ -40,7 +40,7 @@ pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
     for index in 0..found.len() {
         spaced(joint, found[index], &mut found);
     }
-    // The likeliest way to each place is enough.
+    // Keep the likeliest way to each position.
     found.sort_by(|left, right| left.start.cmp(&right.start).then(left.cost.total_cmp(&right.cost)));
     found.dedup_by_key(|opening| opening.start);
     found.sort_by(|left, right| left.cost.total_cmp(&right.cost));
@@ -48,13 +48,13 @@ pub(super) fn openings(joint: &Joint<'_>) -> Vec<Opening> {
     found
 }
 
-/// Whether dots that end here may be the text's own: in a string, behind a word and before a space.
+/// Whether dots that end here may belong to the text: in a string, after a word and before a space.
 fn may_be_its_own(joint: &Joint<'_>, end: usize) -> bool {
     let behind_word = joint.initial.ends_with(char::is_alphanumeric);
     joint.in_text && behind_word && joint.continuation[end..].starts_with(char::is_whitespace)
 }
 
-/// Adds the openings behind whitespace that stands before the part.
+/// Adds the openings after white space before the part.
 fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     let text = joint.continuation;
     let rest = &text[opening.start..];
@@ -63,18 +63,18 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     if spaces == 0 {
         return;
     }
-    // Behind a line of its own a part begins where it begins; in one line a space may be in between.
+    // After a line of its own, a part begins where it begins. Within a line a space may be between.
     let in_line = !opening.is_bare() && !text[..opening.start].ends_with('\n');
     let cost = match (opening.is_bare(), joint.from) {
-        // No string has a line break in it as such.
+        // No string contains a raw line break.
         (true, AskedFrom::Cut) if joint.in_text && breaks > 0 => 5.0,
         (_, _) if joint.in_text && breaks > 0 => 3.0,
         (false, _) if in_line && opening.style == Some(SeamStyle::Preamble) => 0.5,
         (false, _) if in_line => 3.0,
-        // A string goes on with a space as often as not.
+        // A string continues with a space as often as not.
         (true, AskedFrom::Token | AskedFrom::Unknown) if joint.in_text => 6.0,
         (true, AskedFrom::Token | AskedFrom::Unknown) => 3.0,
-        // Whoever sets the rest apart in lines of its own does not indent it in the middle of a string.
+        // A model that puts the rest on lines of its own does not indent it in the middle of a string.
         (false, _) if joint.in_text => 12.0,
         (false, _) | (true, AskedFrom::Cut) => 8.0,
     };
@@ -84,7 +84,7 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
         found.push(opening.then(opening.start + 1, SeamStyle::Whitespace, one));
     }
     if spaces > 1 || !in_line || breaks > 0 {
-        // Nobody adds a whole indentation to a string.
+        // A whole indentation is never added to a string.
         let indented = u32::try_from(spaces - breaks).unwrap_or(u32::MAX).saturating_sub(1).min(6);
         let indented = if joint.in_text { 2.0 * f64::from(indented) } else { 0.0 };
         found.push(opening.then(opening.start + spaces, SeamStyle::Whitespace, cost + indented));
@@ -94,7 +94,7 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     }
 }
 
-/// Where the continuation leaves the grammar, joined as it stands.
+/// Returns where the continuation violates the grammar if it is joined unchanged.
 fn broken_at(joint: &Joint<'_>) -> Option<usize> {
     let mut detector = joint.state_at(joint.initial.len());
     detector.push(joint.continuation.as_bytes());
@@ -104,7 +104,7 @@ fn broken_at(joint: &Joint<'_>) -> Option<usize> {
     }
 }
 
-/// The opening behind words in front of a part of JSON.
+/// Returns the opening after words before a part of JSON.
 fn behind(joint: &Joint<'_>, bare: Opening, foreword: Foreword) -> Opening {
     let mut cost = if joint.in_text {
         (7.5 - 0.55 * foreword.bits).clamp(1.5, 9.0)

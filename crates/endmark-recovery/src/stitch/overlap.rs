@@ -1,22 +1,22 @@
-//! Repeated tails: all lengths at which the end of the first part is the beginning of the continuation.
+//! Repeated tails: all lengths at which the end of the first part equals the beginning of the continuation.
 
 use memchr::memmem;
 
 use super::units::Codes;
 
-/// At most this many lengths are looked at, half of them the longest, half the shortest: a text that has
-/// more is periodic, and its lengths in between tell nothing new.
+/// The most lengths that are examined: half of them the longest, half the shortest. A text with more is periodic, and
+/// the lengths between add no evidence.
 const MOST: usize = 12;
 
-/// So many units of a continuation are looked for everywhere in the first part. Only if they stand there all, more
-/// can be repeated than they are.
+/// Units of a continuation that are searched for in the whole first part. A longer repetition is possible only if all
+/// of them occur there.
 pub(super) const WINDOW: usize = 1_024;
-/// Whether the end of `tail` may be the beginning of what `head` is the beginning of, and be longer than `head`.
+/// Whether the end of `tail` may be a beginning longer than `head` of the text that begins with `head`.
 pub(super) fn begins_before(tail: &Codes, head: &Codes) -> bool {
     tail.len() > head.len() && memmem::find(tail.lowest_bytes(), head.lowest_bytes()).is_some()
 }
 
-/// Whether the end of `tail` is the beginning of `head`, or may be: what is long is not looked at to its end.
+/// Whether the end of `tail` equals the beginning of `head`, or may. Long texts are not compared to their end.
 pub(super) fn may_overlap(tail: &str, head: &str) -> bool {
     let (tail, head) = (tail.as_bytes(), head.as_bytes());
     let longest = tail.len().min(head.len());
@@ -26,13 +26,13 @@ pub(super) fn may_overlap(tail: &str, head: &str) -> bool {
         || longest > WINDOW && memmem::find(tail, &head[..WINDOW]).is_some()
 }
 
-/// The numbers of units, longest first, at which the end of `tail` equals the beginning of `head`.
+/// Returns the numbers of units, longest first, at which the end of `tail` equals the beginning of `head`.
 pub(super) fn overlaps(tail: &Codes, head: &Codes) -> Vec<usize> {
     let longest = tail.len().min(head.len());
     bounded(every_overlap(&tail[tail.len() - longest..], &head[..longest]))
 }
 
-/// The longest and the shortest of these lengths.
+/// Returns the longest and the shortest of these lengths.
 fn bounded(mut lengths: Vec<usize>) -> Vec<usize> {
     if lengths.len() > MOST {
         lengths.drain(MOST / 2..lengths.len() - MOST / 2);
@@ -40,7 +40,7 @@ fn bounded(mut lengths: Vec<usize>) -> Vec<usize> {
     lengths
 }
 
-/// Linear in the shorter of both (the search of Knuth, Morris and Pratt).
+/// Linear in the shorter of both (Knuth, Morris and Pratt).
 fn every_overlap<T: PartialEq>(tail: &[T], head: &[T]) -> Vec<usize> {
     let longest = tail.len().min(head.len());
     let (pattern, text) = (&head[..longest], &tail[tail.len() - longest..]);
@@ -65,7 +65,7 @@ fn every_overlap<T: PartialEq>(tail: &[T], head: &[T]) -> Vec<usize> {
     lengths
 }
 
-/// Whether `part` stands somewhere in `text`. Linear in both.
+/// Whether `part` occurs in `text`. Linear in both.
 pub(super) fn occurs(part: &[u32], text: &[u32]) -> bool {
     let shorter = self_overlaps(part);
     let mut matched = 0;
@@ -83,7 +83,7 @@ pub(super) fn occurs(part: &[u32], text: &[u32]) -> bool {
     part.is_empty()
 }
 
-/// For each length of a beginning of `pattern`, the longest shorter beginning that is also its end.
+/// Returns, for each prefix of `pattern`, the length of its longest proper prefix that is also its suffix.
 fn self_overlaps<T: PartialEq>(pattern: &[T]) -> Vec<usize> {
     let mut shorter = vec![0; pattern.len() + 1];
     let mut matched = 0;
@@ -99,9 +99,9 @@ fn self_overlaps<T: PartialEq>(pattern: &[T]) -> Vec<usize> {
     shorter
 }
 
-/// The last of these that is one of a kind.
+/// Returns the last of these that satisfies the predicate.
 pub(super) fn last_of<T: Copy>(all: &[T], is_one: impl Fn(T) -> bool) -> Option<usize> {
-    // Many at once: nearly none of them is.
+    // Tests many at once, since the predicate rarely holds.
     const MANY: usize = 64;
     let mut end = all.len();
     for part in all.rchunks(MANY) {
@@ -114,24 +114,23 @@ pub(super) fn last_of<T: Copy>(all: &[T], is_one: impl Fn(T) -> bool) -> Option<
     None
 }
 
-/// What is known of the ends of one text, which is always the same one.
+/// Cached facts about the ends of one text, which must always be the same text.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
-    /// For each length of an end, how long the longest shorter end is that it begins with.
+    /// For each suffix, the length of its longest proper prefix that is also its suffix.
     shorter: Vec<usize>,
-    /// How often it was asked where an end stands.
+    /// How often the occurrences of a suffix were requested.
     asked: usize,
-    /// For each place, counted from the text's end, how long the text before it ends as the whole text does.
+    /// For each position, counted from the end, how long the text before it ends as the whole text does.
     alike: Vec<u32>,
 }
 
 impl Ends {
-    /// The length of the shortest part that the last `length` bytes say over and over; `length` if they say nothing
-    /// twice.
+    /// Returns the length of the shortest period of the last `length` bytes, or `length` if they are not periodic.
     pub(super) fn period(&mut self, text: &[u8], length: usize) -> usize {
         let length = length.min(text.len());
         if self.shorter.len() <= length {
-            // Read backwards an end has the same period, and a longer end goes on from a shorter one.
+            // Reversed, a suffix has the same period, and a longer suffix extends a shorter one.
             let longest = (2 * length).min(text.len());
             let backwards: Vec<u8> = text[text.len() - longest..].iter().rev().copied().collect();
             self.shorter = self_overlaps(&backwards);
@@ -139,12 +138,12 @@ impl Ends {
         length - self.shorter[length]
     }
 
-    /// In how many places, at most so many, the last `length` bytes stand before, one behind the other, and in how many
-    /// of these they stand once more right behind it.
+    /// Returns how often the last `length` bytes occur earlier without overlap, at most `most`, and how many of these
+    /// occurrences are followed directly by another one.
     pub(super) fn places(&mut self, text: &[u8], length: usize, most: usize) -> (u32, u32) {
         let start = text.len() - length;
         if length == 0 || length > start {
-            // What is longer than all before it stands nowhere there.
+            // A suffix longer than the preceding text cannot occur in it.
             return (0, 0);
         }
         self.asked += 1;
@@ -166,7 +165,8 @@ impl Ends {
         }
         let least = u32::try_from(length).unwrap_or(u32::MAX);
         let (mut places, mut again) = (0, 0);
-        // From the text's beginning on, which is the table's end; nothing nearer to the text's end than the length.
+        // From the beginning of the text, which is the end of the table, and no nearer to the end of the text than
+        // the length.
         let mut end = text.len() - length + 1;
         while end > length
             && places < u32::try_from(most).unwrap_or(u32::MAX)
@@ -181,11 +181,11 @@ impl Ends {
     }
 }
 
-/// From this question on a table answers where an end stands.
+/// From this many requests on, a table answers them.
 const ASKED_OFTEN: usize = 2;
 
-/// For each number of bytes that are taken from a text's end, how long what is left ends as the text does (the table Z
-/// of the text read backwards).
+/// Returns, for each number of bytes removed from the end of a text, how long the rest ends as the text does (the Z
+/// array of the reversed text).
 fn alike(text: &[u8]) -> Vec<u32> {
     let last = text.len().saturating_sub(1);
     let mut alike = vec![0; text.len()];
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(overlaps(&units(&tail), &units(&head)), every(&tail, &head));
         let head = head + "c" + &"ab".repeat(3_000);
         assert_eq!(overlaps(&units(&tail), &units(&head)), every(&tail, &head));
-        // Long periods: fewer short lengths than are told.
+        // Long periods: fewer short lengths than are requested.
         for period in [200, 300, 1_500] {
             let unit: String = ('a'..).step_by(1).take(period).collect();
             let (tail, head) = (unit.repeat(30), unit.repeat(29) + "!");
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn long_repetitions_are_found_as_short_ones_are() {
         for seed in 0..300_usize {
-            // Texts that repeat themselves more or less.
+            // Texts that are more or less periodic.
             let period = [2, 7, 300, 900, 5_000][seed % 5];
             let unit = |at: usize| {
                 let number = (at % period).wrapping_mul(at % period + seed) / 7 % 1_000;

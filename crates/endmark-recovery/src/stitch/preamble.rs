@@ -1,10 +1,10 @@
-//! What a model says beside a text in JSON: the prompt quoted, and remarks after it is done.
+//! Text that a model adds around JSON: quotations of the prompt, and remarks after the end.
 
-/// What quotes the prompt does so at its beginning, in bytes.
+/// A quotation of the prompt occurs within this many bytes of the beginning.
 const PROMPT: usize = 600;
 
-/// Whether the continuation says what it was asked, rather than what it was asked for: words of the prompt that
-/// are not in the text.
+/// Whether the continuation quotes the prompt instead of answering it: it has words of the prompt that are not in the
+/// text.
 pub(super) fn quotes_the_prompt(initial: &str, continuation: &str) -> bool {
     const WORDS: &[&str] = &[
         "last valid token",
@@ -17,8 +17,7 @@ pub(super) fn quotes_the_prompt(initial: &str, continuation: &str) -> bool {
     has(&said) && !has(&text)
 }
 
-/// Whether what follows the end of a document is a remark about it, or the end of its fence: anything that is not
-/// JSON itself.
+/// Whether what follows the end of a document is a remark about it or its closing fence: anything that is not JSON.
 pub(super) fn is_remark(mut rest: &str) -> bool {
     while let Some(after) = super::fence::closing(rest.trim()) {
         rest = after;
@@ -43,7 +42,7 @@ pub(super) fn begins_json(text: &str) -> bool {
     !detector.is_malformed()
 }
 
-/// At most this many bytes of the beginning, ending between characters.
+/// Returns at most this many bytes of the beginning, ending at a character boundary.
 pub(super) fn head(text: &str, most: usize) -> &str {
     text.get(..text.floor_char_boundary(most)).unwrap_or(text)
 }

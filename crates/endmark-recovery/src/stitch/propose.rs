@@ -1,4 +1,4 @@
-//! Candidate seams in JSON: every way of joining the two parts that has a story, with what the story costs.
+//! Candidate seams in JSON: every way to join the two parts that has a story, with its cost.
 
 use endmark_text::Format;
 
@@ -11,10 +11,10 @@ use super::overlap::{WINDOW, begins_before, may_overlap, overlaps};
 use super::seam::{AskedFrom, SeamStyle};
 use super::units::{Reading, Units, character};
 
-/// A repetition of fewer bytes than this is a few letters.
+/// A shorter repetition is a few letters, in bytes.
 const FEW: usize = 8;
 
-/// All candidates of a joint.
+/// Returns all candidates of a joint.
 pub(super) fn propose(joint: &Joint<'_>) -> Vec<Candidate> {
     let mut found = Vec::new();
     let readings = Readings::of(joint);
@@ -22,27 +22,27 @@ pub(super) fn propose(joint: &Joint<'_>) -> Vec<Candidate> {
         as_it_stands(joint, opening, &mut found);
         behind_repetition(joint, &readings, opening, &mut found);
     }
-    // The same join may have several stories; the likeliest is enough.
+    // One join may have several stories. Keep the likeliest.
     let place = |candidate: &Candidate| (candidate.keep, candidate.glue, candidate.start, candidate.fenced);
     found.sort_by(|left, right| place(left).cmp(&place(right)).then(left.cost.total_cmp(&right.cost)));
     found.dedup_by(|second, first| place(second) == place(first) && !second.is_asked(joint));
     found
 }
 
-/// The places in the first part where a continuation can begin: the cut, and the end of what is settled.
+/// The positions in the first part at which a continuation can begin: the cut, and the end of the settled part.
 fn places(joint: &Joint<'_>) -> impl Iterator<Item = usize> + use<> {
     let settled = joint.has_unsettled().then_some(joint.settled);
     std::iter::once(joint.initial.len()).chain(settled)
 }
 
-/// How unlikely it is beforehand that the model goes on at this place.
+/// Returns how unlikely it is in general that the model continues at this position, in bits.
 fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
     let at_cut = keep == joint.initial.len();
     match joint.from {
         AskedFrom::Unknown if at_cut => 0.5,
         AskedFrom::Unknown => 1.5,
         AskedFrom::Cut if at_cut => 0.0,
-        // Least of all in a number.
+        // Least likely within a number.
         AskedFrom::Cut if !joint.in_text => 8.0,
         AskedFrom::Cut => 6.0,
         AskedFrom::Token if at_cut && joint.has_unsettled() => 6.5,
@@ -53,7 +53,8 @@ fn place_cost(joint: &Joint<'_>, keep: usize) -> f64 {
 fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>) {
     for keep in places(joint) {
         let at_cut = keep == joint.initial.len();
-        // A token that the cut went through is written anew from its beginning on; who did not see it may write another.
+        // The token at the cut is written again from its beginning. A model that did not see it may write another
+        // one.
         let odd = match joint.from {
             _ if at_cut || writes_anew(joint, opening.start) => 0.0,
             AskedFrom::Token if !joint.in_text && opening.is_bare() => 1.0,
@@ -65,7 +66,7 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
         let spaces = &joint.continuation[opening.start..];
         let spaces = &spaces[..spaces.len() - spaces.trim_start().len()];
         let breaks_row = joint.format == Format::Jsonl && !joint.verdict.is_whole() && spaces.contains('\n');
-        // One row does not begin in the line of another one.
+        // A row cannot begin in the line of another row.
         let joins_rows = joint.format == Format::Jsonl
             && at_cut
             && joint.verdict.is_whole()
@@ -90,7 +91,7 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
             announced: opening.announced,
         };
         if at_cut && joint.in_text && lost_whitespace_is_possible(joint, opening) {
-            // A line break that no string can hold may have been meant as one, or as a space.
+            // No string can contain a raw line break. It may stand for an escaped one, or for a space.
             let left_out = &joint.continuation[..opening.start];
             let meant = left_out.contains('\n') && left_out.trim().is_empty();
             let lost = match (opening.is_bare(), joint.from) {
@@ -108,8 +109,8 @@ fn as_it_stands(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Candidate>)
     }
 }
 
-/// What it costs that a character is lost whose escape the cut went through: who saw it begun goes on with it, or writes the
-/// character. Digits that are a word may be the one or the other.
+/// Returns the cost, in bits, of a lost character whose escape was cut. A model that saw the escape continues it or
+/// writes the character. Hexadecimal digits that form a word may be either.
 fn lost_character(joint: &Joint<'_>, start: usize, at_cut: bool) -> f64 {
     let is_lost = if at_cut {
         escape::stays_half(joint, start)
@@ -120,9 +121,9 @@ fn lost_character(joint: &Joint<'_>, start: usize, at_cut: bool) -> f64 {
     if is_lost { 24.0 } else { 0.0 }
 }
 
-/// Whether both sides of the seam are without whitespace, so that some may have been lost.
+/// Whether neither side of the seam has white space, so that some may have been lost.
 fn lost_whitespace_is_possible(joint: &Joint<'_>, opening: Opening) -> bool {
-    // Nothing is lost behind an opening sign or before a closing one.
+    // No white space is lost after an opening sign or before a closing one.
     let opens = |sign: char| sign.is_whitespace() || "\"'`([{<*_/\\-#$@".contains(sign);
     let closes = |sign: char| sign.is_whitespace() || "\"'`\\.,;:!?)]}>".contains(sign);
     let ends_bare = !joint.initial.ends_with(opens) && !joint.initial.is_empty();
@@ -143,7 +144,7 @@ fn behind_repetition(
         for keep in places(joint) {
             let half_an_escape = keep == joint.initial.len() && joint.in_text && joint.has_unsettled();
             if half_an_escape && *reading != Reading::Plain {
-                // Half an escape is no unit, but letters.
+                // Half an escape is letters, not a unit.
                 continue;
             }
             if *reading == Reading::Plain && !may_overlap(&joint.initial[..keep], body) {
@@ -155,7 +156,7 @@ fn behind_repetition(
                 is_all = true;
             }
             let counts = overlaps(&units.codes, &again.codes);
-            // However long it may be, that something is said again is one story.
+            // A repetition of any length is one story.
             let one_of = f64::from(u32::try_from(counts.len()).unwrap_or(u32::MAX)).log2();
             for count in counts {
                 let again = repetition(joint, opening, (keep, units), &again, count);
@@ -184,7 +185,7 @@ fn repetition(
     let mut start = opening.start + again.end_of(count);
     let rest = &joint.continuation[start..];
     if !joint.in_text && joint.initial[..keep].ends_with(char::is_whitespace) {
-        // Between tokens the whitespace that is there already is enough.
+        // Between tokens the existing white space suffices.
         start += rest.len() - rest.trim_start().len();
     }
     let mut cost = opening.cost;
@@ -192,15 +193,14 @@ fn repetition(
         cost += 20.0;
     }
     cost += lost_character(joint, start, keep == joint.initial.len());
-    // The layout between tokens is no letter.
+    // Layout between tokens does not count as letters.
     let signs = || units.chars(first..units.len()).filter(|sign| !sign.is_whitespace()).take(FEW).count();
     let few = keep - beginning < FEW || !joint.in_text && signs() < FEW;
     cost += match joint.from {
-        // Two numbers and a comma are not said twice either.
+        // Two numbers and a comma are not a likely repetition either.
         AskedFrom::Unknown if few && !joint.in_text && letters < 3 => 8.0,
         AskedFrom::Unknown => 1.5,
-        // Where it was said where to go on, a few letters are not said twice, least of all by a model that goes on
-        // with its own message.
+        // A model that knows where to continue does not repeat a few letters, least of all in its own message.
         AskedFrom::Cut if opening.is_bare() && few => 9.0,
         AskedFrom::Cut if opening.is_bare() => 4.0,
         _ if few => 5.0,
@@ -230,7 +230,7 @@ fn repetition(
     }
 }
 
-/// Whether the continuation writes the token anew, from this place on, that the cut went through.
+/// Whether the continuation writes the token at the cut again, from this position on.
 fn writes_anew(joint: &Joint<'_>, start: usize) -> bool {
     let rest = &joint.continuation[start..];
     let rest = if joint.in_text { rest } else { rest.trim_start() };
@@ -245,7 +245,7 @@ fn begins_part(units: &Units<'_>, index: usize) -> bool {
         .is_some_and(|code| *code == u32::from('{') || *code == u32::from('[') || *code == u32::from('"'))
 }
 
-/// Whether a model that repeats words would begin to do so at this unit.
+/// Whether a model that repeats words would begin at this unit.
 fn begins_word(units: &Units<'_>, index: usize) -> bool {
     let Some(sign) = units.codes.get(index).map(|code| character(*code)) else { return true };
     let before = index.checked_sub(1).and_then(|before| units.codes.get(before)).map(|code| character(*code));

@@ -1,7 +1,8 @@
-//! Joining what is proven to go on at the cut: where it is joined is known, and only its end is in question (PC-4).
+//! Joins an answer that is proven to continue at the cut: the seam is known, and only the end is in question (PC-4).
 //!
-//! Who proved the seam did as asked, so the end of the answer is the end of the text. Left out is what a fence of the answer's
-//! own does not enclose, and what speaks to the reader behind a text that never does.
+//! A model that proved the seam followed the request, so the end of the answer is the end of the text. Only two
+//! things are removed: what is outside a fence of the answer, and a remark to the reader after a text that never
+//! addresses one.
 
 use endmark_text::{Format, Verdict};
 
@@ -11,11 +12,12 @@ use super::opening::Opening;
 use super::seam::{AskedFrom, MergeError, Merged, SeamStyle};
 use super::{ReasoningSigns, fence, may_be_reasoning, no_seam, plain, rejected, rows, survivor};
 
-/// Joins a cut text with what is proven to follow it, `before` which the answer has words or a fence of its own. Behind the end
-/// of the text that fence may be closed, or a remark stand, unless the answer `is_cut` itself.
+/// Joins a cut text with an answer that is proven to follow it. `before` is the text or fence at the beginning of the
+/// answer. After the end of the text that fence may be closed, or a remark may follow, unless the answer `is_cut`
+/// itself.
 ///
 /// # Errors
-/// As [`merge_chunks`](super::merge_chunks); [`MergeError::Ambiguous`] only where it has signs of reasoning.
+/// As [`merge_chunks`](super::merge_chunks). [`MergeError::Ambiguous`] only for signs of reasoning.
 pub(crate) fn merge_proven(
     initial: &str,
     (before, rest): (&str, &str),
@@ -30,7 +32,7 @@ pub(crate) fn merge_proven(
     }
     let mut bare = bare(&joint);
     if joint.format == Format::Jsonl && !joint.in_text {
-        // As it flows: nothing behind the seam is looked at.
+        // As it streams: nothing after the seam is examined.
         let fit = rows::fit(&joint.state_at(bare.keep), joint.initial, joint.continuation, "");
         (bare.glue, bare.start) = (fit.glue, fit.skipped);
     }
@@ -53,7 +55,7 @@ pub(crate) fn merge_proven(
     }
 }
 
-/// The rest as it stands.
+/// Returns the candidate that adds the rest unchanged.
 fn bare(joint: &Joint<'_>) -> Candidate {
     Candidate {
         keep: joint.initial.len(),

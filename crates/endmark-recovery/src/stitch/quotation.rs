@@ -1,15 +1,15 @@
-//! Quotation marks: a rest that is given in them as a whole.
+//! Quotation marks around the whole rest.
 
 use std::ops::Range;
 
-/// The marks that a quotation begins with, and those that end it.
+/// The marks that begin a quotation, and those that end it.
 const MARKS: [(char, char); 7] =
     [('"', '"'), ('“', '”'), ('„', '“'), ('«', '»'), ('»', '«'), ('「', '」'), ('`', '`')];
 
-/// What code writes right in front of a string.
+/// Prefixes that code writes directly before a string.
 const OF_STRINGS: [&str; 14] = ["f", "r", "b", "u", "c", "L", "R", "U", "u8", "rb", "br", "rf", "fr", "cr"];
 
-/// What stands in the one quotation that a text is; none where more than one stands in it.
+/// Returns the content of the one quotation that a text consists of, or `None` if it has several.
 pub(super) fn inside(text: &str) -> Option<Range<usize>> {
     let begins = text.len() - text.trim_start().len();
     let (open, close) = mark(&text[begins..])?;
@@ -19,7 +19,7 @@ pub(super) fn inside(text: &str) -> Option<Range<usize>> {
     is_one.then_some(start..start + inner.len())
 }
 
-/// Whether a text that is still coming may turn out to be one quotation.
+/// Whether a text that is still arriving may turn out to be one quotation.
 pub(super) fn may_be_one(text: &str) -> bool {
     let text = text.trim_start();
     let Some((open, close)) = mark(text) else { return false };
@@ -39,7 +39,7 @@ pub(super) fn is_open(text: &str) -> bool {
     })
 }
 
-/// Whether a text begins with a mark and a word, as no word goes on: `"ill` behind `st`.
+/// Whether a text begins with a quotation mark and letters that cannot continue the word before: `"ill` after `st`.
 pub(super) fn breaks_word(before: &str, text: &str) -> bool {
     let Some((open, _)) = mark(text) else { return false };
     let word = before.rsplit(|sign: char| !sign.is_alphanumeric()).next().unwrap_or_default();
@@ -48,7 +48,7 @@ pub(super) fn breaks_word(before: &str, text: &str) -> bool {
         && !OF_STRINGS.contains(&word)
 }
 
-/// The mark that a text begins with, and the one that ends what it begins; none of a fence of code.
+/// Returns the mark that begins a text, and the one that ends the quotation. A code fence is not a quotation.
 fn mark(text: &str) -> Option<(char, char)> {
     let first = text.chars().next()?;
     MARKS.into_iter().find(|(open, _)| *open == first).filter(|_| !text.starts_with("``"))

@@ -1,20 +1,20 @@
-//! Reasoning that a model writes into its text, where no server takes it out: left out at the beginning of a continuation, and
-//! anywhere else a reason to doubt the seam (PC-4).
+//! Reasoning that a model writes into its text if the server does not remove it. It is removed at the beginning of a
+//! continuation. Anywhere else it makes the seam doubtful (PC-4).
 //!
-//! A continuation is never part of a text together with such a sign, or with a part of one, unless the text or the request has
-//! the sign as well: a text about `<think>` may say it again.
+//! A continuation never belongs to a text together with a sign of reasoning, or a part of one, unless the text or the
+//! request contains that sign as well: a text about `<think>` may repeat it.
 
 use std::sync::LazyLock;
 
 use super::register::of_code;
 
-/// What begins reasoning, and what ends it; no end where the sign stands for itself. In order, the kinds of signs.
+/// The beginnings and ends of reasoning, by kind of sign. Signs without an end are complete by themselves.
 const SIGNS: &str = include_str!("reasoning/signs.txt");
 
-/// So much of a sign at the end of a text is a part of one: no tag of HTML begins like this.
+/// From this length on, the end of a text may be a part of a sign. No HTML tag begins like this, in bytes.
 pub(super) const MIN_PARTIAL_BYTES: usize = 4;
 
-/// What begins a kind of reasoning, and what ends it.
+/// How a kind of reasoning begins and ends.
 type Kind = (&'static str, Option<&'static str>);
 
 fn kinds() -> impl Iterator<Item = Kind> {
@@ -37,14 +37,14 @@ fn kinds() -> impl Iterator<Item = Kind> {
 pub struct ReasoningSigns(u32);
 
 impl ReasoningSigns {
-    /// The signs that are in a text.
+    /// Returns the signs in a text.
     pub fn of(text: &str) -> Self {
         let begun = places(text).filter_map(|place| text.get(place..));
         let kinds_of = |text| kinds().enumerate().filter(move |(_, kind)| kind_begins(*kind, text));
         Self(begun.flat_map(kinds_of).fold(0, |signs, (kind, _)| signs | 1 << kind))
     }
 
-    /// The signs that are in a JSON document, also where its strings have them escaped.
+    /// Returns the signs in a JSON document, including escaped ones in its strings.
     ///
     /// ```
     /// use endmark_recovery::stitch::ReasoningSigns;
@@ -71,7 +71,7 @@ impl ReasoningSigns {
         Self::of(&text)
     }
 
-    /// These signs and others.
+    /// Returns these signs and others.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -82,19 +82,19 @@ impl ReasoningSigns {
     }
 }
 
-/// What a continuation begins with.
+/// How a continuation begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lead {
     /// No reasoning.
     Nothing,
-    /// So many bytes of reasoning, and of the line breaks behind it.
+    /// This many bytes of reasoning and of the line breaks after it.
     Reasoning(usize),
-    /// Reasoning that is not at its end, or what may become it.
+    /// Unfinished reasoning, or text that may become reasoning.
     Unfinished,
 }
 
 impl Lead {
-    /// How many bytes are left out; none where that is not known before more has come.
+    /// Returns the number of bytes to remove, or `None` if more has to arrive first.
     pub(super) fn length(self) -> Option<usize> {
         match self {
             Self::Nothing => Some(0),
@@ -104,11 +104,11 @@ impl Lead {
     }
 }
 
-/// What a continuation of `initial` begins with, where the request or the text has these signs. A part of a sign of at least
-/// `least` bytes that is all there is may become one.
+/// Returns how a continuation of `initial` begins, if the request or the text has these signs. A partial sign of at
+/// least `least` bytes at the end may become a sign.
 pub(super) fn lead(initial: &str, continuation: &str, known: ReasoningSigns, least: usize) -> Lead {
     let text = initial.trim_start();
-    // A text that begins with reasoning is of a server that takes it out of no reply.
+    // A first part that begins with reasoning comes from a server that does not remove it.
     let signs: Vec<Kind> = kinds()
         .enumerate()
         .filter(|(kind, (begin, _))| !known.has(*kind) || starts_with(text, begin))
@@ -131,13 +131,13 @@ pub(super) fn lead(initial: &str, continuation: &str, known: ReasoningSigns, lea
             Some(end) => position(body, end).map(|at| at + end.len()),
         };
         let Some(behind) = behind else { return Lead::Unfinished };
-        // An empty line sets the text apart from what was thought; what more there is belongs to the text.
+        // One empty line separates reasoning from the text. Further line breaks belong to the text.
         let blank = blank_lines(body.get(behind..).unwrap_or_default());
         length += rest.len() - body.len() + behind + blank;
     }
 }
 
-/// The bytes of at most two line ends at the beginning of a text, and of the blanks before them.
+/// Returns the length of at most two line ends at the beginning of a text, with the blanks before them.
 fn blank_lines(text: &str) -> usize {
     let mut length = 0;
     for _ in 0..2 {
@@ -151,8 +151,8 @@ fn blank_lines(text: &str) -> usize {
     length
 }
 
-/// Whether a text goes on behind the line breaks that set it apart from reasoning, so that they were none of its own: in the
-/// middle of a sentence, or below a line end.
+/// Whether a text continues after the line breaks that follow reasoning, so that these are not its own: in the middle
+/// of a sentence, or after a line end.
 pub(super) fn is_in_sentence(initial: &str, rest: &str) -> bool {
     let last_line = initial.rsplit('\n').next().unwrap_or_default();
     let is_open =
@@ -164,8 +164,8 @@ pub(super) fn is_in_sentence(initial: &str, rest: &str) -> bool {
     last_line.is_empty() || is_open && goes_on && !last_line.contains(of_code)
 }
 
-/// Where in a text a sign of reasoning begins that is not one of these, or a part of one with which the text ends: of at least
-/// `least` bytes.
+/// Returns where an unknown sign of reasoning begins in a text, or a part of one at its end of at least `least`
+/// bytes.
 fn first_sign(text: &str, known: ReasoningSigns, least: usize) -> Option<usize> {
     places(text).find(|place| {
         let rest = text.get(*place..).unwrap_or_default();
@@ -177,7 +177,7 @@ fn first_sign(text: &str, known: ReasoningSigns, least: usize) -> Option<usize> 
     })
 }
 
-/// The places in a text of whole signs of reasoning that are not among these, in their order.
+/// Returns the positions of unknown whole signs of reasoning in a text, in order.
 pub(super) fn sign_places(text: &str, known: ReasoningSigns) -> Vec<usize> {
     let is_here = |place: &usize| {
         let rest = text.get(*place..).unwrap_or_default();
@@ -186,8 +186,8 @@ pub(super) fn sign_places(text: &str, known: ReasoningSigns) -> Vec<usize> {
     places(text).filter(is_here).collect()
 }
 
-/// Whether `text[start..end]` has a sign of reasoning that is not among these, or ends in a part of one. `places` are those of
-/// [`sign_places`] in all of the text, so that only the end of the part is read.
+/// Whether `text[start..end]` has an unknown sign of reasoning or ends in a part of one. `places` are those of
+/// [`sign_places`] for the whole text, so that only the end of the part is read.
 pub(super) fn has_sign_within(
     text: &str,
     (start, end): (usize, usize),
@@ -200,7 +200,7 @@ pub(super) fn has_sign_within(
         || has_sign(text.get(near_end..end).unwrap_or_default(), known)
 }
 
-/// What stands behind the reasoning that follows a document: it is no part of the document, which is at its end.
+/// Returns what follows the reasoning after a finished document. It is not part of the document.
 pub(super) fn behind(rest: &str, known: ReasoningSigns) -> &str {
     let body = rest.trim_start();
     match lead("", body, known, MIN_PARTIAL_BYTES) {
@@ -209,12 +209,12 @@ pub(super) fn behind(rest: &str, known: ReasoningSigns) -> &str {
     }
 }
 
-/// Whether a text has a sign of reasoning that is not one of these, or ends in a part of one.
+/// Whether a text has an unknown sign of reasoning, or ends in a part of one.
 pub(super) fn has_sign(text: &str, known: ReasoningSigns) -> bool {
     first_sign(text, known, MIN_PARTIAL_BYTES).is_some()
 }
 
-/// How far a text that is still coming has no sign of reasoning (PC-9).
+/// How far a text that is still arriving has no sign of reasoning (PC-9).
 #[derive(Debug, Clone)]
 pub struct SignWatch {
     known: ReasoningSigns,
@@ -223,24 +223,24 @@ pub struct SignWatch {
 }
 
 impl SignWatch {
-    /// Of a text of which nothing has come yet, which may have these signs.
+    /// Starts with an empty text that may have these signs.
     pub fn new(known: ReasoningSigns) -> Self {
         Self { known, clear: 0, is_over: false }
     }
 
-    /// The bytes of what was read that stand before the first sign, or before what may become one.
+    /// Returns the number of bytes read before the first sign, or before a possible beginning of one.
     pub fn clear(&self) -> usize {
         self.clear
     }
 
-    /// Reads all that has come, which must begin with what was read before; returns the bytes before the first sign, or before
-    /// what may become one.
+    /// Reads all that has arrived, which must begin with what was read before. Returns the number of bytes before the
+    /// first sign, or before a possible beginning of one.
     pub fn read(&mut self, text: &str) -> usize {
         if !self.is_over {
             let rest = text.get(self.clear..).unwrap_or_default();
             let found = first_sign(rest, self.known, 1);
             self.clear += found.unwrap_or(rest.len());
-            // A whole sign stays one.
+            // A whole sign cannot change any more.
             let rest = text.get(self.clear..).unwrap_or_default();
             self.is_over = !rest.is_empty() && rest.len() >= LONGEST_SIGN_BYTES;
         }
@@ -248,10 +248,11 @@ impl SignWatch {
     }
 }
 
-/// No sign is longer.
+/// The longest sign, in bytes.
 const LONGEST_SIGN_BYTES: usize = 32;
 
-/// The places of a text where a sign may begin, by their first two bytes: brackets are frequent, and signs are rare.
+/// Returns the positions of a text at which a sign may begin, by their first two bytes: brackets are frequent, signs
+/// are rare.
 fn places(text: &str) -> impl Iterator<Item = usize> {
     static SECOND_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let signs = kinds().flat_map(|(begin, end)| [Some(begin), end]).flatten();
@@ -277,7 +278,7 @@ fn starts_with(text: &str, sign: &str) -> bool {
     text.get(..sign.len()).is_some_and(|head| head.eq_ignore_ascii_case(sign))
 }
 
-/// Whether a text is the beginning of a sign, and not all of it.
+/// Whether a text is a proper prefix of a sign.
 fn is_part_of(text: &str, sign: &str) -> bool {
     text.len() < sign.len() && sign.get(..text.len()).is_some_and(|head| head.eq_ignore_ascii_case(text))
 }

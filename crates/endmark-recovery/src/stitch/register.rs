@@ -1,8 +1,7 @@
-//! How models talk about a text rather than in it: how they announce the rest, take their leave, or answer
-//! something else. A line is judged by its pieces, its words that the text knows, and its form where it stands.
-//!
-//! The weights are those of two logistic regressions, in `bench/register`: how often each piece of a line stands in
-//! a bank of such lines and in lines of texts, and what form they have in joined pairs.
+//! Detects lines in which a model talks about the text: it announces the rest, closes with a remark, or answers
+//! something else. A line is scored by its word pieces, by the words that it shares with the text, and by its form
+//! and position. The weights come from two logistic regressions in `bench/register`: one over pieces of such lines
+//! and of ordinary lines, one over the form of lines in joined pairs.
 
 use endmark_text::Format;
 use memchr::memmem;
@@ -17,45 +16,45 @@ mod pieces;
 use address::Address;
 use pieces::Sums;
 
-/// A line that is longer than this is none of them, in bytes.
+/// A longer line is never a remark, in bytes.
 pub(super) const LONGEST: usize = 400;
-/// What is said about a text seldom takes more characters than this.
+/// A remark about a text is rarely longer than this, in characters.
 const LONG: usize = 100;
-/// What is shorter than this says little by its letters.
+/// The letters of a shorter line are weak evidence, in characters.
 const SHORT: usize = 14;
-/// So much of the text on each side of a line is searched for its words, in bytes.
+/// Text that is searched for the words of a line, on each side of it, in bytes.
 const REACH: usize = 6_000;
-/// Words that are shorter than this stand everywhere, in characters.
+/// Shorter words occur everywhere and are ignored, in characters.
 const SHORT_WORD: usize = 4;
 
-/// What speaks against an announcement that says the beginning in other words, in bits.
+/// Penalty, in bits, for an announcement that restates the beginning in other words.
 const RESTATED: f64 = -8.0;
-/// What speaks against an announcement or a remark that the text says elsewhere as well, in bits.
+/// Penalty, in bits, for an announcement or a remark that occurs elsewhere in the text.
 const SAID_BEFORE: f64 = -10.0;
 
-/// What neither speaks to the reader nor names an answer is no remark beyond doubt, nor is what has letters that the text has not
-/// beyond doubt of the text; in bits.
+/// Minimum evidence, in bits, to treat a line as a closing remark if it neither addresses the reader nor mentions an
+/// answer, and to treat it as text if its letters do not occur in the text.
 const UNADDRESSED: f64 = 2.0;
 
-/// What a model can say about a text.
+/// Ways in which a model talks about a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Register {
-    /// What comes next is the rest.
+    /// It announces that the rest follows.
     Announcing,
-    /// That was all.
+    /// It states that the text is finished.
     Leaving,
-    /// A refusal, a question back.
+    /// It refuses, or asks a question.
     Answering,
 }
 
-/// The text around the lines in question, capital letters made small.
+/// The text around the lines in question, in lower case.
 #[derive(Debug)]
 pub(super) struct Around {
     before: String,
     is_wide: bool,
     /// The beginning of the continuation.
     head: String,
-    /// Its end, and where that begins.
+    /// The end of the continuation, and where that end begins.
     tail: String,
     tail_start: usize,
 }
@@ -75,29 +74,30 @@ impl Around {
         }
     }
 
-    /// The share of a line's longer words that stand before the seam or in this other text, 0 to 1; a half, where
-    /// there are none.
+    /// Returns the share of a line's longer words that occur before the seam or in the other text, from 0 to 1.
+    /// Without longer words it is 0.5.
     fn known(&self, line: &str, other: &str) -> f64 {
         known(line, [&self.before, other])
     }
 
-    /// Whether a line that says something stands before the seam as it is.
+    /// Whether this line occurs verbatim before the seam. Lines without words do not count.
     fn has(&self, line: &str) -> bool {
         has(line, [&self.before, ""])
     }
 
-    /// What follows this place of the continuation.
+    /// Returns what follows this position of the continuation.
     fn behind(&self, at: usize) -> &str {
         self.head.get(at..).unwrap_or_default()
     }
 
-    /// What precedes this place of the continuation.
+    /// Returns what precedes this position of the continuation.
     fn ahead(&self, at: usize) -> &str {
         self.tail.get(..at.saturating_sub(self.tail_start)).unwrap_or_default()
     }
 }
 
-/// The share of a line's longer words that stand in one of these texts, 0 to 1; a half, where there are none.
+/// Returns the share of a line's longer words that occur in one of these texts, from 0 to 1. Without longer words it
+/// is 0.5.
 fn known(line: &str, texts: [&str; 2]) -> f64 {
     let line = line.to_ascii_lowercase();
     let words = line.split(|sign: char| !sign.is_alphanumeric());
@@ -115,13 +115,13 @@ fn known(line: &str, texts: [&str; 2]) -> f64 {
     share(known) / share(words.len())
 }
 
-/// Whether a line that says something stands in one of these texts as it is.
+/// Whether this line occurs verbatim in one of these texts. Lines without words do not count.
 fn has(line: &str, texts: [&str; 2]) -> bool {
     let line = line.to_ascii_lowercase();
     line.len() >= SHORT && texts.iter().any(|text| memmem::find(text.as_bytes(), line.as_bytes()).is_some())
 }
 
-/// How much the pieces of a line are those of a register rather than of texts, as the logarithm of the odds.
+/// Log odds that the pieces of a line belong to a register rather than to a text.
 fn score(register: Register, sums: &Sums) -> f64 {
     let bias = match register {
         Register::Announcing => -0.9132,
@@ -131,8 +131,9 @@ fn score(register: Register, sums: &Sums) -> f64 {
     if sums.is_empty() { 0.0 } else { bias + sums.share(register) }
 }
 
-/// How much a line is an announcement of the rest rather than a line of the text, in bits. It ends at a place of the
-/// continuation, and `behind` is what follows it there, its line end included, unless it ends inside of its line.
+/// Returns the evidence, in bits, that a line announces the rest and is not part of the text. The line ends at `end`
+/// in the continuation. `behind` is what follows, including the line end unless the announcement ends within its
+/// line.
 pub(super) fn announces(joint: &Joint<'_>, around: &Around, line: &str, end: usize, behind: &str) -> f64 {
     let text = line.trim();
     if text.is_empty() || text.len() > LONGEST || closes_emphasis(joint.initial, text) {
@@ -164,7 +165,7 @@ pub(super) fn announces(joint: &Joint<'_>, around: &Around, line: &str, end: usi
         + weight(begins_low, -5.26)
         + weight(begins_with_sign && !is_bracketed(text), -3.06)
         + weight(length > LONG, -0.36)
-        // A word or two with a colon is as often a heading or a field.
+        // One or two words with a colon are as often a heading or a field.
         + weight(length < SHORT && !alone && !is_bracketed(text), -1.32)
         + weight(is_wide(text) != around.is_wide, 1.26)
         + weight(joint.initial.ends_with('\n'), -0.73)
@@ -174,25 +175,25 @@ pub(super) fn announces(joint: &Joint<'_>, around: &Around, line: &str, end: usi
         + weight(around.has(text), SAID_BEFORE)
 }
 
-/// The signs of emphasis or code that are open at the cut, in its line.
+/// Returns the marks of emphasis or code that are open at the cut, in its line.
 fn open_emphasis(initial: &str) -> impl Iterator<Item = &'static str> {
     let begun = initial.rsplit('\n').next().unwrap_or_default();
     let begun = begun.rsplit("\\n").next().unwrap_or_default();
     ["**", "__", "`"].into_iter().filter(|signs| begun.matches(signs).count() % 2 == 1)
 }
 
-/// Whether a line closes emphasis or code that is open at the cut: it is what stands between the signs.
+/// Whether a line closes emphasis or code that is open at the cut. Such a line is the text between the marks.
 pub(super) fn closes_emphasis(initial: &str, line: &str) -> bool {
     open_emphasis(initial).any(|signs| line.matches(signs).count() % 2 == 1)
 }
 
-/// Whether a text ends with the sign that opens emphasis or code: no white space follows it.
+/// Whether a text ends with a mark that opens emphasis or code: no white space follows it.
 pub(super) fn opens_emphasis(initial: &str) -> bool {
     open_emphasis(initial).any(|signs| initial.ends_with(signs))
 }
 
-/// Whether a line says in other words what the first part begins with, an announcement itself, or nearly in the same: that is
-/// another version of it, not the rest.
+/// Whether a line restates the beginning of the first part in other words, or nearly the same ones, and is itself an
+/// announcement. It is then another version of the beginning, not the rest.
 fn restates_beginning(initial: &str, line: &str) -> bool {
     const LEAST: usize = 4;
     let first = initial.trim_start().lines().next().unwrap_or_default().trim_end();
@@ -211,14 +212,14 @@ fn restates_beginning(initial: &str, line: &str) -> bool {
     shared >= LEAST && shared > most
 }
 
-/// How much likelier a line is as an announcement than in the text, in bits, however long it is.
+/// Returns the evidence, in bits, that a line of any length is an announcement and not text.
 pub(super) fn likelier_announcing(line: &str) -> f64 {
     Sums::of(line).weight(Register::Announcing) / 8.0
 }
 
-/// How much the last lines of a continuation speak to the reader about the answer rather than belong to it, in bits; `before`
-/// is what precedes them in the continuation. Below zero they are the text's own: words of it left out are worse than a remark
-/// left in.
+/// Returns the evidence, in bits, that the last lines of a continuation address the reader and are not part of the
+/// text. `before` is what precedes them in the continuation. Below zero they belong to the text: removing words of
+/// the text is worse than leaving a remark in it.
 pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part: &str) -> f64 {
     let text = part.trim();
     let texts = [around.before.as_str(), around.ahead(before.trim_end().len())];
@@ -239,7 +240,8 @@ pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part
     let behind_code = last.ends_with([']', '>', '~']) || last.contains(of_code);
     let bits = match (address::has(Address::Answer, text), address::has(Address::Reader, text)) {
         (true, _) => bits,
-        // What speaks to the reader may be about anything, most of all in a text that does so itself; code does not.
+        // A line that addresses the reader may have any subject, above all in a text that does so itself. Code does
+        // not.
         (false, true) if score(Register::Leaving, &Sums::of(text)) <= 0.0 => f64::NEG_INFINITY,
         (false, true) if behind_code => bits,
         (false, true) => bits.min(address::is_document([joint.initial, before])),
@@ -249,7 +251,7 @@ pub(super) fn takes_leave(joint: &Joint<'_>, around: &Around, before: &str, part
     if is_foreign(text, texts) { bits.max(UNADDRESSED) } else { bits }
 }
 
-/// Whether lines speak to the reader about the answer, whatever the text before does.
+/// Whether lines address the reader about the answer, even in a text that addresses its reader.
 pub(super) fn is_leave_to_reader(joint: &Joint<'_>, around: &Around, before: &str, part: &str) -> bool {
     let text = part.trim();
     let is_addressed = address::has(Address::Reader, text) || address::has(Address::Answer, text);
@@ -258,7 +260,7 @@ pub(super) fn is_leave_to_reader(joint: &Joint<'_>, around: &Around, before: &st
         && reads_as_leave(joint, around, before, part) >= 0.0
 }
 
-/// How much lines read as what is said at the end about an answer, by their words and their form, in bits.
+/// Returns the evidence, in bits, from words and form that lines are a closing remark about an answer.
 pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &Around, before: &str, part: &str) -> f64 {
     let text = part.trim();
     if !text.contains(char::is_alphabetic) || text.len() > LONGEST || text.lines().count() > 3 {
@@ -269,7 +271,7 @@ pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &Around, before: &str, p
     let kept = before.trim_end();
     let breaks = before[kept.len()..].matches('\n').count();
     let last = last_line(kept);
-    // What is said about tags is none of them, and stands behind one.
+    // A remark about a document in tags has no tags itself, and follows one.
     let in_tags = joint.format == Format::Tags
         && (without_code(text).contains('<') || !last.ends_with(['>', '`', '~']) && !is_rule(last));
     if in_tags {
@@ -292,7 +294,7 @@ pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &Around, before: &str, p
         + weight(widely, 3.78)
         + weight(text.starts_with(char::is_lowercase), -3.67)
         + weight(begins_with_sign && !is_bracketed(text), 2.43)
-        // A semicolon stands in sentences, too.
+        // A semicolon also occurs in sentences.
         + weight(text.contains(|sign| sign != ';' && of_code(sign)), -5.0)
         + weight(is_wide(text) != is_wide_around, 1.77)
         + weight(last.ends_with(['}', ']', ';', '>', '|', ')', '`', '~']), 0.7)
@@ -302,12 +304,12 @@ pub(super) fn reads_as_leave(joint: &Joint<'_>, around: &Around, before: &str, p
         + weight(has(text, texts), SAID_BEFORE)
 }
 
-/// How much likelier a continuation begins as an answer of its own does than as the text goes on, in bits.
+/// Returns the evidence, in bits, that a continuation begins as a separate answer and does not continue the text.
 pub(super) fn answers(joint: &Joint<'_>, around: &Around) -> f64 {
     answers_with(joint, around, 0)
 }
 
-/// The same of the first line from this place of the continuation on.
+/// As [`answers`], for the first line from this position of the continuation.
 pub(super) fn answers_with(joint: &Joint<'_>, around: &Around, start: usize) -> f64 {
     let rest = &joint.continuation[start..];
     let line = rest.trim().lines().next().unwrap_or_default();
@@ -324,34 +326,34 @@ pub(super) fn answers_with(joint: &Joint<'_>, around: &Around, start: usize) -> 
         + weight(joint.initial.ends_with(char::is_alphanumeric), -0.07)
         + weight(is_wide(text) != around.is_wide, 4.99)
         + weight(text.contains(of_code), -5.0);
-    // In the pairs one half were answers; they are seldom.
+    // Half of the fitted pairs were answers. In practice answers are rare.
     (bits - 1.5).clamp(-3.0, 16.0)
 }
 
-/// What a score says in bits. It is fitted where one half are what is looked for, and too flat for lines of texts: below
-/// this one it says more than it is.
+/// Corrects a score, in bits. It was fitted on samples of which half are remarks and is too flat for lines of texts:
+/// scores below `flat_below` are exaggerated.
 pub(super) fn steeper(score: f64, flat_below: f64) -> f64 {
     const TIMES: f64 = 3.0;
     score.min(flat_below - TIMES * (flat_below - score))
 }
 
-/// Whether a sign stands in code rather than in sentences.
+/// Whether a character occurs in code rather than in sentences.
 pub(super) fn of_code(sign: char) -> bool {
     matches!(sign, '{' | '}' | ';' | '=' | '<' | '\\' | '|' | '`' | '$')
 }
 
-/// A text without what stands in it as code.
+/// Returns a text without its inline code.
 pub(super) fn without_code(text: &str) -> String {
     text.split('`').step_by(2).collect()
 }
 
-/// Whether a line is a rule across the page.
+/// Whether a line is a horizontal rule.
 pub(super) fn is_rule(line: &str) -> bool {
     let line = line.trim();
     line.len() >= 3 && ['-', '*', '_', '=', '~'].iter().any(|sign| line.trim_matches(*sign).is_empty())
 }
 
-/// Whether a text has such a line.
+/// Whether a text contains a horizontal rule.
 pub(super) fn has_rule(text: &str) -> bool {
     ["\n---", "\n***", "\n___"].iter().any(|rule| {
         memmem::find_iter(text.as_bytes(), rule)
@@ -367,13 +369,13 @@ fn is_end_of_sentence(text: &str) -> bool {
     text.ends_with(['.', '!', '?', '…', '。', '！', '？', '।'])
 }
 
-/// Whether a line stands in brackets or between signs of emphasis.
+/// Whether a line is in brackets or between marks of emphasis.
 fn is_bracketed(text: &str) -> bool {
     text.starts_with(['(', '[', '*', '_', '-', '（', '【'])
         && text.ends_with([')', ']', '*', '_', '-', '）', '】'])
 }
 
-/// Whether a line has letters that stand nowhere in these texts, and none of their words.
+/// Whether a line has letters that do not occur in these texts, and none of their words.
 fn is_foreign(line: &str, texts: [&str; 2]) -> bool {
     let stands = |sign: char| texts.iter().any(|text| text.contains(sign));
     let letters = line.chars().filter(|sign| sign.is_alphabetic() && !sign.is_ascii());
@@ -382,7 +384,7 @@ fn is_foreign(line: &str, texts: [&str; 2]) -> bool {
         && known(line, texts) == 0.0
 }
 
-/// Whether there are letters of other scripts than the Latin one.
+/// Whether a text has letters of a non-Latin script.
 fn is_wide(text: &str) -> bool {
     text.chars().any(|sign| u32::from(sign) >= 0x370 && sign.is_alphabetic())
 }

@@ -1,15 +1,15 @@
-//! How unlikely it is that a text says its own end once more, in bits of surprise: a table of zeros is likely to, a sentence is
+//! Computes how unlikely it is that a text repeats its own end, in bits. A table of zeros is likely to, a sentence is
 //! not.
 
 use super::overlap::Ends;
 
 /// How far back a text is compared with itself, in units.
 const REACH: usize = 8_192;
-/// How many places where a repeated part stands in the text are looked at.
+/// The most earlier occurrences of a repeated part that are examined.
 const MOST_PLACES: usize = 4_096;
 
-/// How unlikely it is, in bits, that a text goes on by saying its own last `length` bytes once more, judged
-/// by how it went on in other places where it said the same. A table of zeros is likely to, a sentence is not.
+/// Returns how unlikely it is, in bits, that a text continues by repeating its last `length` bytes. The estimate uses
+/// how the text continued after earlier occurrences of them. A table of zeros is likely to repeat, a sentence is not.
 pub(super) fn surprise_of_repetition(text: &str, length: usize, ends: &mut Ends) -> f64 {
     let start = text.floor_char_boundary(text.len().saturating_sub(length));
     let repeated = &text[start..];
@@ -17,12 +17,12 @@ pub(super) fn surprise_of_repetition(text: &str, length: usize, ends: &mut Ends)
     if period * 2 > repeated.len() {
         return surprise_of_saying_again(text, start, ends);
     }
-    // What is itself a repetition, such as rows that are all alike, goes on as easily as it went so far.
+    // A periodic text, such as rows that are all alike, continues as easily as before.
     let once = text.floor_char_boundary(text.len() - period);
     surprise_of_saying_again(text, once, ends).min(surprise_of_saying_again(text, start, ends))
 }
 
-/// The same for the end of a text from this place on, taken as one.
+/// As [`surprise_of_repetition`], for the end of a text from this position on as one part.
 fn surprise_of_saying_again(text: &str, start: usize, ends: &mut Ends) -> f64 {
     let repeated = &text[start..];
     if repeated.is_empty() {
@@ -34,7 +34,7 @@ fn surprise_of_saying_again(text: &str, start: usize, ends: &mut Ends) -> f64 {
     -share.min(1.0).log2()
 }
 
-/// How much a text says, in bits, at most as much as makes a coincidence as unlikely as it ever is.
+/// Returns the information in a text, in bits, limited to the most that any coincidence can have.
 fn weight(text: &str) -> f64 {
     let mut bits = 0.0;
     for (count, character) in text.chars().take(400).enumerate() {
@@ -48,9 +48,9 @@ fn weight(text: &str) -> f64 {
     f64::min(bits, 13.0 + bits / 6.0)
 }
 
-/// How unlikely it is, in bits, that a text says its own last `lag` units once more and then goes on with `after`,
-/// judged by how long it has been saying, and goes on to say, what it said so many units before: rows that are
-/// all alike go on alike. Also how many units of `after` it goes on so.
+/// Returns how unlikely it is, in bits, that a text repeats its last `lag` units and then continues with `after`, and
+/// how many units of `after` still follow the period. Rows that are alike continue alike: the estimate uses how long
+/// the text has been periodic, before and after.
 pub(super) fn surprise_of_going_round(codes: &[u32], lag: usize, after: &[u32]) -> (f64, usize) {
     let Some(earlier) = codes.len().checked_sub(lag) else { return (f64::INFINITY, 0) };
     let pairs = codes.iter().rev().zip(codes[..earlier].iter().rev());

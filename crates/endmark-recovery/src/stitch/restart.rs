@@ -1,8 +1,8 @@
-//! Restarts: the continuation begins the text, a string, a line or a sentence anew.
+//! Restarts: the continuation begins the text, a string, a line or a sentence again.
 //!
-//! One that runs through the cut is a repeated tail like any other. What is found here are those that
-//! leave the first part's path before the cut, which are no seam, and restarts of a text without grammar
-//! with other whitespace, which are.
+//! A restart that runs through the cut is a repeated tail like any other. This module finds the others: restarts that
+//! differ from the first part before the cut, which give no seam, and restarts of a text without grammar with other
+//! white space, which do.
 
 use memchr::memmem;
 
@@ -10,17 +10,17 @@ use super::overlap::last_of;
 use super::seam::AskedFrom;
 use super::units::{CHARACTER, Units, character, is_content};
 
-/// A beginning shared by chance is shorter than this, in characters.
+/// A shorter common beginning may be a coincidence, in characters.
 const SHARED_BY_CHANCE: usize = 14;
 
-/// What is said again by chance is shorter than this, in bytes.
+/// A shorter repetition may be a coincidence, in bytes.
 const SAID_AGAIN: usize = 40;
 
-/// How much of a text is searched for other places of a beginning, in units.
+/// How much of a text is searched for other occurrences of a beginning, in units.
 const REACH: usize = 64_000;
 
-/// Whether the continuation begins the text that is cut, or its last line or sentence, anew, and goes another
-/// way before it has reached the cut.
+/// Whether the continuation begins the cut text, or its last line or sentence, again and then differs before it
+/// reaches the cut.
 pub(super) fn diverges(initial: &Units<'_>, continuation: &Units<'_>) -> bool {
     let text_start = last_of(&initial.codes, |code| !is_content(code)).map_or(0, |quote| quote + 1);
     let text = &initial.codes[text_start..];
@@ -38,12 +38,12 @@ pub(super) fn diverges(initial: &Units<'_>, continuation: &Units<'_>) -> bool {
         .any(|anchor| leaves(text.get(anchor..).unwrap_or_default(), &continuation.codes, text))
 }
 
-/// Whether the continuation begins the whole document anew and goes another way before the cut.
+/// Whether the continuation begins the whole document again and then differs before the cut.
 pub(super) fn diverges_from_start(initial: &Units<'_>, continuation: &Units<'_>) -> bool {
     leaves(&initial.codes, &continuation.codes, &initial.codes)
 }
 
-/// Whether `head` begins like `path` for longer than by chance, and leaves it before its end.
+/// Whether `head` begins like `path` for longer than a coincidence, and differs before the end of `path`.
 fn leaves(path: &[u32], head: &[u32], text: &[u32]) -> bool {
     let shared = path.iter().zip(head).take_while(|(left, right)| left == right).count();
     if shared == path.len() || shared == head.len() || shared < SHARED_BY_CHANCE {
@@ -51,26 +51,26 @@ fn leaves(path: &[u32], head: &[u32], text: &[u32]) -> bool {
     }
     let beginning: Vec<char> = path[..shared.min(80)].iter().map(|code| character(*code)).collect();
     let words = beginning.split(|sign| !in_word(*sign)).filter(|word| !word.is_empty()).count();
-    // A beginning that the text repeats itself, such as that of a list's items, says nothing.
+    // A beginning that the text itself repeats, such as that of list items, is no evidence.
     let sample = &path[..shared.min(64)];
     let searched = &text[text.len().saturating_sub(REACH)..];
     let places = searched.windows(sample.len()).filter(|window| *window == sample).take(3).count();
     words >= 3 && places < 3
 }
 
-/// Something that the first part said once and that the continuation says again.
+/// A passage that the first part contains once and the continuation repeats.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SaidAgain {
-    /// Where in the continuation.
+    /// Its position in the continuation.
     pub(super) at: usize,
-    /// How much of what stands around it is said again as well, 0 to 1.
+    /// How much of the text around it is repeated as well, from 0 to 1.
     pub(super) share: f64,
 }
 
-/// Where a continuation for the last time says something again, at `added` or behind it, that the first part said
-/// once: its beginning, or, where it was not asked for at the cut, its end. Behind the seam a model that goes on does
-/// not; one that begins anew after a remark, quotes what it was shown, or runs in circles, does. A sentence that a text
-/// has twice stands between other ones there.
+/// Returns the last position, from `added` on, at which a continuation repeats a passage that the first part contains
+/// once: its beginning, or its end if the continuation was not requested at the cut. A model that continues does not
+/// do that after the seam. A model does that restarts after a remark, quotes its input, or loops. If a text contains
+/// a sentence twice, the sentences around it differ.
 pub(super) fn said_again(
     initial: &str,
     continuation: &str,
@@ -89,7 +89,7 @@ pub(super) fn said_again(
         let found = memmem::rfind(continuation.as_bytes(), part.as_bytes());
         found.filter(|at| *at >= added && is_telling(part))
     };
-    // What runs in circles goes on behind its beginning as it did, and in front of its end as well.
+    // A loop also repeats what follows its beginning and what precedes its end.
     let of_beginning = place(beginning).map(|at| {
         let goes_on = [head(behind), head(&continuation[added..at])].concat();
         SaidAgain { at, share: shared(head(&goes_on), head(&continuation[at + beginning.len()..])) }
@@ -102,7 +102,7 @@ pub(super) fn said_again(
     [of_beginning, of_end].into_iter().flatten().max_by(|left, right| left.share.total_cmp(&right.share))
 }
 
-/// So much around what is said again is compared, in bytes, in pieces of so many.
+/// Text around a repeated passage that is compared, and the size of its pieces, in bytes.
 const AROUND: usize = 240;
 const PIECE: usize = 12;
 
@@ -114,7 +114,7 @@ fn tail(text: &str) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(AROUND))..]
 }
 
-/// How much of a text stands in another one, 0 to 1; all of it, where there is nothing of it.
+/// Returns how much of a text occurs in another one, from 0 to 1. For an empty text it is 1.
 fn shared(text: &str, other: &str) -> f64 {
     let pieces = text.as_bytes().chunks_exact(PIECE);
     let all = pieces.len();
@@ -123,7 +123,8 @@ fn shared(text: &str, other: &str) -> f64 {
     if all == 0 { 1.0 } else { number(found) / number(all) }
 }
 
-/// Where in the continuation the first part ends, if the continuation says it all again with other whitespace.
+/// Returns the position in the continuation at which the first part ends, if the continuation repeats it with other
+/// white space.
 pub(super) fn behind_reflowed_restart(initial: &str, continuation: &str) -> Option<usize> {
     const LEAST: usize = 40;
     if continuation.starts_with(initial) {

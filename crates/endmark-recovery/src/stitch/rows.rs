@@ -1,4 +1,4 @@
-//! Rows of JSON Lines: each has a line of its own, also where the line break was lost at the seam or added there.
+//! Rows of JSON Lines: each is on a line of its own, even if the line break was lost at the seam or added there.
 
 use endmark_text::Format;
 use endmark_text::detect::Detector;
@@ -6,11 +6,11 @@ use endmark_text::detect::Detector;
 use super::joint::Joint;
 use super::survivor::Survivor;
 
-/// So many lines before the seam are looked at.
+/// Lines before the seam that are examined.
 const MOST_LINES: usize = 20;
 
-/// Puts a lost line break between two rows that a seam would join in one line, and takes one out of the middle of a
-/// row: their values stay the same, but who reads line by line needs the lines.
+/// Adds a lost line break between two rows at a seam, and removes one in the middle of a row. The values stay the
+/// same, but a line-by-line reader needs the lines.
 pub(super) fn set_apart(joint: &Joint<'_>, survivors: &mut [Survivor]) {
     if joint.format != Format::Jsonl || joint.in_text {
         return;
@@ -27,16 +27,16 @@ pub(super) fn set_apart(joint: &Joint<'_>, survivors: &mut [Survivor]) {
     }
 }
 
-/// What rows need at a seam.
+/// Corrections that rows need at a seam.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fit {
     pub(super) glue: &'static str,
-    /// So many bytes of the rest are line breaks in the middle of a row.
+    /// Bytes of line breaks in the middle of a row, at the beginning of the rest.
     pub(super) skipped: usize,
 }
 
-/// What rows need at the seam between what is `kept`, behind which the detector is in this `state`, and a `rest`; whether they
-/// have lines of their own is also read in what is `seen` of that.
+/// Returns the corrections at the seam between what is `kept` and a `rest`. The detector is in `state` after what is
+/// kept. `seen` is the part of the rest that shows whether rows are on lines of their own.
 pub(super) fn fit(state: &Detector, kept: &str, rest: &str, seen: &str) -> Fit {
     let apart = Fit { glue: "", skipped: 0 };
     if kept.ends_with('\n') {
@@ -47,7 +47,7 @@ pub(super) fn fit(state: &Detector, kept: &str, rest: &str, seen: &str) -> Fit {
         return if begins_row && ends_with_row(kept) { Fit { glue: "\n", ..apart } } else { apart };
     }
     let breaks = rest.len() - rest.trim_start_matches(['\n', '\r']).len();
-    // A number or literal that a line break ends would go on without it.
+    // Without the line break, a number or literal before it would continue.
     let may_go_on = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '-' | '+' | '.');
     let goes_on =
         kept.ends_with(may_go_on) && rest.get(breaks..).is_some_and(|rest| rest.starts_with(may_go_on));
@@ -62,7 +62,7 @@ fn ends_with_row(kept: &str) -> bool {
     line.ends_with(['}', ']', '"']) && detector.is_whole()
 }
 
-/// Whether rows end where lines do: some line has an end, and none ends in the middle of a value.
+/// Whether rows end where lines do: some row ends at a line end, and no line ends within a value.
 fn are_lines(kept: &str, rest: &str) -> bool {
     let ends_inside = |line: &str| line.trim_end().ends_with(['{', '[', ',', ':']);
     let lines = kept.rsplit('\n').skip(1).take(MOST_LINES);

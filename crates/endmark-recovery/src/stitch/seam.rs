@@ -1,21 +1,21 @@
-//! What stitching answers with: the seam, the merged text, and the reasons not to merge (PC-4).
+//! The results of stitching: the seam, the merged text, and the reasons not to merge (PC-4).
 
 use endmark_text::Verdict;
 use serde::{Serialize, Serializer};
 
-/// Where the model was asked to go on (PC-4).
+/// Where the model was asked to continue (PC-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AskedFrom {
-    /// At the cut itself: an unfinished message that the provider continues.
+    /// At the cut: an unfinished message that the provider continues.
     Cut,
-    /// After the last valid token: what a resume prompt asks for.
+    /// After the last valid token, as a resume prompt asks.
     Token,
-    /// Not known; both are candidates.
+    /// Unknown: both are candidates.
     Unknown,
 }
 
 impl AskedFrom {
-    /// Reads the literal name; none for any other word.
+    /// Parses the literal name. Returns `None` for any other word.
     pub fn parse(name: &str) -> Option<Self> {
         match name {
             "cut" => Some(Self::Cut),
@@ -25,7 +25,7 @@ impl AskedFrom {
         }
     }
 
-    /// The literal name: `cut`, `token` or `unknown`.
+    /// Returns the literal name: `cut`, `token` or `unknown`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cut => "cut",
@@ -35,19 +35,19 @@ impl AskedFrom {
     }
 }
 
-/// How a continuation was joined. Where several things were undone, the outermost names the seam.
+/// How a continuation was joined. If several things were removed, the outermost names the seam.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SeamStyle {
-    /// At the cut, as it stands.
+    /// At the cut, unchanged.
     Exact,
-    /// After the last settled token, whose unfinished successor the continuation wrote anew.
+    /// After the last settled token. The continuation wrote the unfinished token again.
     Token,
     /// After the end of the first part, which the continuation repeats.
     Overlap,
-    /// The continuation begins the document, or an open object, array or string, anew.
+    /// The continuation begins the document again, or an open object, array or string.
     Restart,
-    /// After whitespace that was added, or with whitespace that was lost.
+    /// With white space added or removed.
     Whitespace,
     /// After dots of omission.
     Ellipsis,
@@ -57,16 +57,16 @@ pub enum SeamStyle {
     Quotation,
     /// After an announcement or an apology.
     Preamble,
-    /// As it stands, without the remark that follows the end of the document.
+    /// Unchanged, without the remark that follows the end of the document.
     Remark,
     /// At the cut, without the reasoning that the continuation begins with.
     Reasoning,
-    /// In the place of the last word that came, which the continuation writes otherwise.
+    /// Replacing the last received word, which the continuation writes differently.
     Rewritten,
 }
 
 impl SeamStyle {
-    /// The literal name, as in answers and in the log.
+    /// Returns the literal name, as in answers and in the log.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
@@ -94,22 +94,22 @@ impl Serialize for SeamStyle {
 /// Where a continuation was joined, and how sure that is (PC-4).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Seam {
-    /// Byte offset in the merged text where the continuation's part begins.
+    /// Byte offset in the merged text at which the continuation's part begins.
     pub at: usize,
     /// How it was joined.
     pub style: SeamStyle,
-    /// Bytes of both sides that are not in the merged text.
+    /// Bytes of both parts that are not in the merged text.
     pub dropped_bytes: usize,
     /// The beginning of those bytes, at most 80 characters.
     pub dropped: String,
-    /// The share of the evidence that speaks for this seam, 0 to 1.
+    /// The share of the evidence for this seam, from 0 to 1.
     pub confidence: f64,
-    /// Other seams that survived and give a different value.
+    /// The number of other accepted seams that give a different value.
     pub alternatives: usize,
 }
 
 impl Seam {
-    /// The same where these parts are not in the merged text either, which came before all that it dropped.
+    /// Adds these parts, which precede everything that the seam dropped, to what it dropped.
     pub(crate) fn with_dropped(self, parts: &[&str]) -> Self {
         Self {
             dropped_bytes: self.dropped_bytes + parts.iter().map(|part| part.len()).sum::<usize>(),
@@ -119,7 +119,7 @@ impl Seam {
     }
 }
 
-/// The beginning of all that these parts of a text say, as [`Seam::dropped`] has it.
+/// Returns the beginning of these parts, as in [`Seam::dropped`].
 pub(crate) fn beginning_of<'t>(parts: impl IntoIterator<Item = &'t str>) -> String {
     const MAX_CHARS: usize = 80;
     parts.into_iter().flat_map(str::chars).take(MAX_CHARS).collect()
@@ -132,24 +132,24 @@ pub struct Merged {
     pub text: String,
     /// Where and how it was joined.
     pub seam: Seam,
-    /// What detection says of the text.
+    /// The verdict on the text.
     pub verdict: Verdict,
 }
 
-/// Why two parts were not joined to a verified text (PC-4). Nothing received is lost with it.
+/// Why two parts were not joined to a verified text (PC-4). It carries everything received.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum MergeError {
     /// Several seams are plausible and give different values.
-    #[error("the seam is ambiguous: {} could be right as well as the best", other_seams(*.alternatives))]
+    #[error("the seam is ambiguous: {} may be right as well as the best one", other_seams(*.alternatives))]
     Ambiguous {
         /// The best candidate.
         best: Box<Merged>,
-        /// Other plausible seams with a different value; 0: only that the best one is itself in doubt.
+        /// The number of other plausible seams with a different value. With 0, only the best seam itself is in doubt.
         alternatives: usize,
     },
-    /// Joined at a settled seam, but the grammar says that the text is not at its end yet: the next
-    /// continuation goes on from the merged text.
-    #[error("the continuation is itself cut: the seam is settled, the text is not at its end")]
+    /// The seam is certain, but by its grammar the text is unfinished. The next continuation continues the merged
+    /// text.
+    #[error("the continuation is itself cut: the seam is certain, but the text is unfinished")]
     StillTruncated {
         /// The joined text.
         merged: Box<Merged>,
@@ -159,36 +159,36 @@ pub enum MergeError {
     Malformed {
         /// Everything received, one part after the other.
         attempt: String,
-        /// The length in bytes of the longest beginning of the attempt that is verified.
+        /// The length in bytes of the longest verified beginning of the attempt.
         verified_len: usize,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// The first part is whole already, and the continuation is more than white space or a closing fence: it may be an answer to
-    /// something else.
+    /// The first part is already whole, and the continuation is more than white space or a closing fence. It may
+    /// answer something else.
     #[error("there is nothing to join: {reason}")]
     NothingToJoin {
         /// Everything received, one part after the other.
         attempt: String,
         /// The length in bytes of the first part.
         verified_len: usize,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// The continuation does not go on from the first part.
-    #[error("the continuation does not go on from the first part: {reason}")]
+    /// The continuation does not continue the first part.
+    #[error("the continuation does not continue the first part: {reason}")]
     NoSeam {
         /// Everything received, one part after the other.
         attempt: String,
-        /// The length in bytes of the longest beginning of the attempt that is verified.
+        /// The length in bytes of the longest verified beginning of the attempt.
         verified_len: usize,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }
 
 impl MergeError {
-    /// The literal code: `ambiguous`, `still_truncated`, `malformed`, `nothing_to_join` or `no_seam`.
+    /// Returns the literal code: `ambiguous`, `still_truncated`, `malformed`, `nothing_to_join` or `no_seam`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Ambiguous { .. } => "ambiguous",

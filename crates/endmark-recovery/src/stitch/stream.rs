@@ -1,9 +1,9 @@
-//! Stitching a continuation while it is still coming: as soon as its seam is settled, the rest flows (PC-4, PC-9).
+//! Stitches a continuation while it arrives: once its seam is settled, the rest streams (PC-4, PC-9).
 //!
-//! It is the same machinery. At doubling lengths all candidates are weighed as if the continuation were cut
-//! there; once two looks in a row find the same seam, and nothing that is still to come could give another
-//! story to it, what stands behind that seam is certain. The last word has [`merge_chunks`](super::merge_chunks)
-//! on the whole continuation: a text that it refuses is refused, whatever has flowed.
+//! It uses the same code. At doubling lengths all candidates are weighed as if the continuation ended there. Once two
+//! passes in a row find the same seam, and no later text could give it another story, the text after that seam is
+//! certain. [`merge_chunks`](super::merge_chunks) on the whole continuation has the last word: a text that it refuses
+//! is refused, even if some of it has streamed.
 
 mod proven;
 
@@ -14,19 +14,19 @@ use super::reasoning::{ReasoningSigns, SignWatch};
 use super::seam::{AskedFrom, SeamStyle};
 use super::{best, decision, openings, overlap, plain, quotation, tail, units};
 
-/// The first look is taken when so many bytes have come; each further one at twice the length before it.
+/// Bytes that must have arrived for the first pass. Each further pass is at twice the length.
 const FIRST_LOOK: usize = 96;
 
-/// Behind a seam so many bytes must have been seen at the first look that found it.
+/// Bytes after a seam that must have arrived at the first pass that found it.
 const SEEN_BEHIND: usize = 32;
 
-/// What repeats the first part for fewer units than this may be the beginning of anything.
+/// A shorter repetition of the first part may be the beginning of anything, in units.
 const TELLING: usize = 12;
 
-/// A continuation on its way, and how much of it is certain to belong to the joined text (PC-4, PC-9).
+/// A continuation that is still arriving, and how much of it certainly belongs to the joined text (PC-4, PC-9).
 ///
-/// What is certain only grows, however the text is fed; what is not whole at the end is for
-/// [`merge_chunks`](super::merge_chunks) to say.
+/// The certain part only grows, and does not depend on chunking. [`merge_chunks`](super::merge_chunks) decides what
+/// to do with a text that is not whole at the end.
 ///
 /// ```
 /// use endmark_recovery::stitch::{AskedFrom, StitchStream};
@@ -46,35 +46,35 @@ pub struct StitchStream {
     initial: String,
     format: Format,
     from: AskedFrom,
-    /// Whether the server is known to go on with the very message.
+    /// Whether the server is known to continue the same message.
     in_message: bool,
     known: ReasoningSigns,
     received: String,
     next_look: usize,
-    /// The seam that the last look found.
+    /// The seam that the last pass found.
     found: Option<Place>,
     state: State,
 }
 
-/// What is certain of a continuation so far: the joined text is the first `keep` bytes of the first part,
-/// `glue`, and what follows begins with `rest`.
+/// The certain part so far. The joined text is the first `keep` bytes of the first part, `glue`, and a continuation
+/// that begins with `rest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Certain<'a> {
-    /// How many bytes of the first part stay.
+    /// Bytes of the first part that stay.
     pub keep: usize,
-    /// Whitespace that was lost at the seam.
+    /// White space that was lost at the seam.
     pub glue: &'static str,
-    /// What of the continuation belongs behind it, as far as that is certain.
+    /// The certain part of the continuation after that.
     pub rest: &'a str,
 }
 
 #[derive(Debug, Clone)]
 enum State {
-    /// More than one seam is still possible.
+    /// Several seams are still possible.
     Open,
-    /// The seam is settled, and the rest flows as far as `tail` lets it.
+    /// The seam is settled, and the rest streams as far as `tail` permits.
     Settled { place: Place, tail: Box<tail::Tail>, watch: SignWatch },
-    /// A later look found another seam than the settled one: nothing flows any more.
+    /// A later pass found another seam than the settled one: nothing streams any more.
     Doubted { place: Place, end: usize },
 }
 
@@ -88,7 +88,7 @@ struct Place {
 }
 
 impl StitchStream {
-    /// A continuation of `initial` of which nothing has come yet.
+    /// Starts an empty continuation of `initial`.
     pub fn new(initial: &str, format: &Format, from: AskedFrom) -> Self {
         Self {
             initial: initial.to_owned(),
@@ -103,19 +103,19 @@ impl StitchStream {
         }
     }
 
-    /// The same of a server that is known to go on with the very message: for
+    /// As [`new`](Self::new), for a server that is known to continue the same message, as in
     /// [`continue_message`](super::continue_message).
     pub fn in_message(initial: &str, format: &Format) -> Self {
         Self { in_message: true, ..Self::new(initial, format, AskedFrom::Cut) }
     }
 
-    /// The same where the request has these signs of reasoning.
+    /// Sets the signs of reasoning in the request.
     #[must_use]
     pub fn knowing(self, known: ReasoningSigns) -> Self {
         Self { known, ..self }
     }
 
-    /// Takes what came next.
+    /// Adds the next text.
     pub fn push(&mut self, text: &str) {
         self.received.push_str(text);
         while self.received.len() >= self.next_look {
@@ -129,7 +129,7 @@ impl StitchStream {
         }
     }
 
-    /// What belongs to the joined text for certain; none while the seam is open.
+    /// Returns what certainly belongs to the joined text, or `None` while the seam is open.
     pub fn certain(&self) -> Option<Certain<'_>> {
         let (place, end) = match &self.state {
             State::Open => return None,
@@ -140,7 +140,7 @@ impl StitchStream {
         Some(Certain { keep: place.keep, glue: place.glue, rest })
     }
 
-    /// Weighs all seams as if the continuation were cut behind its first `seen` bytes.
+    /// Weighs all seams as if the continuation ended after its first `seen` bytes.
     fn look(&mut self, seen: usize) {
         let (found, tail) = self.place(seen).unzip();
         match (&self.state, found) {
@@ -159,8 +159,8 @@ impl StitchStream {
         self.found = found;
     }
 
-    /// The seam that is settled on the first `seen` bytes, if nothing that follows could give it another story, and the
-    /// end of what comes behind it.
+    /// Returns the seam that is settled after the first `seen` bytes, with a reader of what follows, if no later text
+    /// could give it another story.
     fn place(&self, seen: usize) -> Option<(Place, Box<tail::Tail>)> {
         let received = &self.received[..seen];
         let joint = Joint::knowing(&self.initial, received, &self.format, self.from, self.known);
@@ -174,9 +174,9 @@ impl StitchStream {
         let (best, weighed) = best(&joint)?;
         let candidate = best.candidate;
         let is_settled = weighed.is_settled()
-            && decision::settles(weighed.confidence, decision::COST_OF_WRONG_FOR_GOOD)
+            && decision::settles(weighed.confidence, decision::COST_OF_WRONG_ONCE_SENT)
             && !weighed.something_else
-            // What only white space tells is told by all that follows.
+            // White space alone proves nothing: wait for more text.
             && candidate.style != SeamStyle::Whitespace;
         let is_seen = candidate.start + SEEN_BEHIND <= seen;
         let is_clear = !may_be_a_repetition(&joint)
@@ -199,8 +199,8 @@ impl StitchStream {
     }
 }
 
-/// Whether a JSON continuation begins, between tokens, as the first part does: it may be another version of it,
-/// which is only known from where the two part ways.
+/// Whether a JSON continuation begins, between tokens, like the first part. It may be another version of it, which
+/// shows only where the two differ.
 fn begins_like_the_whole(joint: &Joint<'_>, start: usize) -> bool {
     const LIKE: usize = 4;
     let head = super::preamble::head(&joint.continuation[start..], 400);
@@ -209,23 +209,23 @@ fn begins_like_the_whole(joint: &Joint<'_>, start: usize) -> bool {
     joint.format == Format::Json && !joint.in_text && whole.is_some() && again.codes.get(..LIKE) == whole
 }
 
-/// Whether text begins with a fence or a quotation, of which only its end tells whether it is a wrapper's.
+/// Whether text begins with a fence or a quotation. Only its end shows whether it is a wrapper.
 fn may_be_wrapped(joint: &Joint<'_>, start: usize) -> bool {
     let text = joint.continuation[start..].trim_start();
     let is_fence = text.starts_with("```") || text.starts_with("~~~");
     !joint.has_grammar() && (is_fence || quotation::may_be_one(text))
 }
 
-/// Whether the continuation was asked for at the cut and may turn out to be whole just as it stands: then it is
-/// not shortened.
+/// Whether the continuation was requested at the cut and may turn out to be whole unchanged. Then nothing is removed
+/// from it.
 fn may_end_as_asked(joint: &Joint<'_>) -> bool {
     let mut state = joint.state_at(joint.initial.len());
     state.push(joint.continuation.as_bytes());
     joint.from == AskedFrom::Cut && joint.has_grammar() && !state.is_malformed()
 }
 
-/// Whether all that has come behind one of its openings stands in the first part as well: then it may go on
-/// to repeat it up to the cut.
+/// Whether all that has arrived after one of the openings occurs in the first part. Then it may continue to repeat it
+/// up to the cut.
 fn may_be_a_repetition(joint: &Joint<'_>) -> bool {
     let mut readings = joint.readings().iter();
     let begins: Vec<usize> = if joint.has_grammar() {
@@ -238,7 +238,7 @@ fn may_be_a_repetition(joint: &Joint<'_>) -> bool {
         let said = units.at(joint.settled, *reading);
         begins.iter().any(|begin| {
             let again = units::Units::read(&joint.continuation[*begin..], *reading);
-            // The last units may be those of a token that is not there as a whole.
+            // The last units may belong to a token that has not arrived completely.
             let known = &again.codes[..again.len().saturating_sub(2)];
             known.len() < TELLING || overlap::occurs(known, &said.codes)
         })

@@ -1,4 +1,4 @@
-//! Candidates that the grammar accepts: each is run on from the detector's saved state.
+//! Candidates that the grammar accepts: each runs on from the detector's saved state.
 
 use std::collections::HashMap;
 
@@ -15,17 +15,17 @@ use super::{preamble, reasoning};
 pub(super) struct Survivor {
     pub(super) candidate: Candidate,
     pub(super) standing: Standing,
-    /// Whether a remark behind the end was left out.
+    /// Whether a remark after the end was removed.
     pub(super) left_out_remark: bool,
 }
 
-/// What the grammar says of a joined text, without the places.
+/// What the grammar finds in a joined text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     Whole,
     /// A valid beginning.
     Cut,
-    /// Not asked: without a grammar no text is malformed, and no story weighs what it lacks.
+    /// Not checked. Text without a grammar is never malformed.
     NotAsked,
 }
 
@@ -35,11 +35,11 @@ impl Standing {
     }
 }
 
-/// What becomes of a text: its standing, or the place in the continuation where the grammar rejects it; none where
-/// that place is not in it.
+/// The standing of a text, or the position in the continuation at which the grammar rejects it (`None` if it is
+/// elsewhere).
 type End = Result<Standing, Option<usize>>;
 
-/// The candidates that the grammar accepts.
+/// Returns the candidates that the grammar accepts.
 pub(super) fn verify(joint: &Joint<'_>, candidates: Vec<Candidate>) -> Vec<Survivor> {
     let mut runs = Runs::new(joint, &candidates);
     candidates.into_iter().filter_map(|candidate| survivor(&mut runs, candidate)).collect()
@@ -66,13 +66,13 @@ fn survivor(runs: &mut Runs<'_>, mut candidate: Candidate) -> Option<Survivor> {
     Some(Survivor { candidate, standing, left_out_remark })
 }
 
-/// The runs of the detector through the continuation, from the saved state on. Where a run reaches a place in a state
-/// in which another one stood there, both go on alike, and the rest is read once.
+/// Runs of the detector through the continuation from the saved state. If two runs reach a position in the same
+/// state, the rest is read once.
 struct Runs<'a> {
     joint: &'a Joint<'a>,
-    /// The places where candidates begin: runs may meet there.
+    /// The positions at which candidates begin. Runs may meet there.
     starts: Vec<usize>,
-    /// Where a run came by, the end that it was to reach, in what state, and what became of it.
+    /// States of earlier runs, by position and requested end, with their results.
     known: HashMap<(usize, usize), Vec<(Detector, End)>>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Runs<'a> {
         Self { joint, starts, known: HashMap::new() }
     }
 
-    /// What becomes of a candidate's text.
+    /// Returns the result for a candidate's text.
     fn end(&mut self, candidate: &Candidate) -> End {
         let part = self.joint.continuation.as_bytes();
         let mut detector = self.joint.state_at(candidate.keep);
@@ -130,15 +130,15 @@ impl<'a> Runs<'a> {
     }
 }
 
-/// Where the document ends in the continuation, if only a remark follows.
+/// Returns where the document ends in the continuation, if only a remark follows.
 fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Option<usize> {
     let rejected = end.err()??;
-    // The remark's own white space belongs to it, so that it can be told from a broken document.
+    // The white space of the remark belongs to the remark, so that it differs from a broken document.
     let body = joint.continuation.get(candidate.start..rejected)?;
     let body = if joint.format == Format::Jsonl { before_bracketed(joint, body, rejected) } else { body };
     let end = candidate.start + body.trim_end().len();
     let rest = joint.continuation.get(end..candidate.end)?;
-    // What has rows in it is no remark about rows.
+    // Text with rows is not a remark about rows.
     let has_rows = joint.format == Format::Jsonl
         && rest
             .lines()
@@ -149,8 +149,8 @@ fn end_before_remark(joint: &Joint<'_>, candidate: &Candidate, end: End) -> Opti
     (end < candidate.end && is_remark && !has_rows).then_some(end)
 }
 
-/// What stands before the line in which a text is rejected, where that line looks like the beginning of a row and is none:
-/// `[End of output]`, `---`.
+/// Returns the text before the line that the grammar rejects, if that line looks like the beginning of a row and is
+/// not one: `[End of output]`, `---`.
 fn before_bracketed<'t>(joint: &'t Joint<'_>, body: &'t str, rejected: usize) -> &'t str {
     let Some((before, begun)) = body.rsplit_once('\n').filter(|(_, begun)| !begun.trim().is_empty()) else {
         return body;
@@ -166,12 +166,12 @@ fn before_bracketed<'t>(joint: &'t Joint<'_>, body: &'t str, rejected: usize) ->
     if words.is_some_and(is_words) || is_rule { before } else { body }
 }
 
-/// The parts of the joined text of a candidate.
+/// Returns the parts of the joined text of a candidate.
 pub(super) fn parts<'a>(joint: &Joint<'a>, candidate: &Candidate) -> [&'a str; 3] {
     [&joint.initial[..candidate.keep], candidate.glue, candidate.added(joint)]
 }
 
-/// The detector behind the joined text of a candidate.
+/// Returns the detector after the joined text of a candidate.
 fn detector(joint: &Joint<'_>, candidate: &Candidate) -> Detector {
     let mut detector = joint.state_at(candidate.keep);
     detector.push(candidate.glue.as_bytes());
@@ -181,11 +181,11 @@ fn detector(joint: &Joint<'_>, candidate: &Candidate) -> Detector {
 
 /// Whether the joined text of a candidate is whole.
 pub(super) fn is_whole(joint: &Joint<'_>, candidate: &Candidate) -> bool {
-    // Both parts are sound text, and so is what is joined of them.
+    // Both parts are valid text, and so is their concatenation.
     joint.format == Format::Text || detector(joint, candidate).is_whole()
 }
 
-/// The seam of a candidate.
+/// Returns the seam of a candidate.
 pub(super) fn seam(joint: &Joint<'_>, candidate: &Candidate, confidence: f64, alternatives: usize) -> Seam {
     let used = candidate.keep + candidate.end - candidate.start;
     let received = joint.initial.len() + joint.continuation.len() + joint.dropped;
@@ -208,7 +208,7 @@ pub(super) fn seam(joint: &Joint<'_>, candidate: &Candidate, confidence: f64, al
     seam.with_dropped(&[joint.reasoning])
 }
 
-/// The merged text of a survivor with its seam.
+/// Returns the merged text of a survivor with its seam.
 pub(super) fn merged(joint: &Joint<'_>, survivor: &Survivor, confidence: f64, alternatives: usize) -> Merged {
     let candidate = &survivor.candidate;
     Merged {

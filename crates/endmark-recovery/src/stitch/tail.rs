@@ -1,21 +1,21 @@
-//! The end of what has come behind a settled seam: how much of it is certain to belong to the text, and is no
-//! closing fence or remark (PC-9).
+//! The end of what has arrived after a settled seam: how much of it certainly belongs to the text and is not a
+//! closing fence or a remark (PC-9).
 
 use endmark_text::Format;
 use endmark_text::detect::Detector;
 
 use super::plain;
 
-/// Of a text without an end of its own, so many bytes at its end may be remarks.
+/// Bytes at the end of a text without a defined end that may be remarks.
 const HELD: usize = plain::MOST_LEFT_OUT;
 
-/// The line break, the indentation and the signs of a closing fence that came apart stand in so many bytes.
+/// Bytes that can contain the line break, indentation and signs of a closing fence that arrived in parts.
 const FENCE: usize = 64;
 
-/// Behind so many bytes a value is told from a remark in brackets: no literal is longer.
+/// After this many bytes a value differs from a remark in brackets. No literal is longer.
 const WORD: usize = 6;
 
-/// Reads on behind the seam, and knows how far the text is certain.
+/// Reads what follows the seam, and reports how far the text is certain.
 #[derive(Debug, Clone)]
 pub(super) struct Tail {
     rule: Rule,
@@ -26,25 +26,25 @@ pub(super) struct Tail {
 
 #[derive(Debug, Clone)]
 enum Rule {
-    /// The grammar says where the text ends; behind that nothing is certain.
+    /// The grammar defines where the text ends. Nothing after that is certain.
     Ends(Detector),
-    /// Whole after every value or element: what follows one is certain when the next one has begun.
+    /// Whole after each value or element. What follows one is certain once the next one has begun.
     EndsOften {
         detector: Detector,
-        /// The value that came last.
+        /// The last value.
         last: Last,
     },
-    /// No grammar: the last paragraphs may be remarks, a last fence the end of a wrapper.
+    /// No grammar: the last paragraphs may be remarks, and a last fence may close a wrapper.
     Prose {
         fenced: bool,
-        /// The last line so far that may close the wrapper.
+        /// The last line that may close the wrapper.
         closing: Option<usize>,
-        /// Where the text ends so far, the whitespace behind it left out.
+        /// The end of the text so far, without trailing white space.
         end: usize,
     },
 }
 
-/// What came last where the grammar does not say where the text ends.
+/// The last part of a text whose grammar does not define its end.
 #[derive(Debug, Clone, Copy)]
 enum Last {
     /// Nothing that can be a value.
@@ -56,7 +56,7 @@ enum Last {
 }
 
 impl Tail {
-    /// Behind a seam at which the detector is in this state.
+    /// Starts after a seam at which the detector is in this state.
     pub(super) fn new(format: &Format, state: Detector, fenced: bool) -> Self {
         let rule = match format {
             Format::Json => Rule::Ends(state),
@@ -71,7 +71,7 @@ impl Tail {
         Self { rule, read: 0, certain: 0 }
     }
 
-    /// The same of a text without grammar that may be one document of JSON: behind its end leave may follow.
+    /// As `new`, for a text without grammar that may be a JSON document. After its end a closing remark may follow.
     pub(super) fn of_text(format: &Format, state: Detector, begun: Option<Detector>, fenced: bool) -> Self {
         match begun {
             Some(begun) => Self::new(&Format::Json, begun, fenced),
@@ -79,12 +79,12 @@ impl Tail {
         }
     }
 
-    /// How many of the bytes that were read are certain.
+    /// Returns the number of certain bytes among those that were read.
     pub(super) fn certain(&self) -> usize {
         self.certain
     }
 
-    /// Reads all that stands behind the seam so far; it must begin with what was read before.
+    /// Reads all that follows the seam so far, which must begin with what was read before.
     pub(super) fn read(&mut self, rest: &str) {
         let fresh = rest.get(self.read..).unwrap_or_default();
         match &mut self.rule {
@@ -114,8 +114,8 @@ impl Tail {
                             _ => Last::NoValue,
                         };
                     }
-                    // Behind a value only what begins another one is no remark, whatever its first letter: `[End of output]`
-                    // is one, and read as no value once its first word is there.
+                    // After a value, only the beginning of another value is not a remark, whatever its first letter.
+                    // `[End of output]` is a remark, and is recognised after its first word.
                     let is_told = match *last {
                         Last::NoValue => false,
                         Last::Value => true,
@@ -147,14 +147,14 @@ fn push(detector: &mut Detector, character: char) {
     detector.push(character.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
-/// Where the line break stands in front of the last line that begins as a fence does.
+/// Returns the position of the line break before the last line that begins like a fence.
 fn last_fence(text: &str) -> Option<usize> {
     let breaks = text.rmatch_indices('\n').map(|(at, _)| at);
     breaks.into_iter().find(|at| text[at + 1..].trim_start_matches([' ', '\t']).starts_with(['`', '~']))
 }
 
-/// The length of a text without its last lines, which may be remarks: one begins a line, and is not longer than those
-/// are.
+/// Returns the length of a text without its last lines that may be remarks. A remark begins a line and has a limited
+/// length.
 fn before_last_lines(text: &str) -> usize {
     let least = text.floor_char_boundary(text.len().saturating_sub(HELD));
     text[least..].find('\n').map_or(text.len(), |at| least + at)

@@ -1,21 +1,21 @@
-//! A text as a sequence of units that compare equal wherever the meaning is equal.
+//! A text as a sequence of units that are equal where the meaning is equal.
 //!
-//! In JSON a repeated part may come back with other whitespace between its tokens or other escapes in
-//! its strings. Compared unit by unit that difference is gone, and a unit knows whether it stands inside
-//! a string, so that a brace in a string never matches a brace of the structure.
+//! In JSON, a repeated part may return with other white space between its tokens or other escapes in its strings. A
+//! comparison by units ignores that. A unit records whether it is inside a string, so that a brace in a string never
+//! matches a structural brace.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
 
 /// Marks a unit that is content of a string.
 const CONTENT: u32 = 1 << 24;
-/// What of a unit is its character.
+/// Mask for the character of a unit.
 pub(super) const CHARACTER: u32 = !CONTENT;
 
 /// Where a reading of units begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// Every character is a unit: text without grammar.
+    /// Text without grammar: every character is a unit.
     Plain,
     /// JSON, between tokens.
     Structure,
@@ -23,16 +23,16 @@ pub(super) enum Reading {
     Content,
 }
 
-/// So many units stand between two places from which a text can be read again.
+/// Units between two positions from which a text can be read again.
 const BETWEEN_MARKS: usize = 256;
 
-/// The units of a text, and the way back from a unit to its place in the text.
+/// The units of a text, with a way back from a unit to its position.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Units<'a> {
     text: &'a str,
     pub(super) codes: Codes,
-    /// Places of the text, with the number of units before each: what lies between is read again where it is
-    /// asked for, which is hardly ever.
+    /// Positions in the text, with the number of units before each. What lies between is read again on demand, which
+    /// is rare.
     marks: Vec<(usize, Walk)>,
     /// Where the reading ended.
     pub(super) end: Walk,
@@ -40,7 +40,7 @@ pub(super) struct Units<'a> {
     pub(super) ends_in_content: bool,
 }
 
-/// The codes of units: a beginning of what may be shared with the units of a longer text.
+/// The codes of units. They may be a prefix of an array that a longer text shares.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Codes {
     all: Rc<AllCodes>,
@@ -50,7 +50,7 @@ pub(super) struct Codes {
 #[derive(Debug, Default)]
 struct AllCodes {
     codes: Vec<u32>,
-    /// The lowest byte of each, once that was asked for.
+    /// The lowest byte of each code, computed on demand.
     lowest: OnceCell<Vec<u8>>,
 }
 
@@ -60,7 +60,7 @@ impl Codes {
         Self { all: Rc::new(AllCodes { codes, lowest: OnceCell::new() }), count }
     }
 
-    /// The lowest byte of each code: what can be searched fast.
+    /// Returns the lowest byte of each code. Bytes can be searched fast.
     pub(super) fn lowest_bytes(&self) -> &[u8] {
         let low = |code: &u32| code.to_le_bytes()[0];
         &self.all.lowest.get_or_init(|| self.all.codes.iter().map(low).collect())[..self.count]
@@ -75,7 +75,7 @@ impl std::ops::Deref for Codes {
     }
 }
 
-/// Units while they are read.
+/// State while units are read.
 #[derive(Default)]
 struct Reader {
     codes: Vec<u32>,
@@ -88,7 +88,7 @@ impl Reader {
         Self { end: Walk::new(reading), ..Self::default() }
     }
 
-    /// Reads on, of a text that goes on from what was read before, until there are so many units, or a few more.
+    /// Continues reading, in a text that begins with what was read before, up to `most` units or slightly more.
     fn read_on(&mut self, text: &str, most: usize) {
         self.codes.reserve(text.len().min(most).saturating_sub(self.codes.len()));
         while self.end.position < text.len() && self.codes.len() < most {
@@ -118,14 +118,14 @@ impl<'a> Units<'a> {
         Self::read_some(text, reading, usize::MAX)
     }
 
-    /// Reads a text until there are so many units, or a few more.
+    /// Reads a text up to `most` units or slightly more.
     pub(super) fn read_some(text: &'a str, reading: Reading, most: usize) -> Self {
         let mut reader = Reader::new(reading);
         reader.read_on(text, most);
         reader.units(text)
     }
 
-    /// Reads the beginning of a text, and all of it; of the whole there is nothing where both are the same.
+    /// Reads the beginning of a text, and all of it. The second result is empty if both are equal.
     pub(super) fn read_both(text: &'a str, beginning: usize, reading: Reading) -> (Self, Self) {
         let mut reader = Reader::new(reading);
         let first = &text[..beginning];
@@ -134,7 +134,7 @@ impl<'a> Units<'a> {
             return (reader.units(first), Self::default());
         }
         if reader.end.in_word() {
-            // Of a word, or a number, the units depend on how it goes on.
+            // The units of a word or a number depend on how it continues.
             return (reader.units(first), Self::read(text, reading));
         }
         let (count, marks, end) = (reader.codes.len(), reader.marks.clone(), reader.end);
@@ -148,17 +148,17 @@ impl<'a> Units<'a> {
         self.codes.len()
     }
 
-    /// The byte offset behind the first `count` units.
+    /// Returns the byte offset after the first `count` units.
     pub(super) fn end_of(&self, count: usize) -> usize {
         count.checked_sub(1).and_then(|last| self.place(last)).map_or(0, |(_, end)| end)
     }
 
-    /// The byte offset where the unit with this index begins; the end of all where there is none.
+    /// Returns the byte offset at which the unit with this index begins, or the end of the text.
     pub(super) fn start_of(&self, index: usize) -> usize {
         self.place(index).map_or_else(|| self.end_of(self.len()), |(start, _)| start)
     }
 
-    /// Where a unit begins and ends.
+    /// Returns where a unit begins and ends.
     fn place(&self, index: usize) -> Option<(usize, usize)> {
         if index >= self.len() {
             return None;
@@ -177,36 +177,36 @@ impl<'a> Units<'a> {
         found
     }
 
-    /// The characters the units stand for, structure and content alike.
+    /// Returns the characters of units, of structure and of content.
     pub(super) fn chars(&self, range: std::ops::Range<usize>) -> impl DoubleEndedIterator<Item = char> + '_ {
         self.codes.get(range).unwrap_or_default().iter().map(|code| character(*code))
     }
 }
 
-/// The character a unit stands for.
+/// Returns the character of a unit.
 pub(super) fn character(code: u32) -> char {
     char::from_u32(code & CHARACTER).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// The unit of a character that is content of a string, or of a text without grammar.
+/// Returns the unit of a character in a string or in text without grammar.
 pub(super) fn content(character: char) -> u32 {
     u32::from(character) | CONTENT
 }
 
-/// Whether a unit is content of a string (or of a text without grammar).
+/// Whether a unit is content of a string or of text without grammar.
 pub(super) fn is_content(code: u32) -> bool {
     code & CONTENT != 0
 }
 
-/// How far a text was read, and what must be known of it to go on.
+/// How far a text was read, with the state that is needed to continue.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Walk {
-    /// The byte offset of what comes next.
+    /// The byte offset of the next character.
     pub(super) position: usize,
     plain: bool,
     /// Inside a string.
     content: bool,
-    /// Whether the last token was a word, and where it ended.
+    /// The end of the last token, if that was a word.
     word_end: Option<usize>,
 }
 
@@ -215,19 +215,19 @@ impl Walk {
         Self { plain: reading == Reading::Plain, content: reading != Reading::Structure, ..Self::default() }
     }
 
-    /// Whether what was read last is a word, which may go on.
+    /// Whether the last token is a word, which may continue.
     pub(super) fn in_word(&self) -> bool {
         self.word_end == Some(self.position)
     }
 
-    /// The same reading at another place, as if the text before it were of another length.
+    /// Moves this reading to another position, as if the preceding text had another length.
     pub(super) fn moved_to(self, position: usize) -> Self {
-        // Of a word it only matters whether it stands right before this place.
+        // Of a word it only matters whether it ends exactly here.
         let word_end = if self.in_word() { Some(position) } else { self.word_end.map(|_| usize::MAX) };
         Self { position, word_end, ..self }
     }
 
-    /// The letters at the beginning that are units just as they are, at most so many: nearly all of a text.
+    /// Returns the leading letters that are units by themselves, at most `most`. They are most of a text.
     #[inline]
     fn letters<'t>(&self, rest: &'t [u8], most: usize) -> &'t [u8] {
         if !self.content {
@@ -238,7 +238,7 @@ impl Walk {
         &rest[..rest.iter().position(|byte| !is_letter(byte)).unwrap_or(rest.len())]
     }
 
-    /// Takes the next step: calls back for each unit with its code, start and end. False at the end.
+    /// Takes the next step and calls `unit` for each unit with its code, start and end. Returns false at the end.
     #[inline]
     pub(super) fn step(&mut self, text: &str, mut unit: impl FnMut(u32, usize, usize)) -> bool {
         let position = self.position;
@@ -271,7 +271,7 @@ impl Walk {
             }
             (false, _) => {
                 let in_word = letter.is_alphanumeric() || matches!(letter, '.' | '+' | '-');
-                // Whitespace that keeps two words apart is meaning: `1 2` is not `12`.
+                // White space that separates two words has a meaning: `1 2` is not `12`.
                 if in_word && self.word_end.is_some() && !self.in_word() {
                     unit(u32::from(' '), position, position);
                 }
@@ -287,7 +287,7 @@ impl Walk {
     }
 }
 
-/// Reads a number, without the zeros that end its fraction: `1.50` is `1.5`. Answers where it ends.
+/// Reads a number without the trailing zeros of its fraction: `1.50` equals `1.5`. Returns where it ends.
 fn number(text: &str, start: usize, unit: &mut impl FnMut(u32, usize, usize)) -> usize {
     let bytes = &text.as_bytes()[start..];
     let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -298,7 +298,7 @@ fn number(text: &str, start: usize, unit: &mut impl FnMut(u32, usize, usize)) ->
     if fraction > 0 {
         length = whole + 1 + fraction;
         told = length;
-        // A number that touches the end may still go on.
+        // A number at the end may still continue.
         let goes_on = bytes.get(length).is_none_or(|next| matches!(next, b'e' | b'E'));
         while !goes_on && told > whole + 2 && bytes[told - 1] == b'0' {
             told -= 1;
@@ -311,7 +311,7 @@ fn number(text: &str, start: usize, unit: &mut impl FnMut(u32, usize, usize)) ->
     start + length
 }
 
-/// Reads an escape sequence: its unit and its length in bytes, at least 1.
+/// Reads an escape sequence. Returns its unit and its length in bytes, at least 1.
 fn escape(rest: &str) -> (u32, usize) {
     let simple = |letter: char| (u32::from(letter), 2);
     match rest.as_bytes().get(1) {
@@ -332,7 +332,7 @@ fn escape(rest: &str) -> (u32, usize) {
     }
 }
 
-/// The four hexadecimal digits at this place.
+/// Returns the value of the four hexadecimal digits at this position.
 fn hex(text: &str, at: usize) -> Option<u32> {
     let digits = text.get(at..at + 4)?;
     if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -373,7 +373,7 @@ mod tests {
                 );
                 assert_eq!(first.codes.lowest_bytes().len(), first.len());
                 assert_eq!(first.start_of(first.len() / 2), alone.start_of(first.len() / 2));
-                // What goes on inside an escape is read anew.
+                // A text that continues within an escape is read again.
                 let goes_on = units.codes.starts_with(&first.codes);
                 assert!(beginning == text.len() || !goes_on || *all.codes == *units.codes, "{beginning}");
             }

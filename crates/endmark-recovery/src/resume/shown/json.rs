@@ -1,26 +1,26 @@
-//! Where a question about a cut JSON text can end what it shows.
+//! Where a question about a cut JSON text can end the shown part.
 
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
 
 use super::{BackUp, QUOTED_LIMIT_CHARS, weight};
 
-/// What a quoted member or element has to weigh at least: `"a":` does, and `7,` is quoted together with those before it.
+/// The least weight of a quoted member or element: `"a":` suffices, and `7,` is quoted together with those before it.
 const QUOTED_MEMBER_WEIGHT: u32 = 4;
 
-/// How the end of a JSON text is built, as far as a question needs it.
+/// The structure at the end of a JSON text, as far as a question needs it.
 #[derive(Debug)]
 struct Outline {
     /// Where the content of the open string begins.
     string: Option<usize>,
-    /// Where the last member or element begins that begins before the end in question.
+    /// Where the last member or element before the end in question begins.
     before: usize,
-    /// Where members and elements begin in that end: after each bracket and comma, first to last.
+    /// Where members and elements begin in that end: after each bracket and comma, in order.
     beginnings: Vec<usize>,
 }
 
 impl Outline {
-    /// Reads a text once, and keeps the beginnings from `earliest` on: a text may consist of brackets.
+    /// Reads a text once, and keeps the beginnings from `earliest` on, since a text may consist of brackets.
     fn of(text: &str, earliest: usize) -> Self {
         let beginnings = if earliest == 0 { vec![0] } else { Vec::new() };
         let mut outline = Self { string: None, before: 0, beginnings };
@@ -40,9 +40,9 @@ impl Outline {
     }
 }
 
-/// Where what is shown ends: at the settled text; in a string behind its last white space, or its opening quote. Where what
-/// is held would say too little after a first answer, in front of the members before it. Of JSON Lines only the row that
-/// begins at `row` is looked at.
+/// Returns where the shown part ends: at the settled text, or in a string after its last white space or its opening
+/// quote. After a first answer, if the held text has too little content, it ends before earlier members. In JSON
+/// Lines only the row that begins at `row` counts.
 pub(super) fn boundary(text: &str, row: usize, how: BackUp, earliest: usize) -> Option<usize> {
     let settled = row + settled(text.get(row..)?)?;
     let outline = Outline::of(text.get(row..settled)?, earliest.saturating_sub(row));
@@ -51,7 +51,7 @@ pub(super) fn boundary(text: &str, row: usize, how: BackUp, earliest: usize) -> 
         None => settled,
     };
     let says_enough = |at: usize| weight(text.get(at..).unwrap_or_default()) >= how.weight(text);
-    // What white space came last, and whether more of it came, only what stands before it can prove.
+    // Only what precedes the last white space can prove how much of it follows.
     let is_behind_space = outline.string.is_some() && text.ends_with(' ');
     if how == BackUp::Little && !is_behind_space || says_enough(nearest) {
         return Some(nearest);
@@ -69,19 +69,20 @@ pub(super) fn boundary(text: &str, row: usize, how: BackUp, earliest: usize) -> 
     Some(furthest.unwrap_or(nearest))
 }
 
-/// Up to where this JSON text is settled; none where it is broken. White space behind a settled token is inside.
+/// Returns up to where this JSON text is settled, or `None` if it is malformed. It includes white space after a
+/// settled token.
 fn settled(text: &str) -> Option<usize> {
     let verdict = detect(text.as_bytes(), &Format::Json).verdict;
     let index = verdict.truncation().map_or(text.len(), |cut| cut.truncation_index);
-    // A number is whole as it stands, and may go on.
+    // A number is whole, and may continue.
     let number = text
         .trim_end_matches(|sign: char| sign.is_ascii_digit() || matches!(sign, '-' | '+' | '.' | 'e' | 'E'));
     let index = if verdict.is_whole() { number.len() } else { index };
     (!matches!(verdict, Verdict::Malformed { .. })).then(|| text.floor_char_boundary(index))
 }
 
-/// Behind the last white space of an open string in front of words that say enough, or else behind its opening quote; none
-/// where both are too far.
+/// Returns the position after the last white space of an open string before enough words, otherwise after its opening
+/// quote, or `None` if both are too far.
 fn in_string(text: &str, start: usize, settled: usize, how: BackUp, earliest: usize) -> Option<usize> {
     let earliest = earliest.max(start);
     let spaces = text.get(earliest..settled)?.rmatch_indices(' ').map(|(at, _)| earliest + at + 1);
@@ -98,7 +99,8 @@ fn in_string(text: &str, start: usize, settled: usize, how: BackUp, earliest: us
     (earliest == start).then_some(start).or(found)
 }
 
-/// Where the part begins that is quoted of what is shown: its last member or element that says something, or the end of that.
+/// Returns where the quoted part of the shown text begins: at its last member or element with enough content, or
+/// within it.
 pub(super) fn quoted_from(shown: &str) -> usize {
     let limit = shown.char_indices().nth_back(QUOTED_LIMIT_CHARS - 1).map_or(0, |(at, _)| at);
     let outline = Outline::of(shown, limit);

@@ -1,4 +1,4 @@
-//! What speaks for and against a seam of a text whose grammar decides about it: JSON.
+//! Evidence for and against a seam in text whose grammar is known: JSON.
 
 use endmark_text::Format;
 use memchr::memmem;
@@ -15,18 +15,18 @@ use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::survivor::Survivor;
 use crate::stitch::units::{Reading, Units, character};
 
-/// Around the seam so many characters are looked at.
+/// Characters that are examined on each side of the seam.
 pub(super) const NEAR: usize = 64;
-/// Openings this close to each other are rivals for the same seam, in bytes.
+/// Starts of the continuation this close to each other compete for the same seam, in bytes.
 const SAME_PLACE: usize = 12;
-/// So many units of the first part, and bytes of the continuation, are read.
+/// Units of the first part, and bytes of the continuation, that are read.
 const WINDOW: usize = 4_000;
 const WINDOW_BEHIND: usize = 1_000;
-/// Behind the place that all survivors share, so many units are looked at.
+/// Units that are examined after the last position at which a survivor begins.
 const BEHIND: usize = 6;
-/// A repetition longer than this is judged as a whole, in bytes.
+/// A longer repetition is judged as a whole, in bytes.
 const LONG: usize = 8_192;
-/// Of a part that a survivor does not explain, so many units are looked at.
+/// Units that are examined of a part that a survivor does not explain.
 const MOST_UNEXPLAINED: usize = 512;
 
 /// What the survivors of one joint are compared by.
@@ -37,7 +37,7 @@ pub(super) struct Compared<'a> {
 
 impl<'a> Compared<'a> {
     pub(super) fn new(joint: &'a Joint<'a>, survivors: &[Survivor]) -> Self {
-        // Behind the last place where a survivor begins all of them are the same text.
+        // After the last position at which a survivor begins, all survivors have the same text.
         let last = survivors.iter().map(|survivor| survivor.candidate.start).max().unwrap_or(0);
         let rest = preamble::head(&joint.continuation[last..], WINDOW_BEHIND);
         let rest = Units::read(rest, reading(joint));
@@ -46,13 +46,13 @@ impl<'a> Compared<'a> {
         Self { joint, likeness }
     }
 
-    /// How unlikely it is that the text goes on as a survivor says, in bits.
+    /// Returns how unlikely the text continues as a survivor states, in bits.
     pub(super) fn cost(&self, survivor: &Survivor, survivors: &[Survivor]) -> f64 {
         let (unexplained, seam) = self.unexplained_and_seam(survivor, survivors);
         unexplained + seam
     }
 
-    /// How unlikely it is that something else begins with just what a survivor takes for repeated, in bits.
+    /// Returns how unlikely something else begins with the text that a survivor takes for repeated, in bits.
     fn coincidence(&self, survivor: &Survivor) -> f64 {
         let own = &survivor.candidate;
         let repeated = &self.joint.initial[own.keep - own.repeated..own.keep];
@@ -61,14 +61,14 @@ impl<'a> Compared<'a> {
         let length = repeated.chars().count().min(codes.len());
         let (before, again) = codes.codes.split_at(codes.len() - length);
         let mut places = memmem::find_iter(&self.joint.initial.as_bytes()[..own.keep], repeated.as_bytes());
-        // What stands there once alone says more than the model knows, which has read it.
+        // If the repeated text occurs once, the model's context explains it better than the statistics.
         let told = if places.nth(1).is_none() { again.len() } else { 0 };
         let told = 1.5 * f64::from(u32::try_from(told).unwrap_or(u32::MAX));
         self.likeness.bits(before, again).max(told).min(30.0)
     }
 
-    /// How unlikely what a survivor takes for new is that others take for repeated, and how unlikely what follows is
-    /// behind it, in bits.
+    /// Returns how unlikely it is that new text equals what other survivors take for repeated, and how unlikely what
+    /// follows is after it, in bits.
     fn unexplained_and_seam(&self, survivor: &Survivor, survivors: &[Survivor]) -> (f64, f64) {
         let own = &survivor.candidate;
         let repeated = longest_repetition(survivor, survivors);
@@ -80,23 +80,23 @@ impl<'a> Compared<'a> {
         let Part { before, unexplained, rest } = &part;
         let length = f64::from(u32::try_from(unexplained.len()).unwrap_or(u32::MAX));
         let looked_at = &unexplained[..unexplained.len().min(MOST_UNEXPLAINED)];
-        // What is long enough to be no coincidence need not count for ever more.
+        // A part too long for a coincidence has a bounded cost.
         let mut surprise = self.likeness.bits(before, looked_at).min(14.0 + length / 8.0);
         if repeated > 0 {
             surprise = surprise.min(self.going_round(survivor, survivors, &part));
         }
         let rest = &rest[..rest.len().min(BEHIND)];
         let context = [&before[before.len().saturating_sub(NEAR)..], unexplained].concat();
-        // What follows would be as unusual in a text of its own: only the difference speaks about the seam.
+        // Unusual text is unusual anywhere. Only the difference to its cost alone is evidence about the seam.
         let joined = self.likeness.bits(&context, rest) - self.likeness.bits(&[], rest);
         (surprise, joined.clamp(-6.0, 12.0))
     }
 
-    /// What a survivor joins: the units before the seam, those behind it that other survivors leave out, and more.
+    /// Returns what a survivor joins: the units before the seam, and those after it that other survivors remove.
     fn part(&self, survivor: &Survivor, survivors: &[Survivor]) -> Part {
         let joint = self.joint;
         let own = &survivor.candidate;
-        // Half an escape is no unit yet: it is read together with what completes it.
+        // Half an escape is not a unit yet. It is read together with the rest of the escape.
         let half = if joint.in_text { &joint.initial[joint.settled.min(own.keep)..own.keep] } else { "" };
         let before = if joint.in_text { tail(&joint.settled_units) } else { tail(joint.units_at(own.keep)) };
         let shared_end = shared_end(survivor, survivors).max(behind_number(joint, own.start));
@@ -105,14 +105,14 @@ impl<'a> Compared<'a> {
         let text = [half, own.glue, text].concat();
         let units = Units::read(&text, reading(joint));
         let boundary = half.len() + own.glue.len() + reach;
-        // Ends are ordered: a search by halves finds how many units stand before the boundary.
+        // The ends are sorted. A binary search finds the number of units before the boundary.
         let (mut count, mut above) = (0, units.len() + 1);
         while count + 1 < above {
             let middle = usize::midpoint(count, above);
             if units.end_of(middle) <= boundary { count = middle } else { above = middle }
         }
         let (unexplained, rest) = units.codes.split_at(count);
-        // The digits of a number tell nothing of how it goes on.
+        // The digits of a number do not predict how it continues.
         let digits = unexplained.iter().take_while(|code| in_number(joint, **code)).count();
         Part {
             before: [before, &unexplained[..digits]].concat(),
@@ -121,7 +121,7 @@ impl<'a> Compared<'a> {
         }
     }
 
-    /// How unlikely a part is that other survivors take for repeated, in bits, if the text goes round.
+    /// Returns how unlikely a part is that other survivors take for repeated, if the text is periodic, in bits.
     fn going_round(&self, survivor: &Survivor, survivors: &[Survivor], part: &Part) -> f64 {
         let own = &survivor.candidate;
         let all = [part.unexplained.as_slice(), &part.rest].concat();
@@ -151,7 +151,7 @@ impl<'a> Compared<'a> {
     }
 }
 
-/// The place from which on all survivors near this one have the same text.
+/// Returns the position after which all survivors near this one have the same text.
 fn shared_end(survivor: &Survivor, survivors: &[Survivor]) -> usize {
     let own = &survivor.candidate;
     let rivals = survivors
@@ -161,7 +161,7 @@ fn shared_end(survivor: &Survivor, survivors: &[Survivor]) -> usize {
     rivals.map(|other| other.start).max().unwrap_or(own.start)
 }
 
-/// How much more of the first part another survivor takes for repeated than this one does, in bytes.
+/// Returns how much more of the first part another survivor takes for repeated, in bytes.
 fn longest_repetition(survivor: &Survivor, survivors: &[Survivor]) -> usize {
     let own = &survivor.candidate;
     let longest = survivors
@@ -173,52 +173,51 @@ fn longest_repetition(survivor: &Survivor, survivors: &[Survivor]) -> usize {
     longest.saturating_sub(own.repeated)
 }
 
-/// The last units of a text, as many as are read.
+/// Returns the last units of a text, at most as many as are read.
 fn tail<'u>(units: &'u Units<'_>) -> &'u [u32] {
     &units.codes[units.codes.len().saturating_sub(WINDOW)..]
 }
 
-/// What a survivor joins.
+/// The part of the text that a survivor joins.
 struct Part {
     before: Vec<u32>,
     unexplained: Vec<u32>,
     rest: Vec<u32>,
 }
 
-/// Whether a sign stands in numbers.
+/// Whether a character occurs in numbers.
 pub(super) fn in_numbers(sign: char) -> bool {
     sign.is_ascii_digit() || matches!(sign, '-' | '+' | '.' | 'e' | 'E')
 }
 
-/// Whether a unit goes on a number that the cut goes through.
+/// Whether a unit continues a number at the cut.
 fn in_number(joint: &Joint<'_>, code: u32) -> bool {
     let unsettled = &joint.initial[joint.settled..];
     !joint.in_text && unsettled.starts_with(in_numbers) && in_numbers(character(code))
 }
 
-/// The place in the continuation behind the digits that go on a number.
+/// Returns the position in the continuation after the digits that continue a number.
 fn behind_number(joint: &Joint<'_>, start: usize) -> usize {
     let rest = &joint.continuation[start..];
     start + rest.find(|sign: char| !in_number(joint, u32::from(sign))).unwrap_or(rest.len())
 }
 
-/// How the continuation's part is read where the first part ends.
+/// Returns how the continuation is read where the first part ends.
 fn reading(joint: &Joint<'_>) -> Reading {
     if joint.in_text { Reading::Content } else { Reading::Structure }
 }
 
-/// What a text costs that is valid but not at its end.
+/// Cost, in bits, of a text that is valid but unfinished.
 pub(in crate::stitch) const NOT_AT_ITS_END: f64 = 5.0;
-/// The same where another survivor is at its end.
+/// The same if another survivor is finished.
 const NOT_AT_ITS_END_BUT_OTHERS: f64 = 10.0;
-/// So many bytes are little.
+/// Up to this many bytes a difference is small.
 const LITTLE: usize = 16;
-/// Words in front that are none of the usual ones are as unlikely in front of something else, in bits.
+/// Unusual words before the continuation are as unlikely before something else, in bits.
 const UNUSUAL_WORDS: f64 = 5.0;
-/// How unlikely it is that the continuation is none of the stories, in bits.
-///
-/// Hardly anything that is none of the stories ends the document just so, or begins with just what stood last.
-/// What the best one leaves unexplained it leaves unexplained as well.
+/// Returns how unlikely it is that no story explains the continuation, in bits. Other text hardly ever ends the
+/// document exactly, or begins with the last received words. What the best story leaves unexplained, this leaves
+/// unexplained, too.
 pub(super) fn something_else(
     joint: &Joint<'_>,
     compared: &Compared<'_>,
@@ -228,12 +227,12 @@ pub(super) fn something_else(
     let unlikely = match joint.in_text {
         false if best.standing.is_whole() => 18.0,
         false => 14.0,
-        // What is wrapped so that the document ends exactly with its wrapper was meant to end it.
+        // A wrapper that ends exactly where the document ends was meant to end it.
         true if best.standing.is_whole() && best.candidate.fenced => 24.0,
         true if best.standing.is_whole() => 20.0,
         true => 11.0,
     };
-    // A row of JSON Lines is a document of its own, and any other begins alike.
+    // Each row of JSON Lines is a document, and all rows begin alike.
     let another = joint.format == Format::Jsonl
         && best.candidate.repeated < joint.initial.len()
         && joint.continuation[best.candidate.opening..].trim_start().starts_with(['{', '['])
@@ -244,13 +243,13 @@ pub(super) fn something_else(
     unlikely + words + unexplained.max(0.0) + compared.coincidence(best)
 }
 
-/// What a row of JSON Lines begins with, up to its first key.
+/// Returns the beginning of a row of JSON Lines, up to its first key.
 fn first_key(rows: &str) -> Option<String> {
     let (key, _) = rows.lines().next()?.split_once(':')?;
     Some(key.split_whitespace().collect())
 }
 
-/// What the form of a survivor speaks against it, apart from how its seam looks.
+/// Returns the cost of a survivor's form, in bits, apart from its seam.
 pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
     match survivors.iter().any(|other| other.standing.is_whole()) {
         _ if survivor.standing.is_whole() => 0.0,
@@ -259,8 +258,8 @@ pub(super) fn form(survivor: &Survivor, survivors: &[Survivor]) -> f64 {
     }
 }
 
-/// Whether a survivor takes for repeated what the rows before it say over and over, though it was told where to go on and
-/// the continuation fits there as well as it stands.
+/// Whether a survivor takes for repeated what the rows before it repeat, although the model was told where to
+/// continue and the continuation fits there unchanged.
 pub(super) fn says_told_round(joint: &Joint<'_>, survivor: &Survivor, survivors: &[Survivor]) -> bool {
     let own = &survivor.candidate;
     let fits = |other: &Survivor| {
@@ -270,7 +269,7 @@ pub(super) fn says_told_round(joint: &Joint<'_>, survivor: &Survivor, survivors:
             && candidate.glue.is_empty()
             && (other.standing.is_whole() || !survivor.standing.is_whole())
     };
-    // What is repeated may be a part of what the rows go round with; at its beginning a document has none yet.
+    // The repetition may be a part of the period. At its beginning a document has no period yet.
     let rows = (own.repeated * 4).min(own.repeated.max(joint.initial.len() / 2));
     joint.from != AskedFrom::Unknown
         && !joint.in_text
@@ -280,7 +279,7 @@ pub(super) fn says_told_round(joint: &Joint<'_>, survivor: &Survivor, survivors:
         && survivors.iter().any(fits)
 }
 
-/// The signs that a survivor has beside its rivals.
+/// Returns the signs that a survivor has in relation to its rivals.
 pub(super) fn signs_beside(
     joint: &Joint<'_>,
     survivors: &[Survivor],
@@ -298,7 +297,7 @@ pub(super) fn signs_beside(
     let changes = own.start > own.opening || !own.glue.is_empty() || own.style == SeamStyle::Whitespace;
     let is_little = other_is_whole && says_little(joint, own) && (changes || writes_anew);
     let is_twice = own.repeated > 0 || own.style == SeamStyle::Ellipsis;
-    // How often the rows were said again nothing tells.
+    // The number of repeated rows is unknown.
     let goes_round = || {
         joint.from == AskedFrom::Unknown
             && !joint.in_text
@@ -322,7 +321,7 @@ pub(super) fn signs_beside(
     signs.into_iter().filter(|(_, holds)| *holds).map(|(sign, _)| sign)
 }
 
-/// Whether what a survivor takes for repeated is a few bytes, or hardly a letter.
+/// Whether a survivor takes only a few bytes for repeated.
 fn says_little(joint: &Joint<'_>, own: &Candidate) -> bool {
     const FEW_LETTERS: usize = 3;
     let again = &joint.initial[own.keep - own.repeated..own.keep];
@@ -334,12 +333,13 @@ fn says_little(joint: &Joint<'_>, own: &Candidate) -> bool {
     again.len() < LITTLE || again.len() < LITTLE * 4 && has_few()
 }
 
-/// What speaks against a continuation whose text begins at `start`, in a string: that it answers rather than continues.
+/// Returns the evidence, in bits, that a continuation which begins at `start` in a string is an answer and does not
+/// continue.
 pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, around: &Around, before: &[char], start: usize) -> f64 {
     let last = before.iter().rev().find(|sign| !sign.is_whitespace());
     let in_sentence =
         last.is_some_and(|sign| sign.is_alphanumeric() || matches!(sign, ',' | '(' | '\'' | '-'));
-    // A model that goes on writes the space before its first word; one that begins anew has none to write.
+    // A model that continues writes the space before its first word. A new answer has no such space.
     let set_off = joint.continuation[start..].starts_with(char::is_whitespace);
     let answers = register::answers_with(joint, around, start);
     match if start == 0 { announced(joint, around).max(answers) } else { answers } {
@@ -349,7 +349,7 @@ pub(super) fn signs_of_a_new_turn(joint: &Joint<'_>, around: &Around, before: &[
     }
 }
 
-/// How much the first sentence of a continuation, or its first line, reads as an announcement, in bits.
+/// Returns the evidence, in bits, that the first sentence or line of a continuation is an announcement.
 fn announced(joint: &Joint<'_>, around: &Around) -> f64 {
     let start = joint.continuation.len() - joint.continuation.trim_start().len();
     let line = preamble::head(&joint.continuation[start..], register::LONGEST);

@@ -1,4 +1,4 @@
-//! The cost of a story: how much unlikelier it makes the continuation than a text of its own does, in bits.
+//! The cost of a story, in bits: how much less likely it makes the continuation than a separate text does.
 
 use std::cell::OnceCell;
 
@@ -15,21 +15,22 @@ use crate::stitch::repetition::surprise_of_going_round;
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::units::{Reading, Units, content};
 
-/// So many characters behind a seam depend on what stands before it.
+/// Characters after a seam that depend on what precedes it.
 pub(super) const REACH: usize = 8;
-/// So many characters before a seam are looked at.
+/// Characters before a seam that are examined.
 const BEFORE: usize = 64;
-/// A text that goes round already does it again for so many bits.
+/// From this surprise on, in bits, a repetition is not periodic.
 const GOES_ROUND: f64 = 6.0;
-/// What goes round is likely to do it again: at most so many bits of surprise, if it does so that often.
+/// The most that another period of a periodic text costs, in bits.
 const ROUND_AGAIN: f64 = 3.0;
 const ROUNDS: usize = 3;
-/// No word is longer, in bytes.
+/// The longest word, in bytes.
 const LONG_WORD: usize = 80;
-/// No coincidence counts for more than so many bits.
+/// The most that a coincidence counts, in bits.
 const MOST_BITS: f64 = 80.0;
 
-/// What the first letters of an element's text say against it, where others begin as it does, in bits at most.
+/// The most that the first letters of an element's text count against it, in bits, if other elements begin in the
+/// same way.
 const BEGINS: f64 = 4.0;
 
 /// What is needed to weigh a story.
@@ -55,7 +56,7 @@ impl<'a> Scale<'a> {
         Self { joint, likeness, indents, before, nesting, begins_element, stories, likely }
     }
 
-    /// How much unlikelier a story makes the continuation than a text of its own does, in bits.
+    /// Returns how much less likely a story makes the continuation than a separate text does, in bits.
     pub(super) fn cost(&self, story: &Candidate) -> f64 {
         let seam = self.seam(story, story.start).min(self.coincidence(story)).min(self.most(story));
         let begins = self.begins_element
@@ -65,19 +66,19 @@ impl<'a> Scale<'a> {
         story.cost + seam - self.repeated(story) + form(self.joint, &self.before, story) + self.nesting(story)
     }
 
-    /// How unlikely it is, in bits, that these characters follow those.
+    /// Returns how unlikely it is, in bits, that these characters follow those.
     fn bits(&self, before: &[char], after: &[char]) -> f64 {
         let codes = |text: &[char]| text.iter().copied().map(content).collect::<Vec<u32>>();
         self.likeness.bits(&codes(before), &codes(after))
     }
 
-    /// What the tags that a story leaves badly nested speak against it.
+    /// Returns the penalty for tags that a story leaves badly nested.
     pub(super) fn nesting(&self, story: &Candidate) -> f64 {
         self.nesting.as_ref().map_or(0.0, |nesting| nesting.bits(self.joint, story))
     }
 
-    /// The most that the characters at a seam can say against it. Where one side ends between words anything can
-    /// follow.
+    /// Returns the most that the characters at a seam can count against it. If one side ends between words, anything
+    /// can follow.
     fn most(&self, story: &Candidate) -> f64 {
         if !story.is_clean || self.joint.from != AskedFrom::Cut {
             return f64::INFINITY;
@@ -88,8 +89,8 @@ impl<'a> Scale<'a> {
         if ends || begins { 9.0 } else { 12.0 }
     }
 
-    /// What the characters behind the seam say against following the first part rather than what precedes them
-    /// in the continuation.
+    /// Returns the evidence of the characters after the seam against following the first part and for following what
+    /// precedes them in the continuation.
     pub(super) fn seam(&self, story: &Candidate, start: usize) -> f64 {
         let part = &self.joint.continuation[start..story.end.max(start)];
         if let Some(bits) = self.indented(story.glue, start, part) {
@@ -104,8 +105,7 @@ impl<'a> Scale<'a> {
         bits - self.bits(&self.preceding(start), &rest)
     }
 
-    /// The same where the seam stands in the indentation of a line: how far lines are indented is not a matter of
-    /// single characters.
+    /// As `seam`, within the indentation of a line. Indentation is not a matter of single characters.
     fn indented(&self, glue: &str, start: usize, part: &str) -> Option<f64> {
         let initial = self.joint.initial;
         let line_start = initial.rfind('\n')? + 1;
@@ -122,7 +122,7 @@ impl<'a> Scale<'a> {
         let shown: Vec<char> = text.chars().take(REACH).collect();
         let mut joined: Vec<char> = initial[..line_start].chars().rev().take(BEFORE).collect();
         joined.reverse();
-        // A line is told by its indentation once.
+        // A line is judged by its indentation only once.
         let mut as_before: Vec<char> = joined.clone();
         joined.extend(indent.chars());
         as_before.extend(line_before.chars().take_while(|sign| matches!(sign, ' ' | '\t')));
@@ -131,7 +131,7 @@ impl<'a> Scale<'a> {
         Some(bits - self.bits(&self.preceding(start), &rest))
     }
 
-    /// What precedes a place of the continuation; a paragraph's end, where nothing does.
+    /// Returns what precedes a position of the continuation, or a paragraph end at its beginning.
     fn preceding(&self, at: usize) -> Vec<char> {
         let mut found: Vec<char> = self.joint.continuation[..at].chars().rev().take(REACH).collect();
         if found.len() < REACH {
@@ -141,26 +141,26 @@ impl<'a> Scale<'a> {
         found
     }
 
-    /// What the repeated part would cost as text of its own.
+    /// Returns what the repeated part would cost as separate text.
     fn repeated(&self, story: &Candidate) -> f64 {
         self.own_bits(story.opening, story.start)
     }
 
-    /// What a part of the continuation costs as text of its own.
+    /// Returns what a part of the continuation costs as separate text.
     fn own_bits(&self, start: usize, end: usize) -> f64 {
         let part: Vec<char> = self.joint.continuation[start..end].chars().take(400).collect();
         self.bits(&self.preceding(start), &part).min(MOST_BITS)
     }
 
-    /// What the seam costs if a longer repeated part, which another story explains, is a coincidence: less than
-    /// text of its own, where the text repeats itself anyway.
+    /// Returns the cost of the seam if a longer repeated part, which another story explains, is a coincidence. A text
+    /// that repeats itself makes that likelier than separate text.
     fn coincidence(&self, story: &Candidate) -> f64 {
         let initial = self.joint.initial;
         let explains = |other: &&Candidate| {
             other.opening == story.opening
                 && other.repeated > story.repeated + REACH
                 && story.glue.is_empty()
-                // How far a line is indented is judged by the lines around it.
+                // Indentation is judged by the lines around it.
                 && !initial[initial.len() - other.repeated..].trim().is_empty()
         };
         let others = || self.stories.iter().zip(self.likely()).filter(|(other, _)| explains(other));
@@ -176,7 +176,7 @@ impl<'a> Scale<'a> {
         both.fold(f64::INFINITY, f64::min)
     }
 
-    /// The least that the seam costs of a story that says whole lines twice in a row, which the text never did.
+    /// Returns the least cost of the seam for a story with whole lines twice in a row, if the text never has that.
     fn same_lines(&self, story: &Candidate) -> f64 {
         let explains = |other: &&Candidate| {
             other.opening == story.opening
@@ -193,7 +193,7 @@ impl<'a> Scale<'a> {
         told.fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// What each story costs, if no repetition is a coincidence.
+    /// Returns the cost of each story if no repetition is a coincidence.
     fn likely(&self) -> &[f64] {
         self.likely.get_or_init(|| {
             let cost = |story: &Candidate| match story.repeated {
@@ -204,8 +204,8 @@ impl<'a> Scale<'a> {
         })
     }
 
-    /// How unlikely it is, in bits, that the text goes round by its last `length` bytes and on with what stands at
-    /// this place of the continuation.
+    /// Returns how unlikely it is, in bits, that the text repeats its last `length` bytes and continues with what is
+    /// at this position of the continuation.
     fn going_round(&self, length: usize, start: usize) -> f64 {
         let codes = &self.joint.units_at(self.joint.initial.len()).codes;
         let initial = self.joint.initial;
@@ -213,16 +213,16 @@ impl<'a> Scale<'a> {
         let rest = &self.joint.continuation[start..];
         let after = Units::read(&rest[..rest.floor_char_boundary(length * 2)], Reading::Plain);
         let bits = surprise_of_going_round(codes, lag, &after.codes).0;
-        // What never went round would have to begin with it.
+        // A text that is not periodic would have to become so here.
         if bits < GOES_ROUND { bits } else { f64::INFINITY }
     }
 
-    /// How unlikely it is, in bits, that the text goes on by saying its last `length` bytes once more.
+    /// Returns how unlikely it is, in bits, that the text continues by repeating its last `length` bytes.
     fn surprise(&self, length: usize) -> f64 {
         let text = self.joint.initial;
         let surprise = self.joint.surprise_of_repetition(text.len(), length);
         if surprise < 6.0 {
-            // It did so before.
+            // The text has done so before.
             return surprise;
         }
         if self.joint.period_of_end(length) * ROUNDS <= length {
@@ -233,8 +233,8 @@ impl<'a> Scale<'a> {
     }
 }
 
-/// Whether a story makes one word of two that both are words, in the text or in texts at large, where nothing knows that
-/// one: a space may have been lost.
+/// Whether a story joins two words to one that is unknown, while both are words of the text or of general texts. A
+/// space may have been lost.
 pub(super) fn may_glue(joint: &Joint<'_>, story: &Candidate) -> bool {
     let (initial, rest) = (joint.initial, story.added(joint));
     let (left, right) = (last_word(initial), first_word(rest));
@@ -249,7 +249,7 @@ pub(super) fn may_glue(joint: &Joint<'_>, story: &Candidate) -> bool {
     known(left) && (known(right) || is_shouted) && !known(&[left, right].concat())
 }
 
-/// The letters that a text ends with, and those that it begins with.
+/// Returns the last letters of a text and the first letters of another.
 fn last_word(text: &str) -> &str {
     &text[text.trim_end_matches(char::is_alphabetic).len()..]
 }
@@ -258,15 +258,15 @@ fn first_word(text: &str) -> &str {
     &text[..text.len() - text.trim_start_matches(char::is_alphabetic).len()]
 }
 
-/// Whether a word stands in a text by itself.
+/// Whether a word occurs in a text by itself.
 fn has_word(text: &str, word: &str) -> bool {
     let ends = |sign: Option<char>| sign.is_none_or(|sign| !sign.is_alphabetic());
     memmem::find_iter(text.as_bytes(), word)
         .any(|at| ends(text[..at].chars().next_back()) && ends(text[at + word.len()..].chars().next()))
 }
 
-/// How unlikely it is, in bits, that a text says its last lines again, which take `length` bytes, before it goes on with
-/// `rest`; none where it says as many twice in a row, or where these say little.
+/// Returns how unlikely it is, in bits, that a text repeats its last lines of `length` bytes before it continues with
+/// `rest`. Returns `None` if the text repeats as many lines elsewhere, or if these have little content.
 fn surprise_of_same_lines(text: &str, rest: &str, length: usize) -> Option<f64> {
     const LEAST: usize = 20;
     const MOST_LINES: usize = 8;

@@ -1,16 +1,16 @@
-//! Elements of tags that have nothing but text: whether it begins without white space, as in others of the same name.
+//! Elements of tags with text alone: whether that text begins without white space, as in others of the same name.
 
 use endmark_text::Format;
 use memchr::memmem;
 
 use crate::stitch::joint::Joint;
 
-/// So much of each side is searched for elements of the same name, in bytes, and so many are looked at.
+/// How much of each side is searched for elements of the same name, in bytes, and how many are examined.
 const REACH: usize = 32_000;
 const MOST: usize = 16;
 
-/// Whether the cut stands where the text of an element begins, and others of its name begin without white space and have
-/// none but text of one line: with what letter this one does is a matter of chance.
+/// Whether the cut is where the text of an element begins, and other elements of its name have only one line of text
+/// that begins without white space. Then the first letter is a matter of chance.
 pub(super) fn begin_at_cut(joint: &Joint<'_>) -> bool {
     let initial = joint.initial;
     let opened = initial.strip_suffix('>').filter(|_| joint.format == Format::Tags);
@@ -28,7 +28,7 @@ pub(super) fn begin_at_cut(joint: &Joint<'_>) -> bool {
         && others.all(|text| !text.contains('\n') && !text.starts_with(char::is_whitespace))
 }
 
-/// The texts of the elements that are opened so and have nothing else.
+/// Returns the texts of the elements that are opened like this and have nothing else.
 fn texts<'t>(side: &'t str, opening: &'t str) -> impl Iterator<Item = &'t str> {
     memmem::find_iter(side.as_bytes(), opening).filter_map(move |at| {
         let (attributes, rest) = side[at + opening.len()..].split_once('>')?;

@@ -16,26 +16,27 @@ use crate::stitch::register::{self, Around, has_rule, is_rule};
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::{fence, preamble, reasoning};
 
-/// How much likelier a fence that closes nothing is a wrapper's than the text's own, in bits.
+/// Evidence, in bits, that a fence which closes nothing belongs to a wrapper.
 const CLOSES_NOTHING: f64 = 6.0;
 
-/// No line counts for more than so many bits.
+/// The most that one line counts, in bits.
 const MOST_BITS: f64 = 14.0;
 
-/// How much likelier leave that follows a document of JSON is said about it than a part of the text, in bits.
+/// Evidence, in bits, that a closing remark after a JSON document is not part of the text.
 const BEHIND_JSON: f64 = 16.0;
 
-/// Where a text can end in the continuation.
+/// A position at which a text can end in the continuation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
     pub(super) at: usize,
     pub(super) cost: f64,
-    /// Whether a remark behind it is left out.
+    /// Whether a remark after it is removed.
     pub(super) left_out: bool,
 }
 
-/// The ends that the text beginning here can have, the likeliest reading of a fence first. Of the first part come the
-/// number of fence lines before its last line, and that line; `tails` is what stands at the end of the continuation.
+/// Returns the possible ends of the text that begins here, the likeliest reading of a fence first. The arguments have
+/// the number of fence lines before the last line of the first part, and that line. `tails` is what ends the
+/// continuation.
 pub(super) fn ends(
     joint: &Joint<'_>,
     opening: &Opening,
@@ -65,7 +66,7 @@ pub(super) fn ends(
     }
     found.extend(tails.remarks.iter().filter(|remark| remark.at > start));
     let last = found.last().map_or(text.len(), |end| end.at);
-    // Nor does it open anything where one opens the text.
+    // The fence also opens nothing if one opens the text.
     let opens = !joint.fence_is_open && fence::opening(body).is_some();
     if !opens && let Some(at) = tails.closes_nothing(text, start..last.max(start)) {
         let cost = found.last().map_or(0.0, |end| end.cost) - CLOSES_NOTHING;
@@ -74,13 +75,13 @@ pub(super) fn ends(
     found
 }
 
-/// What may stand at the end of a continuation.
+/// What may end a continuation.
 pub(super) struct Tails {
-    /// Where the text ends if its last lines are remarks about it, one after the other left out.
+    /// Where the text ends if its last lines are remarks, removed one after the other.
     remarks: Vec<End>,
-    /// Which blocks of code are open at the cut; where no fence ends the continuation, it is not asked.
+    /// The code blocks that are open at the cut, if a fence ends the continuation.
     blocks: Option<Detector>,
-    /// What is known already of these parts of the continuation.
+    /// Cache of results for parts of the continuation.
     known: RefCell<HashMap<Range<usize>, Option<usize>>>,
 }
 
@@ -104,14 +105,15 @@ impl Tails {
         Self { remarks, blocks, known: RefCell::default() }
     }
 
-    /// What the remark behind an end of the text that something else tells is worth: it is one in every other story as well.
+    /// Returns the evidence for the remark after an end that is known otherwise. It is a remark in every other story
+    /// as well.
     fn behind(&self, end: usize) -> f64 {
         let behind = self.remarks.iter().find(|remark| remark.at >= end);
         behind.map_or(0.0, |remark| remark.cost.min(0.0))
     }
 
-    /// Where this part of the continuation ends before a fence in its last line that closes nothing, but opens what
-    /// nothing closes; counted from the part's beginning.
+    /// Returns where this part of the continuation ends before a fence in its last line that closes nothing but opens
+    /// a block that never ends, counted from the part's beginning.
     fn closes_nothing(&self, continuation: &str, part: Range<usize>) -> Option<usize> {
         let blocks = self.blocks.as_ref()?;
         let body = &continuation[part.clone()];
@@ -135,11 +137,11 @@ fn remarks(joint: &Joint<'_>, around: &Around) -> Vec<End> {
     let mut rest = text.trim_end();
     while found.len() < MOST_PARAGRAPHS {
         let score = |at: usize| register::takes_leave(joint, around, &rest[..at], &rest[at..]);
-        // No more than has to be: a line, or else the paragraph.
+        // Remove as little as possible: a line, or otherwise the paragraph.
         let places = [rest.rfind('\n').map(|at| at + 1), rest.rfind("\n\n").map(|at| at + 2)];
         let mut scored = places.into_iter().flatten().map(|at| (at, score(at)));
         let Some((at, more)) = scored.find(|(at, more)| *more >= 0.0 || is_rule(&rest[*at..])) else { break };
-        // A rule above a remark sets it apart, or is the text's own if that has others.
+        // A rule above a remark separates it, or belongs to the text if the text has others.
         let more = match is_rule(&rest[at..]) && !found.is_empty() {
             true if has_rule(joint.initial) || has_rule(&rest[..at]) => 3.0,
             true => 7.0,
@@ -149,7 +151,7 @@ fn remarks(joint: &Joint<'_>, around: &Around) -> Vec<End> {
             break;
         }
         bits += more.min(MOST_BITS);
-        // The paragraph's own blank line belongs to it; further line breaks end the text.
+        // The paragraph's own blank line belongs to it. Further line breaks end the text.
         let before = without_line_end(&rest[..at]);
         let end = if rest[..at].ends_with("\n\n") { without_line_end(before) } else { before };
         found.push(End { at: end.len(), cost: prior - bits, left_out: true });
@@ -158,8 +160,8 @@ fn remarks(joint: &Joint<'_>, around: &Around) -> Vec<End> {
     found
 }
 
-/// The end of a document of JSON that the first part begins in a text without grammar, where nothing but leave follows it: that
-/// is said to the reader, however the model was asked, and whoever reads the document cannot read it.
+/// Returns the end of a JSON document that the first part begins in a text without grammar, if only a closing remark
+/// follows. Such a remark addresses the reader whatever the request was, and a parser of the document cannot read it.
 pub(super) fn end_before_leave(joint: &Joint<'_>, around: &Around) -> Option<End> {
     let text = joint.continuation;
     let mut detector = begun_json(&joint.format, joint.initial)?;
@@ -173,7 +175,7 @@ pub(super) fn end_before_leave(joint: &Joint<'_>, around: &Around) -> Option<End
     if !at_end.is_whole() || joint.asked == Asked::Unfinished {
         return None;
     }
-    // The document began the text, so that a fence behind it closes nothing.
+    // The document began the text, so a fence after it closes nothing.
     let said = reasoning::behind(rest, joint.known);
     let said = reasoning::behind(fence::closing(said.trim_start()).unwrap_or(said), joint.known);
     let is_short = said.len() <= MOST_LEFT_OUT;
@@ -184,7 +186,7 @@ pub(super) fn end_before_leave(joint: &Joint<'_>, around: &Around) -> Option<End
     is_leave.then_some(End { at, cost: -BEHIND_JSON, left_out: true })
 }
 
-/// The state of the detector of JSON behind a text without grammar, if that is the beginning of an object or a list.
+/// Returns the state of the JSON detector after a text without grammar, if that begins an object or a list.
 pub(in crate::stitch) fn begun_json(format: &Format, text: &str) -> Option<Detector> {
     if *format != Format::Text || !text.trim_start().starts_with(['{', '[']) {
         return None;
@@ -199,23 +201,24 @@ fn without_line_end(text: &str) -> &str {
     text.strip_suffix('\r').unwrap_or(text)
 }
 
-/// The end of a document of tags behind which only prose follows, if all before it stands in tags: that is a remark.
+/// Returns the end of a document of tags, if only prose follows it and everything before it is in tags. That prose is
+/// a remark.
 fn behind_root(joint: &Joint<'_>, body: &str) -> Option<usize> {
     if joint.format != Format::Tags {
         return None;
     }
     let cut = joint.initial.len();
-    // The cut may go through the tag that closes the root, or stand before the one that opens it.
+    // The cut may go through the tag that closes the root, or precede the tag that opens it.
     let text = [joint.initial, body].concat();
     let closing = format!("</{}>", root(&text)?);
-    // A tag that a remark names stands in it as code.
+    // A remark writes the name of a tag as code.
     let is_named =
         |at: usize| text[..at].rsplit('\n').next().unwrap_or_default().matches('`').count() % 2 == 1;
     let last = text.rmatch_indices("</").map(|(at, _)| at).take(4).find(|at| !is_named(*at))?;
     let end = last + text[last..].find('>')? + 1;
     let (kept, rest) = text.split_at(end);
     let added = kept.get(cut..).filter(|added| !added.is_empty())?;
-    // Text between two outermost tags is of the document, and so may be text behind the last one.
+    // Text between two outermost tags belongs to the document, and so may text after the last one.
     let has_text_outside = || {
         let mut others = kept.split(closing.as_str()).skip(1).filter(|other| !other.trim().is_empty());
         others.any(|other| !other.trim_start().starts_with('<'))
@@ -232,7 +235,7 @@ fn behind_root(joint: &Joint<'_>, body: &str) -> Option<usize> {
     state.is_whole().then_some(end - cut + breaks.saturating_sub(2))
 }
 
-/// The end of a wrapped text before its closing fence, where only remarks follow that.
+/// Returns the end of a wrapped text before its closing fence, if only remarks follow that.
 fn before_closing(
     body: &str,
     (sign, count): (char, usize),
@@ -242,7 +245,7 @@ fn before_closing(
     let start = fence::closing_line(body, closes)?;
     // A fence line that the seam goes through is one in the joined text.
     let parity = if count > 3 { 1 } else { fences + fence::lines(&[line_before, body].concat()) };
-    // The line break before the closing fence belongs to the fence. What needs that fence to close a block of its own
-    // keeps it.
+    // The line break before the closing fence belongs to the fence. A text that needs this fence for a block of its
+    // own keeps it.
     (parity % 2 == 1).then(|| without_line_end(&body[..start]).len())
 }

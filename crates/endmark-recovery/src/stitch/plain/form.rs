@@ -1,4 +1,4 @@
-//! Form: fences, headings, dots and scripts that a text would not have at a seam.
+//! Form at a seam: fences, headings, dots and scripts that the text would not have there.
 
 use endmark_text::Format;
 
@@ -9,18 +9,18 @@ use crate::stitch::lines::{begins_block, last_line};
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::{ellipsis, fence, quotation, register};
 
-/// What the form of the joined text says against a story, in bits; `before` are the last characters before the seam.
+/// Returns the penalty of the joined text's form, in bits. `before` are the last characters before the seam.
 pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64 {
     let part = story.added(joint);
     let glued = story.glue.is_empty() && !before.last().is_none_or(|last| last.is_whitespace());
     let line = joint.initial.rsplit('\n').next().unwrap_or_default();
     let in_line = !story.glue.contains('\n') && !line.trim().is_empty();
     let mut bits = 0.0;
-    // A block that was just opened is not empty, nor does it begin with another one.
+    // A block that was just opened is not empty, and does not begin with another one.
     let opened = last_line(joint.initial).trim_start().starts_with("```") && joint.fence_is_open;
     let begins_fence = closes_block(part) || part.starts_with(['`', '~']) && fence::opening(part).is_some();
     bits += weight_of(opened && line.is_empty() && begins_fence, 14.0);
-    // Nor does one open in a line of a block that is open.
+    // A block does not open in a line of an open block either.
     let opens_block = part.starts_with(['`', '~']) && !closes_block(part) && fence::opening(part).is_some();
     bits += weight_of(joint.fence_is_open && line.trim().is_empty() && opens_block, 10.0);
     let stands = line.trim_matches(['`', '~', ' ', '>']).is_empty();
@@ -35,7 +35,7 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
     bits += weight_of(stands_apart(joint.initial, part), 10.0);
     bits += weight_of(breaks_row(joint, story), 6.0);
     if story.fenced && joint.format != Format::Tags {
-        // A wrapper whose fence is closed in the middle of what it holds is none.
+        // A fence that closes in the middle of its content is not a wrapper.
         let lines = fence::lines(part) + usize::from(joint.fence_is_open);
         bits += weight_of(lines % 2 == 1 && stands, 8.0);
     }
@@ -46,18 +46,18 @@ pub(super) fn form(joint: &Joint<'_>, before: &[char], story: &Candidate) -> f64
         bits += 8.0;
     }
     if story.style == SeamStyle::Preamble && story.repeated == 0 {
-        // A fence right behind what announces is a wrapper.
+        // A fence directly after an announcement is a wrapper.
         let first = part.trim_start();
         bits += if first.starts_with("```") && fence::opening(part).is_some() { 8.0 } else { 0.0 };
     }
     bits += weight_of(glued && quotation::breaks_word(joint.initial, part), 12.0);
-    // No question stands in a word.
+    // There is no question within a word.
     let in_word = glued && before.last().is_some_and(|last| last.is_alphanumeric());
     bits += weight_of(in_word && part.starts_with(['¿', '¡']), 10.0);
     bits
 }
 
-/// Whether a row of a table that the seam goes through has other cells than the one above.
+/// Whether a row of a table at the seam has other cells than the row above.
 fn breaks_row(joint: &Joint<'_>, story: &Candidate) -> bool {
     let Some((above, begun)) = joint.initial.rsplit_once('\n') else { return false };
     let Some((rest, _)) = story.added(joint).split_once('\n') else { return false };
@@ -72,15 +72,15 @@ fn breaks_row(joint: &Joint<'_>, story: &Candidate) -> bool {
         && (!is_row(row.trim()) || cells(&row) != cells(above))
 }
 
-/// What speaks against dots that the text goes on with being its own.
+/// Returns the penalty, in bits, for taking dots at the beginning of the continuation for the text's own.
 fn omission(joint: &Joint<'_>, part: &str, glued: bool) -> f64 {
     let Some(length) = ellipsis::after(part).filter(|_| !part.starts_with(char::is_whitespace)) else {
         return 0.0;
     };
     let (dots, rest) = part.split_at(length);
-    // They stand right in front of what they leave out; a text has a space behind its own.
+    // Dots of omission are directly before what they omit. The text's own dots are followed by a space.
     let alone = joint.initial.ends_with('\n') && rest.starts_with('\n');
-    // Who was not asked at the cut says with them that something is left out.
+    // A model that was not asked at the cut uses them for an omission.
     weight_of(joint.from != AskedFrom::Cut, 4.0)
         + weight_of(alone, 6.0)
         + weight_of(!dots.starts_with(['.', '\u{2026}']), 6.0)
@@ -88,7 +88,7 @@ fn omission(joint: &Joint<'_>, part: &str, glued: bool) -> f64 {
         + weight_of(!joint.initial.contains(dots), 2.0)
 }
 
-/// What speaks against a block of code that the continuation begins with being the text's own.
+/// Returns the penalty, in bits, for taking a code block at the beginning of the continuation for the text's own.
 fn unlikely_block(joint: &Joint<'_>, part: &str) -> f64 {
     let Some(length) = fence::opening(part).filter(|_| !joint.fence_is_open) else { return 0.0 };
     let before = joint.initial;
@@ -103,11 +103,11 @@ fn unlikely_block(joint: &Joint<'_>, part: &str) -> f64 {
         + weight_of(wrapped && fence::lines(before) == 0, 3.0)
         + weight_of(wrapped && is_prose(rest) && is_prose(last_line(before)), 8.0)
         + weight_of(fence::opening(rest).is_some(), 6.0)
-        // Nor does one begin in a line that is cut.
+        // A block does not begin in a cut line either.
         + weight_of(wrapped && part.starts_with('\n') && !part.starts_with("\n\n"), 4.0)
 }
 
-/// Whether a sign that ends a sentence, or a part of one, stands behind a space, as none does in the first part.
+/// Whether a punctuation mark follows a space, which never happens in the first part.
 fn stands_apart(initial: &str, part: &str) -> bool {
     let signs = part.strip_prefix(' ').unwrap_or_default();
     closes_directly(initial, signs)
@@ -117,13 +117,13 @@ fn weight_of(holds: bool, bits: f64) -> f64 {
     if holds { bits } else { 0.0 }
 }
 
-/// Whether the first line of a text is a sentence rather than code.
+/// Whether the first line of a text is a sentence and not code.
 fn is_prose(text: &str) -> bool {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     line.split(' ').count() > 4 && !line.contains(register::of_code)
 }
 
-/// Whether a text begins with a line that closes a block of code.
+/// Whether a text begins with a line that closes a code block.
 fn closes_block(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default().trim();
     line.len() >= 3 && (line.chars().all(|sign| sign == '`') || line.chars().all(|sign| sign == '~'))

@@ -1,4 +1,4 @@
-//! Tags that are well nested so far: what a seam would do to them.
+//! Tags that are well nested so far, and the effect of a seam on them.
 
 use endmark_text::Format;
 use memchr::memchr;
@@ -6,19 +6,19 @@ use memchr::memchr;
 use crate::stitch::candidate::Candidate;
 use crate::stitch::joint::Joint;
 
-/// So much of what follows a seam is read, in bytes.
+/// Bytes after a seam that are read.
 const REACH: usize = 4_096;
-/// What a fault speaks against a seam, in bits, and how many of them count.
+/// Penalty for each nesting fault of a seam, in bits, and the most faults that count.
 const FAULT: f64 = 8.0;
 const MOST_FAULTS: u32 = 4;
 
-/// Elements that are open, and what is wrong with the tags so far.
+/// Open elements, and faults of the tags so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Nesting {
-    /// How many elements are open around those that are named.
+    /// The number of open elements around the named ones.
     outer: usize,
     open: Vec<Box<str>>,
-    /// The tag that is not at its end, from its sign on.
+    /// The unfinished tag, from its bracket on.
     tag: String,
     /// Whether an element was closed and none is open.
     behind_root: bool,
@@ -26,7 +26,7 @@ pub(super) struct Nesting {
 }
 
 impl Nesting {
-    /// The tags of a first part, if they are well nested and all its text stands in them.
+    /// Returns the tags of a first part, if they are well nested and enclose all its text.
     pub(super) fn of(joint: &Joint<'_>) -> Option<Self> {
         let begins = joint.format == Format::Tags && joint.initial.trim_start().starts_with('<');
         let mut nesting = Self::default();
@@ -34,7 +34,7 @@ impl Nesting {
         (nesting.faults == 0).then_some(nesting)
     }
 
-    /// What speaks against a story, in bits.
+    /// Returns the penalty of a story, in bits.
     pub(super) fn bits(&self, joint: &Joint<'_>, story: &Candidate) -> f64 {
         let part = story.added(joint);
         let near = &part[..part.floor_char_boundary(REACH)];
@@ -49,7 +49,7 @@ impl Nesting {
         FAULT * f64::from(faults.min(MOST_FAULTS))
     }
 
-    /// The same, with the names of as many elements as what is read can close: each story has a copy.
+    /// Returns a copy with only as many element names as the text to read can close: each story has a copy.
     fn innermost(&self) -> Self {
         let outer = self.open.len().saturating_sub(REACH);
         let open = self.open[outer..].to_vec();
@@ -60,7 +60,8 @@ impl Nesting {
         self.outer > 0 || !self.open.is_empty()
     }
 
-    /// Whether white space, dots or a sentence stand where the name of a tag begins, or a tag begins in a value that is open.
+    /// Whether white space, dots or a sentence come where the name of a tag begins, or a tag begins within an open
+    /// value.
     fn breaks_tag(&self, glue: &str, part: &str) -> bool {
         let is_nameless = matches!(self.tag.as_str(), "<" | "</");
         let begins_tag = |sign: char| sign.is_alphabetic() || sign == '/';
@@ -95,10 +96,10 @@ impl Nesting {
         }
     }
 
-    /// Takes the tag that was read, if it is at its end.
+    /// Processes the tag that was read, if it is complete.
     fn end_tag(&mut self) {
         let body = &self.tag[1..];
-        // No tag begins in another one.
+        // A tag cannot begin within another one.
         let unquoted = |text: &str| text.split('"').step_by(2).any(|part| part.contains('<'));
         self.faults += u32::from(!body.starts_with(['!', '?']) && unquoted(body));
         let is_named = |text: &str| {
@@ -114,7 +115,7 @@ impl Nesting {
                 self.faults += 1;
                 true
             }
-            // A sign in a value that is quoted ends no tag.
+            // A bracket in a quoted value does not end the tag.
             _ => body.ends_with('>') && body.matches('"').count().is_multiple_of(2),
         };
         if !ends {
@@ -135,16 +136,16 @@ impl Nesting {
     }
 }
 
-/// Signs of sentences that no name has.
+/// Punctuation that no name has.
 const FULL_WIDTH: [char; 6] = ['：', '，', '、', '。', '！', '？'];
 
-/// The name that the body of a tag begins with.
+/// Returns the name at the beginning of a tag's body.
 fn name_of(body: &str) -> &str {
     body.split(|sign: char| matches!(sign, '/' | '>') || sign.is_whitespace()).next().unwrap_or_default()
 }
 
-/// The name of the outermost element of a text, if that begins in it; before it a text may have declarations and
-/// comments.
+/// Returns the name of the outermost element of a text, if that begins in it. Declarations and comments may precede
+/// it.
 pub(super) fn root(text: &str) -> Option<&str> {
     let mut rest = text.trim_start();
     loop {
@@ -162,12 +163,12 @@ pub(super) fn root(text: &str) -> Option<&str> {
     Some(&name[..length]).filter(|name| !name.is_empty())
 }
 
-/// Whether a document type that begins here has declarations of its own.
+/// Whether the document type that begins here has declarations of its own.
 fn has_subset(text: &str) -> bool {
     text.split('>').next().is_some_and(|declared| declared.contains('['))
 }
 
-/// No name of an entity is longer, in bytes.
+/// The longest name of an entity, in bytes.
 const LONGEST_ENTITY: usize = 12;
 
 /// Whether the cut goes through an entity, such as `&amp;`, and the seam leaves half of it.
@@ -175,7 +176,7 @@ fn breaks_entity(initial: &str, glue: &str, part: &str) -> bool {
     let of_name = |sign: char| sign.is_ascii_alphanumeric() || sign == '#';
     let begun = initial.len() - initial.trim_end_matches(of_name).len();
     let (text, name) = initial.split_at(initial.len() - begun);
-    // A text that has other signs like it has no entities.
+    // A text with other bare ampersands has no entities.
     let is_entity = |behind: &str| {
         let length = behind.len() - behind.trim_start_matches(of_name).len();
         (1..=LONGEST_ENTITY).contains(&length) && behind[length..].starts_with(';')

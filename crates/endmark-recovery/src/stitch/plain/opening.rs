@@ -1,4 +1,4 @@
-//! What can stand before the text in a continuation: an announcement, a fence, dots, whitespace.
+//! What can precede the text in a continuation: an announcement, a fence, dots, white space.
 
 use endmark_text::Format;
 
@@ -8,18 +8,18 @@ use crate::stitch::register::{self, Around, has_rule, is_rule, steeper};
 use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::{ellipsis, quotation};
 
-/// What is less likely an announcement or a remark than this, in bits, is none.
+/// Below this evidence, in bits, a line is never an announcement or a remark.
 pub(super) const DOUBTFUL: f64 = -8.0;
-/// No line counts for more than so many bits.
+/// The most that one line counts, in bits.
 const MOST_BITS: f64 = 17.0;
-/// So many sentences of a line are looked at.
+/// Sentences of a line that are examined.
 const MOST_SENTENCES: usize = 5;
-/// An announcement has at most so many paragraphs.
+/// The most paragraphs of an announcement.
 pub(super) const MOST_PARAGRAPHS: usize = 3;
-/// Below this score a line is hardly ever an announcement: of a thousand with scores from -8 to 1 one was.
+/// Below this score a line is hardly ever an announcement: one in a thousand with scores from -8 to 1.
 const HARDLY_ANNOUNCING: f64 = 2.0;
 
-/// All openings of a continuation, the bare one first.
+/// Returns all openings of a continuation, the bare one first.
 pub(super) fn openings(joint: &Joint<'_>, around: &Around) -> Vec<Opening> {
     let text = joint.continuation;
     let mut found = vec![Opening::BARE];
@@ -41,7 +41,7 @@ pub(super) fn openings(joint: &Joint<'_>, around: &Around) -> Vec<Opening> {
             let dotted = opening.then(opening.start + length, SeamStyle::Ellipsis, cost);
             found.push(dotted);
             if text[dotted.start..].starts_with(' ') {
-                // No space stands before what closes.
+                // No space precedes a closing sign.
                 let closes =
                     text[dotted.start + 1..].starts_with(['.', ',', ';', ':', '!', '?', ')', ']', '}']);
                 let space = if closes { -3.0 } else { 1.0 };
@@ -57,7 +57,7 @@ pub(super) fn openings(joint: &Joint<'_>, around: &Around) -> Vec<Opening> {
     found
 }
 
-/// Adds the openings behind whitespace that was added before the text.
+/// Adds the openings after white space that was added before the text.
 fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     let text = joint.continuation;
     let rest = &text[opening.start..];
@@ -69,12 +69,12 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     let cost = match (opening.is_bare(), joint.from) {
         (true, AskedFrom::Cut) => 9.0,
         (true, _) => 5.0,
-        // Behind an announcement or a fence whitespace is seldom wrong, but it can be; who has a line of its own adds no
-        // space to it.
+        // White space after an announcement or a fence is rarely wrong, but it can be. A text on a line of its own
+        // does not begin with a space.
         (false, _) if opening.own_line && rest.starts_with([' ', '\t']) => 13.0,
         (false, _) => 8.0,
     };
-    // Between two tags white space is ordinary.
+    // White space between two tags is ordinary.
     let between_tags =
         joint.format == Format::Tags && joint.initial.ends_with('>') && rest[spaces..].starts_with('<');
     let cost = if between_tags { cost + 8.0 } else { cost };
@@ -82,10 +82,10 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     let mut ends = vec![first, breaks, spaces];
     ends.sort_unstable();
     ends.dedup();
-    // Who has a line of its own leaves no indentation out behind a line break.
+    // A text on a line of its own keeps its indentation after a line break.
     let is_kept = |end: usize| opening.own_line && breaks > 0 && end > breaks;
     for end in ends.into_iter().filter(|end| *end > 0 && !is_kept(*end)) {
-        // One space is added, or a line break or two: nobody adds an indentation.
+        // Models add one space or one or two line breaks, but no indentation.
         let added = &rest[..end];
         let unusual = if matches!(added, " " | "\n" | "\n\n" | "\r\n") { 0 } else { added.len().min(6) };
         let unusual = 1.5 * f64::from(u32::try_from(unusual).unwrap_or(6));
@@ -93,25 +93,25 @@ fn spaced(joint: &Joint<'_>, opening: Opening, found: &mut Vec<Opening>) {
     }
 }
 
-/// Adds the openings behind announcements.
+/// Adds the openings after announcements.
 fn announced(joint: &Joint<'_>, around: &Around, bare: Opening, found: &mut Vec<Opening>) {
     let text = joint.continuation;
     let prior = if joint.from == AskedFrom::Cut { 4.0 } else { 2.0 };
     let mut bits = 0.0;
     let mut start = text.len() - text.trim_start().len();
-    // A turn of its own does not begin with a space; a text that goes on does.
+    // A separate answer does not begin with a space. A text that continues does.
     let prior = prior + if start > 0 { 6.0 } else { 0.0 };
     for paragraph in 0..MOST_PARAGRAPHS {
         let rest = &text[start..];
         let line = rest.split('\n').next().unwrap_or_default();
         let line_bits = match paragraph {
             0 => register::announces(joint, around, line, start + line.len(), &rest[line.len()..]),
-            // A rule under an announcement sets it apart, or is the text's own if that has others.
+            // A rule under an announcement separates it, or belongs to the text if the text has others.
             _ if is_rule(line) && has_rule(joint.initial) => 2.0,
             _ if is_rule(line) => 6.0,
             _ => register::announces(joint, around, line, start + line.len(), &rest[line.len()..]) - 1.0,
         };
-        // What stands below an announcement is of the text, unless it reads like one, too.
+        // Lines below an announcement belong to the text, unless they read like one, too.
         let least = if paragraph == 0 { DOUBTFUL } else { 0.0 };
         inline(joint, around, bare, (start, line, line_bits, least), prior - bits, found);
         let blank = &rest[line.len()..];
@@ -121,7 +121,7 @@ fn announced(joint: &Joint<'_>, around: &Around, bare: Opening, found: &mut Vec<
         }
         bits += line_bits.min(MOST_BITS);
         let end = start + line.len();
-        // What nothing follows announces nothing, and may be all that there is to say.
+        // An announcement that nothing follows may be the whole text.
         let is_all = end + blank.len() == text.len();
         let told = if is_all { bits } else { steeper(bits, HARDLY_ANNOUNCING) };
         let preamble = |skipped: usize, more: f64| Opening {
@@ -130,21 +130,21 @@ fn announced(joint: &Joint<'_>, around: &Around, bare: Opening, found: &mut Vec<
             ..bare.then(end + skipped, SeamStyle::Preamble, prior - told + more)
         };
         let one = if blank.starts_with("\r\n") { 2 } else { 1 };
-        // An announcement stands in its own paragraph or line; what more there is belongs to the text.
+        // An announcement ends its own paragraph or line. Further line breaks belong to the text.
         let two = (2 * one).min(blank.len());
         found.push(preamble(two, 0.0));
         if blank.len() > two {
             found.push(preamble(blank.len(), 3.0));
         }
         if two > one {
-            // Behind more than one blank line one is the text's own.
+            // After more than one blank line, one belongs to the text.
             found.push(preamble(one, if blank.len() > two { 3.0 } else { 6.0 }));
         }
         start = end + blank.len();
     }
 }
 
-/// Adds the openings behind an announcement in the line that the text goes on in.
+/// Adds the openings after an announcement in the line in which the text continues.
 fn inline(
     joint: &Joint<'_>,
     around: &Around,
@@ -161,7 +161,7 @@ fn inline(
         let ends = wide
             || matches!(sign, ':' | '.' | '!' | ')' | ']' | '…' | '*' | '—' | '–')
                 && line[after..].starts_with(' ');
-        // What is quoted from the text does not end where a sentence in it does.
+        // A quotation of the text does not end at the end of a sentence within it.
         let quotes = line[..after].matches(['`', '"']).count() % 2 == 1;
         if ends && !quotes && after < line.len() && places.len() < MOST_SENTENCES {
             places.push((after, register::likelier_announcing(&line[..after])));
@@ -173,7 +173,7 @@ fn inline(
         if bits < least {
             continue;
         }
-        // What the whole line says better, no part of it does; nor is a part that brings more of the text one.
+        // A part of a line must be better evidence than the whole line, and must not gain by including text.
         let cost = prior + 3.0 - bits + (line_bits - bits).max(0.0) + (most - likelier).min(12.0);
         let end = start + after;
         let space = usize::from(text[end..].starts_with(' '));
@@ -185,24 +185,24 @@ fn inline(
     }
 }
 
-/// How unlikely it is that quotation marks around all that comes are no part of the text.
+/// Returns how unlikely it is, in bits, that quotation marks around the whole rest do not belong to the text.
 fn quotation_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
     let prior = if joint.from == AskedFrom::Cut { 5.0 } else { 3.0 };
-    // The text may have a quotation of its own here, or end the one that is open.
+    // The text may have a quotation of its own here, or end the open one.
     let may_begin = !joint.initial.ends_with(char::is_alphanumeric);
     let may_be_own = f64::from(u8::from(may_begin)) * 6.0;
     let may_close = f64::from(u8::from(quotation::is_open(joint.initial))) * 6.0;
     if opening.is_bare() { prior + may_be_own + may_close } else { 2.0 + may_be_own + may_close }
 }
 
-/// Whether a fence names a language of code.
+/// Whether a fence names a programming language.
 fn names_code(info: &str) -> bool {
     const OF_TEXTS: [&str; 10] =
         ["text", "txt", "plain", "plaintext", "none", "output", "prose", "html", "markdown", "md"];
     !info.is_empty() && !OF_TEXTS.iter().any(|name| info.eq_ignore_ascii_case(name))
 }
 
-/// Whether nothing in the last paragraph of a text is code.
+/// Whether the last paragraph of a text has no code.
 fn ends_in_prose(text: &str) -> bool {
     let last = text.trim_end().rsplit("\n\n").next().unwrap_or_default();
     let is_of_code = |line: &str| {
@@ -211,7 +211,7 @@ fn ends_in_prose(text: &str) -> bool {
     last.lines().filter(|line| !line.trim().is_empty()).all(|line| !is_of_code(line))
 }
 
-/// How unlikely it is that a fence at this place is a wrapper.
+/// Returns how unlikely it is, in bits, that a fence at this position is a wrapper.
 fn fence_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
     let prior = if joint.from == AskedFrom::Cut { 4.0 } else { 1.5 };
     if !opening.is_bare() {
@@ -221,23 +221,23 @@ fn fence_cost(joint: &Joint<'_>, opening: Opening) -> f64 {
     let line = rest.lines().next().unwrap_or_default();
     let info = line.trim().trim_start_matches(['`', '~']).trim();
     let is_bare = info.is_empty();
-    // What closes the block in the middle of a line, and has a blank line behind it, gives it up.
+    // A fence that closes the block in the middle of a line, before a blank line, abandons it.
     let gives_up =
         is_bare && rest[line.len()..].trim_start_matches(['\n', '\r']).len() + 2 <= rest.len() - line.len();
-    // A block of the text's own stands behind a blank line or a colon.
+    // The text's own block follows a blank line or a colon.
     let announced = joint.initial.ends_with("\n\n") || joint.announces_block();
-    // An answer that is a wrapper begins with it: a blank line in front is the text's.
+    // A wrapper begins the answer. A blank line before the fence belongs to the text.
     let begins_below = joint.continuation.starts_with("\n\n")
         || joint.initial.ends_with('\n') && joint.continuation.starts_with('\n');
     let prior = if begins_below { prior + 6.0 } else { prior };
-    // Nor does who goes on with sentences call them code.
+    // A model that continues with sentences does not label them as code.
     let is_other = names_code(info) && !joint.fence_is_open && ends_in_prose(joint.initial);
     let prior = if is_other { prior + 8.0 } else { prior };
     match (joint.fence_is_open, joint.fence_stands_alone()) {
-        // Here a bare fence line closes the block that is open, and one with a name opens none.
+        // Here a bare fence line closes the open block, and one with a name opens none.
         (true, true) if is_bare => prior + 8.0,
         (true, true) => prior - 6.0,
-        // Asked for at the cut, what may be the text's own block is taken for one.
+        // If requested at the cut, a block that may belong to the text is taken for its own.
         (false, true) if joint.from == AskedFrom::Cut && joint.format == Format::Markdown => prior + 10.0,
         (false, true) if announced && !joint.looks_wrapped() => prior + 6.0,
         (true, false) if gives_up => prior + 12.0,

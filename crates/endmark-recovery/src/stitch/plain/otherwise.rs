@@ -1,4 +1,4 @@
-//! How unlikely it is that a continuation is none of the stories: an answer, another document, the same again.
+//! How unlikely it is that no story explains a continuation: an answer, another document, the same text again.
 
 use super::story::only_closes;
 use crate::stitch::candidate::Candidate;
@@ -10,23 +10,23 @@ use crate::stitch::restart::{self, SaidAgain};
 use crate::stitch::seam::AskedFrom;
 use crate::stitch::units::{Reading, Units};
 
-/// What is at least so long and stands in the first part already, as it is, is nothing new, in bytes.
-const NOTHING_NEW: usize = 40;
-/// The same where the first part begins with it.
-const NOTHING_BUT_A_BEGINNING: usize = 20;
-/// What speaks against an answer of one full stop, or one that closes emphasis that is open, in bits.
+/// From this length on, a verbatim repeat of the first part adds nothing, in bytes.
+const MIN_VERBATIM_REPEAT_BYTES: usize = 40;
+/// The same for a repeat of the beginning of the first part.
+const MIN_BEGINNING_REPEAT_BYTES: usize = 20;
+/// Penalty, in bits, for taking a single full stop, or the end of open emphasis, for an answer.
 const CLOSES: f64 = 10.0;
-/// What speaks against an answer behind a repetition, in bits.
+/// Penalty, in bits, for an answer after a repetition.
 const BEHIND_REPETITION: f64 = 12.0;
 
-/// How unlikely it is that the continuation is a text of its own, in bits.
+/// Returns how unlikely it is that the continuation is a separate text, in bits.
 pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidate, cost: f64) -> f64 {
     let continuation = joint.continuation;
     let mut bits = match joint.from {
         AskedFrom::Cut => 14.0,
         AskedFrom::Token | AskedFrom::Unknown => 9.0,
     };
-    // A text of its own begins with a capital letter or the sign of a block.
+    // A separate text begins with a capital letter or the sign of a block.
     bits += match continuation.chars().next() {
         Some(first) if first.is_lowercase() || first.is_whitespace() => 6.0,
         Some('.' | ',' | ';' | ')' | ']' | '}' | ':' | '\'' | '/' | '(' | '"') => 6.0,
@@ -36,15 +36,15 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
     let line = continuation.lines().next().unwrap_or_default();
     let closes = only_closes(continuation) || register::closes_emphasis(joint.initial, line);
     bits += if closes { CLOSES } else { 0.0 };
-    // What announces the rest goes on, even though it begins as an answer does.
+    // An announcement of the rest is followed by the rest, even if it begins like an answer.
     let answers = register::answers(joint, around);
     bits += match joint.from {
         _ if best.announced > 0.0 => best.announced / 2.0,
-        // At a line's beginning it is the text's own as often as not, if it does not read as an answer.
+        // At the beginning of a line it belongs to the text as often as not, if it does not read as an answer.
         AskedFrom::Token | AskedFrom::Unknown if joint.initial.ends_with('\n') => -answers,
         _ => -answers.max(0.0),
     };
-    // What has begun anew at the beginning runs in circles only if it comes to the beginning once more.
+    // A restart from the beginning loops only if it reaches the beginning again.
     let is_restart = best.repeated == joint.initial.len();
     let of_end_too = if is_restart { AskedFrom::Cut } else { joint.from };
     let again = restart::said_again(joint.initial, continuation, best.start, of_end_too);
@@ -54,7 +54,7 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
             .zip(joint.initial.trim_start().bytes())
             .take_while(|(left, right)| left == right);
         let most = if joint.from == AskedFrom::Cut && again.count() < 60 { 8.0 } else { 20.0 };
-        // What runs in circles may begin by saying the end again.
+        // A loop may begin by repeating the end.
         let of_end = if best.repeated > 0 { cost.min(0.0) } else { 0.0 };
         let telling = (2.5 * share).min(1.0);
         bits += telling * (of_end - most);
@@ -63,7 +63,7 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
     let head = &continuation[..continuation.floor_char_boundary(4_000 + shared)];
     let units = Units::read(head, Reading::Plain);
     if best.repeated == 0 && restart::diverges(&joint.settled_units, &units) {
-        // The more of the text it says again before it goes another way, the less it is a part of it.
+        // The more of the text it repeats before it differs, the less likely it is a part of it.
         bits -= if shared * 2 > joint.initial.trim_end().len() { 28.0 } else { 16.0 };
     }
     if joint.from != AskedFrom::Cut && preamble::quotes_the_prompt(joint.initial, best.added(joint)) {
@@ -73,8 +73,8 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
         bits = bits.min(cost + 2.0);
     }
     let says = best.added(joint).trim();
-    let is_old = says.len() >= NOTHING_NEW && joint.initial.contains(says)
-        || says.len() >= NOTHING_BUT_A_BEGINNING && joint.initial.trim_start().starts_with(says);
+    let is_old = says.len() >= MIN_VERBATIM_REPEAT_BYTES && joint.initial.contains(says)
+        || says.len() >= MIN_BEGINNING_REPEAT_BYTES && joint.initial.trim_start().starts_with(says);
     if joint.from != AskedFrom::Cut && is_old {
         bits -= 30.0;
     }
@@ -82,20 +82,19 @@ pub(super) fn something_else(joint: &Joint<'_>, around: &Around, best: &Candidat
         if speaks_behind_markup(joint, best) {
             bits = bits.min(cost + 3.0);
         }
-        // A model that says the last line again and then speaks in its own voice has nothing more to add.
+        // A model that repeats the last line and then addresses the reader has nothing to add.
         let answer = register::answers_with(joint, around, best.start);
         bits = bits.min(cost + BEHIND_REPETITION - answer);
     }
     bits
 }
 
-/// How many bytes of its beginning a text shares with the first part.
+/// Returns how many bytes of its beginning a text shares with the first part.
 fn shared_with_beginning(joint: &Joint<'_>, text: &str) -> usize {
     joint.initial.bytes().zip(text.bytes()).take_while(|(left, right)| left == right).count()
 }
 
-/// Whether what a story takes for the end said again is more than that: the beginning of the text, which then goes another
-/// way.
+/// Whether what a story takes for the repeated end is the beginning of the text, which then differs.
 fn is_other_version(joint: &Joint<'_>, story: &Candidate) -> bool {
     let again = &joint.continuation[story.opening..];
     let again = &again[..again.floor_char_boundary(4_000)];
@@ -104,7 +103,7 @@ fn is_other_version(joint: &Joint<'_>, story: &Candidate) -> bool {
         && restart::diverges_from_start(&joint.settled_units, &Units::read(again, Reading::Plain))
 }
 
-/// Whether the first part is lines of markup, the last of which ends an element, and a sentence stands below them.
+/// Whether the first part is lines of markup, the last of which ends an element, and a sentence follows them.
 fn speaks_behind_markup(joint: &Joint<'_>, story: &Candidate) -> bool {
     let mut lines = joint.initial.lines().map(str::trim).filter(|line| !line.is_empty());
     let last = lines.clone().next_back().unwrap_or_default();

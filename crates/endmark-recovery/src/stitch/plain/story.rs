@@ -1,4 +1,4 @@
-//! The stories of how a continuation came about, and what each costs beforehand.
+//! The stories of how a continuation came about, and the prior cost of each.
 
 use super::ending::{Tails, ends};
 use super::opening::openings;
@@ -11,7 +11,7 @@ use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::units::{Reading, Units};
 use crate::stitch::{fence, restart};
 
-/// What stories cost beforehand, in bits.
+/// Prior costs of stories, in bits.
 struct Prior {
     clean: f64,
     repeated: f64,
@@ -25,7 +25,7 @@ fn prior(from: AskedFrom) -> Prior {
     }
 }
 
-/// All stories of a joint.
+/// Returns all stories of a joint.
 pub(super) fn stories(joint: &Joint<'_>, around: &Around) -> Vec<Candidate> {
     let mut found = Vec::new();
     let last_line = joint.initial.rfind('\n').map_or(0, |at| at + 1);
@@ -36,7 +36,7 @@ pub(super) fn stories(joint: &Joint<'_>, around: &Around) -> Vec<Candidate> {
         let first = found.len();
         plain(joint, &opening, &mut found);
         repetitions(joint, &opening, &mut found);
-        // Each end makes each of them another story.
+        // Each end makes another story of each of them.
         for index in first..found.len() {
             for (nth, end) in
                 ends(joint, &opening, found[index].start, fences, &tails).into_iter().enumerate()
@@ -92,22 +92,22 @@ fn plain(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>) {
     found.push(clean);
 }
 
-/// Signs that end a sentence, or a part of one, and that stand directly behind it.
+/// Punctuation that directly follows a word.
 const CLOSING: [char; 11] = ['.', ',', '!', '?', ';', '…', '。', '，', '、', '！', '？'];
 
-/// Whether this sign ends a sentence, or a part of one.
+/// Whether this is such a punctuation mark.
 fn is_closing(sign: char) -> bool {
     CLOSING.contains(&sign)
 }
 
-/// Whether this is no more than such a sign: nobody answers so.
+/// Whether a text is only such a mark, which is never an answer.
 pub(super) fn only_closes(text: &str) -> bool {
     let mut signs = text.trim().chars();
     signs.next().is_some_and(is_closing) && signs.next().is_none()
 }
 
-/// Whether a part begins with a sign that can only stand directly behind what is there: no whitespace was lost in front of it.
-/// Not in a text that has whitespace there, as French has.
+/// Whether a part begins with a mark that directly follows a word, so that no white space was lost before it. Not in
+/// a text that has white space there, as French has.
 pub(super) fn closes_directly(initial: &str, rest: &str) -> bool {
     let mut signs = rest.chars();
     let Some(sign) = signs.next().filter(|sign| is_closing(*sign)) else { return false };
@@ -137,7 +137,7 @@ fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>)
         let length = bytes_of_last(joint.initial, count);
         let at = joint.initial.len() - length;
         let style = if at == 0 { SeamStyle::Restart } else { SeamStyle::Overlap };
-        // A few letters, or whitespace, meet by chance behind what stands in front.
+        // A few letters, or white space, match by chance.
         let is_blank = joint.initial[at..].trim().is_empty() && !is_indentation(joint.initial, at);
         let few = count < 4 || is_blank;
         let short = if !opening.is_bare() && few { 6.0 } else { 0.0 };
@@ -148,7 +148,7 @@ fn repetitions(joint: &Joint<'_>, opening: &Opening, found: &mut Vec<Candidate>)
     }
 }
 
-/// The numbers of characters, longest first, at which the first part ends as this text begins.
+/// Returns the numbers of characters, longest first, at which the first part ends as this text begins.
 fn repeated_characters(joint: &Joint<'_>, body: &str) -> Vec<usize> {
     if !may_overlap(joint.initial, body) {
         return Vec::new();
@@ -158,19 +158,20 @@ fn repeated_characters(joint: &Joint<'_>, body: &str) -> Vec<usize> {
     overlaps(&joint.units_at(joint.initial.len()).codes, &again.codes)
 }
 
-/// How many bytes the last characters of a text take.
+/// Returns the length in bytes of the last characters of a text.
 fn bytes_of_last(text: &str, count: usize) -> usize {
     let first = count.checked_sub(1).and_then(|before| text.char_indices().nth_back(before));
     first.map_or(0, |(at, _)| text.len() - at)
 }
 
-/// Whether a text ends with the indentation of a line that begins here: who says that line again says it first.
+/// Whether a text ends with the indentation of a line that begins here. A model that repeats that line begins with
+/// its indentation.
 fn is_indentation(text: &str, at: usize) -> bool {
     let (before, indent) = text.split_at(at);
     before.ends_with('\n') && indent.len() >= 4 && indent.chars().all(|sign| matches!(sign, ' ' | '\t'))
 }
 
-/// How unlikely it is that a model that repeats a part begins with it at this place, in bits.
+/// Returns how unlikely it is, in bits, that a model that repeats a part begins at this position.
 fn cost_of_beginning(text: &str, at: usize) -> f64 {
     let before = &text[..at];
     let repeated = &text[at..];

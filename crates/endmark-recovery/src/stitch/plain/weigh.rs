@@ -1,4 +1,4 @@
-//! Evidence: how much likelier than a text of its own each story makes the continuation, and when that is enough.
+//! Weighs the stories of a text without grammar, and decides whether the evidence suffices.
 
 use endmark_text::Format;
 
@@ -14,23 +14,23 @@ use crate::stitch::seam::{AskedFrom, SeamStyle};
 use crate::stitch::units::{Reading, Units};
 use crate::stitch::{fence, quotation};
 
-/// The share with which a clean continuation that was asked for wins over a likelier one.
+/// The share with which a clean continuation at the requested position beats a likelier story.
 const TIED: f64 = 0.13;
-/// The share of the likeliest end of a text among all that its seam can have: a remark left in costs less than a wrong seam.
+/// The minimum share of the likeliest end among all ends of its seam. A remark left in costs less than a wrong seam.
 const SURE_OF_END: f64 = 0.95;
-/// A text that goes on so unlike itself does not go on there, in bits.
+/// A continuation this unlike the text, in bits, does not continue it there.
 const UNLIKE: f64 = 6.0;
-/// What reads less like an announcement than this is none, however well the text goes on behind it, in bits.
+/// Below this evidence, in bits, a line is not an announcement, however well the text continues after it.
 const NO_ANNOUNCEMENT: f64 = -3.0;
-/// What speaks against a repetition of what the text goes round with, in bits.
-const ROUND: f64 = 400.0;
-/// So many characters before and behind a seam are read.
+/// Penalty, in bits, for a repeated period of a periodic text.
+const PERIOD_PENALTY: f64 = 400.0;
+/// Characters before and after a seam that are read.
 const READ_BEFORE: usize = 10_000;
 const READ_BEHIND: usize = 6_000;
-/// What may stand around a text in a continuation is not longer, in bytes.
+/// The longest text around a continuation that may not belong to it, in bytes.
 const IN_QUESTION: usize = 400;
 
-/// Reads the text on both sides of the seam, without what is in question there: it would speak for itself.
+/// Reads the text on both sides of the seam without the part in question, which would support itself.
 pub(super) fn likeness(joint: &Joint<'_>) -> Likeness {
     let text = joint.continuation;
     let line = text.trim_start().split('\n').next().unwrap_or_default();
@@ -49,7 +49,7 @@ pub(super) fn likeness(joint: &Joint<'_>) -> Likeness {
     Likeness::of(&before[before.len().saturating_sub(READ_BEFORE)..], &rest.codes, Reading::Plain)
 }
 
-/// Weighs all stories; none where there is none.
+/// Weighs all stories. Returns `None` if there are none.
 pub(super) fn weigh(
     joint: &Joint<'_>,
     likeness: &Likeness,
@@ -82,7 +82,7 @@ pub(super) fn weigh(
         same.map_or(0.0, |(_, weight)| *weight)
     };
     let asked = stories.iter().position(|story| story.is_clean).filter(|_| joint.from == AskedFrom::Cut);
-    // A clean continuation wins ties where it was asked for.
+    // A clean continuation wins ties if it was requested.
     let best = asked
         .filter(|clean| weight_of(*clean) >= least_share(&stories[best]) * total && nothing < total / 2.0)
         .unwrap_or(best);
@@ -94,7 +94,7 @@ pub(super) fn weigh(
     let signs = decision::signs_of(joint, story, story.end < joint.continuation.trim_end().len());
     let may_go_round = may_go_round(joint, stories, &rounds, best, goes_on[best]);
     let probability = decision::probability(&signs, ahead);
-    // What leaves the tags badly nested as it stands was not meant so.
+    // A text whose tags are badly nested if joined unchanged was not intended so.
     let is_broken = asked.is_some_and(|clean| nesting[clean] > nesting[best]);
     let is_tie = joint.lost_character
         || ahead.may_be_nothing()
@@ -106,7 +106,7 @@ pub(super) fn weigh(
     let cost = match story.is_clean && joint.from == AskedFrom::Cut {
         true => decision::COST_OF_WRONG_AS_ASKED,
         false if may_be_its_block(joint, story) || signs.contains(&Sign::Spaced) => {
-            decision::COST_OF_WRONG_FOR_GOOD
+            decision::COST_OF_WRONG_ONCE_SENT
         }
         false => decision::COST_OF_WRONG,
     };
@@ -125,7 +125,7 @@ pub(super) fn weigh(
     })
 }
 
-/// The costs of all stories, with what speaks against those that repeat what the text goes round with.
+/// Returns the costs of all stories, with a penalty for those that repeat a period of the text.
 fn with_rounds(
     joint: &Joint<'_>,
     stories: &[Candidate],
@@ -133,18 +133,18 @@ fn with_rounds(
     goes_on: &[bool],
     costs: Vec<f64>,
 ) -> Vec<f64> {
-    // Who was told where to go on is not taken to have said once more what the text says over and over.
+    // A model that was told where to continue is not assumed to repeat a period.
     let told = |story: &Candidate| match joint.from {
         AskedFrom::Cut => true,
         AskedFrom::Token => story.repeated < joint.initial.len(),
         AskedFrom::Unknown => false,
     };
-    // Least of all at the cut, where the text goes on as it did: then white space was not added either.
+    // Least of all at the cut, where the text continues as before. Then white space was not added either.
     let is_clean = joint.from == AskedFrom::Cut
         && stories.iter().zip(rounds).any(|(story, round)| *round && says_something(joint, story))
         && stories.iter().zip(goes_on).any(|(story, goes_on)| story.is_clean && *goes_on);
     let excluded = |story: &Candidate| {
-        // What begins with the whole text is no round of it.
+        // A repetition of the whole text is not a period of it.
         is_clean
             && story.start > 0
             && story.repeated < joint.initial.len()
@@ -153,13 +153,13 @@ fn with_rounds(
     (stories.iter().zip(rounds).zip(costs))
         .map(
             |((story, round), cost)| {
-                if *round && told(story) || excluded(story) { cost + ROUND } else { cost }
+                if *round && told(story) || excluded(story) { cost + PERIOD_PENALTY } else { cost }
             },
         )
         .collect()
 }
 
-/// How far a story is ahead of its rivals.
+/// Returns how far a story is ahead of its rivals.
 fn ahead(
     joint: &Joint<'_>,
     stories: &[Candidate],
@@ -167,14 +167,14 @@ fn ahead(
     (best, own): (usize, f64),
     nothing: f64,
 ) -> Ahead {
-    // Where a clean continuation was asked for, it wins over white space, and, if it is likelier, over repetitions and quotations.
+    // A clean continuation at the requested position beats white space and, if likelier, repetitions and quotations.
     let is_asked = stories[best].is_clean && joint.from == AskedFrom::Cut;
     let last_line = joint.initial.rsplit('\n').next().unwrap_or_default();
     let in_indentation = !last_line.is_empty() && last_line.trim().is_empty();
     let is_rival = |(other, weight): &&(usize, f64)| {
         let yields = is_asked
             && match stories[*other].style {
-                // How far a line is indented its neighbours tell.
+                // The neighbouring lines show how far a line is indented.
                 SeamStyle::Whitespace => !in_indentation,
                 SeamStyle::Overlap | SeamStyle::Quotation | SeamStyle::Restart => *weight <= own,
                 _ => false,
@@ -185,8 +185,8 @@ fn ahead(
     Ahead::of(own, others.clone().sum(), others.fold(0.0, f64::max), nothing)
 }
 
-/// Whether another story takes more or less of what the text goes round with: unless a clean continuation was asked for,
-/// nothing tells how often it was said.
+/// Whether another story takes more or fewer periods of the text for repeated. Unless a clean continuation was
+/// requested, their number is unknown.
 fn may_go_round(
     joint: &Joint<'_>,
     stories: &[Candidate],
@@ -199,35 +199,35 @@ fn may_go_round(
         story.opening == own.opening && story.repeated != own.repeated && says_something(joint, story)
     };
     let has_rivals = || stories.iter().zip(rounds).any(|(story, round)| *round && rival(story));
-    // Who wraps what it says may begin the text or its block anew.
+    // A model that wraps its answer may begin the text or its block again.
     let begins_anew = own.fenced && (joint.fence_is_open || joint.goes_round(joint.initial.len()));
     let asked = match joint.from {
         AskedFrom::Unknown => false,
-        // Where the text does not go on as it stands, it was not what was asked for.
+        // If the text does not continue unchanged, the requested position was not followed.
         AskedFrom::Cut | AskedFrom::Token => goes_on && !begins_anew,
     };
     own.repeated < joint.initial.len() && !asked && has_rivals()
 }
 
-/// Whether a story takes nothing but line ends for repeated: a blank line may be the text's own.
+/// Whether a story takes only line ends for repeated: a blank line may belong to the text.
 fn repeats_line_end(joint: &Joint<'_>, story: &Candidate) -> bool {
     let repeated = &joint.initial[joint.initial.len() - story.repeated..];
     !repeated.is_empty() && repeated.trim_matches(['\r', '\n']).is_empty()
 }
 
-/// Whether a text is two and more lines of fences, and nothing else.
+/// Whether a text is two or more fence lines and nothing else.
 fn has_fences_alone(text: &str) -> bool {
     let lines = fence::lines(text);
     lines > 1 && lines == text.lines().filter(|line| !line.trim().is_empty()).count()
 }
 
-/// Whether a clean continuation that was not asked for at the cut begins with a fence: it may be a wrapper as well as the
-/// text's own, unless the text announces a block.
+/// Whether a clean continuation that was not requested at the cut begins with a fence. The fence may be a wrapper or
+/// belong to the text, unless the text announces a block.
 fn may_be_wrapped(joint: &Joint<'_>, story: &Candidate) -> bool {
     let line = joint.continuation.trim_start().lines().next().unwrap_or_default().trim_end();
     let begins = fence::opening(joint.continuation).is_some()
         && if joint.fence_is_open {
-            // What closes the text's own block is no longer than what opened it.
+            // A fence that closes the text's own block is no longer than the one that opened it.
             fence::closing(line).is_none()
                 || !joint.initial.contains(line)
                 || has_fences_alone(joint.continuation)
@@ -237,13 +237,13 @@ fn may_be_wrapped(joint: &Joint<'_>, story: &Candidate) -> bool {
     story.is_clean && joint.from != AskedFrom::Cut && begins
 }
 
-/// Whether a fence behind an announcement, below a blank line of Markdown, may be the text's own.
+/// Whether a fence after an announcement and a blank line of Markdown may belong to the text.
 fn may_be_its_block(joint: &Joint<'_>, story: &Candidate) -> bool {
     let is_fenced = story.fenced && story.style == SeamStyle::Preamble;
     is_fenced && joint.format == Format::Markdown && joint.initial.ends_with("\n\n")
 }
 
-/// Whether a story keeps a first line of words in brackets that end as a sentence does: they speak about the text, and are no
+/// Whether a story keeps a first line in brackets that ends as a sentence does: it is a remark about the text and not
 /// code.
 fn begins_with_aside(joint: &Joint<'_>, story: &Candidate) -> bool {
     let line = joint.continuation.lines().next().unwrap_or_default().trim();
@@ -256,29 +256,31 @@ fn begins_with_aside(joint: &Joint<'_>, story: &Candidate) -> bool {
         && words.chars().all(|sign| sign.is_alphabetic() || matches!(sign, ' ' | ',' | '\''))
 }
 
-/// Whether what a story takes for repeated is more than a few signs.
+/// Whether a story's repeated part is more than a few signs.
 fn says_something(joint: &Joint<'_>, story: &Candidate) -> bool {
     let said = || joint.initial[joint.initial.len() - story.repeated..].chars();
     said().filter(|sign| sign.is_alphanumeric()).nth(2).is_some()
         || said().filter(|sign| !sign.is_whitespace()).nth(7).is_some()
 }
 
-/// Whether a story takes a few words from what was asked for at the cut: two equal neighbours are ordinary.
+/// Whether a story removes a few words from a continuation at the requested position. Two equal neighbours are
+/// ordinary.
 fn shortens_slightly(joint: &Joint<'_>, story: &Candidate) -> bool {
-    joint.from == AskedFrom::Cut && (1..decision::SLIGHT).contains(&story.repeated)
+    joint.from == AskedFrom::Cut && (1..decision::MAX_SMALL_OVERLAP_BYTES).contains(&story.repeated)
 }
 
-/// The share with which a clean continuation that was asked for wins over a likelier story. A remark, or whitespace
-/// in the middle of a word, is no matter of ties.
+/// Returns the share with which a clean continuation at the requested position beats a likelier story. A remark, or
+/// white space within a word, is never a tie.
 fn least_share(likelier: &Candidate) -> f64 {
     let is_shortened = likelier.repeated == 0 && likelier.start > 0 || likelier.style == SeamStyle::Remark;
     if is_shortened { 0.5 } else { TIED }
 }
 
-/// Whether a story adds whitespace of which the text does not say what it was, where a space is certain only if a sentence
-/// goes on, lets a quotation begin in the middle of a word, makes one word of two, or keeps a fence or words that may be none of the text's.
+/// Whether a story is a guess: it adds unproven white space where only a sentence that continues needs a space,
+/// begins a quotation within a word, joins two words to one, or keeps a fence or words that may not belong to the
+/// text.
 pub(super) fn is_guessed(joint: &Joint<'_>, story: &Candidate) -> bool {
-    // What begins anew with other whitespace has it in the rest as well.
+    // A restart with other white space has it in the rest as well.
     let again = joint.continuation[story.opening..story.start].trim_start();
     let reflowed = story.repeated == joint.initial.len() && again != joint.initial.trim_start();
     let breaks_word = quotation::breaks_word(joint.initial, story.added(joint));
@@ -289,7 +291,8 @@ pub(super) fn is_guessed(joint: &Joint<'_>, story: &Candidate) -> bool {
         || joint.asked != Asked::ByMessage && may_glue(joint, story)
 }
 
-/// Whether two stories have the same seam, so that the one text begins with the other: where it ends is another question.
+/// Whether two stories have the same seam, so that one text begins with the other. Where the text ends is another
+/// question.
 fn same_seam(joint: &Joint<'_>, left: &Candidate, right: &Candidate) -> bool {
     let (one, other) = (left.added(joint), right.added(joint));
     left.glue == right.glue && (one.starts_with(other) || other.starts_with(one)) || same(joint, left, right)

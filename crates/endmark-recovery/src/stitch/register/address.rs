@@ -1,31 +1,31 @@
-//! To whom a line speaks and about what: what is said to the reader about an answer has a word for one of them or for the
-//! answer, and a text that speaks to its reader itself may well end so.
+//! Whom a line addresses and about what. A remark about an answer has a word for the reader, the writer or the
+//! answer. A text that addresses its own reader may end so, too.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use super::pieces::is_wide;
 
-/// The words, by language; the fit in `bench/register` reads the same file.
+/// The words, by language. The fit in `bench/register` reads the same file.
 const WORDS: &str = include_str!("address.txt");
 
-/// Of so many words of a reply to somebody one speaks to them, and of so many of a document: 43,536 words of 919 real replies,
-/// 785,000 of documentation and source code.
+/// One in this many words of a reply addresses the reader, and one in this many of a document. Counted in 43,536
+/// words of 919 real replies and 785,000 words of documentation and source code.
 const WORDS_OF_REPLY: f64 = 13.0;
 const WORDS_OF_DOCUMENT: f64 = 160.0;
-/// How much likelier a text is a reply than a document where it ends as a reply does, before anything of it is read, in bits.
+/// Prior evidence, in bits, that a text that ends like a reply is a reply.
 const REPLY: f64 = 6.0;
 
 /// What a line is searched for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Address {
-    /// Words that speak for the writer or to the reader.
+    /// Words for the writer or the reader.
     Reader,
-    /// Words that name an answer.
+    /// Words for an answer.
     Answer,
 }
 
-/// Words to be found between others, and those of scripts without spaces.
+/// Words that are found between others, and words of scripts without spaces.
 #[derive(Default)]
 struct Vocabulary {
     words: HashSet<&'static str>,
@@ -56,12 +56,13 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|sign: char| !sign.is_alphabetic()).filter(|word| !word.is_empty())
 }
 
-/// A small `i` is a letter, or counts something.
+/// A lower-case `i` is a letter or an index.
 fn is_of(vocabulary: &Vocabulary, word: &str) -> bool {
     vocabulary.words.contains(word) || word != "i" && vocabulary.words.contains(word.to_lowercase().as_str())
 }
 
-/// How much likelier texts are those of a document than of a reply that speaks to its reader, in bits, by how often they do.
+/// Returns the evidence, in bits, that texts are from a document and not from a reply that addresses its reader, by
+/// how often they do.
 pub(super) fn is_document(texts: [&str; 2]) -> f64 {
     let vocabulary = vocabulary(Address::Reader);
     let (mut said, mut spoken) = (0.0, 0.0);
@@ -102,7 +103,7 @@ mod tests {
         assert!(is_document([&document, ""]) > 4.0);
         let reply = "Your flight leaves at noon. You can change it until ten, if you like. ".repeat(12);
         assert!(is_document([&reply, ""]) < -8.0);
-        // Of a few words nothing is known.
+        // A few words are not enough evidence.
         assert!(is_document(["The boats lay in the harbour.", ""]) < 0.0);
     }
 }

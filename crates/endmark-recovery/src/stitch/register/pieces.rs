@@ -1,23 +1,23 @@
-//! The pieces of a line, and what each weighs: sequences of letters, words, pairs of words.
+//! The pieces of a line and their weights: sequences of letters, words, pairs of words.
 
 use super::Register;
 
-/// How many slots the pieces of one register are spread over.
+/// Slots for the pieces of one register.
 const SLOTS: usize = 1 << 14;
-/// So many characters of a line are read.
+/// Characters of a line that are read.
 const LONGEST: usize = 160;
 
 /// One byte for each slot of each register, in the order of [`Register`].
 const WEIGHTS: &[u8; 3 * SLOTS] = include_bytes!("weights.bin");
-/// Where the slots of each register begin, and what a unit of their weights is.
+/// Where the slots of each register begin, and the unit of their weights.
 const SCALES: [(usize, f64); 3] = [(0, 0.036_934), (SLOTS, 0.039_721), (2 * SLOTS, 0.034_517)];
 
-/// How much the pieces of a line are those of each register.
+/// The sums of the weights of a line's pieces, by register.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sums {
-    /// The weight of all of them, for each register.
+    /// The sum of the weights, for each register.
     weights: [f64; 3],
-    /// How many there are.
+    /// The number of pieces.
     count: f64,
 }
 
@@ -31,12 +31,12 @@ impl Sums {
         Self { weights, count: f64::from(u32::try_from(slots.len()).unwrap_or(u32::MAX)) }
     }
 
-    /// The weight of all pieces.
+    /// Returns the sum of the weights.
     pub(super) fn weight(&self, register: Register) -> f64 {
         self.weights[register as usize]
     }
 
-    /// The same for a line of any length: the more pieces, the less each of them says.
+    /// Returns the sum normalised for the length of the line: the more pieces, the less each counts.
     pub(super) fn share(&self, register: Register) -> f64 {
         if self.count == 0.0 { 0.0 } else { self.weight(register) / self.count.sqrt() }
     }
@@ -46,12 +46,12 @@ impl Sums {
     }
 }
 
-/// Scripts that write words without spaces between them.
+/// Whether a character belongs to a script without spaces between words.
 pub(super) fn is_wide(sign: char) -> bool {
     matches!(u32::from(sign), 0x2e80.. | 0x0e00..0x0e80)
 }
 
-/// Small letters, one space, no signs around, every digit a zero.
+/// Lower case, single spaces, no surrounding signs, and every digit replaced by zero.
 fn normalised(line: &str) -> Vec<char> {
     let small = line.split_whitespace().flat_map(|word| [" ", word]).skip(1).flat_map(str::chars);
     let small = small.flat_map(char::to_lowercase).take(LONGEST);
@@ -61,7 +61,7 @@ fn normalised(line: &str) -> Vec<char> {
     text[start..end].to_vec()
 }
 
-/// The slots of the pieces of a line, each once.
+/// Returns the slots of the pieces of a line, each once.
 fn slots(line: &str) -> Vec<usize> {
     let text = normalised(line);
     if text.is_empty() {
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn pieces_are_those_that_the_weights_were_fitted_for() {
-        // As `bench/register/features.py` says.
+        // As in `bench/register/features.py`.
         let expected = [
             234, 1_027, 1_591, 2_270, 2_309, 2_413, 2_808, 3_513, 6_323, 6_367, 6_644, 9_285, 10_060, 11_441,
             13_206, 13_231, 13_233, 13_484, 13_512, 14_002, 14_299, 14_852, 14_889, 15_776, 15_852, 15_881,
