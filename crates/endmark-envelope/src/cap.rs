@@ -1,4 +1,4 @@
-//! An answer within its limit: the longest texts are shortened first, each with a warning. (EN-5)
+//! Keeps an answer within its limit: the longest texts are shortened first, each with a warning. (EN-5)
 
 mod fold;
 mod measure;
@@ -17,28 +17,29 @@ use crate::shorten::{beginning, json_bytes};
 use crate::walk::walk;
 use crate::warning::{Size, Warning, WarningKind};
 
-/// How many bytes an answer may have where nobody says otherwise (EN-5).
+/// The default limit of an answer, in bytes (EN-5).
 pub const DEFAULT_MAX_RESPONSE_BYTES: usize = 1_000_000;
 
-/// The lowest limit that an answer can have, in bytes: the error that it is too large has to fit.
+/// The lowest limit of an answer, in bytes: the error that the answer is too large must fit.
 pub const MIN_RESPONSE_BYTES: usize = 1024;
 
-/// What is said of a text that was shortened here.
+/// The message for a text that was shortened here.
 const SHORTENED: &str = "shortened to fit the limit of the answer";
 
-/// The exit code of an answer that cannot be given: the answer is no.
+/// The exit code of an answer that is too large: the answer is no.
 const EXIT_CODE_NO: u8 = 1;
 
-/// Brings a document within so many bytes, its newline included (EN-5).
+/// Reduces a document to at most this many bytes, including its newline (EN-5).
 ///
 /// The longest texts are shortened, all to one length, as few as possible and as little as possible. Each ends in
-/// [`TRUNCATION_MARKER`], is cut between two graphemes, and has one warning with its sizes. Everything else stays: the
-/// document has the same shape, and lists keep their items (they are paged instead). Where it is the warnings about
-/// truncated fields that take too much room, as many of them stay as fit, and a last one, [`crate::MORE_TRUNCATED`],
-/// tells how many values more are cut, and in what. Where neither is what makes it so large, the answer is the error
-/// `RESPONSE_TOO_LARGE`; an answer that is an error already keeps that, and loses its data, with a warning.
+/// [`TRUNCATION_MARKER`], is cut between two graphemes, and has one warning with its sizes. Everything else stays:
+/// the document has the same shape, and lists keep their items (they are paged instead). If the warnings about
+/// truncated fields themselves take too much room, as many of them stay as fit, and a last one,
+/// [`crate::MORE_TRUNCATED`], reports how many more values are cut, and where. If neither helps, the answer becomes
+/// the error `RESPONSE_TOO_LARGE`. An answer that is already an error keeps that error, and loses its data, with a
+/// warning.
 ///
-/// A limit under [`MIN_RESPONSE_BYTES`] is taken for that.
+/// A limit below [`MIN_RESPONSE_BYTES`] is raised to it.
 ///
 /// ```
 /// use endmark_envelope::{Envelope, MIN_RESPONSE_BYTES, cap};
@@ -56,7 +57,7 @@ pub fn cap(document: Document, max_response_bytes: usize) -> Document {
     cap_knowing(document, max_response_bytes, &FieldRules::default())
 }
 
-/// The same, with the handles under which full values can be read.
+/// As [`cap`], with the handles under which full values can be read.
 pub(crate) fn cap_knowing(document: Document, max_response_bytes: usize, rules: &FieldRules) -> Document {
     let limit = max_response_bytes.max(MIN_RESPONSE_BYTES);
     let document = measure::measured(document);
@@ -79,37 +80,37 @@ pub(crate) fn cap_knowing(document: Document, max_response_bytes: usize, rules: 
     if document.bytes() > limit { without_data(document, limit, size) } else { measure::measured(document) }
 }
 
-/// The plan where all warnings of truncated fields may become one: how many texts are shortened beside that, which may be
-/// none at all.
+/// Returns a plan in which all warnings about truncated fields may become one: the number of texts to shorten,
+/// possibly zero, and their length.
 fn plan_folding(document: &Document, candidates: &mut [Candidate], limit: usize) -> Option<(usize, usize)> {
     let least = fold::least_bytes(document)?;
     if least <= limit {
         return Some((0, 0));
     }
     for candidate in candidates.iter_mut() {
-        // The warning that it has already is not there any more to be replaced.
+        // The warning that it already has no longer exists, so it cannot be replaced.
         candidate.warning_bytes += candidate.known_bytes;
         candidate.known_bytes = 0;
     }
     plan(candidates, least - limit)
 }
 
-/// A text that could be shortened.
+/// A text that can be shortened.
 struct Candidate {
     place: FieldPath,
-    /// How many bytes it takes in the document.
+    /// Its size in the document, in bytes.
     bytes: usize,
-    /// The warning, as long as it can get.
+    /// The warning, at its greatest length.
     warning: Warning,
-    /// How much longer the warning makes the document.
+    /// How much longer the warning makes the document, in bytes.
     warning_bytes: usize,
-    /// Which of the document's warnings is about it already.
+    /// The index of the existing warning about this text.
     known: Option<usize>,
-    /// How many bytes that one takes with its comma.
+    /// The size of that warning with its comma, in bytes.
     known_bytes: usize,
 }
 
-/// All texts, the longest first; those of one length in the document's order.
+/// Returns all texts, the longest first. Texts of the same length are in document order.
 fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
     let mut found = Vec::new();
     let mut add = |place: &FieldPath, text: &str| {
@@ -119,7 +120,7 @@ fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
         }
     };
     walk(&document.data, FieldPath::data(), |path, value, _| {
-        // A cursor that is shortened leads nowhere.
+        // A shortened cursor is useless.
         if let Value::String(text) = value
             && !is_cursor(text)
         {
@@ -150,7 +151,7 @@ fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
         let message =
             if known.is_some() { format!("{}; {SHORTENED}", warning.message) } else { warning.message };
         let warning = Warning { message, handle, ..warning };
-        // The comma counts too. What is replaced is already in the document.
+        // The comma counts as well. What is replaced is already in the document.
         let known_bytes = known.map_or(0, |known| json_size(known) + 1);
         let warning_bytes = (json_size(&warning) + 1).saturating_sub(known_bytes);
         Candidate { place, bytes, warning, warning_bytes, known: position, known_bytes }
@@ -158,15 +159,15 @@ fn candidates(document: &Document, rules: &FieldRules) -> Vec<Candidate> {
     found.into_iter().map(candidate).collect()
 }
 
-/// How many bytes a warning takes, without its comma.
+/// Returns the size of a warning in bytes, without its comma.
 fn json_size(warning: &Warning) -> usize {
     usize::try_from(counted(warning).bytes).unwrap_or(usize::MAX - 1)
 }
 
-/// How many of the texts are shortened, and to what length in the document, so that it gets this much shorter; none if
-/// that cannot be.
+/// Returns how many texts to shorten, and to what length in the document, to save `excess` bytes. Returns `None` if
+/// that is impossible.
 ///
-/// One more text is taken as long as that leaves more of each: a text that is hardly longer than its warning is not worth
+/// Adds another text while that leaves more of each. A text that is hardly longer than its warning is not worth
 /// shortening.
 fn plan(candidates: &[Candidate], excess: usize) -> Option<(usize, usize)> {
     let signed = |number: usize| i128::try_from(number).unwrap_or(i128::MAX);
@@ -184,13 +185,13 @@ fn plan(candidates: &[Candidate], excess: usize) -> Option<(usize, usize)> {
     (length >= TRUNCATION_MARKER.len()).then_some((count, length))
 }
 
-/// Shortens one text to at most so many bytes in the document, its marker included, and warns of it.
+/// Shortens one text to at most `length` bytes in the document, including its marker, and adds a warning.
 fn shorten(document: &mut Document, candidate: Candidate, length: usize) {
     let Candidate { place, warning, known, .. } = candidate;
     let Some(text) = text_at(document, &place) else {
         return;
     };
-    // A marker that stands there already is no part of the value.
+    // An existing marker is not part of the value.
     let own = text.strip_suffix(TRUNCATION_MARKER).unwrap_or(text);
     let kept = beginning(own, length - TRUNCATION_MARKER.len());
     let size = Size::of(kept);
@@ -214,7 +215,7 @@ fn text_at<'a>(document: &'a mut Document, place: &FieldPath) -> Option<&'a mut 
     if inside == FieldPath::root().key("message") { Some(&mut error.message) } else { error.hint.as_mut() }
 }
 
-/// The document without its data, which no shortening of texts brings within the limit.
+/// Returns the document without its data, if shortening texts does not suffice.
 fn without_data(document: Document, limit: usize, size: usize) -> Document {
     let said = usize::try_from(counted(&document.warnings).bytes).unwrap_or(usize::MAX);
     let cause = if document.bytes().saturating_sub(said) <= limit {

@@ -1,4 +1,4 @@
-//! Where a page ends, as a word that means nothing to whoever carries it. (EN-5)
+//! Encodes where a page ends as an opaque word. (EN-5)
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,28 +8,28 @@ use serde::de::DeserializeOwned;
 use crate::error::ErrorBody;
 use crate::path::FieldPath;
 
-/// What every cursor begins with: whose it is, and how it is to be read.
+/// The beginning of every cursor: its product and its version.
 const PREFIX: &str = "emc1_";
 
-/// What cursors of any version begin with.
+/// The beginning of cursors of any version.
 const FAMILY: &str = "emc";
 
-/// How many bytes a checksum takes.
+/// The length of a checksum in bytes.
 const CHECKSUM_BYTES: usize = 4;
 
 /// Why a cursor cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CursorError {
-    /// It is some other word.
-    #[error("the cursor is none of ours")]
+    /// It is another word.
+    #[error("the cursor was not made by this program")]
     Foreign,
     /// It has another version.
     #[error("the cursor is of another version of this program")]
     OtherVersion,
-    /// It is not as it was given out: perhaps it was cut.
+    /// It was changed or cut.
     #[error("the cursor is damaged: it is not as it was given out")]
     Damaged,
-    /// It is of another list, or of the same one under other filters.
+    /// It belongs to another list, or to the same list with other filters.
     #[error("the cursor belongs to another list, or to other filters")]
     OtherList,
 }
@@ -42,7 +42,7 @@ impl From<CursorError> for ErrorBody {
     }
 }
 
-/// The checksum of a list's name, then the key.
+/// Encodes the checksum of a list's name, then the key.
 pub(crate) fn encode(list: u32, key: &impl Serialize) -> Result<String, serde_json::Error> {
     let mut content = list.to_be_bytes().to_vec();
     serde_json::to_writer(&mut content, key)?;
@@ -51,22 +51,22 @@ pub(crate) fn encode(list: u32, key: &impl Serialize) -> Result<String, serde_js
     Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(content)))
 }
 
-/// The key in a cursor of this list.
+/// Returns the key in a cursor of this list.
 pub(crate) fn decode<K: DeserializeOwned>(list: u32, cursor: &str) -> Result<K, CursorError> {
     let (of, key) = opened(cursor)?;
     if of != list {
         return Err(CursorError::OtherList);
     }
-    // The checksum holds: it was made for a list of this name with keys of another type.
+    // The checksum is right, so it was made for a list of this name with another type of keys.
     serde_json::from_slice(&key).map_err(|_| CursorError::OtherList)
 }
 
-/// Whether a text is a cursor, which is of no use once it is shortened.
+/// Whether a text is a cursor, which must not be shortened.
 pub(crate) fn is_cursor(text: &str) -> bool {
     text.starts_with(PREFIX) && opened(text).is_ok()
 }
 
-/// The list and the key.
+/// Decodes the list and the key.
 fn opened(cursor: &str) -> Result<(u32, Vec<u8>), CursorError> {
     let Some(encoded) = cursor.strip_prefix(PREFIX) else {
         let version = cursor.strip_prefix(FAMILY).and_then(|rest| rest.split_once('_'));

@@ -1,59 +1,59 @@
-//! What a backend already cut, told by what it left behind. (EN-3)
+//! Detects what a backend already cut, from the traces of the cut. (EN-3)
 
 use serde_json::Value;
 
 use crate::marker::{before_ellipsis, ends_in_marker};
 
-/// What is known about one value: how large it can be, how large it should be, what marks a cut.
+/// What is known about one value: its largest possible size, its true size, its markers of a cut.
 ///
-/// All sizes are optional; a rule that says nothing still finds markers and incomplete UTF-8.
+/// All sizes are optional. A rule without any still finds markers and incomplete UTF-8.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldRule {
-    /// The backend keeps at most so many UTF-8 bytes: a value of this size was probably cut.
+    /// The backend keeps at most this many UTF-8 bytes. A value of this size was probably cut.
     pub max_bytes: Option<u64>,
-    /// The backend keeps at most so many Unicode characters.
+    /// The backend keeps at most this many Unicode characters.
     pub max_chars: Option<u64>,
-    /// The backend gives at most so many items of a list.
+    /// The backend returns at most this many items of a list.
     pub max_items: Option<u64>,
-    /// The value is said to have so many UTF-8 bytes: shorter, it was cut; exactly so long, it is whole.
+    /// The declared UTF-8 bytes of the value. A shorter value was cut; a value of exactly this length is whole.
     pub declared_bytes: Option<u64>,
-    /// The value is said to have so many Unicode characters; the same holds.
+    /// The declared Unicode characters of the value, as above.
     pub declared_chars: Option<u64>,
-    /// The list is said to have so many items; the same holds.
+    /// The declared items of the list, as above.
     pub declared_items: Option<u64>,
-    /// The member beside the value that says how many UTF-8 bytes it has.
+    /// The sibling member with the value's UTF-8 bytes.
     pub bytes_in: Option<String>,
-    /// The member beside the value that says how many Unicode characters it has.
+    /// The sibling member with the value's Unicode characters.
     pub chars_in: Option<String>,
-    /// The member beside the list that says how many items it has.
+    /// The sibling member with the number of items of the list.
     pub items_in: Option<String>,
-    /// There is a token for another page of the list, and nobody can turn that page.
+    /// The list has a token for another page, and the reader cannot request that page.
     pub has_page_token: bool,
-    /// The member beside the list that holds such a token.
+    /// The sibling member of the list with such a token.
     pub page_token_in: Option<String>,
-    /// Endings that mark a cut, besides the usual markers.
+    /// Endings that mark a cut, in addition to the usual markers.
     pub markers: Vec<String>,
-    /// The value is what it is: nothing is detected in it.
+    /// The value is exact: nothing is detected in it.
     pub is_exact: bool,
-    /// Under what name the full value can be read.
+    /// The handle under which the full value can be read.
     pub handle: Option<String>,
 }
 
 impl FieldRule {
-    /// The value is what it is, however it ends.
+    /// Makes a rule for an exact value, whatever its ending.
     pub fn exact() -> Self {
         Self { is_exact: true, ..Self::default() }
     }
 }
 
-/// A value as it was received.
+/// A value as received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received<'a> {
     /// Bytes that should be UTF-8.
     Bytes(&'a [u8]),
     /// A text.
     Text(&'a str),
-    /// A list of so many items.
+    /// A list with this many items.
     List(u64),
     /// Anything that cannot be cut.
     Other,
@@ -81,10 +81,10 @@ impl<'a> From<&'a Value> for Received<'a> {
     }
 }
 
-/// A value that the backend cut, and how large it was where that is known.
+/// A value that the backend cut, with its original size if known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// What gave it away.
+    /// The evidence of the cut.
     pub evidence: Evidence,
     /// UTF-8 bytes of the full value.
     pub original_bytes: Option<u64>,
@@ -94,23 +94,23 @@ pub struct Cut {
     pub original_items: Option<u64>,
 }
 
-/// What gave a cut away (EN-3), the surest first.
+/// Evidence of a cut (EN-3), the strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Evidence {
-    /// It is shorter than it is said to be.
+    /// It is shorter than declared.
     LengthDiffers,
-    /// It ends inside a character.
+    /// It ends within a character.
     IncompleteUtf8,
-    /// There is a token for another page, and no way to that page.
+    /// It has a token for another page, which the reader cannot request.
     PageTokenWithoutPage,
-    /// It ends in a marker, or in an ellipsis close to a known limit or next to a longer original.
+    /// It ends in a marker, or in an ellipsis near a known limit or next to a longer original.
     Marker,
-    /// It is exactly as large as the backend can keep, or larger, and nobody declares that this is all.
+    /// It reaches the largest size that the backend can keep, and no declared size confirms that it is whole.
     SizeReached,
 }
 
 impl Evidence {
-    /// The same in words that go on after a field's name.
+    /// Returns the evidence in words that can follow a field's name.
     pub fn message(self) -> &'static str {
         match self {
             Self::LengthDiffers => "the backend returned less than it declares",
@@ -122,14 +122,14 @@ impl Evidence {
     }
 }
 
-/// Tells whether a backend cut a value: by a declared length that it does not have, incomplete UTF-8, a page token
-/// with no page, a marker at its end, or a declared size that it reaches (EN-3). An ellipsis is a marker only close to such a
-/// size: `Loading...` is whole.
+/// Detects whether a backend cut a value, by a declared length that it does not have, incomplete UTF-8, a page token
+/// without a page, a marker at its end, or a size limit that it reaches (EN-3). An ellipsis is a marker only near
+/// such a limit: `Loading...` is whole.
 ///
-/// What is exactly as long as it is declared is whole, however it ends and whatever size it reaches; only half a
-/// character at its end, or a token for another page, outweighs that.
+/// A value of exactly its declared length is whole, whatever its ending and size. Only half a character at its end,
+/// or a token for another page, outweighs that.
 ///
-/// Text that was decoded with replacement characters ends in one where the bytes ended inside a character.
+/// Text decoded with replacement characters ends in one if the bytes ended within a character.
 ///
 /// ```
 /// use endmark_envelope::{Evidence, FieldRule, detect_cut};
@@ -153,7 +153,7 @@ pub fn detect_cut<'a>(value: impl Into<Received<'a>>, rule: &FieldRule) -> Optio
     let value = value.into();
     let is_over = |actual: u64, limit: Option<u64>| limit.is_some_and(|limit| actual >= limit);
     let is_short = |actual: u64, declared: Option<u64>| declared.is_some_and(|declared| actual < declared);
-    // Only what is as long as it is said to be, to the byte, is proved whole.
+    // Only a value of exactly its declared size is proven whole.
     let is_met = |actual: u64, declared: Option<u64>| declared == Some(actual);
     let (mut bytes, mut chars, mut items) = (0, 0, 0);
     let evidence = match value {
@@ -192,7 +192,7 @@ pub fn detect_cut<'a>(value: impl Into<Received<'a>>, rule: &FieldRule) -> Optio
             }
         }
     };
-    // What is longer than it is said to be has another original than that.
+    // A value longer than declared has another original.
     let original = |declared: Option<u64>, actual: u64| declared.filter(|declared| *declared >= actual);
     evidence.map(|evidence| Cut {
         evidence,
@@ -202,10 +202,10 @@ pub fn detect_cut<'a>(value: impl Into<Received<'a>>, rule: &FieldRule) -> Optio
     })
 }
 
-/// A backend that cuts between words, and sets an ellipsis, stays below its limit by less than this.
+/// A backend that cuts between words and adds an ellipsis stays below its limit by less than this, in bytes.
 const LONGEST_WORD: u64 = 24;
 
-/// The text that a value begins with, its length in bytes, and whether it ends inside a character.
+/// Returns the valid text at the beginning of a value, its length in bytes, and whether it ends within a character.
 fn valid_part(value: Received<'_>) -> (&str, u64, bool) {
     match value {
         Received::Text(text) => (text, text.len() as u64, false),
@@ -213,7 +213,7 @@ fn valid_part(value: Received<'_>) -> (&str, u64, bool) {
             Ok(text) => (text, bytes.len() as u64, false),
             Err(error) => {
                 let valid = &bytes[..error.valid_up_to()];
-                // What is wrong in the middle is not cut, and hides nothing of the end.
+                // An invalid sequence in the middle is not a cut, and does not hide the end.
                 let is_incomplete = bytes.utf8_chunks().last().is_some_and(|chunk| is_cut(chunk.invalid()));
                 (str::from_utf8(valid).unwrap_or_default(), bytes.len() as u64, is_incomplete)
             }
@@ -222,7 +222,7 @@ fn valid_part(value: Received<'_>) -> (&str, u64, bool) {
     }
 }
 
-/// Whether these last bytes are a character that goes on.
+/// Whether these last bytes are an incomplete character.
 fn is_cut(invalid: &[u8]) -> bool {
     str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none())
 }

@@ -1,4 +1,4 @@
-//! An envelope that is ready to be written: detected, capped, and only numbers of bytes from here on. (EN-1)
+//! An envelope that is ready to be written: detected and capped, so that only its bytes remain. (EN-1)
 
 use std::io::{self, Write};
 
@@ -12,17 +12,17 @@ use crate::warning::{Size, Warning, WarningKind};
 
 /// An envelope that is ready to be written.
 ///
-/// Its members are what [`crate::Envelope`] came to; `ok` and `meta.truncated` follow from them, so that they cannot
-/// contradict them.
+/// It has the final members of an [`crate::Envelope`]. `ok` and `meta.truncated` are derived from them, so that they
+/// cannot contradict them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
-    /// What the command found or did.
+    /// The result of the command.
     pub data: Value,
-    /// Why it did not end well.
+    /// Why it failed.
     pub error: Option<ErrorBody>,
     /// What a reader should know.
     pub warnings: Vec<Warning>,
-    /// How long the command took, in milliseconds.
+    /// The duration of the command, in milliseconds.
     pub duration_ms: u64,
 }
 
@@ -36,33 +36,33 @@ struct Members<'a> {
 }
 
 impl Document {
-    /// How the process that answers with it ends: 0 exactly when there is no error.
+    /// Returns the exit code of the process: 0 exactly if there is no error.
     pub fn exit_code(&self) -> u8 {
         self.error.as_ref().map_or(0, |error| ErrorBody::failing(error.exit_code))
     }
 
-    /// What is known about the answer as a whole.
+    /// Returns the facts about the whole answer.
     pub fn meta(&self) -> Meta {
         let truncated = self.warnings.iter().any(|warning| warning.kind == WarningKind::Truncation);
         Meta { truncated, duration_ms: self.duration_ms }
     }
 
-    /// The same document within so many bytes, its newline included (EN-5): see [`cap`].
+    /// Returns the document reduced to this many bytes, including its newline (EN-5): see [`cap`].
     #[must_use]
     pub fn within(self, max_response_bytes: usize) -> Self {
         cap(self, max_response_bytes)
     }
 
-    /// The document on one line, without a newline.
+    /// Returns the document on one line, without a newline.
     pub fn to_json(&self) -> String {
-        // A tree of JSON values can always be written.
+        // A tree of JSON values can always be serialised.
         serde_json::to_string(self).unwrap_or_default()
     }
 
     /// Writes the document on one line.
     ///
-    /// It is serialised whole before the first byte is written. Where writing breaks off, the error says how much of
-    /// it is out, so that nobody takes a beginning for an answer (EN-1).
+    /// It is serialised completely before the first byte is written. If writing fails, the error reports how much was
+    /// written, so that a partial document is not taken for an answer (EN-1).
     pub fn write_to(&self, writer: &mut dyn Write) -> Result<(), WriteError> {
         let mut document = self.to_json();
         document.push('\n');
@@ -78,7 +78,7 @@ impl Document {
         writer.flush().map_err(|source| WriteError { written, source })
     }
 
-    /// How many bytes it takes with its newline.
+    /// Returns its size in bytes with its newline.
     pub(crate) fn bytes(&self) -> usize {
         let mut count = Count::default();
         // Counting cannot fail.
@@ -102,18 +102,18 @@ impl Serialize for Document {
     }
 }
 
-/// Why a document is not out.
+/// Error of a document that was not written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the answer after {written} bytes: {source}")]
 pub struct WriteError {
-    /// How many bytes were taken before.
+    /// Bytes written before the error.
     pub written: usize,
-    /// What the writer said.
+    /// The writer's error.
     pub source: io::Error,
 }
 
 impl WriteError {
-    /// Whether the reader went away before anything was written: nobody was told half of anything.
+    /// Whether the reader closed before anything was written, so that it has no partial answer.
     pub fn is_unread(&self) -> bool {
         self.written == 0 && self.source.kind() == io::ErrorKind::BrokenPipe
     }
@@ -129,7 +129,7 @@ struct Count {
 impl Write for Count {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.bytes += bytes.len();
-        // Every character has one byte that is no continuation.
+        // Each character has exactly one byte that is not a continuation byte.
         self.chars += bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count();
         Ok(bytes.len())
     }
@@ -139,7 +139,7 @@ impl Write for Count {
     }
 }
 
-/// The size of anything as JSON on one line.
+/// Returns the size of a value as JSON on one line.
 pub(crate) fn counted(value: &impl Serialize) -> Size {
     let mut count = Count::default();
     // Counting cannot fail.

@@ -16,10 +16,10 @@ use crate::path::{FieldPath, FieldPattern};
 use crate::rules::FieldRules;
 use crate::warning::Warning;
 
-/// One answer of a command: all five members are always there (EN-1).
+/// One answer of a command. All five members are always present (EN-1).
 ///
-/// Serialising it finds what a backend cut (EN-3) and shortens what would make it larger than its limit (EN-5), with a
-/// warning for each.
+/// Serialising it detects what a backend cut (EN-3) and shortens what would exceed its limit (EN-5), with a warning
+/// for each.
 ///
 /// ```
 /// use endmark_envelope::{Envelope, ErrorBody};
@@ -43,13 +43,13 @@ pub struct Envelope<T> {
     max_response_bytes: usize,
 }
 
-/// What is known about the answer as a whole.
+/// Facts about the whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Meta {
-    /// Whether anything is missing from the data; true exactly when a warning says what.
+    /// Whether anything is missing from the data: true exactly if a warning reports it.
     pub truncated: bool,
-    /// How long the command took, in milliseconds.
+    /// The duration of the command, in milliseconds.
     pub duration_ms: u64,
 }
 
@@ -65,71 +65,71 @@ impl<T> Envelope<T> {
         }
     }
 
-    /// The answer of a command that did what it was asked.
+    /// Makes the answer of a command that succeeded.
     pub fn success(data: T) -> Self {
         Self::new(Some(data), None)
     }
 
-    /// The answer of a command that did not.
+    /// Makes the answer of a command that failed.
     pub fn failure(error: ErrorBody) -> Self {
         Self::new(None, Some(error))
     }
 
-    /// The answer of a command that has data to show and still says no: a verdict, a best attempt.
+    /// Makes the answer of a command that has data and still fails: a verdict, a best attempt.
     pub fn refusal(data: T, error: ErrorBody) -> Self {
         Self::new(Some(data), Some(error))
     }
 
-    /// The same answer with these warnings added.
+    /// Adds warnings.
     #[must_use]
     pub fn with_warnings(mut self, warnings: impl IntoIterator<Item = Warning>) -> Self {
         self.warnings.extend(warnings);
         self
     }
 
-    /// The same answer with the time it took.
+    /// Sets the duration.
     #[must_use]
     pub fn with_duration(self, duration: Duration) -> Self {
         Self { duration, ..self }
     }
 
-    /// The same answer, knowing this about these fields; patterns begin with `data` (EN-3).
+    /// Adds a rule for these fields. Patterns begin with `data` (EN-3).
     #[must_use]
     pub fn with_rule(mut self, fields: FieldPattern, rule: FieldRule) -> Self {
         self.rules.add(fields, rule);
         self
     }
 
-    /// The same answer, knowing this about its fields and nothing else (EN-3).
+    /// Replaces all rules for its fields (EN-3).
     #[must_use]
     pub fn with_rules(self, rules: FieldRules) -> Self {
         Self { rules, ..self }
     }
 
-    /// The same answer within so many bytes, on one line and with its newline (EN-5); at least
-    /// [`crate::MIN_RESPONSE_BYTES`], by default [`DEFAULT_MAX_RESPONSE_BYTES`].
+    /// Sets the limit in bytes, on one line and including its newline (EN-5): at least [`crate::MIN_RESPONSE_BYTES`],
+    /// by default [`DEFAULT_MAX_RESPONSE_BYTES`].
     #[must_use]
     pub fn with_max_response_bytes(self, max_response_bytes: usize) -> Self {
         Self { max_response_bytes, ..self }
     }
 
-    /// Whether the command did what it was asked: true exactly when there is no error.
+    /// Whether the command succeeded: true exactly if there is no error.
     pub fn is_ok(&self) -> bool {
         self.error.is_none()
     }
 }
 
 impl<T: Limits> Envelope<T> {
-    /// The answer of a command that passes on what a backend returned, knowing the declared sizes of its fields: what may
-    /// be no larger when it is written is probably cut where it comes back at that size (EN-3).
+    /// Makes the answer of a command that passes on a backend's data, with rules from the declared limits of its
+    /// fields. A field that returns exactly at its limit was probably cut (EN-3).
     pub fn from_backend(data: T) -> Self {
         Self::success(data).with_rules(declared::<T>())
     }
 }
 
 impl<T: Serialize> Envelope<T> {
-    /// The envelope as it is written: what a backend cut is found, and what is too large is shortened, with a warning
-    /// for each. Fails only if `T` cannot be JSON.
+    /// Returns the envelope as it is written: cut values are detected and oversized texts shortened, with a warning
+    /// for each. Fails only if `T` cannot be serialised to JSON.
     pub fn document(&self) -> Result<Document, serde_json::Error> {
         let mut data = serde_json::to_value(&self.data)?;
         let mut warnings = self.warnings.clone();
@@ -142,20 +142,21 @@ impl<T: Serialize> Envelope<T> {
         Ok(cap_knowing(document, self.max_response_bytes, &self.rules))
     }
 
-    /// The same answer with its data as JSON, so that all commands of a program answer with one type. What is known about its
-    /// fields stays known. Fails only if `T` cannot be JSON.
+    /// Converts the data to JSON, so that all commands of a program return one type. The rules for its fields stay.
+    /// Fails only if `T` cannot be serialised to JSON.
     pub fn into_json(self) -> Result<Envelope<Value>, serde_json::Error> {
         let Self { data, error, warnings, duration, rules, max_response_bytes } = self;
         let data = data.map(serde_json::to_value).transpose()?;
         Ok(Envelope { data, error, warnings, duration, rules, max_response_bytes })
     }
 
-    /// The envelope as one JSON document on one line. Fails only if `T` cannot be JSON.
+    /// Returns the envelope as one JSON document on one line. Fails only if `T` cannot be serialised to JSON.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         self.document().map(|document| document.to_json())
     }
 
-    /// Writes the envelope as one JSON document on one line; data that cannot be JSON leaves nothing behind (EN-1).
+    /// Writes the envelope as one JSON document on one line. Data that cannot be serialised to JSON writes nothing
+    /// (EN-1).
     pub fn write_to(&self, writer: &mut dyn io::Write) -> Result<(), WriteError> {
         let document =
             self.document().map_err(|error| WriteError { written: 0, source: io::Error::other(error) })?;

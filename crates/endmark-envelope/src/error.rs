@@ -1,24 +1,24 @@
-//! Why a command did not answer with yes.
+//! The error of a command.
 
 use serde::{Deserialize, Serialize};
 
 use crate::FieldPath;
 
-/// The code of an error about a value that is over its declared limit (EN-4).
+/// The code of an error about a value over its declared limit (EN-4).
 pub const FIELD_TOO_LARGE: &str = "FIELD_TOO_LARGE";
 
-/// The code of an error about an answer that no shortening of texts brings under the limit (EN-5).
+/// The code of an error about an answer that cannot be shortened to its limit (EN-5).
 pub const RESPONSE_TOO_LARGE: &str = "RESPONSE_TOO_LARGE";
 
-/// The exit code of bad usage and invalid input: nothing was done.
+/// The exit code of invalid usage or input: nothing was done.
 const INVALID_INPUT: u8 = 2;
 
 /// The exit code of a bug.
 pub(crate) const BUG: u8 = 70;
 
-/// Why a command did not end well: the `error` of an envelope.
+/// The `error` of an envelope: why a command failed.
 ///
-/// All eight members are always there; what does not apply is null.
+/// All eight members are always present. Those that do not apply are null.
 ///
 /// ```
 /// use endmark_envelope::{ErrorBody, Phase};
@@ -31,20 +31,20 @@ pub(crate) const BUG: u8 = 70;
 pub struct ErrorBody {
     /// A stable word for programs, such as `truncated` or `FIELD_TOO_LARGE`.
     pub code: String,
-    /// The exit code of the process that answers with this.
+    /// The exit code of the process with this error.
     pub exit_code: u8,
     /// How far the command had come.
     pub phase: Phase,
     /// What happened, for people: a lowercase fragment without a final period.
     pub message: String,
-    /// The field that it is about, of what was given.
+    /// The input field that it is about.
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub field: Option<FieldPath>,
-    /// What the field may have at most; the code or the message says in what unit.
+    /// The limit of the field, in the unit of the code or message.
     pub limit: Option<u64>,
-    /// What the field has, in the same unit.
+    /// The actual size of the field, in the same unit.
     pub actual: Option<u64>,
-    /// What to do next: full sentences.
+    /// What to do next, in full sentences.
     pub hint: Option<String>,
 }
 
@@ -53,19 +53,19 @@ pub struct ErrorBody {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// What was given was looked at; nothing was done yet.
+    /// The input was checked, and nothing was done yet.
     Validation,
-    /// It was being done; some of it may have been.
+    /// The work had begun, and may be partly done.
     Execution,
-    /// It was done; what failed is the answer.
+    /// The work was done, and the answer failed.
     Output,
 }
 
 impl ErrorBody {
-    /// An error about no field, without a hint.
+    /// Makes an error without a field or a hint.
     ///
-    /// With exit code 2, which says that nothing was done, its phase is validation, else execution. An error cannot have
-    /// exit code 0: that is taken for a bug of who says so, 70.
+    /// Exit code 2 means that nothing was done: its phase is validation. With any other code it is execution. Exit
+    /// code 0 is not an error: it is taken for a bug of the caller, 70.
     pub fn new(code: impl Into<String>, exit_code: u8, message: impl Into<String>) -> Self {
         let exit_code = Self::failing(exit_code);
         Self {
@@ -80,12 +80,12 @@ impl ErrorBody {
         }
     }
 
-    /// The exit code itself, unless it says that all is well.
+    /// Returns the exit code, with 0 replaced by that of a bug.
     pub(crate) fn failing(exit_code: u8) -> u8 {
         if exit_code == 0 { BUG } else { exit_code }
     }
 
-    /// A value over its limit: exit code 2, before anything is written (EN-4).
+    /// Makes the error of a value over its limit: exit code 2, before anything is written (EN-4).
     ///
     /// ```
     /// use endmark_envelope::{ErrorBody, FieldPath};
@@ -104,19 +104,19 @@ impl ErrorBody {
         }
     }
 
-    /// The same error with this hint.
+    /// Sets the hint.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The same error in this phase.
+    /// Sets the phase.
     #[must_use]
     pub fn in_phase(self, phase: Phase) -> Self {
         Self { phase, ..self }
     }
 
-    /// The same error about this field.
+    /// Sets the field.
     #[must_use]
     pub fn about(self, field: FieldPath) -> Self {
         Self { field: Some(field), ..self }

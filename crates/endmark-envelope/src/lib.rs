@@ -1,14 +1,14 @@
-//! The envelope in which commands answer: `ok`, `data`, `error`, `warnings`, `meta` (EN-1).
+//! The envelope of the answers of commands: `ok`, `data`, `error`, `warnings`, `meta` (EN-1).
 //!
-//! All five are always there, whatever happened, in one complete JSON document. The combinations that
-//! would contradict each other cannot be built: `ok` follows from the error, and `meta.truncated` from
-//! the warnings. Serialising an [`Envelope`] finds what a backend already cut (EN-3) and keeps the answer within its
-//! limit (EN-5); nothing is shortened without a [`Warning`] (EN-2).
+//! All five are always present, in one complete JSON document. Contradictory combinations cannot be built: `ok` is
+//! derived from the error, and `meta.truncated` from the warnings. Serialising an [`Envelope`] detects what a backend
+//! already cut (EN-3) and keeps the answer within its limit (EN-5). Nothing is shortened without a [`Warning`]
+//! (EN-2).
 //!
-//! The envelope knows no file, clock or terminal; [`Envelope::write_to`] writes to whatever it is given. The one
-//! function that does, `run`, stands behind the feature of that name, which is on by default.
+//! The envelope uses no file, clock or terminal; [`Envelope::write_to`] writes to any writer. The one function that
+//! does, `run`, requires the feature of that name, which is on by default.
 
-// What is derived names the crate as its users do.
+// Derived code names the crate as its users do.
 extern crate self as endmark_envelope;
 
 mod cap;

@@ -1,4 +1,4 @@
-//! How large the fields of what is written may be, checked before anything is written. (EN-4)
+//! Limits of the fields of input, checked before anything is written. (EN-4)
 
 mod implementations;
 
@@ -11,7 +11,7 @@ use crate::error::ErrorBody;
 use crate::path::{FieldPath, FieldPattern};
 use crate::rules::FieldRules;
 
-/// What a field may have at most.
+/// The limits of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub struct Limit {
     /// UTF-8 bytes of a text, of each text in a list, or of each value of a map.
@@ -24,10 +24,10 @@ pub struct Limit {
 
 /// A type whose fields have limits, which `#[derive(Limits)]` reads from `#[limits(…)]` (EN-4).
 ///
-/// On a field: `max_bytes = N` and `max_chars = N` for text, also in options, lists and maps; `max_items = N` for lists
-/// and maps; `skip` for what has no limits of its own. Every other field is checked by its own type, so that a nested struct
-/// cannot be forgotten; also a field that is not written into JSON. Of a map the values are limited, and how many there are,
-/// but not the keys: where these come from outside, too, take a list of structs with a name and a value.
+/// On a field: `max_bytes = N` and `max_chars = N` for text, also in options, lists and maps; `max_items = N` for
+/// lists and maps; `skip` for a field without limits. Every other field is checked by its own type, so that a nested
+/// struct cannot be forgotten, nor a field that is not serialised. In a map, the values and their number are limited,
+/// but not the keys. If the keys come from outside as well, use a list of structs with a name and a value.
 ///
 /// ```
 /// use endmark_envelope::{Checked, ErrorBody, Limits};
@@ -61,13 +61,13 @@ pub struct Limit {
     note = "derive `endmark_envelope::Limits` for `{Self}`, or write `#[limits(skip)]` on the field"
 )]
 pub trait Limits {
-    /// Adds what is known about the fields of this type, found at this place under this limit.
+    /// Adds the rules of this type at this path with this limit.
     fn declare(at: &FieldPattern, limit: Limit, into: &mut FieldRules);
 
-    /// Adds what is too large in a value, found at this place under this limit.
+    /// Adds the fields of a value at this path that are over their limit.
     fn check_at(&self, at: &FieldPath, limit: Limit, found: &mut Vec<FieldTooLarge>);
 
-    /// Fails if anything in the value is over its limit.
+    /// Fails if any field of the value is over its limit.
     fn check_limits(&self) -> Result<(), TooLarge> {
         let mut found = Vec::new();
         self.check_at(&FieldPath::root(), Limit::default(), &mut found);
@@ -75,24 +75,24 @@ pub trait Limits {
     }
 }
 
-/// What is known about the fields of a type in an envelope's data: a backend keeps no more than may be written.
+/// Returns the rules for the fields of a type in an envelope's data: a backend keeps no more than may be written.
 pub fn declared<T: Limits + ?Sized>() -> FieldRules {
     let mut rules = FieldRules::default();
     T::declare(&FieldPattern::data(), Limit::default(), &mut rules);
     rules
 }
 
-/// A value that is within its limits: what a function that writes asks for, so that nobody forgets to check.
+/// A value within its limits. Functions that write take it, so that the check cannot be forgotten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked<T>(T);
 
 impl<T: Limits> Checked<T> {
-    /// Fails if anything in the value is over its limit (EN-4).
+    /// Fails if any field of the value is over its limit (EN-4).
     pub fn new(value: T) -> Result<Self, TooLarge> {
         value.check_limits().map(|()| Self(value))
     }
 
-    /// The value.
+    /// Returns the value.
     pub fn into_inner(self) -> T {
         self.0
     }
@@ -110,29 +110,29 @@ impl<T> Deref for Checked<T> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` has {actual} {unit}, at most {limit}")]
 pub struct FieldTooLarge {
-    /// Where it is, in what was given.
+    /// The path of the field in the input.
     pub field: FieldPath,
-    /// What it may have at most.
+    /// Its limit.
     pub limit: u64,
-    /// What it has.
+    /// Its actual size.
     pub actual: u64,
     /// Bytes, characters or items.
     pub unit: &'static str,
 }
 
-/// What is over its limit in one value: at least one field.
+/// The fields of one value that are over their limit: at least one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", ErrorBody::from(self.clone()).message)]
 pub struct TooLarge(Vec<FieldTooLarge>);
 
 impl TooLarge {
-    /// The fields, in the order of the type.
+    /// Returns the fields, in the order of the type.
     pub fn fields(&self) -> &[FieldTooLarge] {
         &self.0
     }
 }
 
-/// How many more fields are named in a hint.
+/// The most further fields that a hint names.
 const FIELDS_NAMED_IN_HINT: usize = 3;
 
 impl From<TooLarge> for ErrorBody {
@@ -147,7 +147,7 @@ impl From<TooLarge> for ErrorBody {
             [] => "Shorten it; nothing was written.".to_owned(),
             others => format!("Shorten it; {}{more}, too.", others.join("; ")),
         };
-        // There is always one.
+        // There is always at least one.
         let first = fields.into_iter().next().unwrap_or_default();
         Self::field_too_large(first.field, first.limit, first.actual, first.unit).with_hint(hint)
     }
@@ -160,18 +160,18 @@ impl Default for FieldTooLarge {
 }
 
 impl Limit {
-    /// What a backend that keeps this limit tells of a value.
+    /// Returns the rule for a value from a backend that keeps this limit.
     pub(crate) fn rule(self) -> FieldRule {
         let Self { max_bytes, max_chars, max_items } = self;
         FieldRule { max_bytes, max_chars, max_items, ..FieldRule::default() }
     }
 }
 
-/// Compiles only for what `max_bytes` and `max_chars` can stand on.
+/// Compiles only for types that `max_bytes` and `max_chars` apply to.
 #[doc(hidden)]
 pub fn is_text<T: LimitedText + ?Sized>() {}
 
-/// Compiles only for what `max_items` can stand on.
+/// Compiles only for types that `max_items` applies to.
 #[doc(hidden)]
 pub fn is_list<T: LimitedList + ?Sized>() {}
 

@@ -1,16 +1,16 @@
-//! The marker that ends a shortened value, and the endings by which others mark theirs. (EN-2, EN-3)
+//! The marker at the end of a shortened value, and the markers of other programs. (EN-2, EN-3)
 
-/// What stands at the end of a value that was shortened (EN-2).
+/// The end of a value that was shortened (EN-2).
 pub const TRUNCATION_MARKER: &str = "…[truncated]";
 
-/// How far from the end a marker can begin, in bytes.
+/// The longest distance of a marker from the end, in bytes.
 const LONGEST_MARKER: usize = 120;
 
-/// Words that say in brackets that something is missing.
+/// Words in brackets that mean that something is missing.
 const WORDS: [&str; 4] = ["truncated", "omitted", "shortened", "cut off"];
 
-/// Whether a text ends in a marker: one of these, or one that is widely used, as in `… (truncated)`, `[...]`,
-/// `<output truncated>`, `... 12 more characters`.
+/// Whether a text ends in one of these markers, or in a widely used one, such as `… (truncated)`, `[...]`, `<output
+/// truncated>`, `... 12 more characters`.
 pub(crate) fn ends_in_marker(text: &str, markers: &[String]) -> bool {
     let is_there = |marker: &String| !marker.is_empty() && text.ends_with(marker.as_str());
     if markers.iter().any(is_there) {
@@ -21,7 +21,7 @@ pub(crate) fn ends_in_marker(text: &str, markers: &[String]) -> bool {
     ends_in_brackets(tail) || ends_in_a_count(tail)
 }
 
-/// The text before the ellipsis that it ends in. A text that is an ellipsis and nothing else has none.
+/// Returns the text before the ellipsis at its end. A text that is only an ellipsis has none.
 ///
 /// An ellipsis alone proves nothing: `Loading...` is whole.
 pub(crate) fn before_ellipsis(text: &str) -> Option<&str> {

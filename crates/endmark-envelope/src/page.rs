@@ -1,4 +1,4 @@
-//! Lists in pages: nothing is left out, it comes with the next page. (EN-5)
+//! Lists in pages: nothing is left out, the rest is on the next page. (EN-5)
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -7,30 +7,30 @@ use crate::cap::DEFAULT_MAX_RESPONSE_BYTES;
 use crate::cursor::{self, CursorError};
 use crate::document::counted;
 
-/// How many items a page has where nobody says otherwise.
+/// The default number of items on a page.
 pub const DEFAULT_PAGE_ITEMS: usize = 50;
 
-/// How many bytes the items of a page take where nobody says otherwise: the rest of the answer has room beside them.
+/// The default size of the items on a page, in bytes. The rest of the answer has room beside them.
 pub const DEFAULT_PAGE_BYTES: usize = DEFAULT_MAX_RESPONSE_BYTES / 5 * 4;
 
-/// Some items of a list, and the way to those that follow (EN-5).
+/// Some items of a list, and the cursor for the following ones (EN-5).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Page<T> {
     /// The items, in the list's order.
     pub items: Vec<T>,
-    /// What to ask for the next page with; null on the last one.
+    /// The cursor of the next page; null on the last one.
     pub next_cursor: Option<String>,
 }
 
-/// How a list is cut into pages.
+/// How a list is divided into pages.
 ///
-/// A cursor holds the key of the last item of its page, and the next page begins after that key. So items that are added
-/// while somebody turns pages move nothing: what was there at the beginning comes exactly once. The keys have to be
+/// A cursor has the key of the last item of its page, and the next page begins after that key. So items added between
+/// two requests move nothing: each item that existed at the beginning is returned exactly once. The keys must be
 /// unique, in the list's order, and never change: `(created_at, id)`, not a position.
 ///
-/// A cursor is checked for having been given out for this list under these filters. It is not secret and not signed:
-/// treat the key in it as what a user typed.
+/// A cursor is checked to belong to this list with these filters. It is neither secret nor signed: treat the key in
+/// it as user input.
 ///
 /// ```
 /// use endmark_envelope::Pages;
@@ -60,42 +60,43 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// The pages of the list of this name.
+    /// Makes the pages of the list of this name.
     pub fn of(list: &str) -> Self {
         Self { list: Fingerprint::default().with(list), items: DEFAULT_PAGE_ITEMS, bytes: DEFAULT_PAGE_BYTES }
     }
 
-    /// The pages under one more filter: a cursor that was given out under another value is refused.
+    /// Adds a filter. A cursor that was made with another value is refused.
     #[must_use]
     pub fn filtered_by(mut self, name: &str, value: &str) -> Self {
         self.list = self.list.with(name).with(value);
         self
     }
 
-    /// Pages of at most so many items; at least one.
+    /// Sets the most items of a page; at least one.
     #[must_use]
     pub fn with_items(self, items: usize) -> Self {
         Self { items: items.max(1), ..self }
     }
 
-    /// Pages whose items take at most so many bytes as JSON. An item that is larger has a page for itself.
+    /// Sets the most bytes of a page's items as JSON. A larger item has a page of its own.
     #[must_use]
     pub fn with_bytes(self, bytes: usize) -> Self {
         Self { bytes, ..self }
     }
 
-    /// The key after which the page begins that this cursor asks for; none for the first page.
+    /// Returns the key after which the page of this cursor begins, or `None` for the first page.
     pub fn after<K: DeserializeOwned>(&self, cursor: Option<&str>) -> Result<Option<K>, CursorError> {
         cursor.map(|cursor| cursor::decode(self.list.checksum(), cursor)).transpose()
     }
 
-    /// How many rows to ask a backend for: one more than a page has, which says whether there is another page.
+    /// Returns the number of rows to request from a backend: one more than a page has, which shows whether there is
+    /// another page.
     pub fn rows_to_fetch(&self) -> usize {
         self.items.saturating_add(1)
     }
 
-    /// The page that these rows begin with; `key` answers what the list is ordered by. Fails only if an item or a key
-    /// cannot be JSON.
+    /// Returns the page that begins with these rows. `key` returns the list's sort key. Fails only if an item or a
+    /// key cannot be serialised to JSON.
     pub fn page<T: Serialize, K: Serialize>(
         &self,
         rows: impl IntoIterator<Item = T>,
@@ -116,7 +117,7 @@ impl Pages {
     }
 }
 
-/// The words that make a list what it is, each with its length, so that `ab`, `c` is not `a`, `bc`.
+/// The words that identify a list, each with its length, so that `ab`, `c` differs from `a`, `bc`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Fingerprint(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! Where in an answer something is: `data.items[3].title`, `data["odd key"]`. (EN-2)
+//! Paths of values in an answer: `data.items[3].title`, `data["odd key"]`. (EN-2)
 
 use std::fmt::{self, Display, Formatter, Write as _};
 use std::str::FromStr;
@@ -15,10 +15,10 @@ pub enum Segment {
     Index(usize),
 }
 
-/// The place of a value in an envelope, as it is written in a warning or an error (EN-2).
+/// The path of a value in an envelope, as written in a warning or an error (EN-2).
 ///
-/// A key that is no plain word stands in brackets and quotation marks, escaped as in JSON, so that every
-/// path can be read again.
+/// A key that is not a plain word is in brackets and quotation marks, escaped as in JSON, so that every path can be
+/// parsed.
 ///
 /// ```
 /// use endmark_envelope::FieldPath;
@@ -30,7 +30,7 @@ pub enum Segment {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Vec<Segment>);
 
-/// Why a text is no path, with the byte where it stops being one.
+/// Error of a text that is not a path, with the byte of the fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at} of the path `{path}`: {reason}")]
 pub struct PathError {
@@ -40,36 +40,36 @@ pub struct PathError {
 }
 
 impl FieldPath {
-    /// The path of the whole: it has no segment, and is written as nothing.
+    /// Returns the path of the root, which is an empty text.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// The path of an envelope's `data`.
+    /// Returns the path of an envelope's `data`.
     pub fn data() -> Self {
         Self::root().key("data")
     }
 
-    /// The path of a member of what is here.
+    /// Adds a member.
     #[must_use]
     pub fn key(mut self, name: impl Into<String>) -> Self {
         self.0.push(Segment::Key(name.into()));
         self
     }
 
-    /// The path of an item of the list that is here.
+    /// Adds an item of a list.
     #[must_use]
     pub fn index(mut self, index: usize) -> Self {
         self.0.push(Segment::Index(index));
         self
     }
 
-    /// The steps from the root.
+    /// Returns the steps from the root.
     pub fn segments(&self) -> &[Segment] {
         &self.0
     }
 
-    /// The value at this path of a document, if there is one.
+    /// Returns the value at this path of a document, if it exists.
     pub fn find<'a>(&self, document: &'a Value) -> Option<&'a Value> {
         self.0.iter().try_fold(document, |value, segment| match segment {
             Segment::Key(name) => value.as_object()?.get(name),
@@ -77,7 +77,7 @@ impl FieldPath {
         })
     }
 
-    /// The value at this path of a document, to be changed.
+    /// Returns the value at this path of a document, to be changed.
     pub fn find_mut<'a>(&self, document: &'a mut Value) -> Option<&'a mut Value> {
         self.0.iter().try_fold(document, |value, segment| match segment {
             Segment::Key(name) => value.as_object_mut()?.get_mut(name),
@@ -85,19 +85,19 @@ impl FieldPath {
         })
     }
 
-    /// The same path without its first step: where a value of an envelope's `data` is in that data.
+    /// Returns the path without its first step: from an envelope's path to one within its `data`.
     #[must_use]
     pub fn without_first(&self) -> Self {
         Self(self.0.iter().skip(1).cloned().collect())
     }
 
-    /// The path of what is at `inner` of what is here.
+    /// Returns this path followed by `inner`.
     #[must_use]
     pub fn join(&self, inner: &Self) -> Self {
         Self(self.0.iter().chain(&inner.0).cloned().collect())
     }
 
-    /// The path of what both are in.
+    /// Returns the common beginning of both paths.
     pub(crate) fn in_common_with(mut self, other: &Self) -> Self {
         let common = self.0.iter().zip(&other.0).take_while(|(own, other)| own == other).count();
         self.0.truncate(common);
@@ -132,7 +132,7 @@ fn write_key(formatter: &mut Formatter<'_>, name: &str, is_first: bool) -> fmt::
         }
         formatter.write_str(name)
     } else {
-        // A string is JSON whatever is in it.
+        // A JSON string can have any content.
         write!(formatter, "[{}]", Value::from(name))
     }
 }
@@ -171,7 +171,7 @@ impl<'de> Deserialize<'de> for FieldPath {
     }
 }
 
-/// Many places at once: a path in which `[*]` stands for every item of a list and every member of a map.
+/// A set of paths, in which `[*]` stands for every item of a list and every member of a map.
 ///
 /// ```
 /// use endmark_envelope::{FieldPath, FieldPattern};
@@ -184,7 +184,7 @@ impl<'de> Deserialize<'de> for FieldPath {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct FieldPattern(Vec<Step>);
 
-/// How many steps a declared place has at most: lists in lists, six deep.
+/// The most steps of a declared pattern: six nested lists.
 const DEEPEST_DECLARED: usize = 12;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -194,49 +194,49 @@ enum Step {
 }
 
 impl FieldPattern {
-    /// The pattern of the whole.
+    /// Returns the pattern of the root.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// The pattern of an envelope's `data`.
+    /// Returns the pattern of an envelope's `data`.
     pub fn data() -> Self {
         Self::root().key("data")
     }
 
-    /// The pattern of a member of what is here.
+    /// Adds a member.
     #[must_use]
     pub fn key(mut self, name: impl Into<String>) -> Self {
         self.0.push(Step::Exactly(Segment::Key(name.into())));
         self
     }
 
-    /// The pattern of everything in the list or map that is here.
+    /// Adds a step for everything in the list or map.
     #[must_use]
     pub fn any(mut self) -> Self {
         self.0.push(Step::Any);
         self
     }
 
-    /// This pattern, found below another.
+    /// Returns this pattern below another one.
     #[must_use]
     pub fn below(&self, mut other: Self) -> Self {
         other.0.extend(self.0.iter().cloned());
         other
     }
 
-    /// Whether it is so deep that what is declared further down, by a type that contains itself, is left to the value.
+    /// Whether it is so deep that the rules of a recursive type end here.
     #[doc(hidden)]
     pub fn is_deep(&self) -> bool {
         self.0.len() > DEEPEST_DECLARED
     }
 
-    /// Whether a place is among those that are meant.
+    /// Whether a path matches.
     pub fn matches(&self, path: &FieldPath) -> bool {
         self.0.len() == path.0.len() && self.begins(path)
     }
 
-    /// Whether a place is further in than one of those that are meant.
+    /// Whether a path lies within a matching one.
     pub fn is_above(&self, path: &FieldPath) -> bool {
         self.0.len() < path.0.len() && self.begins(path)
     }
@@ -248,7 +248,7 @@ impl FieldPattern {
         })
     }
 
-    /// The steps: a segment, or none where everything is meant.
+    /// Returns the steps. `None` stands for any step.
     pub fn steps(&self) -> impl Iterator<Item = Option<&Segment>> {
         self.0.iter().map(|step| match step {
             Step::Exactly(segment) => Some(segment),
@@ -291,7 +291,7 @@ impl FromStr for FieldPattern {
                 at += length;
                 continue;
             }
-            // Only the first key has no point in front of it.
+            // Only the first key has no dot before it.
             let begin = match (first, steps.is_empty()) {
                 ('.', false) => at + 1,
                 (_, true) => at,
@@ -308,7 +308,7 @@ impl FromStr for FieldPattern {
     }
 }
 
-/// The step that a text begins with in brackets, and its length in bytes.
+/// Parses the step in brackets at the beginning of a text. Returns it with its length in bytes.
 fn in_brackets(text: &str) -> Result<(Step, usize), (usize, &'static str)> {
     let inside = &text[1..];
     if inside.starts_with('"') {
@@ -324,7 +324,7 @@ fn in_brackets(text: &str) -> Result<(Step, usize), (usize, &'static str)> {
     let step = match &inside[..length] {
         "*" => Step::Any,
         number => Step::Exactly(Segment::Index(
-            number.parse().map_err(|_| (1, "a number, `*` or a quoted name has to stand in brackets"))?,
+            number.parse().map_err(|_| (1, "brackets need a number, `*` or a quoted name"))?,
         )),
     };
     Ok((step, length + 2))
@@ -350,7 +350,7 @@ mod tests {
             [("a..b", 2), ("a[", 2), ("a[x]", 2), ("a[\"b]", 2), ("a[\"b\"", 5), ("a[0]b", 4), (".", 1)]
         {
             let error = text.parse::<FieldPattern>().map_err(|error| error.at);
-            // A leading point stands where the first name has to begin.
+            // A leading dot is where the first name has to begin.
             let expected = if text == "." { 0 } else { at };
             assert_eq!(error, Err(expected), "{text}");
         }

@@ -1,4 +1,4 @@
-//! What is known about the fields of an answer, and what is found by it. (EN-3)
+//! Rules for the fields of an answer, and what they detect. (EN-3)
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::path::{FieldPath, FieldPattern};
 use crate::walk::{Members, walk};
 use crate::warning::{Size, Warning};
 
-/// Members by which a backend says that there is another page.
+/// Members with which backends announce another page.
 const PAGE_TOKENS: [&str; 7] = [
     "next_page_token",
     "nextPageToken",
@@ -20,7 +20,7 @@ const PAGE_TOKENS: [&str; 7] = [
     "@odata.nextLink",
 ];
 
-/// What is known about the fields of an answer: rules for places, the last that matches counts.
+/// Rules for the fields of an answer. The last matching rule counts.
 ///
 /// ```
 /// use endmark_envelope::{FieldRule, FieldRules};
@@ -41,29 +41,29 @@ pub struct FieldRules {
 }
 
 impl FieldRules {
-    /// Nothing is detected but where a rule is added: for data that no backend gave.
+    /// Makes rules that detect nothing unless a rule is added: for data that no backend produced.
     pub fn exact() -> Self {
         Self { otherwise: FieldRule::exact(), ..Self::default() }
     }
 
-    /// Adds what is known about these places.
+    /// Adds a rule for these paths.
     pub fn add(&mut self, places: FieldPattern, rule: FieldRule) {
         self.rules.push((places, rule));
     }
 
-    /// What is known about a place.
+    /// Returns the rule for a path.
     pub fn of(&self, path: &FieldPath) -> &FieldRule {
         let matching = self.rules.iter().rev().find(|(places, _)| places.matches(path));
         matching.map_or(&self.otherwise, |(_, rule)| rule)
     }
 
-    /// The places and what is known about them.
+    /// Returns the patterns with their rules.
     pub fn iter(&self) -> impl Iterator<Item = &(FieldPattern, FieldRule)> {
         self.rules.iter()
     }
 
-    /// Finds what a backend cut in an envelope's data, sets the marker behind each text that has none of its own, and
-    /// answers one warning for each (EN-3).
+    /// Finds what a backend cut in an envelope's data, adds the marker to each text that has none, and returns one
+    /// warning for each (EN-3).
     pub fn disclose(&self, data: &mut Value) -> Vec<Warning> {
         let mut found: Vec<(FieldPath, Cut)> = Vec::new();
         walk(data, FieldPath::data(), |path, value, members| {
@@ -98,7 +98,7 @@ impl FieldRules {
     }
 }
 
-/// The rule with what the members beside the value say.
+/// Returns the rule, completed with values of sibling members.
 fn resolved(rule: &FieldRule, value: &Value, members: &Members) -> FieldRule {
     let mut rule = rule.clone();
     let number = |name: &Option<String>| members.get(name.as_deref()?)?.as_u64();
@@ -120,9 +120,9 @@ fn resolved(rule: &FieldRule, value: &Value, members: &Members) -> FieldRule {
     rule
 }
 
-/// Whether a member beside a text is longer and begins like it: `summary: "The harb…"` and `body: "The harbour …"`.
+/// Whether a sibling of a text is longer and begins like it: `summary: "The harb…"` and `body: "The harbour …"`.
 fn has_longer_original(text: &str, members: &Members) -> bool {
-    /// So many members are compared: the time stays linear in the document.
+    /// The most members that are compared: the time stays linear in the document.
     const MOST_MEMBERS: usize = 64;
     let texts = members.values().take(MOST_MEMBERS).filter_map(Value::as_str);
     before_ellipsis(text).is_some_and(|before| {
@@ -131,10 +131,10 @@ fn has_longer_original(text: &str, members: &Members) -> bool {
     })
 }
 
-/// A shorter common beginning may be a coincidence.
+/// A shorter common beginning may be a coincidence, in bytes.
 const LEAST_COMMON_BYTES: usize = 8;
 
-/// Sets the marker behind a text that has none, and answers the text's own size.
+/// Adds the marker to a text that has none, and returns the text's own size.
 fn marked(text: &mut String, rule: &FieldRule) -> Size {
     if let Some(own) = text.strip_suffix(TRUNCATION_MARKER) {
         return Size::of(own);

@@ -1,6 +1,6 @@
 //! The rim: a process that answers with one envelope and one exit code, whatever happens. (EN-1)
 //!
-//! This is the one place of the library that knows a clock, standard output, signals and the process.
+//! This is the only part of the library that uses a clock, standard output, signals and the process.
 
 mod panics;
 #[cfg(unix)]
@@ -19,21 +19,21 @@ use crate::document::Document;
 use crate::envelope::Envelope;
 use crate::error::{BUG, ErrorBody, Phase};
 
-/// The exit code of an answer that could not be written: something outside failed.
+/// The exit code of an answer that could not be written: an external failure.
 const UNWRITABLE: u8 = 3;
 
-/// Whether somebody has the one right to answer.
+/// Whether a thread has claimed the right to answer.
 static CLAIMED: AtomicBool = AtomicBool::new(false);
 
-/// Runs a command: what it came to is one envelope on standard output and the exit code of its error, or 0.
+/// Runs a command. Its result is one envelope on standard output and the exit code of its error, or 0.
 ///
-/// - What `main` answers is detected, capped and written; an error becomes the envelope's `error`.
-/// - A panic is exit code 70 and the code `bug`; its message goes to standard error as usual. (Not with
-///   `panic = "abort"`, where nothing can be answered any more.)
-/// - `SIGTERM`, `SIGINT` and `SIGHUP` are exit codes 143, 130 and 129, on Unix: a thread waits for them, and answers
-///   instead of `main` unless that answers already. No async runtime is needed.
-/// - Where the answer cannot be written, standard error says so and the exit code is not 0: 3, or the error's own. A
-///   reader that went away before the first byte is no failure.
+/// - What `main` returns is detected, capped and written. An error becomes the envelope's `error`.
+/// - A panic is exit code 70 with the code `bug`. Its message goes to standard error as usual. (Not with `panic =
+/// "abort"`, where no answer is possible.)
+/// - `SIGTERM`, `SIGINT` and `SIGHUP` are exit codes 143, 130 and 129, on Unix. A thread waits for them, and answers
+/// unless `main` already does. No async runtime is needed.
+/// - If the answer cannot be written, standard error reports it and the exit code is not 0: 3, or the error's own. A
+/// reader that closed before the first byte is not a failure.
 ///
 /// `main` must not print to standard output itself.
 ///
@@ -73,9 +73,9 @@ fn bug(message: String) -> ErrorBody {
     ErrorBody::new("bug", BUG, message).with_hint("This is a bug: please report it.")
 }
 
-/// From now on a signal that ends the process is answered, on Unix: see [`run`].
+/// Answers signals that end the process from now on, on Unix: see [`run`].
 ///
-/// Call it once, and before anything else starts threads that handle signals.
+/// Call it once, before anything else starts threads that handle signals.
 pub fn answer_signals(started: Instant) -> io::Result<()> {
     #[cfg(unix)]
     return signals::answer(started);
@@ -86,17 +86,17 @@ pub fn answer_signals(started: Instant) -> io::Result<()> {
     }
 }
 
-/// The one right to answer, so that a signal and an answer do not write two documents.
+/// The right to answer. It is unique, so that a signal and an answer do not write two documents.
 #[derive(Debug)]
 pub struct Answering(());
 
 impl Answering {
-    /// Takes the right to answer, if nobody has it.
+    /// Claims the right to answer, unless it is taken.
     pub fn claim() -> Option<Self> {
         (!CLAIMED.swap(true, Ordering::SeqCst)).then_some(Self(()))
     }
 
-    /// Takes the right to answer; where somebody else has it, waits for the process to end.
+    /// Claims the right to answer. If it is taken, waits for the process to end.
     pub fn claim_or_wait() -> Self {
         match Self::claim() {
             Some(answering) => answering,
@@ -104,7 +104,7 @@ impl Answering {
         }
     }
 
-    /// Writes the document to standard output, and answers the exit code (EN-1).
+    /// Writes the document to standard output, and returns the exit code (EN-1).
     pub fn write(self, document: &Document) -> u8 {
         let code = document.exit_code();
         match document.write_to(&mut io::stdout().lock()) {
@@ -124,7 +124,7 @@ fn wait_for_the_end() -> ! {
     }
 }
 
-/// Says something on standard error; where even that is closed there is nobody left to tell.
+/// Writes to standard error. If that is closed as well, nothing can be reported.
 fn complain(message: &str) {
     let _ = writeln!(io::stderr().lock(), "error: {message}");
 }

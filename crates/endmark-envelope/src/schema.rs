@@ -1,4 +1,4 @@
-//! JSON Schemas of answers, and of what may be written. (EN-1, EN-4)
+//! JSON Schemas of answers and of input. (EN-1, EN-4)
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
@@ -11,27 +11,27 @@ use crate::path::{FieldPattern, Segment};
 use crate::rules::FieldRules;
 use crate::warning::Warning;
 
-/// The keyword for what JSON Schema cannot count: the UTF-8 bytes of a text.
+/// The keyword for a limit that JSON Schema does not have: the UTF-8 bytes of a text.
 pub const MAX_BYTES: &str = "x-max-bytes";
 
-/// What [`crate::Envelope`] writes; only its schema is of this type, since the envelope itself knows more.
+/// The shape of a serialised [`crate::Envelope`]. It exists for the schema alone, since the envelope has more fields.
 #[derive(JsonSchema)]
 #[schemars(rename = "Envelope", inline, description = "One answer: all five members are always there.")]
 #[expect(dead_code, reason = "its schema is all that is asked for")]
 struct Answer<T> {
-    /// Whether the command did what it was asked: true exactly when there is no error.
+    /// Whether the command succeeded: true exactly if there is no error.
     ok: bool,
-    /// What the command found or did.
+    /// The result of the command.
     data: Option<T>,
-    /// Why it did not end well.
+    /// Why it failed.
     error: Option<ErrorBody>,
     /// What a reader should know.
     warnings: Vec<Warning>,
-    /// What is known about the answer as a whole.
+    /// Facts about the whole answer.
     meta: Meta,
 }
 
-/// The schema of an envelope with `T` as data (EN-1).
+/// Returns the schema of an envelope with `T` as data (EN-1).
 ///
 /// ```
 /// use endmark_envelope::schema;
@@ -46,11 +46,11 @@ struct Answer<T> {
 /// assert_eq!(schema.pointer("/$defs/Created/properties/number/type").unwrap(), "integer");
 /// ```
 pub fn of_answer<T: JsonSchema>() -> Schema {
-    // What is null is there, and never left out.
+    // A null member is present, and never left out.
     generated::<Answer<T>>(SchemaSettings::draft2020_12().for_serialize())
 }
 
-/// The schema of what may be written as `T`, with its limits: `maxLength` for characters, `maxItems` for items and
+/// Returns the schema of input of type `T` with its limits: `maxLength` for characters, `maxItems` for items and
 /// [`MAX_BYTES`] for bytes (EN-4).
 ///
 /// ```
@@ -94,7 +94,7 @@ fn generated<T: JsonSchema>(settings: SchemaSettings) -> Schema {
     settings.into_generator().into_root_schema_for::<T>()
 }
 
-/// The JSON pointer of the schema of these places, through references and past `null`.
+/// Returns the JSON pointer of the schema of these paths, through references and past `null`.
 fn place(schema: &Value, places: &FieldPattern) -> Option<String> {
     let mut at = String::new();
     for step in places.steps() {
@@ -111,7 +111,7 @@ fn place(schema: &Value, places: &FieldPattern) -> Option<String> {
     resolved(schema, at)
 }
 
-/// The place that a schema stands for: where its reference leads, or its one alternative that is not null.
+/// Resolves a reference, or the only alternative that is not null.
 fn resolved(schema: &Value, mut at: String) -> Option<String> {
     loop {
         let here = schema.pointer(&at)?;

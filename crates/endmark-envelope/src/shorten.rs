@@ -1,8 +1,8 @@
-//! A text shortened for a JSON document, and what it takes there. (EN-5)
+//! Shortens a text for a JSON document, and measures it there. (EN-5)
 
 use unicode_segmentation::GraphemeCursor;
 
-/// How many bytes a character takes in a JSON string.
+/// Returns the size of a character in a JSON string, in bytes.
 pub fn json_width(character: char) -> usize {
     match character {
         '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
@@ -11,12 +11,12 @@ pub fn json_width(character: char) -> usize {
     }
 }
 
-/// How many bytes a text takes as a JSON string, without its quotation marks.
+/// Returns the size of a text as a JSON string, in bytes, without its quotation marks.
 pub(crate) fn json_bytes(text: &str) -> usize {
     text.chars().map(json_width).sum()
 }
 
-/// The longest beginning of a text that takes at most so many bytes in JSON and splits no grapheme.
+/// Returns the longest beginning of a text that takes at most this many bytes in JSON and splits no grapheme.
 pub(crate) fn beginning(text: &str, at_most: usize) -> &str {
     let mut taken = 0;
     let end = text.char_indices().find(|(_, character)| {
@@ -29,7 +29,7 @@ pub(crate) fn beginning(text: &str, at_most: usize) -> &str {
     }
 }
 
-/// The last boundary between graphemes at or before this byte; 0 where there is none but the beginning.
+/// Returns the last grapheme boundary at or before this byte; 0 if there is no other.
 ///
 /// ```
 /// assert_eq!(endmark_envelope::grapheme_boundary("e\u{301}a", 2), 0);
@@ -37,7 +37,7 @@ pub(crate) fn beginning(text: &str, at_most: usize) -> &str {
 pub fn grapheme_boundary(text: &str, at: usize) -> usize {
     let at = text.floor_char_boundary(at);
     let mut cursor = GraphemeCursor::new(at, text.len(), true);
-    // The whole text is one chunk, so that nothing can be missing; where the crate says otherwise, nothing is kept.
+    // The whole text is one chunk, so no context can be missing. If the crate reports otherwise, nothing is kept.
     match cursor.is_boundary(text, 0) {
         Ok(true) => at,
         Ok(false) => cursor.prev_boundary(text, 0).ok().flatten().unwrap_or(0),

@@ -1,4 +1,4 @@
-//! Every value of a document with its path, without recursion.
+//! Visits every value of a document with its path, without recursion.
 
 use std::{iter, slice};
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, map};
 
 use crate::path::{FieldPath, Segment};
 
-/// What stands around a value.
+/// The members of the object around a value.
 pub(crate) type Members = Map<String, Value>;
 
 enum Frame<'a> {
@@ -23,7 +23,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// The next value in it, with its step and the object it is a member of.
+    /// Returns the next value, with its step and the object that it is a member of.
     fn next(&mut self) -> Option<(Segment, &'a Value, Option<&'a Members>)> {
         match self {
             Self::List(items) => items.next().map(|(index, item)| (Segment::Index(index), item, None)),
@@ -34,7 +34,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Visits a value and all in it, with the path of each and the object that it is a member of.
+/// Visits a value and everything in it, with the path of each and the object that it is a member of.
 pub(crate) fn walk<'a>(
     root: &'a Value,
     at: FieldPath,

@@ -1,4 +1,4 @@
-//! What was typed.
+//! The command line arguments.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ const USAGE: &str = "Usage: tracker [--file FILE] [--max-response-bytes N] \
     create --title T [--body B] [--label L]… | show --number N | list [--label L] [--items N] [--cursor C] | \
     wait --seconds N | crash";
 
-/// What was typed.
+/// The parsed command line.
 pub(crate) struct Arguments {
     pub(crate) file: PathBuf,
     pub(crate) max_response_bytes: Option<usize>,
@@ -25,7 +25,7 @@ pub(crate) enum Command {
     Crash,
 }
 
-/// Options in the order in which they were typed.
+/// Options in the order of the command line.
 struct Options(Vec<(String, String)>);
 
 impl Arguments {
@@ -75,7 +75,7 @@ impl Arguments {
 }
 
 impl Options {
-    /// The value of the first option of this name.
+    /// Returns the value of the first option of this name.
     fn text(&mut self, name: &str) -> Option<String> {
         let position = self.0.iter().position(|(option, _)| option == name)?;
         Some(self.0.remove(position).1)

@@ -7,13 +7,13 @@ use endmark_envelope::{Checked, ErrorBody, Limits};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 
-/// How many characters of a body a list shows.
+/// Characters of a body that a list shows.
 const EXCERPT: i64 = 40;
 
 const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS issues (
     number INTEGER PRIMARY KEY, title TEXT NOT NULL, body TEXT, labels TEXT NOT NULL)";
 
-/// An issue that is to be written.
+/// An issue to be written.
 #[derive(Limits)]
 pub(crate) struct NewIssue {
     #[limits(max_bytes = 255)]
@@ -46,10 +46,10 @@ pub(crate) struct Entry {
     body_chars: Option<i64>,
 }
 
-/// The file, open.
+/// The open file.
 pub(crate) struct Store(Connection);
 
-/// An error of the file: exit code 4.
+/// Returns the error for a failure of the file: exit code 4.
 pub(crate) fn failed(error: impl Display) -> ErrorBody {
     ErrorBody::new("store", 4, error.to_string())
 }
@@ -61,7 +61,7 @@ impl Store {
         Ok(Self(connection))
     }
 
-    /// Writes an issue, and answers its number. What is too large cannot come here.
+    /// Writes an issue, and returns its number. The type guarantees that its limits were checked.
     pub(crate) fn create(&self, issue: &Checked<NewIssue>) -> Result<i64, ErrorBody> {
         let labels = serde_json::to_string(&issue.labels).map_err(failed)?;
         let insert = "INSERT INTO issues (title, body, labels) VALUES (?1, ?2, ?3)";
@@ -78,7 +78,7 @@ impl Store {
         })
     }
 
-    /// The issues after this number that have this label, at most so many.
+    /// Returns at most this many issues after this number that have this label.
     pub(crate) fn list(
         &self,
         label: Option<&str>,

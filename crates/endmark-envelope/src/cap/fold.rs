@@ -1,4 +1,4 @@
-//! Many warnings in one, where they are what makes an answer too large: no data is given up for them. (EN-2, EN-5)
+//! Folds many warnings into one if they make an answer too large: no data is dropped for them. (EN-2, EN-5)
 
 use std::collections::HashSet;
 
@@ -7,14 +7,15 @@ use crate::document::Document;
 use crate::path::FieldPath;
 use crate::warning::{MORE_TRUNCATED, Warning};
 
-/// How many bytes the document has with all that can be folded in one warning; none if there is nothing to fold.
+/// Returns the size of the document in bytes with all possible warnings folded into one, or `None` if there are none.
 pub(super) fn least_bytes(document: &Document) -> Option<usize> {
     let fold = Fold::of(document, 0, &HashSet::new())?;
     Some(fold.bytes)
 }
 
-/// The document within so many bytes, if fewer warnings make that possible: of those about truncated fields as many stay
-/// as fit, in their order, and one more tells of the others. These places keep theirs.
+/// Returns the document within this many bytes, if fewer warnings make that possible. As many warnings about
+/// truncated fields stay as fit, in order, and one more stands for the others. The warnings of `kept` fields always
+/// stay.
 pub(super) fn fold(mut document: Document, limit: usize, kept: &HashSet<FieldPath>) -> Document {
     let Some(Fold { positions, warning, .. }) = Fold::of(&document, limit, kept) else {
         return document;
@@ -28,13 +29,13 @@ pub(super) fn fold(mut document: Document, limit: usize, kept: &HashSet<FieldPat
     document
 }
 
-/// What is folded.
+/// A plan to fold warnings.
 struct Fold {
-    /// Where the warnings are that are left out.
+    /// The indexes of the omitted warnings.
     positions: HashSet<usize>,
-    /// What tells of them.
+    /// The warning that replaces them.
     warning: Warning,
-    /// How many bytes the document has at most when this is done.
+    /// The largest possible size of the folded document, in bytes.
     bytes: usize,
 }
 
@@ -51,7 +52,7 @@ impl Fold {
             }
         }
         let (_, _, last) = foldable.last()?;
-        // No place that all of them have in common is longer than that of one of them.
+        // The common path of all fields is not longer than the path of one of them.
         bytes += json_size(&folded((*last).clone(), foldable.len())) + 1;
         let mut place = (*last).clone();
         let mut positions = HashSet::new();
@@ -67,7 +68,7 @@ impl Fold {
     }
 }
 
-/// What tells of so many values in a place.
+/// Returns the warning that stands for this many values at a path.
 fn folded(place: FieldPath, count: usize) -> Warning {
     let message = format!("{count} more values in it are not there in full: a warning for each does not fit");
     let field = Some(place).filter(|place| *place != FieldPath::root());

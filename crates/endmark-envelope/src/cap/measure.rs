@@ -1,12 +1,12 @@
-//! How much of a list is there, measured when everything in it is as it is written. (EN-2)
+//! Measures the remaining part of a list once its content is final. (EN-2)
 
 use serde_json::Value;
 
 use crate::document::{Document, counted};
 use crate::path::FieldPath;
 
-/// The document with the sizes that its warnings give of lists and objects set right: texts in them may have got their
-/// markers, or been shortened, since. Of a text the warning knows the size without its marker.
+/// Corrects the sizes that warnings report of lists and objects: texts in them may have got markers, or been
+/// shortened, since. Warnings about texts already have the size without the marker.
 pub(super) fn measured(mut document: Document) -> Document {
     let data = FieldPath::data();
     for warning in &mut document.warnings {

@@ -1,4 +1,4 @@
-//! What the types of the standard library know about their limits.
+//! Limits for the types of the standard library.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -10,7 +10,7 @@ use crate::page::Page;
 use crate::path::{FieldPath, FieldPattern};
 use crate::rules::FieldRules;
 
-/// Text, or something made of it: what `max_bytes` and `max_chars` can stand on.
+/// A text, or a type made of texts, to which `max_bytes` and `max_chars` apply.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no text: `max_bytes` and `max_chars` cannot stand on it",
     label = "is no text",
@@ -18,7 +18,7 @@ use crate::rules::FieldRules;
 )]
 pub trait LimitedText {}
 
-/// A list or map: what `max_items` can stand on.
+/// A list or map, to which `max_items` applies.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no list: `max_items` cannot stand on it",
     label = "is no list",
@@ -74,7 +74,7 @@ fn add(at: &FieldPath, limit: u64, actual: usize, unit: &'static str, found: &mu
     }
 }
 
-/// Types that are checked as another one.
+/// Implements the trait for types that are checked as another one.
 macro_rules! checked_as {
     ($(<$($parameter:ident),*> $type:ty => $target:ty;)*) => {$(
         impl<$($parameter: Limits + ?Sized),*> Limits for $type {
@@ -108,7 +108,7 @@ impl<T: Limits> Limits for Option<T> {
     }
 }
 
-/// Adds what is known about a list or map: how many items, and then about each.
+/// Adds the rules of a list or map: the number of items, and then those of each item.
 fn declare_all<T: Limits>(at: &FieldPattern, limit: Limit, into: &mut FieldRules) {
     if limit.max_items.is_some() {
         into.add(at.clone(), Limit { max_items: limit.max_items, ..Limit::default() }.rule());
@@ -186,7 +186,7 @@ impl<T: Limits> Limits for Page<T> {
     }
 }
 
-/// Types that have no length.
+/// Implements the trait for types without a length.
 macro_rules! unlimited {
     ($($type:ty),*) => {$(
         impl Limits for $type {

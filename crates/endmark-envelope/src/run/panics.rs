@@ -1,13 +1,13 @@
-//! What a panic said, and where.
+//! The message and the location of a panic.
 
 use std::any::Any;
 use std::panic;
 use std::sync::{Mutex, PoisonError};
 
-/// Where the last panic was.
+/// The location of the last panic.
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
-/// Keeps the place of every panic, besides what is done with it already.
+/// Records the location of every panic, in addition to the existing hook.
 pub(super) fn remember() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -17,7 +17,7 @@ pub(super) fn remember() {
     }));
 }
 
-/// What a panic said, with its place.
+/// Returns the message of a panic with its location.
 pub(super) fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());

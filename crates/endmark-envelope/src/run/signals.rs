@@ -12,10 +12,10 @@ use super::Answering;
 use crate::envelope::Envelope;
 use crate::error::ErrorBody;
 
-/// What shells add to a signal's number.
+/// The offset that shells add to a signal's number.
 const SIGNALLED: u8 = 128;
 
-/// Waits for signals in a thread of its own: no handler has to do anything but wake it.
+/// Waits for signals in a thread of its own: a handler only has to wake it.
 pub(super) fn answer(started: Instant) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let wait = move || {
@@ -23,7 +23,7 @@ pub(super) fn answer(started: Instant) -> io::Result<()> {
         for signal in signals.forever() {
             match Answering::claim() {
                 Some(answering) => process::exit(i32::from(answer_one(answering, signal, started))),
-                // The answer is on its way already; who asks again does not want to wait for it.
+                // The answer is already being written. A second signal ends the process at once.
                 None if is_repeated => process::exit(i32::from(error_of(signal).exit_code)),
                 None => is_repeated = true,
             }
