@@ -1,4 +1,4 @@
-//! Runs a tool between the checks before it and the document after it. (EN-1 to EN-5)
+//! Runs a tool, between the checks before it and the document after it. (EN-1 to EN-5)
 
 mod before;
 mod capping;
@@ -22,13 +22,13 @@ use crate::{built_in, shortened};
 
 pub use capping::Capping;
 
-/// The code of a warning about a process that a tool left behind.
+/// The code of a warning about a process that a tool left running.
 const OUTPUT_LEFT_OPEN: &str = "OUTPUT_LEFT_OPEN";
 
-/// What to do about an answer that is over its limit. It is shorter than the hint it stands for.
+/// The hint for an answer over its limit. It is shorter than the hint that it replaces.
 const TOO_LARGE_HINT: &str = "Ask for less, or for a list.";
 
-/// A command with what is known about it.
+/// A command with its manifest.
 #[derive(Debug)]
 pub struct Tool<'a> {
     command: &'a [OsString],
@@ -36,7 +36,7 @@ pub struct Tool<'a> {
     cursor: Option<&'a str>,
 }
 
-/// What a tool did, and what to do about an answer that is too large all the same.
+/// The answer of a tool, and the hint for an answer that is still too large.
 #[derive(Debug)]
 pub struct Answered {
     document: Document,
@@ -44,7 +44,7 @@ pub struct Answered {
 }
 
 impl<'a> Tool<'a> {
-    /// A command with its manifest: this file, or what is built in.
+    /// Makes a tool from a command and this manifest file, or the built-in manifest.
     pub fn new(command: &'a [OsString], manifest: Option<&Path>) -> Result<Self, CommandError> {
         let manifest = match manifest {
             Some(path) => before::manifest(path)?,
@@ -55,7 +55,7 @@ impl<'a> Tool<'a> {
         Ok(Self { command, manifest, cursor: None })
     }
 
-    /// The same, for the page after the one that gave this cursor.
+    /// Requests the page after the one with this cursor.
     pub fn after(self, cursor: Option<&'a str>) -> Result<Self, CommandError> {
         if cursor.is_some() && self.manifest.output.pages.is_none() {
             let hint = "`pages = \"data\"` in `[output]` of the manifest names it.";
@@ -64,7 +64,7 @@ impl<'a> Tool<'a> {
         Ok(Self { cursor, ..self })
     }
 
-    /// Checks what the tool is given, runs it, and answers whatever happens; an error is that nothing could be done.
+    /// Checks the tool's input, runs it, and always answers. The error means that nothing could be done.
     pub fn run(
         &self,
         mut capping: Option<Capping>,
@@ -73,10 +73,10 @@ impl<'a> Tool<'a> {
     ) -> Result<Answered, CommandError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| system(&error))?;
-        // What is capped has no pages.
+        // A capped output has no pages.
         let paging = self.paging().filter(|_| capping.is_none());
         let ran = runtime.block_on(self.ran(paging.as_ref(), capping.is_some(), is_quiet, progress));
-        // Whoever still waits for standard input would wait for ever.
+        // A thread that still reads standard input would never return.
         runtime.shutdown_background();
         let document = match ran? {
             Ok(ran) => self.document(ran, capping.as_mut()),
@@ -92,7 +92,7 @@ impl<'a> Tool<'a> {
         Ok(Answered { document, too_large_hint })
     }
 
-    /// Runs the command; the inner error is the answer that nothing was started.
+    /// Runs the command. The inner error is the answer that nothing was started.
     async fn ran(
         &self,
         paging: Option<&Paging<'_>>,
@@ -137,7 +137,7 @@ impl<'a> Tool<'a> {
         Ok(ran.map_err(|error| failed(not_started(&name, &error))))
     }
 
-    /// What a command that ran has to say, and how it ended.
+    /// Returns the answer for a command that ran.
     fn document(&self, mut ran: Ran, capping: Option<&mut Capping>) -> Document {
         let manifest = &self.manifest;
         let name = self.command.first().map(|program| program.to_string_lossy()).unwrap_or_default();
@@ -157,7 +157,7 @@ impl<'a> Tool<'a> {
         Document { data: value, error, warnings, duration_ms: 0 }
     }
 
-    /// The list that has pages, if the manifest names one, and the page that is asked for.
+    /// Returns the paged list, if the manifest names one, and the requested page.
     fn paging(&self) -> Option<Paging<'_>> {
         self.manifest.output.pages.as_ref().map(|list| Paging {
             list,
@@ -167,7 +167,7 @@ impl<'a> Tool<'a> {
         })
     }
 
-    /// The answer after this time, within the limit of the manifest.
+    /// Completes the answer with its duration, within the manifest's limit.
     pub fn fitted(&self, answered: Answered, took: Duration) -> Document {
         let Answered { document, too_large_hint } = answered;
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
@@ -180,12 +180,12 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// Whether an answer is to have the list that pages are of. Behind an error there may be data, or none.
+/// Whether an answer should have the paged list. An error may have data or not.
 fn is_listed(document: &Document) -> bool {
     document.error.is_none() || !document.data.is_null()
 }
 
-/// Why something may be missing behind what a tool wrote, if anything may.
+/// Returns why the output of a tool may be incomplete, if it may.
 fn unended(ran: &Ran) -> Option<&'static str> {
     match (ran.forced, ran.end, ran.output_left) {
         (None, End::Exited(_), OutputLeft::Closed | OutputLeft::Silent) => None,

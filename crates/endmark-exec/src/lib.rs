@@ -1,7 +1,7 @@
-//! A foreign command, given limits and an envelope by a manifest. (EN-1, EN-3, EN-4, EN-5)
+//! Runs a foreign command with the limits and the envelope of a manifest. (EN-1, EN-3, EN-4, EN-5)
 //!
-//! Everything but `drive` decides (manifest, limits, what the output is) and knows no process; `endmark-process` runs one and
-//! decides nothing.
+//! Everything except `drive` decides (manifest, limits, kind of output) and starts no process. `endmark-process` runs
+//! a process and decides nothing.
 
 mod built_in;
 mod drive;

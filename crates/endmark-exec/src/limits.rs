@@ -1,4 +1,4 @@
-//! Whether what a tool is given is within its limits; asked before it is started. (EN-4)
+//! Checks the input of a tool against its limits before the tool is started. (EN-4)
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,20 +9,20 @@ use super::manifest::{ArgumentPlace, Manifest};
 use super::payload::{self, NoJson, PayloadFault, TooLarge};
 use super::words::{Typed, Value, at};
 
-/// What does not fit a manifest.
+/// A command that does not fit a manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Misfit {
-    /// It is another command than the manifest is for.
+    /// The manifest is for another command.
     WrongCommand {
-        /// The words it had to begin with.
+        /// The words that the command had to begin with.
         expected: String,
     },
     TooLarge(TooLarge),
-    /// It has limits inside, and cannot be read as JSON.
+    /// It has limits inside, and is not valid JSON.
     NoJson(NoJson),
 }
 
-/// Checks a command, and the environment it would get, against its manifest; the first misfit is the error.
+/// Checks a command, and its environment, against its manifest. The first misfit is the error.
 pub(crate) fn check(
     manifest: &Manifest,
     command: &[OsString],
@@ -84,18 +84,18 @@ impl From<PayloadFault> for Misfit {
     }
 }
 
-/// Whether a command begins with the words that a manifest is for.
+/// Whether a command begins with the manifest's words.
 pub(crate) fn is_for(manifest: &Manifest, command: &[OsString]) -> bool {
     own_arguments(&manifest.command, command).is_some()
 }
 
-/// Whether one of these flags is given to the command that a manifest is for.
+/// Whether one of these flags is given to the manifest's command.
 pub(crate) fn is_given(manifest: &Manifest, command: &[OsString], flags: &[String]) -> bool {
     own_arguments(&manifest.command, command)
         .is_some_and(|arguments| Typed::read(manifest, arguments).has(flags))
 }
 
-/// What follows the words that a manifest is for; the program may be named with its path.
+/// Returns what follows the manifest's words. The program may be named with its path.
 fn own_arguments<'a>(expected: &[String], command: &'a [OsString]) -> Option<&'a [OsString]> {
     let Some((program, words)) = expected.split_first() else { return command.get(1..) };
     let (typed, arguments) = command.split_first()?;
@@ -167,7 +167,7 @@ mod tests {
             ("notes add ab 123456789 abcd", too_large("arguments[1]", 8, 9)),
             ("notes add --whatever=1", too_large("arguments[0]", 8, 12)),
             ("notes add --title", None),
-            // By a beginning of the name, in every form of the value.
+            // By a prefix of the name, in every form of the value.
             ("notes add --titl ab", None),
             ("notes add --titl abcd", too_large("arguments.title", 3, 4)),
             ("notes add --titl=abcd", too_large("arguments.title", 3, 4)),
@@ -176,19 +176,19 @@ mod tests {
             ("notes add --ta=abc", None),
             ("notes add --titles abcd", too_large("arguments.first", 2, 4)),
             ("notes add --titles=abcd", too_large("arguments[0]", 8, 13)),
-            // With one dash, as some tools have long flags.
+            // With one dash, as some tools write long flags.
             ("notes add -title abcd", too_large("arguments.title", 3, 4)),
             ("notes add -title=abcd", too_large("arguments.title", 3, 4)),
             // Among other short flags.
             ("notes add -vtabcd", too_large("arguments.title", 3, 4)),
             ("notes add -vt abcd", too_large("arguments.title", 3, 4)),
             ("notes add -ntabcd", None),
-            // What may be a flag's value may be a position, and the other way round.
+            // A possible value of a flag may be a position, and the other way round.
             ("notes add --ta abc", too_large("arguments.first", 2, 3)),
             ("notes add --ta ab abc", too_large("arguments.first", 2, 3)),
             ("notes add --ta ab a abcd", None),
             ("notes add a b --ta abcde", too_large("arguments.last", 4, 5)),
-            // What may be its value may be a flag, and the end of flags, and nothing behind it is one.
+            // A possible value may be a flag or the end of flags, and nothing after that is a flag.
             ("notes add --ta --title=abcd", too_large("arguments.title", 3, 4)),
             ("notes add --ta -- --title=abcd", too_large("arguments.title", 3, 4)),
             ("notes add --ta -- -abc", too_large("arguments.first", 2, 4)),

@@ -1,6 +1,6 @@
-//! What a manifest says about a tool: its limits, its output, how it ends. (EN-3, EN-4, EN-5)
+//! What a manifest states about a tool: its limits, its output, its exit codes. (EN-3, EN-4, EN-5)
 //!
-//! A manifest is parsed once into these types; what is here needs no further check.
+//! A manifest is parsed once into these types, which need no further check.
 
 mod error;
 mod read;
@@ -14,96 +14,96 @@ use endmark_failure::Exit;
 
 pub(crate) use read::parse;
 
-/// The most bytes a manifest itself may have.
+/// The largest manifest, in bytes.
 pub(crate) const MAX_MANIFEST_BYTES: u64 = 1 << 20;
-/// How long a tool may run where its manifest does not say.
+/// The default time limit of a tool.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_mins(5);
-/// How long a tool that is asked to end may take where its manifest does not say.
+/// The default time to end after a request to end.
 pub(crate) const DEFAULT_GRACE: Duration = Duration::from_secs(5);
-/// How much of a tool's standard output is held in memory where its manifest does not say: 4 MiB.
+/// The default memory for a tool's standard output: 4 MiB.
 pub(crate) const DEFAULT_CAPTURED_BYTES: usize = 4 << 20;
-/// How much of a tool's standard error is passed on where its manifest does not say: 64 KiB.
+/// The default limit of standard error that is passed on: 64 KiB.
 pub(crate) const DEFAULT_PASSED_BYTES: u64 = 64 << 10;
 
-/// What is known about a tool.
+/// The description of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Manifest {
-    /// The words that a command has to begin with; none where any command will do.
+    /// The words that a command must begin with; empty for any command.
     pub(crate) command: Vec<String>,
-    /// The flags whose value is the next word, besides those that have a limit.
+    /// Flags without a limit whose value is the next word.
     pub(crate) flags_with_value: Vec<String>,
-    /// The flags that are followed by two words, as `--arg NAME VALUE`.
+    /// Flags that are followed by two words, such as `--arg NAME VALUE`.
     pub(crate) flags_with_two_values: Vec<String>,
-    /// The flags that have no value, so that none of them is taken for the beginning of another.
+    /// Flags without a value, so that none of them is taken for a prefix of another.
     pub(crate) flags_without_value: Vec<String>,
-    /// The limit of every argument that has none of its own, in bytes.
+    /// The limit of each argument without its own limit, in bytes.
     pub(crate) max_argument_bytes: Option<u64>,
     /// The limits of arguments.
     pub(crate) arguments: Vec<ArgumentLimit>,
-    /// The limit of standard input, in bytes; where there is none, it is the tool's as it is.
+    /// The limit of standard input, in bytes. Without one, the tool inherits standard input.
     pub(crate) max_stdin_bytes: Option<u64>,
-    /// The limits of what is in standard input, which is JSON where there are any.
+    /// The limits within standard input, which must then be JSON.
     pub(crate) stdin_fields: Vec<PayloadLimit>,
-    /// How long the tool may run; none: for ever.
+    /// How long the tool may run; `None` for no limit.
     pub(crate) timeout: Option<Duration>,
-    /// How long it may take to end once it is asked to.
+    /// How long it may take to end after a request to end.
     pub(crate) grace: Duration,
-    /// What its output is.
+    /// Its output.
     pub(crate) output: OutputRules,
-    /// How much of its standard error is passed on, in bytes.
+    /// Bytes of its standard error that are passed on.
     pub(crate) max_stderr_bytes: u64,
-    /// What its exit codes mean; those not here: 0 fine, all others a failure.
+    /// The meanings of its exit codes. By default, 0 is success and any other code a failure.
     pub(crate) exit_codes: BTreeMap<i32, ExitMeaning>,
 }
 
 /// The limit of one argument (EN-4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArgumentLimit {
-    /// What it is called in an error: `arguments.NAME`.
+    /// Its name in an error: `arguments.NAME`.
     pub(crate) name: String,
     pub(crate) place: ArgumentPlace,
     pub(crate) max_bytes: u64,
-    /// The limits of what is in it, which is JSON where there are any.
+    /// The limits within it, which must then be JSON.
     pub(crate) fields: Vec<PayloadLimit>,
 }
 
-/// The limit of one field of a JSON payload, wherever its path leads (EN-4).
+/// The limit of one field of a JSON payload, at all paths that match (EN-4).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PayloadLimit {
     pub(crate) path: FieldPattern,
     pub(crate) limit: Limit,
 }
 
-/// Where an argument stands.
+/// Where an argument is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ArgumentPlace {
-    /// So many words that belong to no flag stand before it; counted from the end if it is from there.
+    /// After this many words that belong to no flag, counted from the end if `from_end`.
     Position { index: usize, from_end: bool },
-    /// Behind one of these flags, as the next word, behind `=`, or behind a short flag at once.
+    /// After one of these flags: as the next word, after `=`, or directly after a short flag.
     Flags(Vec<String>),
     /// In this environment variable.
     Environment(String),
 }
 
-/// What a tool's standard output is.
+/// The standard output of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputRules {
     pub(crate) kind: OutputKind,
-    /// What nothing at all is: an empty list, else what it is by its kind.
+    /// Whether empty output is an empty list. Otherwise it depends on the kind.
     pub(crate) empty_is_list: bool,
-    /// What it is where certain flags are given; the last that is counts.
+    /// The kinds of output with certain flags. The last given flag counts.
     pub(crate) with_flag: Vec<OutputWithFlag>,
-    /// How much of it is held in memory, in bytes.
+    /// Bytes of the output that are held in memory.
     pub(crate) max_captured_bytes: usize,
-    /// How large the whole answer may be, in bytes (EN-5).
+    /// The limit of the whole answer, in bytes (EN-5).
     pub(crate) max_response_bytes: usize,
-    /// How it shows that a field was cut before it came here (EN-3).
+    /// How the output shows that a field was already cut (EN-3).
     pub(crate) fields: FieldRules,
-    /// The list that is paged where it does not fit; saying so allows the command to be run again for each page.
+    /// The list that is paged if it does not fit. Naming one permits running the command again for each page.
     pub(crate) pages: Option<FieldPath>,
 }
 
-/// What a tool's standard output is where one of these flags is given.
+/// The standard output of a tool with one of these flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OutputWithFlag {
     pub(crate) flags: Vec<String>,
@@ -111,7 +111,7 @@ pub(crate) struct OutputWithFlag {
     pub(crate) empty_is_list: bool,
 }
 
-/// What the bytes on a tool's standard output are.
+/// The kind of a tool's standard output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum OutputKind {
     /// One JSON value.
@@ -120,20 +120,20 @@ pub(crate) enum OutputKind {
     Jsonl,
     /// Text.
     Text,
-    /// JSON if it is, else text.
+    /// JSON if it is valid, otherwise text.
     Auto,
 }
 
-/// What an exit code of the tool means.
+/// The meaning of an exit code of the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ExitMeaning {
-    /// All went well.
+    /// Success.
     Fine,
-    /// It did not.
+    /// Failure.
     Error {
-        /// The word for programs.
+        /// The code for programs.
         code: String,
-        /// How Endmark itself ends.
+        /// The exit code of Endmark itself.
         exit: Exit,
         message: Option<String>,
         hint: Option<String>,
@@ -141,7 +141,7 @@ pub(crate) enum ExitMeaning {
 }
 
 impl OutputRules {
-    /// What the output is where these flags are given.
+    /// Returns the output rules with these flags.
     pub(crate) fn given(self, is_given: impl Fn(&[String]) -> bool) -> Self {
         let found = self.with_flag.iter().rfind(|output| is_given(&output.flags));
         match found.map(|output| (output.kind, output.empty_is_list)) {

@@ -1,4 +1,4 @@
-//! What a tool's bytes are as `data`. (EN-1)
+//! Converts the output of a tool to `data`. (EN-1)
 
 mod capped;
 mod cut;
@@ -17,40 +17,39 @@ pub(crate) use cut::Cut;
 
 /// The code of a warning about bytes that are not UTF-8 and were replaced.
 const INVALID_UTF8: &str = "INVALID_UTF8";
-/// The code of a warning about a tool that was to answer in JSON and said nothing.
+/// The code of a warning about a tool that should have printed JSON and printed nothing.
 const NO_OUTPUT: &str = "NO_OUTPUT";
 
-/// What a tool's output is as `data`.
+/// The output of a tool as `data`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Data {
     pub(crate) value: Value,
-    /// Whether the value is the output itself, as `text` and what stands beside it.
+    /// Whether the value is the output itself, as `text` and its siblings.
     is_text: bool,
     pub(crate) warnings: Vec<Warning>,
-    /// What is wrong with it, if it is not what it should be.
+    /// The fault, if the output is not what it should be.
     pub(crate) fault: Option<Fault>,
-    /// The places in it of which only the beginning is there.
+    /// The incomplete values in it.
     pub(crate) cuts: Vec<Cut>,
 }
 
-/// What is wrong with an output that was to be JSON.
+/// The fault of an output that should be JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It is the beginning of JSON, and nothing more came; it has so many bytes.
+    /// It is the beginning of JSON, with this many bytes.
     Truncated { bytes: u64 },
-    /// It is no JSON: what is wrong at which byte.
+    /// It is not JSON; what is wrong at which byte.
     Malformed { index: usize, reason: String },
 }
 
 impl Data {
-    /// Data with nothing wrong.
+    /// Makes data without a fault.
     fn whole(value: Value) -> Self {
         Self { value, is_text: false, warnings: Vec::new(), fault: None, cuts: Vec::new() }
     }
 }
 
-/// Reads an output as what it is said to be; `unended` says why something may be missing behind it, unless it came to
-/// its own end.
+/// Parses an output by its declared kind. `unended` is why it may be incomplete, unless it ended by itself.
 pub(crate) fn read(captured: &Captured, rules: &OutputRules, unended: Option<&str>) -> Data {
     let as_text = || text::read(captured, rules.max_response_bytes);
     let mut data = match rules.kind {
@@ -84,7 +83,7 @@ pub(crate) fn read(captured: &Captured, rules: &OutputRules, unended: Option<&st
     data
 }
 
-/// What may be missing behind an output that did not come to its end: anything, unless it is one JSON value.
+/// Returns what may be missing after an output that did not end by itself: anything, unless it is one JSON value.
 fn behind(value: &Value, why: &str) -> Option<Cut> {
     let pointer = match value {
         Value::Object(members) => match members.get("text") {
@@ -97,24 +96,24 @@ fn behind(value: &Value, why: &str) -> Option<Cut> {
     Some(Cut { pointer: pointer.to_owned(), original: None, message: why.to_owned() })
 }
 
-/// Whether text of an output stays marked as cut when all of it was read.
+/// Whether text stays marked as cut after all of the output was read.
 pub(crate) fn marks_text(data: &Data, unended: Option<&str>) -> bool {
     data.is_text && (unended.is_some() || data.cuts.iter().any(|cut| cut.original.is_none()))
 }
 
-/// Tells what was cut in the data: by the rules of the manifest, and by what is known of the capture (EN-3).
+/// Reports what was cut in the data, by the manifest's rules and by facts about the capture (EN-3).
 pub(crate) fn disclose(data: &mut Data, rules: &FieldRules) {
     let mut warnings = rules.disclose(&mut data.value);
-    // What was cut on purpose is known to be cut.
+    // A deliberate cut is already reported.
     let is_known = |found: &Warning, known: &Warning| known.code == found.code && known.field == found.field;
     warnings.retain(|found| !data.warnings.iter().any(|known| is_known(found, known)));
     for cut in &data.cuts {
         let path = cut.path(&data.value);
         let found = warnings.iter().position(|found| found.field.as_ref() == Some(&path));
-        // What is known for certain takes the place of what was found by its looks.
+        // A certain fact replaces what was detected by its form.
         let found = found.map(|index| warnings.remove(index));
         let warning = cut.mark(&mut data.value, path, found);
-        // What was capped has its warning, which tells of both.
+        // A capped value has a warning, which reports both.
         match data.warnings.iter_mut().find(|known| is_known(&warning, known)) {
             Some(known) => known.message = format!("{}; {}", known.message, warning.message),
             None => warnings.push(warning),

@@ -1,8 +1,8 @@
-//! A list that does not fit into one answer, in pages: nothing is left out, it comes with the next page. (EN-5)
+//! Pages of a list that does not fit into one answer: nothing is left out, the rest is on the next page. (EN-5)
 //!
-//! A foreign command keeps no place for whoever turns pages: it is run again for each, and its list is gone on with behind
-//! the item that the last page ended in. So items that are added before it move nothing; where that item is gone, nobody
-//! can say what was seen, and that is the answer.
+//! A foreign command has no cursors: it is run again for each page, and its list continues after the last item of the
+//! previous page. So items that are added before it move nothing. If that item no longer exists, the position is
+//! unknown, and the answer says so.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -15,46 +15,46 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// How many bytes of a digest are enough to tell an item from others.
+/// Bytes of a digest that suffice to distinguish items.
 const DIGEST_BYTES: usize = 8;
-/// What an answer needs besides the items and what it has already, in bytes: the warning that there are more.
+/// Bytes that an answer needs in addition to the items and its existing parts: the warning that there are more.
 const RESERVED_BYTES: usize = 600;
-/// How much longer an answer gets once it says how long it took, at most, in bytes.
+/// The most bytes that the duration adds to an answer.
 const DURATION_BYTES: usize = 20;
 
-/// Which page of what is asked for.
+/// The requested page, and of which list.
 #[derive(Debug)]
 pub struct Paging<'a> {
-    /// Where the list is.
+    /// The path of the list.
     pub list: &'a FieldPath,
-    /// What was asked for.
+    /// The requested command.
     pub command: &'a [OsString],
-    /// What the page before gave; none for the first.
+    /// The cursor from the previous page; `None` for the first.
     pub cursor: Option<&'a str>,
-    /// How large the whole answer may be.
+    /// The limit of the whole answer, in bytes.
     pub max_response_bytes: usize,
 }
 
-/// The item that a page ends in.
+/// The last item of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Last {
     index: usize,
     digest: String,
 }
 
-/// Why there is no such page.
+/// Error of a page that does not exist.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// The cursor is no cursor of this list.
+    /// The cursor does not belong to this list.
     #[error(transparent)]
     Cursor(#[from] CursorError),
-    /// The list is not there any more.
+    /// The list no longer exists.
     #[error("the list is not there any more")]
     NoList,
-    /// The item that the last page ended in is gone.
+    /// The last item of the previous page no longer exists.
     #[error("the item that the last page ended in is gone")]
     ItemGone,
-    /// An item cannot be written.
+    /// An item cannot be serialised.
     #[error("an item cannot be written: {0}")]
     Unwritable(#[from] serde_json::Error),
 }
@@ -76,7 +76,7 @@ impl From<PageError> for ErrorBody {
 }
 
 impl Paging<'_> {
-    /// Refuses a cursor that is of another command; asked before the command is run.
+    /// Rejects a cursor of another command, before the command is run.
     pub(crate) fn check(&self) -> Result<(), PageError> {
         self.last()?;
         Ok(())
@@ -89,13 +89,13 @@ impl Paging<'_> {
             .with_items(usize::MAX)
     }
 
-    /// The item that the page before ended in.
+    /// Returns the last item of the previous page.
     fn last(&self) -> Result<Option<Last>, CursorError> {
         self.pages().after(self.cursor)
     }
 }
 
-/// The answer with the page that is asked for in the place of the list; as it is where it fits, or where there is no list.
+/// Returns the answer with the requested page instead of the whole list. It is unchanged if it fits or has no list.
 pub(crate) fn page(mut document: Document, paging: &Paging<'_>) -> Result<Document, PageError> {
     let last = paging.last()?;
     let is_fitting = document.to_json().len() + DURATION_BYTES < paging.max_response_bytes;
@@ -127,12 +127,12 @@ pub(crate) fn page(mut document: Document, paging: &Paging<'_>) -> Result<Docume
     }
 }
 
-/// The same, within its limit also where one item alone is larger: that one is shortened, and that is said.
+/// As [`page`], also within its limit if a single item exceeds it: that item is shortened, with a warning.
 pub fn capped_page(document: Document, paging: &Paging<'_>) -> Result<Document, PageError> {
     Ok(cap(page(document, paging)?, paging.max_response_bytes))
 }
 
-/// One item, with its place.
+/// One item, with its index.
 struct Row<'a> {
     index: usize,
     item: &'a Value,
@@ -182,7 +182,7 @@ fn shown(
     shown
 }
 
-/// A warning as it is for a page: none about an item of another page, and one about an item of this with its place here.
+/// Moves a warning to a page: drops it for items of other pages, and corrects the index for items of this page.
 pub(super) fn moved(warning: &Warning, list: &FieldPath, begin: usize, end: usize) -> Option<Warning> {
     let below = warning.field.as_ref().and_then(|field| field.segments().strip_prefix(list.segments()));
     let Some([Segment::Index(index), inside @ ..]) = below else { return Some(warning.clone()) };
@@ -196,7 +196,7 @@ pub(super) fn moved(warning: &Warning, list: &FieldPath, begin: usize, end: usiz
     Some(Warning { field: Some(field), ..warning.clone() })
 }
 
-/// Where the item is that a page ended in: of equal ones the nearest to where it was.
+/// Returns the index of a page's last item. Of several equal items, the nearest to its previous index.
 fn find(items: &[Value], last: &Last) -> Option<usize> {
     let is_meant = |(_, item): &(usize, &Value)| digest(item.to_string().as_bytes()) == last.digest;
     let found = items.iter().enumerate().filter(is_meant).map(|(index, _)| index);
@@ -208,7 +208,7 @@ fn digest(bytes: &[u8]) -> String {
     digest.iter().take(DIGEST_BYTES).fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
 }
 
-/// Words have lengths, so that two are not one.
+/// Each word is hashed with its length, so that two words differ from one.
 fn digest_of_words(words: &[OsString]) -> String {
     let mut bytes = Vec::new();
     for word in words {

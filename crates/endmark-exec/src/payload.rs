@@ -1,7 +1,7 @@
-//! What a JSON payload may have inside, checked as it is read: the value itself is never held. (EN-4)
+//! Checks the limits within a JSON payload while it is read: the value itself is never held. (EN-4)
 //!
-//! Every value counts that stands at a place, also one whose name comes again in the same object: which of the two the
-//! tool takes, nobody knows.
+//! Every value at a path counts, including one whose name is repeated in the same object: it is unknown which of the
+//! two the tool uses.
 
 use std::fmt;
 use std::io::{BufReader, Read};
@@ -12,35 +12,35 @@ use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 
 use super::manifest::PayloadLimit;
 
-/// Something that is too large for its limit.
+/// A value over its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TooLarge {
-    /// What it is: `arguments.title`, `arguments[2]`, `stdin`.
+    /// Its name: `arguments.title`, `arguments[2]`, `stdin`.
     pub(crate) field: String,
-    /// The most it may have.
+    /// Its limit.
     pub(crate) limit: u64,
-    /// What it has; of standard input, the bytes that were read until it was too large.
+    /// Its size. For standard input, the bytes that were read until it exceeded its limit.
     pub(crate) actual: u64,
-    /// What is counted: bytes, characters or items.
+    /// The unit: bytes, characters or items.
     pub(crate) unit: &'static str,
 }
 
-/// A payload that has limits inside, and that cannot be read as JSON.
+/// A payload with limits inside that is not valid JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NoJson {
-    /// What it is: `arguments.data`, `stdin`.
+    /// Its name: `arguments.data`, `stdin`.
     pub(crate) field: FieldPath,
     pub(crate) reason: String,
 }
 
-/// Why a payload is not passed on.
+/// Why a payload is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PayloadFault {
     TooLarge(TooLarge),
     NoJson(NoJson),
 }
 
-/// Checks the JSON values in a payload, any number of them, against the limits of what is in them.
+/// Checks the JSON values of a payload, any number of them, against the limits within them.
 pub(crate) fn check(
     limits: &[PayloadLimit],
     field: &FieldPath,
@@ -61,7 +61,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Where a value stands in a payload, and what was found to be too large.
+/// The path of a value in a payload, and the first value over its limit.
 struct Place<'a> {
     limits: &'a [PayloadLimit],
     field: &'a FieldPath,
@@ -70,8 +70,8 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Fails, so that nothing more is read, if a limit is exceeded. `measured` answers what the value has, of what, where
-    /// there is such a limit; a limit of bytes or characters also holds for every text further in.
+    /// Fails, to stop reading, if a limit is exceeded. `measured` returns the size of the value and its unit, for
+    /// each kind of limit. A limit of bytes or characters also applies to every text within the value.
     fn within<E: serde::de::Error>(
         &mut self,
         measured: impl Fn(&Limit) -> [(Option<u64>, u64, &'static str); 2],

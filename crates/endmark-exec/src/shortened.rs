@@ -1,19 +1,19 @@
-//! Lists that do not fit into an answer and have no pages: as many of their items as do, and a warning that says so. (EN-5)
+//! Shortens lists that do not fit into an answer and have no pages, with a warning. (EN-5)
 //!
-//! The command has run when its list turns out to be too large, and must not run again where nobody allows it. What it
-//! gave is not thrown away.
+//! The command has already run when its list turns out to be too large, and may not run again without permission. Its
+//! output is not thrown away.
 
 use endmark_envelope::{Document, FieldPath, Size, Warning};
 use serde_json::Value;
 
 use super::page::moved;
 
-/// What an answer needs for the warning about one list, in bytes.
+/// Bytes that an answer needs for the warning about one list.
 const RESERVED_BYTES: usize = 600;
-/// The least room in which a text can still be shortened, in bytes.
+/// The least room in which a text can be shortened, in bytes.
 const LEAST_TEXT_BYTES: usize = 512;
 
-/// The document within so many bytes: texts are shortened where that is enough, else lists are.
+/// Returns the document within this many bytes: texts are shortened if that suffices, otherwise lists.
 pub(crate) fn within(document: &Document, max_response_bytes: usize) -> Document {
     let capped = document.clone().within(max_response_bytes);
     if document.data.is_null() || !capped.data.is_null() {
@@ -40,7 +40,7 @@ pub(crate) fn within(document: &Document, max_response_bytes: usize) -> Document
     capped
 }
 
-/// A list of which only the first items are there.
+/// A list with only its first items left.
 struct Shortened {
     list: FieldPath,
     kept: usize,
@@ -49,7 +49,7 @@ struct Shortened {
 }
 
 impl Shortened {
-    /// Warns of it, and of no item that is not there any more.
+    /// Adds its warning, and removes warnings about removed items.
     fn disclose(&self, warnings: &mut Vec<Warning>) {
         let message = format!(
             "the first {} of {} items: more do not fit, and the manifest names no `pages`",
@@ -60,11 +60,11 @@ impl Shortened {
         };
         let known = warnings.iter().position(is_known).map(|at| warnings.remove(at));
         *warnings = warnings.iter().filter_map(|warning| moved(warning, &self.list, 0, self.kept)).collect();
-        // What is known of the whole stays: this list was only a part of it.
+        // Facts about the whole list stay: this list was only a part of it.
         let warning = if let Some(known) = known {
             Warning { message: format!("{}; {message}", known.message), ..known }
         } else {
-            // It is measured when the answer is as it is written.
+            // It is measured when the answer is final.
             let returned = Size::default();
             Warning::field_truncated(self.list.clone(), returned, message).with_original(self.original)
         };
@@ -72,8 +72,8 @@ impl Shortened {
     }
 }
 
-/// Leaves out items at the end of lists, as few as possible, until the value takes at most so many bytes, or does so once
-/// its texts are shortened; none if that cannot be.
+/// Removes items at the end of lists, as few as possible, until the value fits, or fits once its texts are shortened.
+/// Returns `None` if that is impossible.
 fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<Shortened>) -> Option<()> {
     let text = value.to_string();
     if text.len() <= room {
@@ -89,7 +89,7 @@ fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<Shortened
                 }
                 kept += 1;
             }
-            // One item that is too large for everything is shortened itself.
+            // A single item that exceeds the room is shortened itself.
             let before = lists.len();
             if kept == 0
                 && let Some(first) = items.first_mut()
@@ -122,7 +122,7 @@ fn fit(value: &mut Value, room: usize, at: &FieldPath, lists: &mut Vec<Shortened
     }
 }
 
-/// The size to which members are shortened that are larger, so that all take at most this room.
+/// Returns the size to which larger members are shortened, so that all together fit into this room.
 fn level(mut sizes: Vec<usize>, mut room: usize) -> usize {
     sizes.sort_unstable();
     let mut others = sizes.len();

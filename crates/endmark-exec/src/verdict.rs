@@ -1,4 +1,4 @@
-//! What the end of a tool means: nothing, or an error with its code. (EN-1)
+//! The meaning of how a tool ended: success, or an error with its code. (EN-1)
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,11 +11,10 @@ use rustix::process::Signal;
 use super::manifest::{ExitMeaning, Manifest};
 use super::output::Fault;
 
-/// How much of the end of standard error is repeated in an error, in bytes.
+/// The most bytes of the end of standard error that an error repeats.
 const SHOWN_ERROR_BYTES: usize = 1000;
 
-/// What is wrong with how a tool ended, if anything is. What was done to it counts before how it ended, and that
-/// before what it wrote.
+/// Returns the error for how a tool ended, if any. A forced end comes before its own end, and that before its output.
 pub(crate) fn verdict(
     manifest: &Manifest,
     program: &str,
@@ -25,11 +24,11 @@ pub(crate) fn verdict(
     let timeout = manifest.timeout.unwrap_or_default();
     let error = match (ran.forced, ran.end) {
         (Some(Forced::Signalled(signal)), _) => interrupted(program, signal),
-        // It has no limit but its time.
+        // It has no limit except its time.
         (Some(_), _) => timed_out(program, timeout),
         (None, End::Killed(signal)) => killed(program, signal),
         (None, End::Unknown) => {
-            let message = format!("nobody knows how `{program}` ended");
+            let message = format!("it is unknown how `{program}` ended");
             ErrorBody::new("lost", Exit::Upstream.code(), message)
         }
         (None, End::Exited(code)) => return exited(manifest, program, code, &ran.errors, fault),
@@ -49,14 +48,14 @@ fn timed_out(program: &str, timeout: Duration) -> ErrorBody {
     error
 }
 
-/// The error of a run that was ended by a signal to Endmark itself.
+/// Returns the error of a run that ended because Endmark got a signal.
 fn interrupted(program: &str, signal: Signal) -> ErrorBody {
     let message = format!("{} came, and was passed on to `{program}`", signals::name(signal.as_raw()));
     let (code, exit) = stopped_by(signal);
     ErrorBody::new(code, exit.code(), message)
 }
 
-/// What the error is called where this signal came to Endmark, and how it ends: as with every other command.
+/// Returns the code and the exit code for this signal, the same as in every other command.
 pub(crate) fn stopped_by(signal: Signal) -> (&'static str, Exit) {
     match signal {
         Signal::INT => ("interrupted", Exit::Interrupted),
@@ -101,7 +100,7 @@ fn exited(
     Some(error)
 }
 
-/// The error of a tool that says all is well, and whose output says otherwise.
+/// Returns the error of a tool that reports success although its output is faulty.
 fn faulty(program: &str, fault: &Fault) -> ErrorBody {
     match fault {
         Fault::Truncated { bytes } => {
@@ -119,7 +118,7 @@ fn faulty(program: &str, fault: &Fault) -> ErrorBody {
     }
 }
 
-/// The error with the end of standard error, if it has any.
+/// Adds the end of standard error to the error, if there is any.
 fn with_last_words(error: ErrorBody, errors: &Captured) -> ErrorBody {
     let kept: Cow<'_, [u8]> = match &errors.tail {
         Some(tail) => tail.into(),

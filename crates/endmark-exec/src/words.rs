@@ -1,26 +1,26 @@
-//! The words of a command, read as the tool reads them: which are flags, values of flags, positions. (EN-4)
+//! Splits the words of a command as the tool does: flags, values of flags, positions. (EN-4)
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use super::manifest::{ArgumentPlace, Manifest};
 
-/// The bytes of a value, and the word in which they stand; none where it may be no such value after all.
+/// The bytes of a value, and its word, or `None` if it may not be a value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Value<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) word: Option<usize>,
 }
 
-/// A word that is a position, or that the word before it may have taken for its value.
+/// A word that is a position, or that may be the value of the word before it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Position<'a> {
     value: Value<'a>,
     is_certain: bool,
 }
 
-/// What may stand at a position, counted in the direction of the iterator: those words before it that may be none move
-/// it.
+/// Returns the words that may be at a position, counted in the direction of the iterator. Preceding words that may
+/// not be positions move it.
 pub(super) fn at<'a, 'b: 'a>(
     positions: impl Iterator<Item = &'a Position<'b>>,
     index: usize,
@@ -38,20 +38,20 @@ pub(super) fn at<'a, 'b: 'a>(
     found
 }
 
-/// Arguments, read as most tools read them: flags also by a beginning of their name, with one dash or two, and short
-/// ones also together in one word. Where a word can be read in several ways, it is read in all of them: a limit holds
-/// for whatever the tool may take for its value. A flag that the manifest names is read as that one alone.
+/// Arguments, parsed as most tools do: flags also by a prefix of their name, with one dash or two, and short flags
+/// also combined in one word. A word that can be parsed in several ways counts in all of them: a limit applies to
+/// whatever the tool may take for its value. A flag that the manifest names has only that meaning.
 #[derive(Debug, Default)]
 pub(super) struct Typed<'a> {
     pub(super) positions: Vec<Position<'a>>,
-    /// Every flag that has a value, and every one that may.
+    /// Every flag that has a value or may have one.
     pub(super) flags: Vec<(&'a [u8], Value<'a>)>,
-    /// The words that are flags, whether or not they have a value.
+    /// The words that are flags, with or without a value.
     words: Vec<&'a [u8]>,
     known: Known<'a>,
 }
 
-/// The flags that a manifest names, by how many words of value follow them.
+/// The flags that a manifest names, by the number of values.
 #[derive(Debug, Default)]
 struct Known<'a> {
     with_value: Vec<&'a [u8]>,
@@ -80,7 +80,7 @@ impl<'a> Known<'a> {
         self.with_value.iter().chain(&self.with_two_values).chain(&self.without_value)
     }
 
-    /// Whether a word means this flag: by its name, as one letter among others, or by a beginning of its name that no
+    /// Whether a word means this flag: by its name, as one letter among others, or by a prefix of its name that no
     /// other flag has.
     fn means(&self, word: &[u8], flag: &[u8]) -> bool {
         let name = word.split(|byte| *byte == b'=').next().unwrap_or(word);
@@ -107,7 +107,7 @@ impl<'a> Typed<'a> {
     pub(super) fn read(manifest: &'a Manifest, arguments: &'a [OsString]) -> Self {
         let mut typed = Self { known: Known::of(manifest), ..Self::default() };
         let mut words = arguments.iter().enumerate().map(|(at, word)| (at, word.as_bytes())).peekable();
-        // Whether the word before may have a value, and what `--` was: none, one, or possibly such a value.
+        // Whether the word before may take a value, and what `--` was: absent, present, or possibly such a value.
         let (mut may_be_value, mut only_positions, mut maybe_only_positions) = (false, false, false);
         while let Some((at, word)) = words.next() {
             let value = |bytes| Value { bytes, word: Some(at) };
@@ -133,7 +133,7 @@ impl<'a> Typed<'a> {
             } else if !typed.known.without_value.contains(&word) {
                 for (flag, bytes) in meant(&typed.known.with_value, word) {
                     if let Some(bytes) = bytes {
-                        // What begins with a short flag in some other place may be another flag's value.
+                        // A short flag elsewhere in the word may be another flag's value.
                         let is_its_place = word.starts_with(b"--") || word.starts_with(flag);
                         typed.flags.push((flag, Value { bytes, word: Some(at).filter(|_| is_its_place) }));
                     } else if let Some((_, bytes)) = words.peek() {
@@ -152,8 +152,8 @@ impl<'a> Typed<'a> {
     }
 }
 
-/// The flags that a word may mean which is none of them exactly, and what of the word would be the value; none where that
-/// is the next word.
+/// Returns the flags that a word may mean without an exact match, and the part of the word that would be the value,
+/// or `None` if that is the next word.
 fn meant<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8], Option<&'a [u8]>)> {
     let (name, behind) = match memchr::memchr(b'=', word) {
         Some(equals) => (&word[..equals], Some(&word[equals + 1..])),
@@ -161,14 +161,14 @@ fn meant<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8], Option<&
     };
     let is_single = !word.starts_with(b"--");
     let beginning = bare(name);
-    // One letter behind one dash is a short flag, and no beginning.
+    // One letter after one dash is a short flag and never a prefix.
     let can_be_long = beginning.len() > usize::from(is_single);
     let long = with_value.iter().filter(|flag| can_be_long && flag.len() > 2);
     let mut meant: Vec<_> = match long.clone().find(|flag| **flag == name) {
         Some(exactly) => vec![(*exactly, behind)],
         None => long.filter(|flag| bare(flag).starts_with(beginning)).map(|flag| (*flag, behind)).collect(),
     };
-    // The first short flag that has a value takes what follows it, the `=` too, or else the next word.
+    // The first short flag with a value takes what follows it, including `=`, or otherwise the next word.
     let short = |letter: &u8| with_value.iter().find(|flag| matches!(flag, [b'-', known] if known == letter));
     let mut letters =
         word.iter().enumerate().skip(1).take_while(|(_, letter)| is_single && letter.is_ascii_alphanumeric());
@@ -178,7 +178,7 @@ fn meant<'a>(with_value: &[&'a [u8]], word: &'a [u8]) -> Vec<(&'a [u8], Option<&
     meant
 }
 
-/// A flag's name without its dashes.
+/// Returns a flag's name without its dashes.
 fn bare(flag: &[u8]) -> &[u8] {
     let dashes = flag.iter().take_while(|byte| **byte == b'-').count();
     &flag[dashes..]

@@ -1,13 +1,13 @@
-//! What is kept of a stream of any length: its head, its tail, and exact counts. (EN-2, EN-5)
+//! Keeps the head, the tail and exact counts of a stream of any length. (EN-2, EN-5)
 
 mod characters;
 
 use characters::Characters;
 
-/// How much of the kept bytes belongs to the tail, as one part of so many.
+/// The tail's share of the kept bytes, as a divisor.
 const TAIL_SHARE: usize = 4;
 
-/// The head and the tail of everything that was pushed, in bounded memory, with counts of all of it.
+/// The head and the tail of a stream in bounded memory, with counts of all of it.
 #[derive(Debug)]
 pub struct Capture {
     head: Vec<u8>,
@@ -18,20 +18,20 @@ pub struct Capture {
     characters: Characters,
 }
 
-/// What was kept.
+/// The kept part of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
-    /// Everything, or the head.
+    /// All of it, or the head.
     pub head: Vec<u8>,
-    /// The tail, if anything between it and the head is not there.
+    /// The tail, if anything between it and the head is missing.
     pub tail: Option<Vec<u8>>,
     /// Bytes of the whole stream.
     pub bytes: u64,
-    /// Unicode characters of the whole stream; a sequence that is not UTF-8 counts as one.
+    /// Unicode characters of the whole stream. A sequence that is not UTF-8 counts as one.
     pub characters: u64,
     /// Newlines of the whole stream.
     pub newlines: u64,
-    /// Sequences of the whole stream that are not UTF-8, an incomplete one at the end included.
+    /// Sequences of the whole stream that are not UTF-8, including an incomplete one at the end.
     pub invalid_sequences: u64,
 }
 
@@ -49,7 +49,7 @@ impl Capture {
         }
     }
 
-    /// Takes the next bytes of the stream.
+    /// Adds the next bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         self.bytes += count(bytes.len());
         self.newlines += count(memchr::memchr_iter(b'\n', bytes).count());
@@ -77,18 +77,18 @@ impl Capture {
 }
 
 impl Captured {
-    /// Whether every byte is there.
+    /// Whether every byte is kept.
     pub fn is_whole(&self) -> bool {
         self.tail.is_none()
     }
 }
 
-/// The last bytes of what was pushed.
+/// The last bytes of a stream.
 #[derive(Debug)]
 pub(crate) struct Ring {
     kept: Vec<u8>,
     limit: usize,
-    /// Where the oldest byte is, once it is full.
+    /// The index of the oldest byte, once it is full.
     oldest: usize,
 }
 

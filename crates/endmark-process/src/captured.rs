@@ -1,4 +1,4 @@
-//! A command whose output is kept, head and tail, and whose standard error goes on to ours. (EN-1)
+//! Runs a command, keeps the head and tail of its output, and passes its standard error on. (EN-1)
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -9,21 +9,21 @@ use crate::passing::Passing;
 use crate::patience::{End, Forced, OutputLeft};
 use crate::signals::Signals;
 
-/// How much of standard error is kept for the message of an error, in bytes.
+/// Bytes of standard error that are kept for an error message.
 const ERROR_BYTES: usize = 16 << 10;
 
-/// How much is kept, and how much passed on, in bytes.
+/// How much is kept and how much passed on, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct CaptureLimits {
     /// Of standard output, in memory.
     pub output: usize,
-    /// Of standard error, to ours.
+    /// Of standard error, passed on.
     pub passed_errors: u64,
-    /// Whether all of standard output is copied into a file without a name, too.
+    /// Whether all of standard output is also copied into an unnamed file.
     pub copies_output: bool,
 }
 
-/// How a command ended, and what it said.
+/// How a command ended, and its output.
 #[derive(Debug)]
 pub struct Ran {
     /// How its process ended.
@@ -32,15 +32,15 @@ pub struct Ran {
     pub forced: Option<Forced>,
     /// Its standard output.
     pub output: Captured,
-    /// All of its standard output, from its beginning, if it was to be copied; the error is why it is not there.
+    /// All of its standard output, from its beginning, if a copy was requested. The error is why it does not exist.
     pub copy: Option<io::Result<File>>,
     /// Its standard error.
     pub errors: Captured,
-    /// How its standard output was when it was listened to no more.
+    /// The state of its standard output when reading stopped.
     pub output_left: OutputLeft,
 }
 
-/// Runs a command to its end, and keeps what it says; the error is that it could not be started.
+/// Runs a command to its end and keeps its output. The error means that it could not be started.
 pub async fn run_captured(plan: Plan<'_>, limits: CaptureLimits, signals: &mut Signals) -> io::Result<Ran> {
     let mut captures = Captures {
         output: Capture::new(limits.output),
@@ -74,7 +74,7 @@ struct Captures {
 impl Listener for Captures {
     fn output(&mut self, bytes: &[u8]) -> Hearing {
         self.output.push(bytes);
-        // A disk that is full costs the copy and not the run.
+        // A full disk costs the copy and not the run.
         if let Some(Err(error)) =
             self.copy.as_mut().and_then(|copy| copy.as_mut().ok()).map(|copy| copy.write_all(bytes))
         {

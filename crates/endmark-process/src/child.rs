@@ -1,4 +1,4 @@
-//! Runs a command in a process group, and hands on what it says, in bounded memory and time. (EN-1, CG-3)
+//! Runs a command in a process group and passes on its output, in bounded memory and time. (EN-1, CG-3)
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,76 +14,77 @@ use crate::keeper::Keeper;
 use crate::patience::{End, Forced, Next, OutputLeft, Patience, Times};
 use crate::signals::Signals;
 
-/// How much is read at once.
+/// Bytes that are read at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What is to be run, and how long it may take.
+/// What to run, and how long it may take.
 #[derive(Debug)]
 pub struct Plan<'a> {
     /// The command.
     pub program: &'a OsString,
     /// Its arguments.
     pub arguments: &'a [OsString],
-    /// Variables besides those of this process.
+    /// Variables in addition to those of this process.
     pub variables: &'a [(String, OsString)],
     /// Variables of this process that the command does not get.
     pub withheld: &'a [String],
-    /// Where it works; none: where this process does.
+    /// Its working directory; `None` for that of this process.
     pub folder: Option<&'a Path>,
-    /// What it reads.
+    /// Its standard input.
     pub stdin: Stdin,
-    /// How long it is waited for.
+    /// Its time limits.
     pub times: Times,
-    /// Whose group it belongs to; none: a group of its own, and what it leaves behind by itself is left alone.
+    /// The keeper whose group it joins. With `None` it has its own group, and processes that it leaves running are
+    /// not ended.
     pub keeper: Option<&'a Keeper>,
 }
 
-/// What a command reads.
+/// The standard input of a command.
 #[derive(Debug)]
 pub enum Stdin {
-    /// A file, from where it stands.
+    /// A file, from its current position.
     File(File),
-    /// Ours, as it is.
+    /// The standard input of this process.
     Inherited,
     /// Nothing.
     Empty,
 }
 
-/// Who hears what a command says.
+/// Receives the output of a command.
 pub trait Listener {
-    /// It was started, and has this number.
+    /// The command was started, with this process id.
     fn started(&mut self, _process: Option<u32>) {}
 
-    /// Takes the next bytes of standard output.
+    /// Receives the next bytes of standard output.
     fn output(&mut self, bytes: &[u8]) -> Hearing;
 
-    /// Takes the next bytes of standard error.
+    /// Receives the next bytes of standard error.
     fn errors(&mut self, bytes: &[u8]);
 }
 
-/// What is to follow.
+/// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hearing {
-    /// Go on.
+    /// Continue.
     GoOn,
-    /// It has said its last word, and is to end by itself soon, unless it goes on.
+    /// The output is complete. The process should end by itself soon, unless it writes more.
     Over,
-    /// It is to be ended.
+    /// End the process.
     Stop,
 }
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// How its process did.
+    /// How its process ended.
     pub end: End,
     /// Why it was made to end, if it was.
     pub forced: Option<Forced>,
-    /// How its standard output was when it was listened to no more.
+    /// The state of its standard output when reading stopped.
     pub output_left: OutputLeft,
 }
 
-/// Runs a command to its end; the error is that it could not be started.
+/// Runs a command to its end. The error means that it could not be started.
 pub async fn run(plan: Plan<'_>, listener: &mut dyn Listener, signals: &mut Signals) -> io::Result<Ended> {
     let mut command = Command::new(plan.program);
     for name in plan.withheld {
@@ -168,10 +169,10 @@ impl<R: AsyncRead + Unpin> Stream<R> {
         self.pipe.is_some()
     }
 
-    /// Waits for the next bytes, and says how many are in the buffer: none at the end, for ever behind it.
+    /// Waits for the next bytes, and returns their number: zero at the end, and never after it.
     async fn read(&mut self) -> usize {
         match &mut self.pipe {
-            // A pipe that cannot be read is at its end, too.
+            // A pipe that cannot be read has ended as well.
             Some(pipe) => pipe.read(&mut self.buffer).await.unwrap_or(0),
             None => std::future::pending().await,
         }
@@ -181,7 +182,7 @@ impl<R: AsyncRead + Unpin> Stream<R> {
         &self.buffer[..length]
     }
 
-    /// Nothing is the end.
+    /// Zero bytes are the end.
     fn close_at_end(&mut self, length: usize) {
         if length == 0 {
             self.pipe = None;

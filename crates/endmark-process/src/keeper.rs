@@ -1,9 +1,9 @@
-//! Ends a process group when whoever started it is gone, even where it was killed and could do nothing any more. (CG-4)
+//! Ends a process group when its supervisor is gone, even one that was killed. (CG-4)
 //!
-//! A keeper is a small process that leads the group and waits for the end of a pipe whose other end only its supervisor holds.
-//! The system closes that end however the supervisor dies. Whatever is in the group by then is asked to end, and ended two
-//! seconds later. Commands are started into the keeper's group, so that there is no moment at which one is in no group that is
-//! kept; and as long as the keeper lives, its number is nobody else's.
+//! A keeper is a small process that leads the group and waits for the end of a pipe whose other end only its
+//! supervisor has open. The system closes that end however the supervisor dies. The keeper then asks the processes of
+//! the group to end, and kills them two seconds later. Commands are started in the keeper's group, so that they are
+//! never outside of a kept group. While the keeper lives, its process id cannot be reused.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Waits for the end of its input, then ends its group. The signals that ask others to end do not end it.
+/// Waits for the end of its input, then ends its group. It ignores the signals that ask the others to end.
 const SCRIPT: &str =
     "trap '' HUP INT TERM; while read -r line; do :; done; kill -s TERM 0; sleep 2; kill -s KILL 0";
 
@@ -36,12 +36,12 @@ impl Keeper {
             .spawn()?;
         let Ok(group) = i32::try_from(process.id()) else {
             let _ = process.kill();
-            return Err(io::Error::other("the system gave a process a number that is none"));
+            return Err(io::Error::other("the system returned an invalid process id"));
         };
         Ok(Self { process, group })
     }
 
-    /// The number of the group.
+    /// Returns the process group id.
     pub fn group(&self) -> i32 {
         self.group
     }
@@ -49,7 +49,7 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // Its number is not given to another as long as nobody has waited for it.
+        // Its id cannot be reused before it is waited for.
         if let Some(group) = Pid::from_raw(self.group) {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// A command in the group that does not end when it is asked to; it is there once it has said so.
+    /// Starts a command in the group that ignores requests to end, and waits until it is ready.
     fn stubborn(keeper: &Keeper) -> Child {
         let mut child = Command::new("/bin/sh")
             .args(["-c", "trap '' TERM; echo here; while :; do sleep 1; done"])
@@ -82,7 +82,7 @@ mod tests {
         let mut keeper = Keeper::start().unwrap();
         let mut child = stubborn(&keeper);
         assert_eq!(child.try_wait().unwrap(), None);
-        // What the system does when the supervisor dies.
+        // The system does this when the supervisor dies.
         drop(keeper.process.stdin.take());
         assert_eq!(child.wait().unwrap().signal(), Some(9));
     }

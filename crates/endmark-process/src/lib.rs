@@ -1,8 +1,8 @@
-//! A child process in its group: heard as it speaks, held to limits on time and silence, asked to end and then ended, and never
-//! left behind, not even by a supervisor that is killed.
+//! A child process in its group. Its output is passed on as it arrives, time and silence are limited, it is asked to
+//! end and then killed, and it never outlives its supervisor, even one that is killed.
 //!
-//! [`run`] drives one child to its end and hands what it writes to a [`Listener`]; [`run_captured`] keeps the head and the tail of
-//! it in bounded memory. A [`Keeper`] ends the group when the process that started it is gone.
+//! [`run`] runs one child to its end and passes its output to a [`Listener`]. [`run_captured`] keeps the head and the
+//! tail of the output in bounded memory. A [`Keeper`] ends the group if the process that started it is gone.
 
 mod capture;
 mod captured;

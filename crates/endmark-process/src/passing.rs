@@ -1,6 +1,7 @@
-//! What a tool says on standard error goes on to ours as it comes, up to a limit. (EN-1)
+//! Passes a tool's standard error on as it arrives, up to a limit. (EN-1)
 //!
-//! A reader of ours that does not read must not keep the tool waiting: what finds the way full is counted, not written.
+//! A reader of our standard error that does not read must not block the tool: bytes that find the queue full are
+//! counted and not written.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -8,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::Duration;
 
-/// How many pieces may wait to be written.
+/// The most pieces in the queue.
 const QUEUE: usize = 64;
-/// How long the end waits for what is still to be written.
+/// How long the end waits for the queue to be written.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Writes to standard error from a thread of its own.
@@ -23,7 +24,7 @@ pub struct Passing {
 }
 
 impl Passing {
-    /// Begins; at most `limit` bytes are passed on.
+    /// Starts to pass on at most `limit` bytes.
     pub fn start(limit: u64) -> io::Result<Self> {
         let (pieces, to_write) = mpsc::sync_channel::<Vec<u8>>(QUEUE);
         let (done, written) = mpsc::channel();
@@ -31,10 +32,10 @@ impl Passing {
         let all_omitted = Arc::clone(&omitted);
         std::thread::Builder::new().name("standard error".to_owned()).spawn(move || {
             for piece in to_write {
-                // Where nobody can be told, nobody needs to be.
+                // If standard error is closed, nothing can be reported.
                 let _ = io::stderr().lock().write_all(&piece);
             }
-            // Said by the thread that writes, so that no queue can be too full for it.
+            // Reported by the writing thread, which needs no room in the queue.
             let omitted = all_omitted.load(Ordering::Acquire);
             if omitted > 0 {
                 let note = format!("\n[endmark: {omitted} more bytes of standard error not shown]\n");
@@ -45,11 +46,11 @@ impl Passing {
         Ok(Self { pieces, written, left: limit, omitted })
     }
 
-    /// Passes on as much as the limit and the reader allow.
+    /// Passes on as much as the limit and the reader permit.
     pub fn push(&mut self, bytes: &[u8]) {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let fitting = usize::try_from(self.left.min(length)).unwrap_or(bytes.len());
-        // Once anything is missing, what follows would look as if it stood right behind what came before.
+        // Once bytes are missing, later ones would seem to follow directly.
         let is_passed = self.omitted.load(Ordering::Relaxed) == 0
             && fitting > 0
             && self.pieces.try_send(bytes[..fitting].to_vec()).is_ok();
@@ -58,7 +59,7 @@ impl Passing {
         self.omitted.fetch_add(length - passed, Ordering::Release);
     }
 
-    /// Waits a little until everything is written, and how much is missing.
+    /// Waits briefly until everything is written, including the number of missing bytes.
     pub fn finish(self) {
         drop(self.pieces);
         let _ = self.written.recv_timeout(PATIENCE);

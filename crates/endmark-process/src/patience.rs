@@ -1,4 +1,4 @@
-//! How long to wait for what of a command, and what happens then.
+//! How long to wait for a command, and what to do afterwards.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -7,20 +7,20 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::time::Instant;
 
-/// How long an output may stay open in silence after the command itself has ended. Whoever holds it then is a process that it
-/// left behind, and may hold it for ever.
+/// How long an output may stay open in silence after the command has ended. A process that the command left running
+/// may hold it forever.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// How long a command is waited for.
+/// The time limits of a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// How long it may take; none: for ever.
+    /// For the whole command; `None` for no limit.
     pub whole: Option<Duration>,
-    /// How long it may say nothing; none: for ever.
+    /// For silence; `None` for no limit.
     pub silence: Option<Duration>,
-    /// How long it may go on once it has said its last word.
+    /// For the time after its output was complete.
     pub last_word: Duration,
-    /// Between asking it to end and ending it.
+    /// Between the request to end and the kill.
     pub grace: Duration,
 }
 
@@ -31,7 +31,7 @@ pub enum End {
     Exited(i32),
     /// By this signal.
     Killed(i32),
-    /// Not at all, not even when it was killed, or nobody knows how.
+    /// Not even after a kill, or in an unknown way.
     Unknown,
 }
 
@@ -51,30 +51,30 @@ impl End {
 /// Why a command was made to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forced {
-    /// It took too long.
+    /// It exceeded its time limit.
     TimedOut,
-    /// It said nothing for too long.
+    /// It was silent for too long.
     Silent,
-    /// It went on behind its last word.
+    /// It did not end after its output was complete.
     Lingered,
-    /// Whoever listens wanted it.
+    /// The listener requested it.
     Stopped,
-    /// This signal came to us, and was passed on.
+    /// This process got this signal, and passed it on.
     Signalled(Signal),
 }
 
-/// How a command's standard output was when it was listened to no more.
+/// The state of a command's standard output when reading stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputLeft {
-    /// Nobody held it any more.
+    /// No process had it open.
     Closed,
-    /// A process that the command left behind held it, and had been silent for a while.
+    /// A process that the command left running had it open, and was silent.
     Silent,
-    /// A process that the command left behind still wrote.
+    /// A process that the command left running still wrote to it.
     Written,
 }
 
-/// Whether to go on.
+/// Whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     GoOn,
@@ -86,30 +86,30 @@ pub(crate) enum Next {
 enum Phase {
     /// The command.
     Running,
-    /// What a command that has ended left in its pipes.
+    /// The remaining output of a command that has ended.
     Draining,
     /// A command that was asked to end.
     Asked,
-    /// What a killed command left in its pipes.
+    /// The remaining output of a killed command.
     Killed,
 }
 
-/// What is waited for, and until when.
+/// What is being waited for, and until when.
 #[derive(Debug)]
 pub(crate) struct Patience {
     group: Option<Pid>,
     times: Times,
     phase: Phase,
-    /// Of every phase but the first.
+    /// Of every phase except the first.
     deadline: Option<Instant>,
-    /// Until when the command may run, be silent, and go on behind its last word.
+    /// Until when the command may run, be silent, and continue after its output was complete.
     whole: Option<Instant>,
     silence: Option<Instant>,
     last_word: Option<Instant>,
-    /// Whether the last deadline that passed was one of silence.
+    /// Whether the last deadline was one of silence.
     is_silent: bool,
     forced: Option<Forced>,
-    /// Whether nothing of its group may stay behind, however it ends.
+    /// Whether no process of its group may stay, however it ends.
     leaves_nothing: bool,
 }
 
@@ -141,7 +141,7 @@ impl Patience {
         }
     }
 
-    /// When something is to happen, if nothing else does before.
+    /// Returns when to act next, if nothing else happens before.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.phase {
             Phase::Running => [self.whole, self.silence, self.last_word].into_iter().flatten().min(),
@@ -149,7 +149,7 @@ impl Patience {
         }
     }
 
-    /// Something was read; silence begins anew.
+    /// Records that something was read, which restarts the limit of silence.
     pub(crate) fn heard(&mut self, length: usize) {
         match self.phase {
             Phase::Running if length > 0 => self.silence = after(self.times.silence),
@@ -158,17 +158,17 @@ impl Patience {
         }
     }
 
-    /// It has said its last word.
+    /// Records that the output is complete.
     pub(crate) fn is_over(&mut self) {
         self.last_word = self.last_word.or(after(Some(self.times.last_word)));
     }
 
-    /// What it has said was not its last word.
+    /// Records that the output was not complete.
     pub(crate) fn goes_on(&mut self) {
         self.last_word = None;
     }
 
-    /// Whoever listens wants an end.
+    /// Records that the listener requested an end.
     pub(crate) fn stop(&mut self) {
         if self.phase == Phase::Running {
             self.forced = Some(Forced::Stopped);
@@ -176,7 +176,7 @@ impl Patience {
         }
     }
 
-    /// Waits for silence, but not beyond the latest time: as long as the command itself might have taken.
+    /// Waits for silence, but not longer than the command itself could have run.
     fn listen(&mut self) {
         let silence = Instant::now() + LINGER;
         let latest = self.whole.filter(|latest| *latest < silence);
@@ -184,21 +184,21 @@ impl Patience {
         self.deadline = Some(latest.unwrap_or(silence));
     }
 
-    /// The command has ended.
+    /// Records that the command has ended.
     pub(crate) fn ended(&mut self) {
         match self.phase {
             Phase::Running => {
                 self.phase = Phase::Draining;
-                // What is in the pipes already is read, however little of the time is left.
+                // What is already in the pipes is read, even if little time is left.
                 self.whole = self.whole.map(|latest| latest.max(Instant::now() + LINGER));
                 self.listen();
             }
-            // The others of its group have as long as it had itself.
+            // The other processes of its group have the same time.
             Phase::Asked | Phase::Draining | Phase::Killed => {}
         }
     }
 
-    /// A signal came to us; the second one is not waited for any more.
+    /// Records a signal to this process. A second one ends the wait.
     pub(crate) fn signalled(&mut self, signal: Signal, has_ended: bool) -> Next {
         self.forced = self.forced.or(Some(Forced::Signalled(signal)));
         match self.phase {
@@ -210,7 +210,7 @@ impl Patience {
         Next::GoOn
     }
 
-    /// The deadline has passed.
+    /// Records that the deadline has passed.
     pub(crate) fn ran_out(&mut self) -> Next {
         match self.phase {
             Phase::Running => {
@@ -235,7 +235,7 @@ impl Patience {
 
     fn ask(&mut self, signal: Signal) {
         self.send(signal);
-        // A process that is stopped would not hear it.
+        // A stopped process would not receive it.
         self.send(Signal::CONT);
         self.phase = Phase::Asked;
         self.deadline = Some(Instant::now() + self.times.grace);
@@ -247,14 +247,14 @@ impl Patience {
         self.deadline = Some(Instant::now() + LINGER);
     }
 
-    /// Of a command that was made to end nothing stays behind that has not left its group, whether it holds a pipe or not.
+    /// Ends the processes that a forced command left in its group, whether or not they hold a pipe.
     pub(crate) fn leave(&self) {
         if self.forced.is_some() || self.leaves_nothing {
             self.send(Signal::KILL);
         }
     }
 
-    /// A group that is gone has nobody to tell.
+    /// Sends a signal, unless the group is gone.
     fn send(&self, signal: Signal) {
         if let Some(group) = self.group {
             let _ = kill_process_group(group, signal);
@@ -262,7 +262,7 @@ impl Patience {
     }
 }
 
-/// So long from now; none is never.
+/// Returns the moment after this time; `None` for never.
 fn after(time: Option<Duration>) -> Option<Instant> {
     time.and_then(|time| Instant::now().checked_add(time))
 }

@@ -1,7 +1,8 @@
-//! Opens and reads files that a user names or that are found at a path, and never waits for one.
+//! Opens and reads files at given paths without ever blocking.
 //!
-//! A named pipe without a writer blocks whoever opens it, and a device may block or have no end. Where a command has timers and
-//! signals to attend to, or another program chose the path, only regular files are read, and only up to a limit.
+//! A named pipe without a writer blocks the process that opens it, and a device may block or be endless. A command
+//! that handles timers and signals, or a path from another program, must not block. So only regular files are read,
+//! and only up to a limit.
 
 use std::fs::{self, File, FileType, OpenOptions};
 use std::io::{self, Read};
@@ -10,18 +11,18 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// A file that a person writes, as a configuration, a template or a certificate, is never longer.
+/// The largest file that a person writes, such as a configuration, a template or a certificate.
 pub const MAX_WRITTEN_BYTES: u64 = 16 << 20;
 
 /// Opens a regular file for reading, without blocking.
 ///
 /// # Errors
-/// What the system reports, and for anything else than a regular file an error that names its kind.
+/// The system's error; for anything but a regular file, an error that names its kind.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    // Devices are not even opened: that alone may have an effect.
+    // Devices are not even opened: opening alone may have an effect.
     check(fs::metadata(path)?.file_type())?;
     let file = OpenOptions::new().read(true).custom_flags(non_blocking()).open(path)?;
-    // It may be another file than the one that was looked at.
+    // It may be another file than the one that was checked.
     check(file.metadata()?.file_type())?;
     Ok(file)
 }
@@ -29,7 +30,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// Reads a regular file of at most `limit` bytes, without blocking.
 ///
 /// # Errors
-/// As [`open_regular`], and [`io::ErrorKind::FileTooLarge`] where there is more.
+/// As [`open_regular`], and [`io::ErrorKind::FileTooLarge`] for a larger file.
 pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -42,22 +43,22 @@ pub fn read_regular(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// Reads a regular file of at most `limit` bytes as text, without blocking.
 ///
 /// # Errors
-/// As [`read_regular`], and [`io::ErrorKind::InvalidData`] where it is not UTF-8.
+/// As [`read_regular`], and [`io::ErrorKind::InvalidData`] if it is not UTF-8.
 pub fn read_regular_text(path: &Path, limit: u64) -> io::Result<String> {
     let not_utf8 = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8");
     String::from_utf8(read_regular(path, limit)?).map_err(not_utf8)
 }
 
-/// Opens a file to write to with these options, without blocking, and leaves the write to it non-blocking.
+/// Opens a file for writing with these options, without blocking. Writes to it do not block either.
 ///
 /// # Errors
-/// The system's error; a named pipe without a reader fails at once.
+/// The system's error. A named pipe without a reader fails at once.
 pub fn open_to_write(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     options.custom_flags(non_blocking()).open(path)
 }
 
 fn non_blocking() -> i32 {
-    // The flags are few and small, on every system.
+    // The flags are few and small on every system.
     i32::try_from((OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default()
 }
 

@@ -1,11 +1,11 @@
-//! The signals that ask this process to end, which are the tool's as well.
+//! The signals that ask this process to end, and are passed on to the tool.
 
 use std::io;
 
 use rustix::process::Signal;
 use tokio::signal::unix::{self, SignalKind};
 
-/// The signals that ask this process to end, watched from when it is made.
+/// Watches the signals that ask this process to end, from its creation on.
 #[derive(Debug)]
 pub struct Signals {
     interrupt: unix::Signal,
@@ -14,7 +14,7 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Watches them; must be called within a runtime.
+    /// Starts to watch them; must be called within a runtime.
     pub fn watch() -> io::Result<Self> {
         Ok(Self {
             interrupt: unix::signal(SignalKind::interrupt())?,
@@ -23,7 +23,7 @@ impl Signals {
         })
     }
 
-    /// The next of them that comes.
+    /// Waits for the next of them.
     pub async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::INT,
@@ -33,7 +33,7 @@ impl Signals {
     }
 }
 
-/// The name of a signal, as people know it.
+/// Returns the usual name of a signal.
 pub fn name(number: i32) -> String {
     let known = match number {
         1 => "SIGHUP",

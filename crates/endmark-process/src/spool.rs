@@ -1,24 +1,24 @@
-//! Standard input, read to its end under its limit before a tool is started. (EN-4)
+//! Reads standard input to its end, within its limit, before a tool is started. (EN-4)
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// How much is held in memory at once.
+/// Bytes that are held in memory at once.
 const BUFFER_BYTES: usize = 64 << 10;
 
 /// Standard input as it was read.
 #[derive(Debug)]
 pub enum Spooled {
-    /// All of it, in a file without a name, from its beginning.
+    /// All of it, in an unnamed file, from its beginning.
     Within(File),
-    /// There was more than the limit; so many bytes were read.
+    /// It exceeds the limit.
     TooLarge {
-        /// How many bytes were read.
+        /// Bytes that were read.
         actual: u64,
     },
 }
 
-/// Why standard input could not be taken in.
+/// Error of reading standard input.
 #[derive(Debug, thiserror::Error)]
 pub enum SpoolError {
     /// It cannot be read.
@@ -29,7 +29,7 @@ pub enum SpoolError {
     Keep(io::Error),
 }
 
-/// Reads everything, but not much more than `limit` bytes, into a file without a name.
+/// Reads everything, but not much more than `limit` bytes, into an unnamed file.
 pub fn spool(mut input: impl Read, limit: u64) -> Result<Spooled, SpoolError> {
     let mut file = tempfile::tempfile().map_err(SpoolError::Keep)?;
     let mut buffer = vec![0; BUFFER_BYTES];

@@ -1,4 +1,5 @@
-//! All that a command says, in a file of limited size: its beginning, its last words, and how much is left out between them.
+//! Keeps the output of a command in a file of limited size: its beginning, its end, and the number of bytes left out
+//! between.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -7,23 +8,23 @@ use std::path::Path;
 use crate::capture::Ring;
 use crate::regular::open_to_write;
 
-/// How much of the end is kept, in bytes.
+/// Bytes of the end that are kept.
 const TAIL_BYTES: usize = 64 << 10;
 
-/// A file that takes what comes, up to a limit.
+/// A file that takes output up to a limit.
 #[derive(Debug)]
 pub struct Transcript {
     file: File,
-    /// How many bytes the file may still take.
+    /// Bytes that the file may still take.
     left: u64,
     tail: Ring,
     beyond: u64,
-    /// Why nothing is written any more, if it is not.
+    /// Why nothing more is written, if so.
     failure: Option<io::Error>,
 }
 
 impl Transcript {
-    /// A new file, for its owner alone, of which the beginning takes at most so many bytes.
+    /// Creates a file for its owner alone. Its beginning takes at most this many bytes.
     pub fn create(path: &Path, limit_bytes: u64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true);
@@ -32,7 +33,7 @@ impl Transcript {
         Ok(Self { file, left: limit_bytes, tail: Ring::new(TAIL_BYTES), beyond: 0, failure: None })
     }
 
-    /// Takes the next bytes. A disk that is full costs the transcript and not the run.
+    /// Adds the next bytes. A full disk costs the transcript and not the run.
     pub fn push(&mut self, bytes: &[u8]) {
         let fitting = usize::try_from(self.left).unwrap_or(usize::MAX).min(bytes.len());
         let (head, rest) = bytes.split_at(fitting);
@@ -44,7 +45,7 @@ impl Transcript {
         self.tail.push(rest);
     }
 
-    /// Ends the file; the error is why something of it is missing.
+    /// Completes the file. The error is why a part of it is missing.
     pub fn finish(mut self) -> io::Result<()> {
         if let Some(failure) = self.failure {
             return Err(failure);

@@ -1,4 +1,4 @@
-//! What is done before a tool is started: the manifest read, limits checked, standard input taken in. (EN-4)
+//! The work before a tool is started: read the manifest, check limits, read standard input. (EN-4)
 
 use std::io::{self, IsTerminal, Seek};
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) fn manifest(path: &Path) -> Result<Manifest, CommandError> {
     })
 }
 
-/// Checks arguments and standard input against their limits; the inner error is that nothing may be started.
+/// Checks arguments and standard input against their limits. The inner error means that nothing may be started.
 pub(super) async fn prepare(
     progress: &dyn Fn(&str),
     manifest: &Manifest,
@@ -59,14 +59,14 @@ fn too_large(found: &TooLarge) -> ErrorBody {
 }
 
 fn no_json(found: NoJson) -> ErrorBody {
-    let message = format!("`{}` has limits inside, and is no JSON: {}", found.field, found.reason);
+    let message = format!("`{}` has limits inside, and is not JSON: {}", found.field, found.reason);
     ErrorBody::new("malformed", Exit::Usage.code(), message)
         .in_phase(Phase::Validation)
         .about(found.field)
         .with_hint("The command was not started: what cannot be read cannot be checked.")
 }
 
-/// Checks what is in standard input, and goes back to its beginning.
+/// Checks the content of standard input, and returns to its beginning.
 fn checked(mut file: File, limits: &[PayloadLimit]) -> Result<Result<Stdin, ErrorBody>, CommandError> {
     if !limits.is_empty() {
         let field = FieldPath::root().key("stdin");
@@ -80,7 +80,7 @@ fn checked(mut file: File, limits: &[PayloadLimit]) -> Result<Result<Stdin, Erro
     Ok(Ok(Stdin::File(file)))
 }
 
-/// Takes in what has a limit; the rest is the tool's own.
+/// Reads standard input if it has a limit. Otherwise the tool inherits it.
 async fn stdin(
     progress: &dyn Fn(&str),
     manifest: &Manifest,
@@ -88,7 +88,7 @@ async fn stdin(
 ) -> Result<Result<Stdin, ErrorBody>, CommandError> {
     let is_terminal = io::stdin().is_terminal();
     let Some(limit) = manifest.max_stdin_bytes else {
-        // In a process group of its own a tool that read from the terminal would be stopped.
+        // In a process group of its own, a tool that reads from the terminal would be stopped.
         return Ok(Ok(if is_terminal { Stdin::Empty } else { Stdin::Inherited }));
     };
     if is_terminal {

@@ -1,4 +1,4 @@
-//! What a command printed, capped before it stands in the envelope, and kept in full. (CX-5)
+//! Caps the output of a command for the envelope, and keeps all of it. (CX-5)
 
 use std::io::{Cursor, ErrorKind, Read};
 
@@ -12,12 +12,12 @@ use super::{TOO_LARGE_HINT, unended};
 use crate::manifest::OutputKind;
 use crate::output::{Data, marks_text, within};
 
-/// How much of an output is read at once.
+/// Bytes of an output that are read at once.
 const BUFFER_BYTES: usize = 64 << 10;
-/// The code of a warning that an output is not capped although that was asked for.
+/// The code of a warning that an output could not be capped.
 const NOT_CAPPED: &str = "NOT_CAPPED";
 
-/// What can be done about it: nothing else fails here than the copy of what does not fit into memory.
+/// The hint: only the copy of an output that exceeds memory can fail here.
 const TO_DO: &str = "set TMPDIR to a folder with room for all of it, or pipe the command into `endmark cap`";
 
 /// How the output of a tool is capped.
@@ -29,12 +29,12 @@ pub struct Capping {
 }
 
 impl Capping {
-    /// Caps as this asks for; the warnings come with the answer.
+    /// Caps as requested. The warnings are added to the answer.
     pub fn new(request: CapRequest, keeper: Keeper, warnings: Vec<Warning>) -> Self {
         Self { asked: request, keeper, handle: None, warnings }
     }
 
-    /// The data of a command that ran, within the limits. Whatever fails here costs the cap, and no answer.
+    /// Returns the data of a command within the limits. A failure here loses the cap, never the answer.
     pub(super) fn within(&mut self, mut data: Data, ran: &mut Ran, kind: OutputKind) -> Data {
         data.warnings.append(&mut self.warnings);
         match self.capped(data.clone(), ran, kind) {
@@ -57,7 +57,7 @@ impl Capping {
         };
         let mut asked = self.asked.clone();
         if marks_text(&data, unended(ran)) {
-            // The mark behind it is within the limit, in any unit.
+            // The marker after it counts within the limit, in any unit.
             asked.limits.most = asked.limits.most.saturating_sub(TRUNCATION_MARKER.len()).max(LEAST_LIMIT);
         }
         let (printed, handle) = cap_chunks_and_keep(
@@ -76,10 +76,10 @@ impl Capping {
         data.map_err(|error| refused(&error))
     }
 
-    /// Waits until what is kept is safe, and answers what to do about an answer that is too large all the same.
+    /// Waits until the kept output is durable, and returns the hint for an answer that is still too large.
     pub(super) fn close(self) -> String {
         self.keeper.close();
-        // It is no longer than the hint it stands for.
+        // It is no longer than the hint that it replaces.
         self.handle.map_or_else(|| TOO_LARGE_HINT.to_owned(), |handle| format!("`endmark read {handle}`"))
     }
 }

@@ -1,6 +1,6 @@
-//! What can be wrong with a manifest.
+//! Errors of a manifest.
 
-/// Why a manifest cannot be used: where the fault is, and what to do about it.
+/// Error of a manifest: where the fault is, and how to correct it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub(crate) struct ManifestError {
@@ -9,7 +9,7 @@ pub(crate) struct ManifestError {
     pub(crate) problem: ManifestProblem,
 }
 
-/// What is wrong with a manifest.
+/// The fault of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ManifestProblem {
     #[error("{0}")]
@@ -29,7 +29,7 @@ fn within(section: &str) -> String {
 }
 
 impl ManifestError {
-    /// The word for programs.
+    /// Returns the code for programs.
     pub(crate) fn code(&self) -> &'static str {
         match self.problem {
             ManifestProblem::Syntax(_) => "manifest_syntax",
@@ -39,7 +39,7 @@ impl ManifestError {
         }
     }
 
-    /// What to do about it.
+    /// Returns how to correct it.
     pub(crate) fn hint(&self) -> Option<String> {
         match &self.problem {
             ManifestProblem::UnknownKey { nearest: Some(nearest), .. } => {

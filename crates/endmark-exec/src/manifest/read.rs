@@ -1,4 +1,4 @@
-//! TOML into a manifest.
+//! Parses TOML into a manifest.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use super::{
     PayloadLimit,
 };
 
-/// The most bytes of output that can be asked to be held in memory: 1 GiB.
+/// The largest permitted memory for output, in bytes: 1 GiB.
 const MAX_CAPTURED_BYTES: u64 = 1 << 30;
-/// The longest time that can be asked for, in seconds: a year.
+/// The longest permitted time, in seconds: a year.
 const MAX_SECONDS: f64 = 31_536_000.0;
 
-/// Reads a manifest; the first fault in it is the error, with its line.
+/// Parses a manifest. The first fault is the error, with its line.
 pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     let document = DeTable::parse(text).map_err(|error| {
         let message = error.message().lines().collect::<Vec<_>>().join("; ");
@@ -28,7 +28,7 @@ pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
     })?;
     let mut root = Section::new(text, "", 0, document.get_ref());
     let default = Manifest::default();
-    // A description is for readers of the file alone.
+    // Only readers of the file use the description.
     root.optional("description", string)?;
     let stdin = root.section("stdin")?.map(stdin).transpose()?;
     let (max_stdin_bytes, stdin_fields) = stdin.unzip();
@@ -73,7 +73,7 @@ fn stdin(mut section: Section<'_>) -> Result<(u64, Vec<PayloadLimit>), ManifestE
     Ok((max_bytes, fields))
 }
 
-/// The limits of what is in a payload.
+/// Parses the limits within a payload.
 fn payload_limits(section: &mut Section<'_>) -> Result<Vec<PayloadLimit>, ManifestError> {
     section.sections("fields")?.into_iter().map(payload_limit).collect()
 }
@@ -107,7 +107,7 @@ fn argument(mut section: Section<'_>) -> Result<ArgumentLimit, ManifestError> {
             return Err(section.contradiction(message));
         }
         (Some(_), Some(_)) => {
-            let message = format!("`{name}` stands in two places: one of `position`, `flag`, `environment`");
+            let message = format!("`{name}` has two positions: use one of `position`, `flag`, `environment`");
             return Err(section.contradiction(message));
         }
     };
@@ -144,7 +144,7 @@ fn output(mut section: Section<'_>) -> Result<OutputRules, ManifestError> {
     })
 }
 
-/// What is not said here is as without the flag.
+/// What is not stated here is as without the flag.
 fn output_with_flag(
     mut section: Section<'_>,
     otherwise: OutputKind,
@@ -217,14 +217,14 @@ fn string(value: &DeValue<'_>) -> Result<String, Expected> {
     value.as_str().map(str::to_owned).ok_or_else(|| "a string".to_owned())
 }
 
-/// A string that is not empty and has no `=` and no control character in it.
+/// A non-empty string without `=` and control characters.
 fn identifier(value: &DeValue<'_>) -> Result<String, Expected> {
     let is_name = |name: &&str| !name.is_empty() && !name.contains(|c: char| c == '=' || c.is_control());
     let name = value.as_str().filter(is_name);
     name.map(str::to_owned).ok_or_else(|| "a name".to_owned())
 }
 
-/// The word of an error.
+/// The code of an error.
 fn word(value: &DeValue<'_>) -> Result<String, Expected> {
     let is_word = |word: &&str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
@@ -233,7 +233,7 @@ fn word(value: &DeValue<'_>) -> Result<String, Expected> {
     word.map(str::to_owned).ok_or_else(|| "a word of letters, digits, `_` and `-`".to_owned())
 }
 
-/// One string, or a list of them; none is empty.
+/// One string, or a list of strings, none of them empty.
 fn strings(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
     let expected = || "a string that is not empty, or a list of such".to_owned();
     let full = |value: &DeValue<'_>| string(value).ok().filter(|text| !text.is_empty()).ok_or_else(expected);
@@ -243,7 +243,7 @@ fn strings(value: &DeValue<'_>) -> Result<Vec<String>, Expected> {
     }
 }
 
-/// The places of an answer that a rule is about, from `data` on.
+/// The paths in an answer that a rule is for, from `data` on.
 fn pattern(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
     let expected = || "the path of a field, like `data.items[*].title` or `data[\"odd key\"]`".to_owned();
     let path: FieldPattern = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(expected)?;
@@ -251,13 +251,13 @@ fn pattern(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
     is_in_data.then_some(path).ok_or_else(expected)
 }
 
-/// The places in a payload that a limit is for, from its outermost value on.
+/// The paths in a payload that a limit is for, from its root on.
 fn payload_path(value: &DeValue<'_>) -> Result<FieldPattern, Expected> {
     let path = value.as_str().filter(|text| !text.is_empty()).and_then(|text| text.parse().ok());
     path.ok_or_else(|| "the path of a field, like `title`, `items[*].title` or `[*].title`".to_owned())
 }
 
-/// The place of one list, from `data` on.
+/// The path of one list, from `data` on.
 fn list(value: &DeValue<'_>) -> Result<FieldPath, Expected> {
     let expected = || "the path of a list, like `data` or `data.items`".to_owned();
     let path: FieldPath = value.as_str().and_then(|text| text.parse().ok()).ok_or_else(expected)?;

@@ -1,4 +1,4 @@
-//! One table of a manifest: keys are taken out one by one, and what nobody took is unknown.
+//! One table of a manifest. Keys are removed one by one; a remaining key is unknown.
 
 use endmark_failure::nearest;
 use toml::Spanned;
@@ -6,10 +6,10 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::{ManifestError, ManifestProblem};
 
-/// A table that is being read.
+/// A table that is being parsed.
 pub(super) struct Section<'a> {
     text: &'a str,
-    /// How it is called in errors; the outermost one has no name.
+    /// Its name in errors; empty for the root.
     name: String,
     /// Where it begins, in bytes.
     start: usize,
@@ -17,7 +17,7 @@ pub(super) struct Section<'a> {
     known: Vec<&'static str>,
 }
 
-/// What completes "… must be …".
+/// The text that completes "… must be …".
 pub(super) type Expected = String;
 
 impl<'a> Section<'a> {
@@ -25,7 +25,7 @@ impl<'a> Section<'a> {
         Self { text, name: name.to_owned(), start, table, known: Vec::new() }
     }
 
-    /// The value of a key, if it is there, as what `read` makes of it.
+    /// Returns the value of an optional key, parsed by `read`.
     pub(super) fn optional<T>(
         &mut self,
         key: &'static str,
@@ -39,7 +39,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// The value of a key that has to be there.
+    /// Returns the value of a required key.
     pub(super) fn required<T>(
         &mut self,
         key: &'static str,
@@ -48,19 +48,19 @@ impl<'a> Section<'a> {
         self.optional(key, read)?.ok_or_else(|| self.missing(key))
     }
 
-    /// The error that this key is missing.
+    /// Returns the error that this key is missing.
     pub(super) fn missing(&self, key: &'static str) -> ManifestError {
         self.error_at(self.start, ManifestProblem::Missing { key, section: self.name.clone() })
     }
 
-    /// The table below this key.
+    /// Returns the table at this key.
     pub(super) fn section(&mut self, key: &'static str) -> Result<Option<Section<'a>>, ManifestError> {
         let table = self.optional(key, |value| value.as_table().ok_or_else(|| "a table".to_owned()))?;
         let start = self.table.get(key).map_or(self.start, |value| value.span().start);
         Ok(table.map(|table| Section::new(self.text, &self.name_below(key), start, table)))
     }
 
-    /// The tables in the list below this key.
+    /// Returns the tables in the list at this key.
     pub(super) fn sections(&mut self, key: &'static str) -> Result<Vec<Section<'a>>, ManifestError> {
         let expected = || format!("a list of tables: write each under `[[{key}]]`");
         let list = self.optional(key, |value| {
@@ -72,28 +72,28 @@ impl<'a> Section<'a> {
         Ok(list.unwrap_or_default().into_iter().map(section).collect())
     }
 
-    /// Every key with its value, for a table whose keys are not known beforehand.
+    /// Returns every key with its value, for a table with arbitrary keys.
     pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &'a str, &'a Spanned<DeValue<'a>>)> {
         self.table.iter().map(|(key, value)| (key.span().start, key.get_ref().as_ref(), value))
     }
 
-    /// How a table below this one is called.
+    /// Returns the name of a table below this one.
     pub(super) fn name_below(&self, key: &str) -> String {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
     }
 
-    /// An error about what stands at this byte.
+    /// Makes an error at this byte.
     pub(super) fn error_at(&self, offset: usize, problem: ManifestProblem) -> ManifestError {
         ManifestError { line: line(self.text, offset), problem }
     }
 
-    /// An error about a value in this table.
+    /// Makes an error about a value in this table.
     pub(super) fn value_error(&self, key: &str, offset: usize, expected: Expected) -> ManifestError {
         let (key, section) = (key.to_owned(), self.name.clone());
         self.error_at(offset, ManifestProblem::Value { key, section, expected })
     }
 
-    /// An error about the table as a whole.
+    /// Makes an error about the whole table.
     pub(super) fn contradiction(&self, message: String) -> ManifestError {
         self.error_at(self.start, ManifestProblem::Contradiction(message))
     }
@@ -102,7 +102,7 @@ impl<'a> Section<'a> {
         self.text
     }
 
-    /// Refuses the first key that nobody asked for.
+    /// Rejects the first key that was not read.
     pub(super) fn finish(self) -> Result<(), ManifestError> {
         let unknown = |key: &str| !self.known.contains(&key);
         let mut found: Vec<_> = self.entries().filter(|(_, key, _)| unknown(key)).collect();
@@ -121,7 +121,7 @@ fn table_of<'a>(item: &'a Spanned<DeValue<'a>>) -> Option<(usize, &'a DeTable<'a
     Some((item.span().start, item.get_ref().as_table()?))
 }
 
-/// The line of a byte offset, from 1.
+/// Returns the line of a byte offset, from 1.
 pub(super) fn line(text: &str, offset: usize) -> usize {
     memchr::memchr_iter(b'\n', &text.as_bytes()[..offset.min(text.len())]).count() + 1
 }

@@ -107,7 +107,7 @@ const FAULTS: &[(&str, usize, &str, Option<&str>)] = &[
     (
         "[[arguments]]\nname = \"x\"\nmax_bytes = 1\nflag = \"-x\"\nposition = 1",
         1,
-        "`x` stands in two places: one of `position`, `flag`, `environment`",
+        "`x` has two positions: use one of `position`, `flag`, `environment`",
         None,
     ),
     (

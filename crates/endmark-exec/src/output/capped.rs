@@ -1,4 +1,4 @@
-//! Data within the limits of a cap: small enough for a model, and honest about what is left out. (CX-5)
+//! Reduces data to the limits of a cap: small enough for a model, with a report of what is left out. (CX-5)
 
 use endmark_context::cap::{Asked, CapError, Capped, Capper, Format, Limits};
 use endmark_envelope::{FieldPath, Segment, Warning};
@@ -8,11 +8,10 @@ use serde_json::{Map, Value};
 use super::super::manifest::OutputKind;
 use super::{Data, behind};
 
-/// The data within these limits. `printed` is the whole output within them, which was read as it came; of JSON it only
-/// counts where the capture has no more than the beginning, since otherwise the data is what the output was read as.
-///
+/// Returns the data within these limits. `printed` is the whole output within them, read as it arrived. For JSON it
+/// only counts if the capture has just the beginning. Otherwise the parsed data is reduced.
 /// # Errors
-/// [`CapError`] where the limits leave no room.
+/// [`CapError`] if the limits leave no room.
 pub(crate) fn within(
     data: Data,
     is_all_captured: bool,
@@ -39,7 +38,7 @@ pub(crate) fn within(
     } else if data.is_text {
         let text = Map::from_iter([("text".to_owned(), Value::from(printed.text))]);
         let warnings = joined(data.warnings, printed.warnings.into_iter().map(in_text));
-        // The whole of it was read, whatever the capture has of it.
+        // All of it was read, even if the capture has only a part.
         let cuts = data.cuts.into_iter().filter(|cut| cut.original.is_none()).collect();
         Data { value: text.into(), warnings, cuts, ..data }
     } else {
@@ -47,7 +46,7 @@ pub(crate) fn within(
         capper.push(data.value.to_string().as_bytes())?;
         let shortened = capper.finish()?;
         let Some(value) = value_of(&shortened) else { return Ok(data) };
-        // Places further in are others now.
+        // Paths within it have changed.
         let cuts = data.cuts.into_iter().filter(|cut| cut.pointer.is_empty()).collect();
         Data { value, cuts, warnings: joined(data.warnings, shortened.warnings), ..data }
     };
@@ -61,7 +60,7 @@ fn joined(before: Vec<Warning>, more: impl IntoIterator<Item = Warning>) -> Vec<
     before.into_iter().chain(more).collect()
 }
 
-/// A capped text as the value that it is; none where it is none.
+/// Returns the JSON value of a capped text, or `None` if it is not JSON.
 fn value_of(capped: &Capped) -> Option<Value> {
     let text = replace_lone_surrogates(&capped.text);
     let values = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
@@ -73,7 +72,7 @@ fn value_of(capped: &Capped) -> Option<Value> {
     }
 }
 
-/// The warning about a place in the output, which stands in `data.text`.
+/// Moves a warning about the output to `data.text`.
 fn in_text(warning: Warning) -> Warning {
     let field = warning.field.as_ref().map(|field| {
         let below = field.segments().iter().skip(1);

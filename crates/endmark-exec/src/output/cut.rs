@@ -1,26 +1,26 @@
-//! A place in the data of which only the beginning is there, for certain. (EN-2)
+//! A value in the data that is certainly incomplete. (EN-2)
 
 use endmark_envelope::{FieldPath, Size, TRUNCATION_MARKER, Warning};
 use serde_json::Value;
 
-/// A place in the data of which only the beginning is there.
+/// A value in the data that is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cut {
-    /// Where it is: a JSON Pointer into the data.
+    /// Its JSON Pointer into the data.
     pub(crate) pointer: String,
     pub(crate) original: Option<Size>,
-    /// Why, in one sentence.
+    /// The reason, in one sentence.
     pub(crate) message: String,
 }
 
 impl Cut {
-    /// Where it is, as a path from the document on.
+    /// Returns its path from the document's root.
     pub(super) fn path(&self, data: &Value) -> FieldPath {
         path(data, &self.pointer)
     }
 
-    /// Sets the marker behind a text, and answers the warning. What was `found` there before has measured the text
-    /// without a marker, and may know how large it was.
+    /// Adds the marker to a text, and returns the warning. A warning that was `found` there before has the size
+    /// without a marker, and may have the original size.
     pub(super) fn mark(&self, data: &mut Value, path: FieldPath, found: Option<Warning>) -> Warning {
         let size = match data.pointer_mut(&self.pointer) {
             Some(Value::String(text)) => {
@@ -44,7 +44,7 @@ impl Cut {
     }
 }
 
-/// The path of a pointer into the data; what it leads to need not be there.
+/// Converts a pointer into the data to a path. The target need not exist.
 fn path(data: &Value, pointer: &str) -> FieldPath {
     let mut path = FieldPath::data();
     let mut value = Some(data);

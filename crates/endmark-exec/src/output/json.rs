@@ -1,4 +1,4 @@
-//! Output that is JSON: one value, or many. (EN-1, PC-1)
+//! Output that is JSON: one value or several. (EN-1, PC-1)
 
 use std::borrow::Cow;
 
@@ -11,15 +11,15 @@ use super::lost::{lost, with_infinite_as_text};
 use super::{Cut, Data, Fault, NO_OUTPUT, text};
 use endmark_process::Captured;
 
-/// How many open brackets are warned of, the innermost first.
+/// The most open brackets that are reported, the innermost first.
 const MOST_CUTS: usize = 16;
 
 /// How many values are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// One; it is the data.
+    /// One, which is the data.
     One,
-    /// Any number; they are a list.
+    /// Any number, which become a list.
     Many,
 }
 
@@ -48,7 +48,7 @@ impl Shape {
         }
     }
 
-    /// What there is where nothing is.
+    /// Returns the value of empty output.
     fn nothing(self) -> Value {
         match self {
             Self::One => Value::Null,
@@ -57,7 +57,7 @@ impl Shape {
     }
 }
 
-/// The output as JSON; where it is cut, its settled beginning; where it is no JSON at all, as text.
+/// Parses the output as JSON. Cut JSON gives its settled beginning; output that is not JSON gives text.
 pub(super) fn read(captured: &Captured, shape: Shape, as_text: impl FnOnce() -> Data) -> Data {
     let text = decoded(captured);
     if captured.is_whole() {
@@ -72,13 +72,13 @@ pub(super) fn read(captured: &Captured, shape: Shape, as_text: impl FnOnce() -> 
             return Data { warnings: lost(&text, &value), ..Data::whole(value) };
         }
     }
-    // What is cut may end in the newline with which everything ends.
+    // Cut JSON may end in the newline that ends all output.
     closed(captured, &text, shape)
         .or_else(|fault| closed(captured, text.trim_end(), shape).map_err(|_| fault))
         .unwrap_or_else(|fault| Data { fault: Some(fault), ..as_text() })
 }
 
-/// The output as JSON, if it is JSON and nothing else: one object or list, or several of them.
+/// Parses the output as JSON only if it is nothing else: one object or list, or several of them.
 pub(super) fn guess(captured: &Captured) -> Option<Data> {
     let text = decoded(captured);
     if !captured.is_whole() || !text.trim_ascii_start().starts_with(['{', '[']) {
@@ -94,7 +94,7 @@ pub(super) fn guess(captured: &Captured) -> Option<Data> {
     Some(Data { warnings: lost(&text, &value), ..Data::whole(value) })
 }
 
-/// What is missing behind an output that is text only because it is the beginning of JSON.
+/// Returns what is missing after an output that is text only because it is the beginning of JSON.
 pub(super) fn beginning(captured: &Captured) -> Option<Cut> {
     let text = decoded(captured);
     if !captured.is_whole() || !text.trim_ascii_start().starts_with(['{', '[']) {
@@ -109,13 +109,13 @@ pub(super) fn beginning(captured: &Captured) -> Option<Cut> {
     })
 }
 
-/// The output as text, without a byte order mark; of one that is not held in full, the beginning.
+/// Decodes the output, or its captured beginning, without a byte order mark.
 fn decoded(captured: &Captured) -> Cow<'_, str> {
     let bytes = captured.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&captured.head);
     if let Ok(text) = str::from_utf8(bytes) { text.into() } else { text::beginning(bytes).into() }
 }
 
-/// The settled beginning of cut JSON, closed, with its cuts.
+/// Returns the settled beginning of cut JSON, closed, with its cuts.
 fn closed(captured: &Captured, text: &str, shape: Shape) -> Result<Data, Fault> {
     let format = shape.format();
     let verdict = detect_strict(text.as_bytes(), &format).verdict;
@@ -137,14 +137,14 @@ fn closed(captured: &Captured, text: &str, shape: Shape) -> Result<Data, Fault> 
     Ok(Data { warnings, cuts: cuts(captured, &completed, shape), fault, ..Data::whole(value) })
 }
 
-/// JSON that is in order and cannot be data all the same: it is nested too deeply, or has half a character.
+/// Returns the fault of well-formed JSON that cannot be data: nested too deeply, or with half a surrogate pair.
 fn unreadable(text: &str, error: &serde_json::Error) -> Fault {
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let before = lines.map(str::len).sum::<usize>();
     Fault::Malformed { index: before + error.column().saturating_sub(1), reason: error.to_string() }
 }
 
-/// What is unfinished in the data: the whole first, then the innermost places.
+/// Returns the unfinished values in the data: the root first, then the innermost ones.
 fn cuts(captured: &Captured, completed: &Completed, shape: Shape) -> Vec<Cut> {
     let why = if captured.is_whole() {
         "the tool's output ends in the middle"
@@ -157,7 +157,7 @@ fn cuts(captured: &Captured, completed: &Completed, shape: Shape) -> Vec<Cut> {
     };
     let whole = Cut {
         pointer: String::new(),
-        // A tool that was cut off does not say how much there would have been.
+        // A tool that was stopped does not report the full size.
         original: (!captured.is_whole())
             .then_some(Size { bytes: captured.bytes, chars: captured.characters }),
         message: format!("{why}: this is its beginning"),

@@ -1,5 +1,5 @@
-//! What of a JSON text its values cannot say: digits beyond 64 bits or beyond those of a floating-point number, numbers that are
-//! larger than any, and names that come twice in one object. (EN-2)
+//! Reports what parsed JSON values cannot represent: digits beyond 64 bits or beyond the precision of floating-point
+//! numbers, numbers larger than any value, and repeated names in one object. (EN-2)
 
 use std::ops::Range;
 
@@ -8,16 +8,16 @@ use serde_json::Value;
 
 /// The code of a warning about numbers with more digits than are kept.
 const NUMBER_ROUNDED: &str = "NUMBER_ROUNDED";
-/// The code of a warning about numbers that are given as texts.
+/// The code of a warning about numbers that are returned as texts.
 const NUMBER_AS_TEXT: &str = "NUMBER_AS_TEXT";
-/// The code of a warning about names of which only the last value is kept.
+/// The code of a warning about repeated names of which only the last value is kept.
 const DUPLICATE_NAMES: &str = "DUPLICATE_NAMES";
-/// How many digits tell every two floating-point numbers of 64 bits apart.
+/// Digits that distinguish any two 64-bit floating-point numbers.
 const FLOAT_DIGITS: usize = 17;
-/// How many digits of a number are shown.
+/// The most digits of a number that are shown.
 const SHOWN_DIGITS: usize = 40;
 
-/// A warning for each kind of thing that is in this JSON text and not in the value it was read as.
+/// Returns a warning for each kind of loss between this JSON text and its value.
 pub(super) fn lost(json: &str, value: &Value) -> Vec<Warning> {
     let found = Tokens::of(json);
     let rounded = found.first_large.map(|first| {
@@ -51,8 +51,8 @@ pub(super) fn lost(json: &str, value: &Value) -> Vec<Warning> {
     rounded.into_iter().chain(as_text).chain(duplicates).collect()
 }
 
-/// The same JSON text with texts for the numbers that are larger than any value can be, as databases write infinity; none
-/// where it has no such number.
+/// Returns the JSON text with strings instead of numbers that are larger than any value, as databases write infinity.
+/// Returns `None` if it has no such number.
 pub(super) fn with_infinite_as_text(json: &str) -> Option<String> {
     let infinite = Tokens::of(json).infinite;
     let mut text = String::with_capacity(json.len() + 2 * infinite.len());
@@ -68,12 +68,12 @@ pub(super) fn with_infinite_as_text(json: &str) -> Option<String> {
     (!infinite.is_empty()).then_some(text)
 }
 
-/// A warning about something that is somewhere in the data.
+/// Makes a warning about a value anywhere in the data.
 fn of_data(code: &str, message: String) -> Warning {
     Warning { field: Some(FieldPath::data()), ..Warning::truncation(code, message) }
 }
 
-/// How many members all objects have together.
+/// Returns the number of members of all objects together.
 fn members(value: &Value) -> u64 {
     let mut count = 0;
     let mut open = vec![value];
@@ -90,13 +90,13 @@ fn members(value: &Value) -> u64 {
     count
 }
 
-/// What is counted in a JSON text; of one that is not in order it says nothing.
+/// Counts in a JSON text. For a malformed one they mean nothing.
 #[derive(Debug, Default)]
 struct Tokens<'a> {
     /// Numbers of which not every digit is kept.
     large: u64,
     first_large: Option<&'a str>,
-    /// Where numbers stand that are larger than any value.
+    /// The ranges of numbers that are larger than any value.
     infinite: Vec<Range<usize>>,
     /// Names of members.
     names: u64,
@@ -120,7 +120,7 @@ impl<'a> Tokens<'a> {
         found
     }
 
-    /// Looks at the number that the text begins with, which stands at this place, and answers what follows it.
+    /// Counts the number at the beginning of the text, and returns what follows it.
     fn number(&mut self, text: &'a str, place: usize) -> &'a str {
         let is_part = |character: char| character.is_ascii_digit() || "+-.eE".contains(character);
         let end = text.find(|character| !is_part(character)).unwrap_or(text.len());
@@ -135,8 +135,8 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Whether this JSON number has digits that are not kept: of a whole one those beyond 64 bits, of any other those beyond
-/// what tells two floating-point numbers apart.
+/// Whether this JSON number loses digits: a whole number beyond 64 bits, any other beyond the precision of
+/// floating-point numbers.
 fn is_rounded(number: &str) -> bool {
     let digits = number.trim_start_matches('-');
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -147,7 +147,7 @@ fn is_rounded(number: &str) -> bool {
     mantissa.trim_matches('0').len() > FLOAT_DIGITS
 }
 
-/// What follows the string that this begins with.
+/// Returns what follows the string that begins here.
 fn after_string(text: &str) -> &str {
     let bytes = text.as_bytes();
     let mut at = 1;
@@ -156,7 +156,7 @@ fn after_string(text: &str) -> &str {
         if bytes[at] == b'"' {
             return &text[at + 1..];
         }
-        // An escape is a backslash and one ASCII character, at least.
+        // An escape is a backslash and at least one ASCII character.
         at += 2;
     }
     ""

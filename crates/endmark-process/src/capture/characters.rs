@@ -1,11 +1,11 @@
-//! Counts characters of bytes that come in pieces, cut anywhere.
+//! Counts the characters of bytes that arrive in arbitrary pieces.
 
-/// Counts the characters of a stream; what is not UTF-8 counts as the replacement characters it would be shown as.
+/// Counts the characters of a stream. Invalid UTF-8 counts as its replacement characters.
 #[derive(Debug, Default)]
 pub(super) struct Characters {
     all: u64,
     invalid: u64,
-    /// A character whose other bytes are still to come: at most three.
+    /// An incomplete character: at most three bytes.
     begun: Vec<u8>,
 }
 
@@ -22,7 +22,7 @@ impl Characters {
                     rest = after;
                 }
                 Err(error) if error.error_len().is_none() => rest = after,
-                // The last byte belongs to no character before it, so it is looked at again.
+                // The last byte does not belong to the character before it, so it is examined again.
                 Err(_) => {
                     self.refuse();
                     self.begun.clear();
@@ -37,7 +37,7 @@ impl Characters {
                 }
                 Err(error) => {
                     let (valid, after) = rest.split_at(error.valid_up_to());
-                    // What is valid here was found to be so just now.
+                    // This part was just found to be valid.
                     self.all += super::count(String::from_utf8_lossy(valid).chars().count());
                     let Some(length) = error.error_len() else {
                         self.begun.extend_from_slice(after);
@@ -50,7 +50,7 @@ impl Characters {
         }
     }
 
-    /// All characters, and how many of them are sequences that are not UTF-8.
+    /// Returns the number of characters, and how many of them are invalid sequences.
     pub(super) fn finish(mut self) -> (u64, u64) {
         if !self.begun.is_empty() {
             self.refuse();
