@@ -1,4 +1,4 @@
-//! The gateway's own pages, below `/endmark/`: they stand beside the way of a request, and ask no upstream.
+//! The gateway's own pages, below `/endmark/`. They are separate from the request path and call no upstream.
 
 mod health;
 mod outputs;
@@ -14,10 +14,10 @@ use crate::gateway::Gateway;
 use crate::rescue::Refusal;
 use crate::settings::{AdminAccess, MetricsAccess, Settings};
 
-/// Answers a request for one of them, or has one of the other pages shown.
+/// Answers a request for one of them, or forwards it to one of the other pages.
 ///
 /// # Errors
-/// [`Refusal::NotFound`] where there is no such page.
+/// [`Refusal::NotFound`] if the page does not exist.
 pub(crate) async fn respond(
     gateway: &Arc<Gateway>,
     head: Parts,
@@ -60,14 +60,14 @@ pub(crate) async fn respond(
     )))
 }
 
-/// Answers with the metrics, if the client may read them.
+/// Returns the metrics, if the client may read them.
 fn metrics(gateway: &Gateway, head: &Parts) -> Result<Response<AnyBody>, Refusal> {
     let Settings { metrics, listener, pages, .. } = &gateway.settings;
     let access = pages.as_ref().map_or(AdminAccess::NoKey, |pages| pages.admin_access(&head.headers));
     let is_open = match metrics.access {
         Some(MetricsAccess::Open) => true,
         Some(MetricsAccess::Admin) => false,
-        // Where clients need a key, no one else may learn what they do.
+        // If clients need a key, a client without one may not learn what they do.
         None => !(listener.require_key && access == AdminAccess::NoKey),
     };
     match access {
@@ -78,7 +78,7 @@ fn metrics(gateway: &Gateway, head: &Parts) -> Result<Response<AnyBody>, Refusal
     }
 }
 
-/// Forbids every cache to keep an answer of the gateway's own, unless its page allows that.
+/// Forbids caches to store one of the gateway's own responses, unless its page permits that.
 pub(crate) fn forbid_storing(headers: &mut HeaderMap) {
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));

@@ -1,4 +1,4 @@
-//! How much is under way at once: requests that are served, and bytes that are held for them.
+//! Limits of what is in progress at once: requests that are served, and bytes that are held for them.
 
 mod held;
 mod permits;

@@ -1,13 +1,13 @@
-//! What the ledger, the metrics and traces call the interface that a request is in.
+//! The names of a request's interface in the ledger, the metrics and traces.
 
 use endmark_wire::format::WireFormat;
 use endmark_wire::paths::Service;
 use endmark_wire::provider::Provider;
 
-/// The names of an interface: of a format, or of a service beside replies.
+/// The names of an interface: of a format, or of a service other than replies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Api {
-    /// The word of the ledger, as `openai_chat` or `embeddings`.
+    /// The word in the ledger, such as `openai_chat` or `embeddings`.
     pub(crate) name: &'static str,
     /// The operation in OpenTelemetry's words.
     pub(crate) operation: &'static str,
@@ -15,12 +15,12 @@ pub(crate) struct Api {
     pub(crate) route: &'static str,
     /// The provider in OpenTelemetry's words.
     pub(crate) provider: &'static str,
-    /// The service, if it is one: what a call of it can cost is estimated by its fields.
+    /// The service, if it is one: the cost of a call is estimated from its fields.
     pub(crate) service: Option<Service>,
 }
 
 impl Api {
-    /// Of a request for a reply.
+    /// Returns the names for a request for a reply.
     pub(crate) fn of_format(format: &dyn WireFormat) -> Self {
         Self {
             name: format.name(),
@@ -31,7 +31,7 @@ impl Api {
         }
     }
 
-    /// Of a request for something else that is counted.
+    /// Returns the names for another counted request.
     pub(crate) fn of_service(service: Service, provider: &Provider) -> Self {
         Self {
             name: service.name,

@@ -22,18 +22,18 @@ use unbroken::Unbroken;
 use uncounted::Uncounted;
 pub(crate) use unreset::Unreset;
 
-/// What a body can fail with, on either side.
+/// The error of a body, in either direction.
 pub(crate) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Any body, in either direction.
 pub(crate) type AnyBody = UnsyncBoxBody<Bytes, BodyError>;
 
-/// A body that is there as a whole.
+/// Returns a body that is already complete.
 pub(crate) fn full(bytes: impl Into<Bytes>) -> AnyBody {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// A body that passes as it comes.
+/// Returns a body that is passed on as it arrives.
 pub(crate) fn passing<B>(body: B) -> AnyBody
 where
     B: hyper::body::Body<Data = Bytes> + Send + 'static,
@@ -42,12 +42,12 @@ where
     body.map_err(Into::into).boxed_unsync()
 }
 
-/// A body that fails where nothing of it comes for so long.
+/// Returns a body that fails after this much silence.
 pub(crate) fn unbroken(body: AnyBody, idle: Duration) -> AnyBody {
     Unbroken::new(body, idle).boxed_unsync()
 }
 
-/// A stream without the events that only count its tokens.
+/// Returns a stream without the events that only count its tokens.
 pub(crate) fn uncounted(
     stream: AnyBody,
     only_counts: impl FnMut(&sse::Frame) -> bool + Send + Unpin + 'static,
@@ -55,12 +55,12 @@ pub(crate) fn uncounted(
     Uncounted::new(stream, only_counts).boxed_unsync()
 }
 
-/// A body that goes on after bytes that were read of it already.
+/// Returns a body that continues after bytes that were already read.
 pub(crate) fn preceded(beginning: Bytes, rest: AnyBody) -> AnyBody {
     Preceded { beginning, rest }.boxed_unsync()
 }
 
-/// A body that fails at once.
+/// Returns a body that fails at once.
 pub(crate) fn failing(error: BodyError) -> AnyBody {
     Failing(Some(error)).boxed_unsync()
 }

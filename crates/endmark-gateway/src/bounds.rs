@@ -1,7 +1,7 @@
-//! Checks of requests whose key is limited to some models, or to which a budget applies.
+//! Checks requests whose key is limited to some models, or to which a budget applies.
 //!
-//! Such a request has to be one that every server reads alike: its path, its method, and the fields of its body that
-//! decide what it costs. Without a list of models and without a budget nothing is checked.
+//! All servers must read such a request in the same way: its path, its method, and the fields of its body that decide
+//! its cost. Without a list of models and without a budget nothing is checked.
 
 use endmark_wire::deciding::{self, Limits, Undecided};
 use endmark_wire::json::{Kind, Value};
@@ -20,7 +20,7 @@ use crate::rescue::Refusal;
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds<'a> {
     gateway: &'a Gateway,
-    /// The key, if it is for some models alone.
+    /// The key, if it is limited to some models.
     list: Option<&'a OwnKey>,
     limits: Limits,
 }
@@ -31,12 +31,12 @@ pub(crate) enum Passage {
     Open,
     /// It passes if its body names no other models.
     Checked(PathUse),
-    /// The same, and its cost is counted.
+    /// As `Checked`, and its cost is counted.
     Counted(PathUse, Service),
 }
 
 impl<'a> Bounds<'a> {
-    /// Of a request with this key.
+    /// Returns the limits of a request with this key.
     pub(crate) fn of(gateway: &'a Gateway, key: Option<&'a OwnKey>) -> Self {
         let list = key.filter(|key| key.is_for_some_models());
         let budget = gateway.budgets.are_any(key.and_then(OwnKey::budget));
@@ -46,8 +46,8 @@ impl<'a> Bounds<'a> {
     /// Judges a request by its head.
     ///
     /// # Errors
-    /// [`Refusal::BadRequest`] if servers can read it in two ways, [`Refusal::NotCounted`] or [`Refusal::Key`] if its cost
-    /// or its model cannot be known.
+    /// [`Refusal::BadRequest`] if servers can read it in two ways, [`Refusal::NotCounted`] or [`Refusal::Key`] if its
+    /// cost or its model is unknown.
     pub(crate) fn passage(&self, path: &str, request: &Request<Incoming>) -> Result<Passage, Refusal> {
         if self.limits == Limits::default() {
             return Ok(Passage::Open);
@@ -58,7 +58,7 @@ impl<'a> Bounds<'a> {
                            send the request with the method that it is for";
             return Err(Refusal::BadRequest(message.to_owned()));
         }
-        // They make no model work.
+        // They run no model.
         if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::DELETE) {
             if request.body().is_empty() {
                 return Ok(Passage::Open);
@@ -90,7 +90,7 @@ impl<'a> Bounds<'a> {
             return Err(KeyRefused::Path { name: key.name(), path: path.to_owned() }.into());
         }
         match known.cost {
-            // Its body is checked when it has been read.
+            // Its body is checked after it has been read.
             Cost::Reply => return Ok(Passage::Open),
             Cost::Counted(service) if self.limits.budget => return Ok(Passage::Counted(known, service)),
             Cost::Free if known.model == ModelPlace::Nowhere => return Ok(Passage::Open),
@@ -104,7 +104,7 @@ impl<'a> Bounds<'a> {
         Ok(if self.list.is_some() { Passage::Checked(known) } else { Passage::Open })
     }
 
-    /// Refuses a path whose cost is not counted, or notes that it passes.
+    /// Refuses a path whose cost is not counted, or records that it passes.
     fn uncounted(&self, kind: &'static str, path: &str) -> Result<(), Refusal> {
         let meant = paths::meant(path);
         if !self.gateway.settings.budget.passes_unknown_paths {

@@ -1,7 +1,7 @@
-//! What a call may cost, asked of the store before it is made (CX-7).
+//! The possible cost of a call, held in the store before the call is made (CX-7).
 //!
-//! What a budget is, and when it admits a call, is decided in `endmark_context::budget`; this estimates the call, asks, and
-//! holds until the call has its own row.
+//! `endmark_context::budget` defines budgets and when they admit a call. This module estimates the call, requests the
+//! hold, and keeps it until the call has a row of its own.
 
 mod estimate;
 mod parts;
@@ -29,17 +29,17 @@ use crate::work;
 use estimate::Calibrations;
 pub(crate) use estimate::PromptEstimate;
 
-/// What the agent is asked for with it.
+/// The instruction to the agent in it.
 pub(crate) const CLOSING_WORDS: &str = "The budget of this session is used up, and this is its last reply. Summarise your \
     findings now, with the data you have: what is established, what is still open, and where to go on. No tools are available.";
 
-/// Tokens that this adds to the prompt, generously.
+/// A generous bound of the tokens that this adds to the prompt.
 const CLOSING_PROMPT_TOKENS: u64 = 96;
 
 /// How long a call waits for the store to hold it.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// The budgets of a gateway, and what is known for them.
+/// The budgets of a gateway, with what their estimates need.
 #[derive(Debug)]
 pub(crate) struct Budgets {
     settings: BudgetSettings,
@@ -48,7 +48,7 @@ pub(crate) struct Budgets {
     webhook: Option<Webhook>,
 }
 
-/// A call that is to be held.
+/// A call to be held.
 pub(crate) struct Planned<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) call: u32,
@@ -58,10 +58,10 @@ pub(crate) struct Planned<'a> {
     pub(crate) of_key: Option<Rule>,
     pub(crate) model: &'a str,
     pub(crate) format: &'static dyn WireFormat,
-    /// The service that it is made to, if it is not for a reply.
+    /// The service that it calls, if it is not for a reply.
     pub(crate) service: Option<Service>,
     pub(crate) body: &'a [u8],
-    /// The body as JSON, if it has been parsed.
+    /// The body as JSON, if it is already parsed.
     pub(crate) root: Option<Value<'a>>,
     /// Whether it may be the closing call of its session.
     pub(crate) may_close: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Planned<'a> {
 
 impl Budgets {
     /// # Errors
-    /// [`WebhookError`] where nothing can be sent to the configured address.
+    /// [`WebhookError`] if the configured address cannot be used.
     pub(crate) fn new(settings: &Settings) -> Result<Self, WebhookError> {
         let budget = &settings.budget;
         let to = |address: &String| Webhook::new(address, budget.webhook_secret.clone());
@@ -81,12 +81,12 @@ impl Budgets {
         })
     }
 
-    /// Whether there is any budget for calls with a key that has this one.
+    /// Whether any budget applies to calls with a key that has this one.
     pub(crate) fn are_any(&self, of_key: Option<Rule>) -> bool {
         of_key.is_some() || !self.settings.rules.is_empty()
     }
 
-    /// What the table of models, or the configuration, calls the model of this name.
+    /// Returns the id of the model of this name in the table of models or the configuration.
     pub(crate) fn known(&self, name: &str) -> Option<&str> {
         self.models.find(name).map(|model| model.id.as_str())
     }
@@ -97,14 +97,14 @@ impl Budgets {
         model.context_tokens.max(model.max_input_tokens)
     }
 
-    /// The first of these models that the table knows.
+    /// Returns the first of these models that the table has.
     fn named_model<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<&Model> {
         let mut given = names.into_iter().filter(|name| !name.is_empty());
         given.find_map(|name| self.models.find(name))
     }
 
-    /// What tokens cost at the price of now, in millionths of nano-dollars; `None` where a price of theirs is not known. A tier
-    /// that the table does not have counts at the standard price.
+    /// Returns the cost of tokens at the current price, in millionths of nano-dollars, or `None` if a price is
+    /// unknown. An unknown tier costs the standard price.
     pub(crate) fn exact_price<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
@@ -119,12 +119,12 @@ impl Budgets {
         Some(cost)
     }
 
-    /// Learns from what a provider reports how far the estimates of a session are off; of use where there is any budget.
+    /// Learns from a reported prompt how far the estimates of a session are off. Only used with budgets.
     pub(crate) fn learn(&self, session: &str, estimate: &PromptEstimate, prompt_tokens: u64) {
         self.calibrations.learn(session, estimate, prompt_tokens);
     }
 
-    /// Estimates the prompt of a call, and holds the call in every budget that it is counted in, before it is made.
+    /// Estimates the prompt of a call, and holds the call in each of its budgets before it is made.
     pub(crate) async fn reserve(
         &self,
         recorder: &Recorder,
@@ -186,7 +186,7 @@ impl Budgets {
         Ok(reserved)
     }
 
-    /// Reports to whoever is to know that a budget is nearly used up.
+    /// Reports by webhook that a budget is nearly used up.
     fn report(&self, claim: &Claim, percent: u8, at: Moment) {
         if let Some(webhook) = &self.webhook {
             webhook.send(&json!({
@@ -202,18 +202,18 @@ impl Budgets {
         }
     }
 
-    /// What is done where nobody knows what was spent.
+    /// Decides about a call if the store does not answer.
     fn without_store(&self, mut reserved: Reserved, error: String) -> Result<Reserved, NotAdmitted> {
         if self.settings.is_closed_on_store_error {
             return Err(NotAdmitted::StoreFails(error));
         }
         tracing::error!(error, "a call is made without being held in its budgets: the store fails");
-        // What may still be held late is settled with the row of the call.
+        // A late hold is settled with the row of the call.
         reserved.keep();
         Ok(reserved)
     }
 
-    /// What a call can cost in each of its budgets.
+    /// Returns the possible cost of a call in each of its budgets.
     fn claims(
         &self,
         planned: &Planned<'_>,
@@ -231,7 +231,7 @@ impl Budgets {
             completion: output.min(CLOSING_OUTPUT_TOKENS),
             ..Tokens::default()
         };
-        // What a key has of its own stands in the place of what all keys have, in the same unit.
+        // A key's own budget replaces the general budget of keys in the same unit.
         let is_replaced =
             |rule: &Rule| planned.of_key.is_some_and(|own| (own.scope, own.unit) == (rule.scope, rule.unit));
         let of_all = self.settings.rules.iter().filter(|rule| !is_replaced(rule));
@@ -262,13 +262,13 @@ impl Budgets {
     }
 }
 
-/// The charge of a call in a budget if the store cannot take its hold.
+/// Returns the charge of a call in a budget if the store cannot hold it.
 fn charge(claim: &Claim) -> Charge {
     let Claim { scope, unit, window, amount, .. } = claim;
     Charge { scope: *scope, unit: *unit, window: window.clone(), held: *amount }
 }
 
-/// Whose spending a rule counts this call to.
+/// Returns whose spending a rule counts this call to.
 fn subject(rule: &Rule, planned: &Planned<'_>) -> String {
     match rule.scope {
         Scope::Session => planned.session.to_owned(),

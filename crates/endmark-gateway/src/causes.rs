@@ -1,11 +1,11 @@
-//! Errors as people read them.
+//! Errors as messages for people.
 
 use std::error::Error;
 
-/// How hyper-util calls a name that has no address.
+/// hyper-util's message for a name without an address.
 const RESOLVER_FAILURE: &str = "dns error";
 
-/// An error with its causes in one line: the innermost is the one that helps.
+/// Returns an error with its causes in one line: the innermost one helps most.
 ///
 /// ```
 /// let error = std::io::Error::other("the disk is full");

@@ -1,7 +1,7 @@
-//! Content codings (RFC 9110, section 8.4): how a body was compressed, and how it is read all the same.
+//! Content codings (RFC 9110, section 8.4): how a body is compressed, and how to read it.
 //!
-//! A [`Decoder`] is fed what came and gives what can be read of it so far, a piece at a time: a stream that is
-//! compressed flows event by event, and nobody's memory grows by what a few bytes may expand to.
+//! A [`Decoder`] receives the bytes so far and returns what can be decoded of them, a piece at a time. A compressed
+//! stream is passed on event by event, and memory does not grow with what a few bytes may expand to.
 
 mod body;
 mod decoder;
@@ -12,10 +12,10 @@ pub(crate) use decoder::Decoder;
 
 use http::header::{self, HeaderMap};
 
-/// What is understood, as `Accept-Encoding` says it.
+/// The supported codings, as in `Accept-Encoding`.
 pub(crate) const UNDERSTOOD: &str = "gzip, deflate, br, zstd";
 
-/// Codings one upon the other. A second one is somebody's misconfiguration that still works; more are a bomb.
+/// The most nested codings. A second one is a misconfiguration that still works; more are a decompression bomb.
 const MAX_CODINGS: usize = 3;
 
 /// One way to compress a body.
@@ -27,23 +27,23 @@ pub(crate) enum Coding {
     Zstd,
 }
 
-/// What a body was compressed with, in the order in which that was done.
+/// The codings of a body, in the order of their application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Codings(Vec<Coding>);
 
-/// A body that cannot be read.
+/// A body that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UnknownCoding {
-    /// Nobody here knows that coding.
+    /// The coding is not supported.
     #[error("{0}")]
     Name(String),
-    /// Too many, one upon the other.
+    /// Too many nested codings.
     #[error("{0} codings one upon the other")]
     TooMany(usize),
 }
 
 impl Codings {
-    /// What the headers of a message say of its body.
+    /// Reads the codings from the headers of a message.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, UnknownCoding> {
         let mut codings = Vec::new();
         for value in headers.get_all(header::CONTENT_ENCODING) {
@@ -64,7 +64,7 @@ impl Codings {
         Ok(Self(codings))
     }
 
-    /// Whether the body is plain.
+    /// Whether the body is not compressed.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

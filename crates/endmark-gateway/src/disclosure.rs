@@ -1,4 +1,4 @@
-//! What a client is told of what was done for its reply (PC-9).
+//! What a client learns about the recovery of its reply (PC-9).
 
 use endmark_context::dollars;
 use endmark_recovery::CutKind;
@@ -12,7 +12,7 @@ use crate::reply::Outcome;
 use crate::rescue::REQUEST;
 use crate::settings::Incomplete;
 
-/// The kind of an error that a client gets instead of an incomplete reply.
+/// The type of the error that replaces an incomplete reply.
 pub(crate) const REPLY_INCOMPLETE: &str = "endmark_reply_incomplete";
 
 /// The kind of the error that ends a stream whose reply is cut.
@@ -21,24 +21,24 @@ pub(crate) const REPLY_CUT: &str = "endmark_reply_cut";
 /// The header with the reason.
 pub(crate) const REASON: &str = "x-endmark-reason";
 
-/// What is told of counts that lack some.
+/// The mark of counts that are incomplete.
 const AT_LEAST: &str = "at_least";
 
-/// The longest finish reason that is repeated in a header.
+/// The longest finish reason that a header repeats.
 const MAX_WORD_BYTES: usize = 64;
 
-/// What a client is told of the tokens of its reply.
+/// What a client learns about the tokens of its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counts {
-    /// Nothing: it did not ask for them.
+    /// Nothing: it did not request them.
     Untold,
     /// Those of all calls.
     Whole,
-    /// Those of the calls that counted them.
+    /// Those of the calls that reported them.
     AtLeast,
 }
 
-/// What is to be told, over all parts of a reply.
+/// What to disclose about all parts of a reply.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts about one reply")]
 pub(crate) struct Disclosure {
@@ -47,27 +47,27 @@ pub(crate) struct Disclosure {
     attempts: u32,
     kind: Option<CutKind>,
     reason: Option<String>,
-    /// Whether a bound of what a recovery may cost ended it, which the reason names.
+    /// Whether a limit of the cost of recovery ended it. The reason names it.
     is_bounded: bool,
     invalid: bool,
-    /// Whether it ended with a word that is not known, which the reason names.
+    /// Whether it ended with an unknown word. The reason names it.
     is_unknown: bool,
     /// Whether recovery failed, calls may be missing, or its end is unknown.
     is_incomplete: bool,
-    /// How the client is shown such a reply.
+    /// How such a reply is delivered.
     incomplete: Incomplete,
     left_out: usize,
     limit_sent: Option<u64>,
-    /// The upstream that was asked for the rest, where it is another than gave the beginning.
+    /// The upstream of the continuation, if it differs from that of the beginning.
     upstream: Option<String>,
-    /// What the counts are that the client gets.
+    /// How complete the counts are that the client gets.
     counts: Counts,
-    /// Whether there is anything to tell.
+    /// Whether there is anything to disclose.
     something: bool,
 }
 
 impl Disclosure {
-    /// Nothing was done yet.
+    /// Starts with nothing to disclose.
     pub(crate) fn new(exchange: &Exchange) -> Self {
         let view = exchange.request.view();
         Self {
@@ -89,7 +89,7 @@ impl Disclosure {
         }
     }
 
-    /// Adds what was done for one part; the worst outcome stands for the reply.
+    /// Adds the recovery of one part. The reply has the worst outcome of its parts.
     pub(crate) fn add(&mut self, mended: &Mended, account: &Account) {
         let Some(outcome) = mended.outcome() else { return };
         self.something = true;
@@ -112,8 +112,7 @@ impl Disclosure {
         }
     }
 
-    /// Notes that a reply ended with a word that is not known: it may be one for a failure, so that the reply is not called
-    /// whole.
+    /// Records that a reply ended with an unknown word. It may mean a failure, so the reply is not called whole.
     pub(crate) fn ended_unknown(&mut self, word: &str) {
         self.something = true;
         self.outcome = self.outcome.max(Outcome::Cut);
@@ -122,23 +121,23 @@ impl Disclosure {
         self.reason.get_or_insert_with(|| format!("unknown_finish_reason {word}"));
     }
 
-    /// Notes that the reply broke off where nothing could be done for it.
+    /// Records that the reply broke off and could not be recovered.
     pub(crate) fn broke_off(&mut self) {
         self.something = true;
         self.outcome = self.outcome.max(Outcome::Cut);
     }
 
-    /// How the reply ended up.
+    /// Returns the outcome of the reply.
     pub(crate) fn outcome(&self) -> Outcome {
         self.outcome
     }
 
-    /// Whether the client gets an error instead of the reply: it is incomplete, and the settings ask for errors.
+    /// Whether the client gets an error instead of the reply: it is incomplete, and the settings demand errors.
     pub(crate) fn is_error(&self) -> bool {
         self.is_incomplete && self.incomplete == Incomplete::Error
     }
 
-    /// The message of such an error.
+    /// Returns the message of such an error.
     pub(crate) fn error_message(&self) -> String {
         format!(
             "the reply is incomplete, and [disclose] incomplete = \"error\" asks for an error instead ({}): raise its output limit, \
@@ -147,12 +146,12 @@ impl Disclosure {
         )
     }
 
-    /// Whether the client is told anything.
+    /// Whether there is anything to disclose.
     pub(crate) fn has_something(&self) -> bool {
         self.something
     }
 
-    /// As response headers.
+    /// Writes it as response headers.
     pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
         if !self.something {
             return;
@@ -194,7 +193,7 @@ impl Disclosure {
         }
     }
 
-    /// As the `endmark` object of a stream's last chunk.
+    /// Returns it as the `endmark` object of a stream's last chunk.
     pub(crate) fn json(&self) -> Option<Box<RawValue>> {
         if !self.something {
             return None;
@@ -228,7 +227,7 @@ impl Disclosure {
         serde_json::value::to_raw_value(&told).ok()
     }
 
-    /// What the calls of a reply did cost, as a response header: where it is disclosed at all, or has a budget.
+    /// Writes the cost of the calls of a reply as a response header, if anything is disclosed or a budget applies.
     pub(crate) fn write_cost(&self, exchange: &Exchange, headers: &mut HeaderMap) {
         let cost = exchange.calls.cost().filter(|_| self.something || exchange.calls.have_budgets());
         if let Some(value) = cost.and_then(|cost| HeaderValue::from_str(&dollars(cost)).ok()) {
@@ -236,14 +235,14 @@ impl Disclosure {
         }
     }
 
-    /// Why the reply is not whole, for an error's message.
+    /// Returns why the reply is not whole, for an error's message.
     pub(crate) fn reason(&self) -> &str {
         self.reason.as_deref().unwrap_or("the upstream broke off")
     }
 }
 
-/// An `endmark` object with what the calls of its reply did cost, where that is known: only now all of them are over. A cost of
-/// counts that are estimated is marked, even where the client gets no counts.
+/// Adds the cost of the calls to an `endmark` object, if it is known: only now all of them are over. A cost of
+/// estimated counts is marked, even if the client gets no counts.
 pub(crate) fn with_cost(told: &RawValue, exchange: &Exchange, account: &Account) -> Box<RawValue> {
     let nano_usd = exchange.calls.cost();
     let with = || {

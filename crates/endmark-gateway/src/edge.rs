@@ -1,8 +1,8 @@
-//! The listener: connections in, their limits and timers, and the orderly end.
+//! The listener: accepts connections, enforces their limits and timeouts, and stops in order.
 //!
-//! A connection's bytes pass through its [`doorway`] before anything else sees them; [`connections`] knows what
-//! each is doing, and which gives way where there are too many; [`service`] lets a request in, to what is behind
-//! it, and holds its place until its reply is over.
+//! A connection's bytes first pass through its [`doorway`]. [`connections`] records what each connection does, and
+//! which one is closed if there are too many. [`service`] admits a request, passes it to the inner service, and holds
+//! its place until its reply is over.
 
 mod body;
 mod connection;

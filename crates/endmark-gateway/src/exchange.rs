@@ -1,4 +1,4 @@
-//! A request for a reply, in any format, on its way: what all stages from its delivery on know of it.
+//! A request for a reply, in any format: the state that all stages share from its delivery on.
 
 mod budget_told;
 mod changed;
@@ -29,79 +29,78 @@ use crate::settings::Mode;
 use crate::shaping::{Condensed, READ_TOOL, Subject, Summariser, compact_refused};
 use crate::upstream::{Destination, of_changed_body};
 
-/// One request for a reply, from the moment on at which its calls are counted.
+/// One request for a reply, from the moment at which its calls are counted.
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts about one request")]
 pub(crate) struct Exchange {
     pub(crate) gateway: Arc<Gateway>,
     /// The id that `endmark log show` explains.
     pub(crate) id: String,
-    /// The task it belongs to: named by the client, else its session.
+    /// The task that it belongs to: named by the client, otherwise its session.
     pub(crate) task_id: String,
-    /// Which turn of the conversation is being answered, from 1.
+    /// The number of the conversation's turn that is being answered, from 1.
     pub(crate) turn_number: u32,
     pub(crate) mode: Mode,
-    /// Writes down what becomes of it, without its secrets: what of it is nobody's to read but the upstream's, which may
-    /// repeat it.
+    /// Records its outcome without its secrets, which only the upstream may read and may repeat.
     pub(crate) recorder: Recorder,
     /// How long its reply may still wait for the store.
     pub(crate) store_patience: StorePatience,
-    /// The upstream calls made for it.
+    /// Its upstream calls.
     pub(crate) calls: Calls,
     /// The call whose answer is the reply, until it is settled.
     pub(crate) call: Option<Call>,
-    /// What goes wrong with it on command.
+    /// The faults that are injected on command.
     pub(crate) rehearsal: Arc<Rehearsal>,
     /// The upstream that answers.
     pub(crate) destination: Destination,
-    /// The one that can stand in for it.
+    /// The fallback upstream.
     pub(crate) fallback: Option<Destination>,
-    /// Whether the upstream that answers stands in for another.
+    /// Whether the upstream that answers is the fallback.
     pub(crate) stands_in: bool,
-    /// Whether it is the last one of its session, whose budget is used up.
+    /// Whether it is the last request of its session, whose budget is used up.
     pub(crate) is_closing: bool,
-    /// What the client is told of its budgets.
+    /// What the client learns about its budgets.
     pub(crate) budget: BudgetTold,
-    /// Further tries that were made before there was a reply.
+    /// Retries before there was a reply.
     pub(crate) retries: u32,
-    /// How many of them followed a reply that broke off, of which the client had nothing.
+    /// How many of them followed a reply that broke off before the client had any of it.
     pub(crate) lost_replies: u32,
     /// How often the client has sent this request before.
     pub(crate) client_retries: u32,
-    /// The request as the upstream that answers gets it, but for what [`Exchange::asks_usage`] adds.
+    /// The request as the upstream gets it, without the additions of [`Exchange::asks_usage`].
     pub(crate) request: Request,
-    /// Whether the upstream was asked for the tokens of its stream, and the client did not ask: it does not get the event
-    /// that counts them.
+    /// Whether the usage of the stream was requested although the client did not. The client does not get the usage
+    /// event.
     pub(crate) asks_usage: bool,
-    /// The client's own request, while another upstream gets another.
+    /// The client's own request, while another upstream gets a changed one.
     pub(crate) set_aside: Option<Request>,
-    /// What of the client's request was changed before it went upstream.
+    /// How the client's request was changed before it was sent upstream.
     pub(crate) changed: Changed,
-    /// The request before its older part was condensed, where it was.
+    /// The request before its older part was condensed, if it was.
     pub(crate) uncondensed: Option<Request>,
-    /// How often the model read what was left out of a result, before it gave the reply.
+    /// How often the model read omitted parts of results before it gave the reply.
     pub(crate) rounds_of_reading: u32,
-    /// Whether it may be condensed where its provider refuses it for length: once.
+    /// Whether it may be condensed if its provider refuses it for length. It is condensed only once.
     pub(crate) may_condense: bool,
-    /// The request as it came, if it came compressed: for the upstream that it was sent to.
+    /// The request in its compressed form, for its original upstream.
     pub(crate) encoded: Option<Encoded>,
-    /// The grammar that the message text must follow, if one is demanded.
+    /// The required grammar of the message text, if any.
     pub(crate) demanded: Option<Format>,
-    /// The schema that the message text must follow, if there is one.
+    /// The schema of the message text, if any.
     pub(crate) schema: Option<Schema>,
     /// The schemas of the tools that the request offers.
     pub(crate) tool_schemas: ToolSchemas,
-    /// Until when the whole of it may take.
+    /// The deadline for the whole request.
     pub(crate) deadline: Instant,
-    /// It may be served for as long as anything of it goes on, also where its client is gone.
+    /// The claim to be served, held while any part of it is in progress, even after its client has disconnected.
     pub(crate) _claim: Option<Arc<Claim>>,
-    /// The room that its body takes.
+    /// The memory held for its body.
     pub(crate) _holding: Holding,
-    /// The work on its body, until its reply comes as a stream.
+    /// The processing of its body, until its reply begins to stream.
     pub(crate) work: Option<Work>,
 }
 
 impl Exchange {
-    /// Lets the other upstream answer, with a model that it has; a second time undoes the first.
+    /// Lets the other upstream answer, with one of its models. A second time reverts that.
     pub(crate) fn let_stand_in(&mut self) {
         let Some(fallback) = &mut self.fallback else { return };
         std::mem::swap(fallback, &mut self.destination);
@@ -109,7 +108,7 @@ impl Exchange {
         if self.stands_in {
             let mut request = self.destination.adapted(&self.request);
             if self.destination.upstream.endmark && self.offers_reading() {
-                // Its reply passes unread, and so would calls of the tool.
+                // Its reply is passed on unread, and so would be calls of the tool.
                 request = request.withdrawing(&READ_TOOL);
             }
             self.set_aside = Some(std::mem::replace(&mut self.request, request));
@@ -118,7 +117,7 @@ impl Exchange {
         }
     }
 
-    /// Condenses a request that its provider refused for length; whether there is another one to be sent now.
+    /// Condenses a request that its provider refused for length. Returns whether there is a new request to send.
     pub(crate) async fn condense(&mut self) -> bool {
         if !std::mem::replace(&mut self.may_condense, false) {
             return false;
@@ -141,7 +140,7 @@ impl Exchange {
         true
     }
 
-    /// Whose request it is, and what it may be changed with.
+    /// Returns what a change of the request needs to know.
     pub(crate) fn subject(&self) -> Subject<'_> {
         Subject {
             shaping: &self.gateway.shaping,
@@ -159,8 +158,8 @@ impl Exchange {
         }
     }
 
-    /// Whether the request was made to offer the model the tool that reads what was left out of results: no call of it is
-    /// the client's.
+    /// Whether the request offers the tool that reads omitted parts of results. Calls of that tool are not the
+    /// client's.
     pub(crate) fn offers_reading(&self) -> bool {
         self.changed.offers_reading
     }
@@ -175,7 +174,7 @@ impl Exchange {
         }
     }
 
-    /// The same for an answer that nothing is done for: it is only heard what it says of its tokens.
+    /// As `pass_unread`, for an answer that needs no recovery: only its usage is read.
     pub(crate) fn pass_heard(&mut self, head: &HeaderMap, body: AnyBody) -> AnyBody {
         self.calls.watch.end(Ended::Unread);
         let limits = &self.gateway.settings.limits;
@@ -186,12 +185,12 @@ impl Exchange {
         call.follow(body, Ending::Clean, Some(listener))
     }
 
-    /// The schema of the arguments of this tool, if it has one.
+    /// Returns the schema of this tool's arguments, if it has one.
     pub(crate) fn tool_schema(&self, name: &str) -> Option<Schema> {
         self.tool_schemas.of(&self.request, name)
     }
 
-    /// What recovery has to know of it.
+    /// Returns what recovery needs to know.
     pub(crate) fn case(&self) -> Case<'_> {
         let gateway = &*self.gateway;
         Case {
@@ -221,33 +220,32 @@ impl Exchange {
         }
     }
 
-    /// What is done for its reply: nothing where another Endmark answers, which does that itself.
+    /// Returns the mode of recovery. It is off if the upstream is another Endmark, which recovers by itself.
     pub(crate) fn mode(&self) -> Mode {
         if self.destination.upstream.endmark { Mode::Off } else { self.mode }
     }
 
-    /// How long it takes so far.
+    /// Returns how long it has taken so far.
     pub(crate) fn took(&self) -> Duration {
         let left = self.deadline.saturating_duration_since(Instant::now());
         self.gateway.settings.limits.total.saturating_sub(left)
     }
 
-    /// The name of the upstream that answers.
+    /// Returns the name of the upstream that answers.
     pub(crate) fn upstream_name(&self) -> &str {
         &self.destination.upstream.name
     }
 
-    /// Whether the client itself limited its reply. Where every request has to name a limit, one from a certain height
-    /// on is none of the client's own.
+    /// Whether the client itself limited its reply. If its format requires a limit, a very high one does not count.
     pub(crate) fn sets_limit(&self) -> bool {
         let cap = self.gateway.settings.resume.treat_limit_as_cap;
         let is_cap = |limit: u64| self.request.format().facts().limit_is_required && limit >= cap;
         self.request.view().limit.is_some_and(|limit| !is_cap(limit))
     }
 
-    /// The output tokens after which a single reply must have been cut, however it says it ended.
+    /// Returns the output tokens at which a single reply must be cut, whatever its stop reason.
     pub(crate) fn limit_of_one_reply(&self) -> Option<u64> {
-        // With several choices the reported count is their sum and says nothing about one.
+        // With several choices, the reported count is their sum and does not describe one.
         let view = self.request.view();
         if view.choices == 1 { view.limit } else { None }
     }

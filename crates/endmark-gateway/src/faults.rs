@@ -1,7 +1,7 @@
-//! Faults on command, so that an application, and Endmark itself, can be rehearsed against them.
+//! Fault injection on command, to test an application, and Endmark itself.
 //!
-//! What goes wrong is written as in `cut@20,drop@10%`: see [`FaultPlan`](crate::settings::FaultPlan). It strikes between the upstream and the
-//! gateway, which then has to mend it, or between the gateway and its client, which then has to bear it.
+//! A plan is written as in `cut@20,drop@10%`: see [`FaultPlan`](crate::settings::FaultPlan). A fault occurs between
+//! the upstream and the gateway, which then has to recover, or between the gateway and its client.
 
 mod body;
 mod draw;

@@ -1,4 +1,4 @@
-//! What every request of one gateway shares.
+//! The shared state of all requests of one gateway.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub struct Gateway {
     pub(crate) schemas: BTreeMap<String, Schema>,
     pub(crate) budgets: Arc<Budgets>,
     pub(crate) keys: Keys,
-    /// Requests with a key of our own that make a model work, counted before anything is sent on.
+    /// Requests with a key of the gateway that run a model, counted before anything is sent upstream.
     pub(crate) admitted_calls: AtomicU64,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) visitors: Visitors,
@@ -56,10 +56,10 @@ pub struct Gateway {
 /// Why a gateway cannot be built from its settings.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// Nothing to forward to.
+    /// There is no upstream.
     #[error("no upstream is configured: add a section [upstreams.NAME] with a base_url")]
     NoUpstream,
-    /// A fallback is none.
+    /// A fallback is invalid.
     #[error("the upstream `{upstream}` has the fallback `{fallback}`, {why}")]
     Fallback {
         /// The upstream that names it.
@@ -77,7 +77,7 @@ pub enum BuildError {
         /// What is wrong with it.
         unfit: Unfit,
     },
-    /// A key that no header can carry.
+    /// A key with a character that headers cannot have.
     #[error(
         "the key of the upstream `{0}` holds a character that no header can carry: write it without line breaks"
     )]
@@ -85,16 +85,16 @@ pub enum BuildError {
     /// The client for upstream calls cannot be made.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The listener cannot speak TLS.
+    /// The listener's TLS settings are invalid.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// A host or origin that is allowed can never be.
+    /// An invalid host or origin in the list of permitted ones.
     #[error(transparent)]
     NotAllowable(#[from] NotAllowable),
-    /// Nothing can be sent to the webhook for budgets.
+    /// The address of the webhook for budgets cannot be used.
     #[error(transparent)]
     Webhook(#[from] WebhookError),
-    /// A configured schema is no JSON Schema.
+    /// A configured schema is not a JSON Schema.
     #[error("the schema `{name}` cannot be used")]
     Schema {
         /// Its name in the configuration.
@@ -105,30 +105,29 @@ pub enum BuildError {
 }
 
 impl Gateway {
-    /// Prepares everything that requests share; binds nothing.
+    /// Prepares everything that requests share. It does not listen.
     ///
     /// # Errors
-    /// [`BuildError`] where the settings cannot work.
+    /// [`BuildError`] for settings that cannot work.
     pub fn new(settings: Settings, store: Store) -> Result<Arc<Self>, BuildError> {
         Ok(Arc::new(Self::build(settings, store)?))
     }
 
-    /// Has the metrics tell how many lines of the process's log were lost, as this says whenever it is asked.
+    /// Adds the number of lost log lines to the metrics, read by this function whenever it is needed.
     pub fn count_lost_lines(&self, lost: fn() -> u64) {
         self.metrics.count_lost_lines(lost);
     }
 
-    /// How long replies under way have to end once it is asked to stop.
+    /// Returns how long replies in progress may continue after a request to stop.
     pub fn drain(&self) -> Duration {
         self.settings.limits.drain
     }
 
-    /// The same gateway with other settings: what it remembers, counts and holds goes on, and so does a rehearsal of
-    /// faults. Of an upstream's standing nothing is known at first. Where it listens and where it records are not
-    /// changed by this.
+    /// Returns this gateway with other settings. Its caches, counters, limits and injected faults continue. The
+    /// health of upstreams is unknown at first. Its address and its store cannot be changed this way.
     ///
     /// # Errors
-    /// [`BuildError`] where the settings cannot work; this gateway is as it was.
+    /// [`BuildError`] for settings that cannot work. This gateway is unchanged.
     pub fn reloaded(&self, settings: Settings) -> Result<Arc<Self>, BuildError> {
         let mut next = Self::build(settings, self.store.clone())?;
         next.held = Arc::clone(&self.held);
@@ -186,10 +185,10 @@ impl Gateway {
         })
     }
 
-    /// The gateway's own key that a request has, if it has one.
+    /// Returns the gateway's own key of a request, if it has one.
     ///
     /// # Errors
-    /// [`Refusal`] where it lets nobody in, or none is there and one is required.
+    /// [`Refusal`] if the key is not valid, or if it is missing and one is required.
     pub(crate) async fn own_key(
         &self,
         headers: &HeaderMap,
@@ -200,11 +199,11 @@ impl Gateway {
             .await
     }
 
-    /// Notes on the head of a request for one of the gateway's own pages who its client is. They require no key: each says by
-    /// itself to whom it answers.
+    /// Records the client of a request for one of the gateway's own pages in its head. Pages require no key: each
+    /// decides by itself whom it answers.
     ///
     /// # Errors
-    /// [`Refusal`] where a key is there that lets nobody in.
+    /// [`Refusal`] for a key that is not valid.
     pub(crate) async fn recognise(&self, head: &mut Parts) -> Result<(), Refusal> {
         if let Some(key) = self.keys.of(&self.store, false, &head.headers, &head.uri).await? {
             head.extensions.insert(key);
@@ -212,17 +211,17 @@ impl Gateway {
         Ok(())
     }
 
-    /// The upstream of that name.
+    /// Returns the upstream of that name.
     pub(crate) fn upstream(&self, name: &str) -> Option<&Upstream> {
         self.settings.upstreams.iter().find(|upstream| upstream.name == name)
     }
 
-    /// The upstreams that are for certain requests alone.
+    /// Returns the upstreams with conditions.
     pub(crate) fn conditional(&self) -> impl Iterator<Item = &Upstream> {
         self.settings.upstreams.iter().filter(|upstream| !upstream.conditions.is_empty())
     }
 
-    /// The upstreams that are for whatever meets no conditions of another one.
+    /// Returns the upstreams for requests that meet no other upstream's conditions.
     pub(crate) fn unconditional(&self) -> impl Iterator<Item = &Upstream> {
         self.settings.upstreams.iter().filter(|upstream| upstream.conditions.is_empty())
     }

@@ -41,7 +41,7 @@ pub(crate) struct Keys {
     looking_up: Semaphore,
 }
 
-/// A key of the gateway's own that let a client in.
+/// A valid key of the gateway's own.
 #[derive(Debug)]
 pub(crate) struct OwnKey {
     found: KeyOfSecret,
@@ -60,11 +60,12 @@ impl Keys {
         self.sole.is_some()
     }
 
-    /// The gateway's own key that a request has, wherever its format has keys; none where it has another one or none.
+    /// Returns the gateway's own key of a request, at any place where its format has keys. Returns `None` for another
+    /// key or none.
     ///
     /// # Errors
-    /// [`Refusal::Key`] where the key lets nobody in, or none is there and one is required; [`Refusal::Store`] where that
-    /// cannot be found out.
+    /// [`Refusal::Key`] if the key is not valid, or if it is missing and one is required. [`Refusal::Store`] if that
+    /// cannot be determined.
     pub(crate) async fn of(
         &self,
         store: &Store,
@@ -107,7 +108,7 @@ impl Keys {
     async fn looked_up(&self, store: &Store, secret: &str) -> Result<Arc<OwnKey>, Refusal> {
         // It is never closed.
         let _turn = self.looking_up.acquire().await.map_err(|_| Refusal::Draining)?;
-        // Another request may have asked for it meanwhile.
+        // Another request may have looked it up in the meantime.
         if let Some(key) = self.known(secret) {
             return Ok(key);
         }
@@ -122,7 +123,8 @@ impl Keys {
     }
 }
 
-/// Whether a key stands where it can only be there by mistake, and where nothing of it would be taken out on its way upstream.
+/// Whether a key is where it can only be by mistake, and where it would not be removed before the request is sent
+/// upstream.
 fn is_misplaced(headers: &HeaderMap, uri: &Uri) -> bool {
     // Most paths and names are shorter than a key.
     let has_key = |text: &str| {
@@ -138,7 +140,7 @@ impl OwnKey {
         Self { found, models, identity }
     }
 
-    /// The key of a gateway that accepts no other; it lives as long as the gateway.
+    /// Makes the key of a gateway that accepts no other. It never ends.
     fn sole(sole: &SoleKey) -> Self {
         let key = Key {
             name: sole.name.clone(),
@@ -151,17 +153,17 @@ impl OwnKey {
         Self::new(KeyOfSecret { key, secret_ends_at: None })
     }
 
-    /// Who its client is.
+    /// Returns the identity of its client.
     pub(crate) fn identity(&self) -> Credential {
         Credential::of_own_key(Arc::clone(&self.identity))
     }
 
-    /// What may be spent with it.
+    /// Returns its budget.
     pub(crate) fn budget(&self) -> Option<Rule> {
         self.found.key.budget.map(endmark_store::KeyBudget::rule)
     }
 
-    /// Whether it is for some models alone.
+    /// Whether it is limited to some models.
     pub(crate) fn is_for_some_models(&self) -> bool {
         !self.found.key.models.is_empty()
     }
@@ -193,7 +195,7 @@ impl OwnKey {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub(crate) fn name(&self) -> String {
         self.found.key.name.clone()
     }
@@ -205,12 +207,12 @@ impl From<KeyRefused> for Refusal {
     }
 }
 
-/// The first secret of the gateway's own in a request.
+/// Returns the first secret of the gateway's own in a request.
 fn secret_in(headers: &HeaderMap, uri: &Uri) -> Option<String> {
     let is_in = |value: &http::HeaderValue| {
         value.as_bytes().windows(SECRETS_BEGIN.len()).any(|part| part == SECRETS_BEGIN.as_bytes())
     };
-    // Most requests have none: nothing is taken apart for them.
+    // Most requests have none: nothing is parsed for them.
     if uri.query().is_none() && !CREDENTIALS.iter().flat_map(|name| headers.get_all(name)).any(is_in) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! What is written down of every upstream call: noted before it is made, one row when it is over.
+//! The record of every upstream call: noted before it is made, and one row when it is over.
 
 mod body;
 mod call;

@@ -1,5 +1,5 @@
-//! Items of replies that Endmark made whole: a later request may refer to one by its id alone, and its provider stored it
-//! cut. They are kept in the store for their owner, like capped outputs.
+//! Items of replies that Endmark recovered. A later request may refer to one by its id alone, and its provider stored
+//! it cut. They are kept in the store for their owner, like capped outputs.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::exchange::Exchange;
 use crate::gateway::Gateway;
 use crate::shaping::owner;
 
-/// Long for a store that works; a request goes on without one that does not.
+/// Long for a store that works. A request continues without one that does not.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Keeps items before the client has the end of its reply, so that its next request finds them.
@@ -43,7 +43,7 @@ pub(crate) async fn keep(exchange: &Exchange, items: Vec<StoredItem>) {
     }
 }
 
-/// Replaces references to mended items by the whole items. Returns how many.
+/// Replaces references to recovered items by the whole items. Returns their number.
 pub(crate) async fn put_in(gateway: &Gateway, credential: Option<&str>, request: &mut Request) -> usize {
     let ids = request.references();
     if ids.is_empty() {
@@ -80,7 +80,7 @@ pub(crate) async fn put_in(gateway: &Gateway, credential: Option<&str>, request:
     };
     let mut items = HashMap::with_capacity(found.len());
     for (id, (handle, json)) in found {
-        // Its days begin again with every use.
+        // Each use restarts its retention.
         let touched = timeout(STORE_PATIENCE, gateway.store.touch_output(&handle)).await;
         if let Ok(Err(error)) = touched {
             tracing::warn!(%error, "the use of a mended item cannot be noted");
@@ -92,7 +92,7 @@ pub(crate) async fn put_in(gateway: &Gateway, credential: Option<&str>, request:
     replaced
 }
 
-/// The name of an item in the store. Only its owner can compute it.
+/// Returns the name of an item in the store. Only its owner can compute it.
 fn handle(owner: &str, id: &str) -> Option<Handle> {
     let digest = sha256_hex(format!("item\n{owner}\n{id}").as_bytes());
     Handle::parse(&format!("h{}", digest.get(..32)?))

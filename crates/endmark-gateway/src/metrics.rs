@@ -1,7 +1,7 @@
-//! What the gateway counts and measures, in the text format that Prometheus reads.
+//! The gateway's metrics, in Prometheus's text format.
 //!
-//! Labels have few values: upstreams come from the configuration, all other words are Endmark's own. Models are outside
-//! data, and a label only by the names that the table of models has.
+//! Labels have few values: upstreams come from the configuration, and all other words are Endmark's own. Models are
+//! outside data, and a label only if the table of models has them.
 
 mod added;
 mod generative;
@@ -29,11 +29,11 @@ use labels::{
 };
 use path_shapes::PathShapes;
 
-/// From a reply of a small model in the same room to a long answer of a large one, in seconds.
+/// From a reply of a small local model to a long answer of a large one, in seconds.
 const LATENCIES: [f64; 14] =
     [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0, 600.0];
 
-/// What a proxy adds is microseconds, or something is wrong.
+/// A proxy adds microseconds, unless something is wrong.
 const ADDED: [f64; 10] = [0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.1, 1.0];
 
 /// The metrics of one process.
@@ -60,11 +60,11 @@ pub(crate) struct Metrics {
     circuits: Family<UpstreamLabels, Gauge>,
     store: StoreMetrics,
     log_lines_lost: Counter,
-    /// Says how many lines of the log were lost, where somebody counts them.
+    /// Returns the number of lost log lines, if they are counted.
     count_lost_lines: OnceLock<fn() -> u64>,
 }
 
-/// What the store says of itself when it is asked.
+/// What the store reports when it is asked.
 #[derive(Default)]
 struct StoreMetrics {
     calls_open: Gauge,
@@ -222,12 +222,12 @@ impl StoreMetrics {
 }
 
 impl Metrics {
-    /// A request for a reply begins.
+    /// Records that a request for a reply begins.
     pub(crate) fn began(&self) {
         self.open.inc();
     }
 
-    /// It is over.
+    /// Records that it is over.
     pub(crate) fn ended(
         &self,
         upstream: &str,
@@ -251,17 +251,17 @@ impl Metrics {
         self.added_counts.latency()
     }
 
-    /// A request was answered with an error of Endmark's own.
+    /// Records that a request was answered with an error of Endmark's own.
     pub(crate) fn refused(&self, kind: &'static str) {
         self.refusals.get_or_create(&KindLabels { kind }).inc();
     }
 
-    /// How many requests were answered with an error of this kind.
+    /// Returns how many requests were answered with an error of this kind.
     pub(crate) fn refusals(&self, kind: &'static str) -> u64 {
         self.refusals.get_or_create(&KindLabels { kind }).get()
     }
 
-    /// An upstream call is over.
+    /// Records that an upstream call is over.
     pub(crate) fn called(
         &self,
         upstream: &str,
@@ -289,32 +289,32 @@ impl Metrics {
         }
     }
 
-    /// A part of a reply was cut, and this became of it.
+    /// Records that a part of a reply was cut, and its outcome.
     pub(crate) fn cut(&self, upstream: &str, kind: &'static str, outcome: &'static str) {
         self.cuts.get_or_create(&CutLabels { upstream: upstream.to_owned(), kind, outcome }).inc();
     }
 
-    /// Calls in a request's conversation were given arguments that servers can read.
+    /// Records repaired arguments of calls in a request's conversation.
     pub(crate) fn repaired(&self, upstream: &str, calls: u64) {
         self.repaired.get_or_create(&UpstreamLabels::of(upstream)).inc_by(calls);
     }
 
-    /// Results of tools in a request are capped.
+    /// Records capped tool results of a request.
     pub(crate) fn capped(&self, upstream: &str, results: u64) {
         self.capped.get_or_create(&UpstreamLabels::of(upstream)).inc_by(results);
     }
 
-    /// The older part of a request's conversation is condensed.
+    /// Records that the older part of a request's conversation was condensed.
     pub(crate) fn compacted(&self, upstream: &str, mode: &'static str) {
         self.compacted.get_or_create(&ModeLabels { upstream: upstream.to_owned(), mode }).inc();
     }
 
-    /// A stream broke off behind the end of its reply.
+    /// Records that a stream broke off after the end of its reply.
     pub(crate) fn end_lost(&self, upstream: &str) {
         self.lost_ends.get_or_create(&UpstreamLabels::of(upstream)).inc();
     }
 
-    /// A budget came to a level for the first time in its window.
+    /// Records that a budget reached a warning level for the first time in its window.
     pub(crate) fn budget_warning(&self, budget: &'static str, percent: u8) {
         self.budgets.get_or_create(&BudgetLabels { budget, percent }).inc();
     }
@@ -325,12 +325,12 @@ impl Metrics {
         self.uncounted_paths.note(path)
     }
 
-    /// Whether an upstream is taken for down.
+    /// Records whether an upstream counts as down.
     pub(crate) fn circuit(&self, upstream: &str, is_down: bool) {
         self.circuits.get_or_create(&UpstreamLabels::of(upstream)).set(i64::from(is_down));
     }
 
-    /// What the store says of itself.
+    /// Records what the store reports.
     pub(crate) fn store(&self, condition: &Condition) {
         let store = &self.store;
         let gauge = |gauge: &Gauge, value: u64| {
@@ -349,13 +349,13 @@ impl Metrics {
         set(&store.renewals, condition.renewals);
     }
 
-    /// Asks this how many lines of the log were lost; who is named first is asked.
+    /// Sets the function that returns the number of lost log lines. The first one counts.
     pub(crate) fn count_lost_lines(&self, lost: fn() -> u64) {
         // One process has one log.
         let _ = self.count_lost_lines.set(lost);
     }
 
-    /// All of them, as text.
+    /// Returns all metrics as text.
     pub(crate) fn text(&self) -> Result<String, std::fmt::Error> {
         if let Some(lost) = self.count_lost_lines.get() {
             set(&self.log_lines_lost, lost());
@@ -366,7 +366,7 @@ impl Metrics {
     }
 }
 
-/// Sets a counter to what another one counts.
+/// Sets a counter to the value of another one.
 fn set(counter: &Counter, value: u64) {
     let total: &AtomicU64 = counter.inner();
     total.store(value, Ordering::Relaxed);

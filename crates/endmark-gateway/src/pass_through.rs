@@ -1,4 +1,4 @@
-//! A path that Endmark has nothing to do with, but for what a budget or a list of models needs to know of it.
+//! A path that is passed on, apart from what a budget or a list of models needs.
 
 mod counted;
 
@@ -20,8 +20,7 @@ use crate::upstream::{for_upstream, of_changed_body};
 use crate::work;
 use counted::Counted;
 
-/// Passes a request on: there and back, byte for byte, but for the id of a response that goes on
-/// under another.
+/// Passes a request and its response on unchanged, except for the id of a response that continues under another one.
 pub(crate) async fn pass_through(
     gateway: &Gateway,
     target: &Target<'_>,
@@ -53,7 +52,7 @@ pub(crate) async fn pass_through(
     Ok(answer.map(|body| unbroken(body, gateway.settings.limits.idle)))
 }
 
-/// Reads and checks the body where it decides whether the request may pass.
+/// Reads and checks the body if it decides whether the request may pass.
 async fn checked(
     gateway: &Gateway,
     passage: Passage,

@@ -1,57 +1,57 @@
-//! The parameters of a query in which keys stand, however their names are spelled.
+//! Credentials in query parameters, in any spelling of their names.
 
 use std::borrow::Cow;
 
 use endmark_store::SECRETS_BEGIN;
 use endmark_wire::percent_decoded;
 
-/// Where clients have their credentials in a query: the system parameters of Google's interfaces
-/// (<https://cloud.google.com/apis/docs/system-parameters>), before each of which `$` may stand, and what other servers call a
-/// key. In small letters, with `_` for `-`.
+/// Names of query parameters with credentials: the system parameters of Google's APIs
+/// (<https://cloud.google.com/apis/docs/system-parameters>), each of which `$` may precede, and the names that other
+/// servers use. In lower case, with `_` for `-`.
 const CREDENTIALS: [&str; 6] = [KEY, "access_token", "oauth_token", "api_key", "apikey", "subscription_key"];
 
-/// The one of them that is a key of the interface.
+/// The parameter with an API key.
 const KEY: &str = "key";
 
-/// What the formats' own addresses have in a query: no secrets, and a version may stand in a model's name, too.
+/// Parameters of the formats' own addresses. They have no secrets, and a version may also be in a model's name.
 const OF_FORMATS: [&str; 2] = ["alt", "api-version"];
 
-/// The key in a query, as it is meant.
+/// Returns the decoded key in a query.
 pub(crate) fn key_in(query: Option<&str>) -> Option<String> {
     query?.split('&').find(|pair| name_of(pair) == KEY).map(value_of)
 }
 
-/// The credentials in a query, each with the name that its client gave it.
+/// Returns the credentials in a query, with the names that the client used.
 pub(crate) fn credentials_in(query: &str) -> impl Iterator<Item = (Cow<'_, str>, String)> {
     let named = query.split('&').map(|pair| (name_of(pair), pair));
     named.filter(|(name, _)| is_credential(name)).map(|(name, pair)| (name, value_of(pair)))
 }
 
-/// Whether a parameter of this name holds a credential: some servers ignore the case of names.
+/// Whether a parameter of this name has a credential. Some servers ignore the case of names.
 fn is_credential(name: &str) -> bool {
     CREDENTIALS.contains(&name.to_ascii_lowercase().replace('-', "_").as_str())
 }
 
-/// A query without the credentials in it; none where nothing else is in it.
+/// Returns a query without its credentials, or `None` if nothing else is in it.
 pub(crate) fn without_credentials(query: &str) -> Option<String> {
     let others: Vec<&str> =
         query.split('&').filter(|pair| !is_credential(&name_of(pair)) && !holds_own_key(pair)).collect();
     if others.is_empty() { None } else { Some(others.join("&")) }
 }
 
-/// Whether a key of the gateway's own stands in a parameter, whatever that is called.
+/// Whether a parameter of any name has a key of the gateway's own.
 fn holds_own_key(pair: &str) -> bool {
     percent_decoded(pair).contains(SECRETS_BEGIN)
 }
 
-/// Whether a server may take the request for one of another method, or with other headers, by its query: Rails and its
-/// relatives read `_method`, Google's servers `$httpMethod` and `$httpHeaders`.
+/// Whether a query can change the method or the headers of the request: Rails and its relatives read `_method`,
+/// Google's servers `$httpMethod` and `$httpHeaders`.
 pub(crate) fn overrides(query: &str) -> bool {
     has_any(query, &["_method", "httpmethod", "httpheaders", "x-http-method-override"])
 }
 
-/// Whether a query decides what an answer reports of its cost: the system parameters of Google's interfaces that leave fields
-/// out, and one that is there twice, of which servers take different ones.
+/// Whether a query affects what an answer reports of its cost: the system parameters of Google's APIs that omit
+/// fields, and a parameter that is repeated, of which servers use different values.
 pub(crate) fn hides_cost(query: &str) -> bool {
     let mut names: Vec<String> = query
         .split(['&', ';'])
@@ -71,7 +71,7 @@ fn has_any(query: &str, names: &[&str]) -> bool {
     query.split(['&', ';']).any(|pair| names.contains(&name_of(pair).to_ascii_lowercase().as_str()))
 }
 
-/// The values in a query that may be secrets, as they stand there and as they are meant.
+/// Returns the values in a query that may be secrets, as written and decoded.
 pub(crate) fn secret_values(query: &str) -> impl Iterator<Item = String> {
     query
         .split('&')
@@ -80,7 +80,7 @@ pub(crate) fn secret_values(query: &str) -> impl Iterator<Item = String> {
         .flat_map(|value| [value.to_owned(), percent_decoded(value)])
 }
 
-/// The name of a parameter as a server reads it.
+/// Returns the decoded name of a parameter.
 fn name_of(pair: &str) -> Cow<'_, str> {
     let name = pair.split('=').next().unwrap_or_default();
     let name = if name.contains('%') { Cow::Owned(percent_decoded(name)) } else { Cow::Borrowed(name) };

@@ -1,4 +1,4 @@
-//! Recovery of one cut part of a reply: whether to, how to ask, what it may cost, and what is written down.
+//! Recovery of one cut part of a reply: whether to recover, how to ask, what it may cost, and what is recorded.
 
 mod account;
 mod allowance;

@@ -1,4 +1,4 @@
-//! A request that may still be refused: what is known of it, for the list of refused requests.
+//! The known facts about a request that may be refused, for the list of refused requests.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,7 +14,7 @@ use crate::scrub::{Scrubber, Secrets};
 use crate::stage::identify::new_request_id;
 use crate::upstream::Credential;
 
-/// What is known of a request so far, and how its client is told of errors.
+/// The known facts about a request so far, and the format of its errors.
 pub(crate) struct Refusable<'a> {
     gateway: &'a Gateway,
     format: &'static dyn WireFormat,
@@ -22,29 +22,29 @@ pub(crate) struct Refusable<'a> {
 }
 
 impl<'a> Refusable<'a> {
-    /// Of a request of which nothing is known yet.
+    /// Starts without any facts.
     pub(crate) fn new(gateway: &'a Gateway, format: &'static dyn WireFormat) -> Self {
         Self { gateway, format, known: RefusedRequest::default() }
     }
 
-    /// Notes its client.
+    /// Records its client.
     pub(crate) fn has_credential(&mut self, credential: &Credential) {
         self.known.credential = Some(credential.id().to_owned());
     }
 
-    /// Notes the model that it names, and the upstream that it is for.
+    /// Records the model that it names, and its upstream.
     pub(crate) fn is_for(&mut self, model: Option<&str>, upstream: Option<&str>) {
         model.unwrap_or_default().clone_into(&mut self.known.model);
         upstream.unwrap_or_default().clone_into(&mut self.known.upstream);
     }
 
-    /// Notes its id and session.
+    /// Records its id and session.
     pub(crate) fn is_identified(&mut self, id: &str, session: &str) {
         id.clone_into(&mut self.known.request_id);
         session.clone_into(&mut self.known.session);
     }
 
-    /// Answers it with an error, and keeps the error for the list if no upstream was called: a call has a row of its own.
+    /// Answers it with an error, and adds it to the list if no upstream was called: a call has a row of its own.
     pub(crate) fn refuse(&self, refusal: &Refusal) -> Response<AnyBody> {
         let id = self.known.request_id.as_str();
         let answer = match id {

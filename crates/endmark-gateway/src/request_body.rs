@@ -1,4 +1,4 @@
-//! A request's body: read to its end, and decoded where it is compressed.
+//! A request's body: read to its end, and decompressed.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::rescue::Refusal;
 use crate::settings::Limits;
 use crate::upstream::{Read, read_up_to};
 
-/// Decoding goes on for so many steps before another request gets its turn: about a millisecond of work.
+/// Decoding steps before another request gets its turn: about a millisecond of work.
 const STEPS_AT_ONCE: usize = 32;
 
-/// A request's body on its way to whoever answers: it is read once, however many look at it.
+/// A request's body on its way through the stages. It is read at most once.
 pub(crate) enum Incoming {
-    /// Nobody needed it so far.
+    /// Not needed so far.
     Arriving(AnyBody),
-    /// It was read to choose an upstream, and is held since.
+    /// Read to choose an upstream, and held since.
     Read(RequestBody, Holding),
 }
 
@@ -35,7 +35,7 @@ impl Incoming {
         }
     }
 
-    /// The body, read to its end, and what is held for it.
+    /// Reads the body to its end. Returns it with the memory held for it.
     pub(crate) async fn read(
         self,
         headers: &HeaderMap,
@@ -52,8 +52,8 @@ impl Incoming {
         }
     }
 
-    /// The same for a body that nobody has to understand: one whose encoding is unknown, or that does not decode, has
-    /// nothing in it that can be read.
+    /// As `read`, for a body that need not be understood: if its encoding is unknown or it cannot be decoded, its
+    /// content does not matter.
     pub(crate) async fn read_as_far_as_possible(
         self,
         headers: &HeaderMap,
@@ -78,7 +78,7 @@ impl Incoming {
         }
     }
 
-    /// The bytes as they came, and what is held for them until they are sent.
+    /// Returns the original bytes, and the memory held for them until they are sent.
     pub(crate) fn unchanged(self) -> (AnyBody, Option<Holding>) {
         match self {
             Self::Arriving(body) => (body, None),
@@ -89,14 +89,14 @@ impl Incoming {
     }
 }
 
-/// A request's body as it can be read.
+/// A request's body, decompressed.
 pub(crate) struct RequestBody {
     pub(crate) plain: Bytes,
-    /// As it came, if it came compressed.
+    /// The compressed form, if it arrived compressed.
     pub(crate) encoded: Option<Encoded>,
 }
 
-/// A body as the client compressed it: the upstream that it is for gets the same bytes.
+/// A body as the client compressed it. The original upstream gets the same bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoded {
     pub(crate) bytes: Bytes,
@@ -104,7 +104,7 @@ pub(crate) struct Encoded {
     pub(crate) codings: Vec<HeaderValue>,
 }
 
-/// Reads a body of at most `[limits] body_bytes`, compressed and plain.
+/// Reads a body of at most `[limits] body_bytes`, compressed and decompressed.
 async fn read(
     headers: &HeaderMap,
     body: AnyBody,
@@ -116,7 +116,7 @@ async fn read(
     decoded(headers, bytes, &codings, limits, holding).await
 }
 
-/// Reads a body as it comes.
+/// Reads a body as it arrives.
 async fn read_bytes(body: AnyBody, limits: &Limits, holding: &mut Holding) -> Result<Bytes, Refusal> {
     let cap = limits.body_bytes;
     match read_up_to(body, cap, limits.idle, Some(holding)).await {
@@ -127,7 +127,7 @@ async fn read_bytes(body: AnyBody, limits: &Limits, holding: &mut Holding) -> Re
     }
 }
 
-/// A body that came in these bytes.
+/// Decodes a body with these bytes.
 async fn decoded(
     headers: &HeaderMap,
     bytes: Bytes,
@@ -149,7 +149,7 @@ fn encoded(headers: &HeaderMap, bytes: Bytes) -> Encoded {
     Encoded { bytes, codings: headers.get_all(header::CONTENT_ENCODING).iter().cloned().collect() }
 }
 
-/// The plain body. What a few bytes would expand to is made only up to the limit.
+/// Decompresses a body. The output never exceeds the limit.
 async fn decode(body: &[u8], codings: &Codings, cap: usize) -> Result<Bytes, Refusal> {
     let mut decoder = Decoder::new(codings);
     decoder.push(body);

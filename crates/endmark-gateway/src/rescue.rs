@@ -1,4 +1,4 @@
-//! Every error the gateway itself raises becomes an HTTP answer here, in the shape the client's SDK knows.
+//! Converts every error of the gateway itself to an HTTP response, in the form that the client's SDK knows.
 
 use std::time::Duration;
 
@@ -17,17 +17,18 @@ use crate::keys::refused::KeyRefused;
 use crate::settings::Upstream;
 use crate::upstream::{ReadError, UnclearCredential, UpstreamError};
 
-/// The word for a request that a budget does not admit.
+/// The type of a refusal because of a budget.
 pub(crate) const BUDGET_REFUSED: &str = "endmark_budget";
 
-/// After how many seconds a request is worth sending again that a budget does not admit for now. Calls of models that hold
-/// much take seconds; an official client tries twice.
+/// Seconds after which to retry a request that a budget does not admit for now. Large calls take seconds, and an
+/// official client retries twice.
 const HELD_RETRY_SECONDS: u32 = 5;
 
 /// The header with the id of a request.
 pub(crate) const REQUEST: &str = "x-endmark-request";
 
-/// What a refusal says, without the gateway's own keys: some quote what a client sent, wherever it put its key.
+/// Returns the message of a refusal without the gateway's own keys: some messages quote what a client sent, wherever
+/// its key was.
 pub(crate) fn said(refusal: &Refusal) -> String {
     let message = refusal.to_string();
     let mut pieces = message.split(SECRETS_BEGIN);
@@ -42,7 +43,7 @@ pub(crate) fn said(refusal: &Refusal) -> String {
     said
 }
 
-/// The methods that are forwarded. TRACE and its relatives would show the upstream's key to the client.
+/// The forwarded methods. TRACE and its relatives would show the upstream's key to the client.
 pub(crate) const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
 fn did_you_mean(meant: Option<&str>) -> String {
@@ -55,30 +56,30 @@ pub(crate) enum Refusal {
     /// The request cannot be understood.
     #[error("{0}")]
     BadRequest(String),
-    /// The request's bytes are no request.
+    /// The bytes are not an HTTP request.
     #[error("{0}")]
     Malformed(Fault),
-    /// The client's head did not come in time.
+    /// The client's head did not arrive in time.
     #[error("the request's head did not arrive within {0:?}: send it again, at once")]
     HeadLate(Duration),
-    /// The client was slow, and others wanted its place.
+    /// The client was slow, and another client needed its place.
     #[error("the request's head was not there when others needed the place: send it again, at once")]
     GaveWay,
-    /// It was sent to another host, or by a page of one.
+    /// It was sent to another host, or by a page of another host.
     #[error("{0}")]
     Stranger(Stranger),
-    /// The gateway stops.
+    /// The gateway is stopping.
     #[error("the gateway is stopping and takes no more requests: send it again, to the one that follows")]
     Draining,
-    /// The gateway has stopped before there was a reply.
+    /// The gateway stopped before there was a reply.
     #[error(
         "the gateway stopped before the reply was there: send the request again, to the gateway that follows (what the upstream did for it may be billed)"
     )]
     Interrupted,
-    /// Every connection that there may be is busy.
+    /// All connections are busy.
     #[error("every connection is busy: send the request again later, or raise [limits] connections")]
     NoPlace,
-    /// As many requests are served and wait as may.
+    /// All places and the queue are full.
     #[error(
         "{served} requests are being served and {queue} wait: send it again later, or raise [limits] requests or queue"
     )]
@@ -88,15 +89,15 @@ pub(crate) enum Refusal {
         /// Requests that may wait.
         queue: usize,
     },
-    /// What is held for all requests together is as much as may be.
+    /// The memory held for all requests together has reached its limit.
     #[error(
         "the bodies of all requests together are over {0} bytes: send it again later, or raise [limits] held_bytes"
     )]
     NoRoom(usize),
-    /// There was no reply in all the time that a request has.
+    /// There was no reply within the time limit of a request.
     #[error("there was no reply within {0:?}: ask for less, or raise [limits] total_seconds")]
     TookTooLong(Duration),
-    /// A body that only passes is too long.
+    /// A body that is passed on is too long.
     #[error("the request body is over {0} bytes: send less, or raise [limits] upload_bytes")]
     UploadTooLong(u64),
     /// The client's body is too long.
@@ -104,15 +105,15 @@ pub(crate) enum Refusal {
         "the request body is over {0} bytes, as it came or decompressed: send less, or raise [limits] body_bytes"
     )]
     BodyTooLong(usize),
-    /// The client stopped sending in mid-body.
+    /// The client stopped sending in the middle of its body.
     #[error("the request body did not arrive: {0}; send it again")]
     BodyLost(String),
-    /// The body's encoding is not read here.
+    /// The body's encoding is not supported.
     #[error(
         "a request body in the encoding `{0}` cannot be read: send it in gzip, deflate, br or zstd, or uncompressed"
     )]
     Encoding(String),
-    /// A connection that is to become something else than HTTP.
+    /// A connection that should become another protocol than HTTP.
     #[error("{0} is not served here: connect to the upstream itself")]
     Upgrade(String),
     /// A method that is not forwarded.
@@ -125,34 +126,34 @@ pub(crate) enum Refusal {
     )]
     NotCounted {
         path: String,
-        /// The known path that was probably meant.
+        /// The known path that was probably intended.
         meant: Option<String>,
     },
-    /// Nothing is at that path.
+    /// The path does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// No upstream is of the provider that the request and its key are meant for.
+    /// No upstream has the provider that the request and its key are for.
     #[error(
         "no upstream is said to speak {titles}, and the request's key is not sent to another provider: add \
          `[upstreams.NAME]` with `format = \"{word}\"` and its `base_url` to the configuration, or name the upstream in \
          the path, /u/NAME/…"
     )]
     NoUpstream {
-        /// The names for people of the formats that it would have to speak.
+        /// The titles of the formats that it would have to speak.
         titles: String,
-        /// What an upstream that speaks it has for `format`.
+        /// The value of `format` for such an upstream.
         word: &'static str,
     },
-    /// There are upstreams for the request's provider, and it is for none of them.
+    /// There are upstreams of the request's provider, but their conditions are not met.
     #[error(
         "no upstream is for this request: {0}; send what one of them is for, name the upstream in the path, /u/NAME/…, or \
          add `[upstreams.NAME]` without `for_models`, `for_headers` and `for_paths` to the configuration"
     )]
     NoConditionMet(String),
-    /// Its key does not admit it.
+    /// Its key does not permit it.
     #[error("{0}")]
     Key(KeyRefused),
-    /// It is for the owner of the admin key alone.
+    /// It requires the admin key.
     #[error("this asks for the admin key: send it as `Authorization: Bearer KEY`")]
     AdminKeyRequired,
     /// Admin access is required, and no admin key is set.
@@ -161,28 +162,28 @@ pub(crate) enum Refusal {
     /// A budget does not admit it.
     #[error("{0}")]
     Budget(NotAdmitted),
-    /// The upstream gave no answer.
+    /// The upstream did not answer.
     #[error(
         "the upstream `{upstream}` at {address} cannot be reached ({error}): check that it runs and that its base_url is right"
     )]
     Unreachable { upstream: String, address: String, error: UpstreamError },
-    /// The upstream answered what is no HTTP answer, or none that is read here.
+    /// The upstream's response is not valid HTTP, or not supported.
     #[error(
         "the answer of the upstream `{upstream}` at {address} cannot be read: {why}; check that its base_url points at an API and what a proxy before it does (the request is not sent again by itself: it may be billed)"
     )]
     Unreadable { upstream: String, address: String, why: String },
-    /// The upstream's answer came in parts and did not end.
+    /// The upstream's response was incomplete.
     #[error("the answer of the upstream `{upstream}` was lost: {error}; send the request again")]
     AnswerLost { upstream: String, error: ReadError },
-    /// The upstream answered something that is not of its format.
+    /// The upstream's response does not have its format.
     #[error(
         "the upstream `{upstream}` answered {what} where a JSON answer was expected: check that its base_url points at an API and not at a page or proxy"
     )]
     NotTheFormat { upstream: String, what: String },
-    /// The model asks for what was left out of a result, and cannot be answered.
+    /// The model requested omitted parts of a result, which cannot be provided.
     #[error("the model {0}: send the request again, or set [cap] tool = false")]
     Reading(&'static str),
-    /// What was asked for is in the store, which fails.
+    /// The request needs the store, which fails.
     #[error("the store does not answer: {0}; try again")]
     Store(String),
 }
@@ -203,7 +204,7 @@ impl From<NoPlace> for Refusal {
 }
 
 impl Refusal {
-    /// The refusal where an upstream gave no answer.
+    /// Returns the refusal for an upstream that did not answer.
     pub(crate) fn without_answer(upstream: &Upstream, error: UpstreamError) -> Self {
         let (name, address) = (upstream.name.clone(), upstream.base_url.to_string());
         match error {
@@ -246,7 +247,7 @@ impl Refusal {
         }
     }
 
-    /// The error's word: stable, for programs.
+    /// Returns the type of the error: stable, for programs.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Malformed(Fault::HeadTooLong(_) | Fault::TooManyFields(_)) => "endmark_head_too_large",
@@ -280,7 +281,7 @@ impl Refusal {
         }
     }
 
-    /// Returns whether an upstream was called before, so that the request has a call in the ledger.
+    /// Whether an upstream was called before, so that the request has a call in the ledger.
     pub(crate) fn is_after_call(&self) -> bool {
         matches!(
             self,
@@ -293,8 +294,8 @@ impl Refusal {
         )
     }
 
-    /// After how many seconds it is worth to send the same again, where time mends it. The official clients wait
-    /// so long before they do.
+    /// Returns the seconds after which to send the same request again, if time helps. The official clients wait that
+    /// long.
     fn retry_after(&self) -> Option<u32> {
         match self {
             Self::Draining
@@ -308,21 +309,20 @@ impl Refusal {
     }
 }
 
-/// What the answer to a request that was never read consists of: its status, after how many seconds it is worth to
-/// come again, and its body.
+/// Returns the parts of a response to a request that was never read: its status, the seconds to wait, and its body.
 pub(crate) fn answer(refusal: &Refusal) -> (StatusCode, Option<u32>, Vec<u8>) {
     let status = refusal.status();
     let body = Chat.error_body(status.as_u16(), refusal.kind(), &said(refusal));
     (status, refusal.retry_after(), body)
 }
 
-/// The answer to a request that could not be served.
+/// Returns the response to a request that could not be served.
 pub(crate) fn respond(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     tracing::info!(kind = refusal.kind(), refusal = said(refusal), "refused");
     response(refusal, format)
 }
 
-/// The answer to a request that was admitted under this id, and could not be served.
+/// Returns the response to a request that was admitted with this id and could not be served.
 pub(crate) fn respond_to(id: &str, refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     tracing::info!(request = id, kind = refusal.kind(), refusal = said(refusal), "refused");
     let mut response = response(refusal, format);
@@ -345,7 +345,7 @@ fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     }
     if let Refusal::Budget(why) = refusal {
-        // What is used up is not there a moment later: an official client would ask again and again.
+        // A budget that is used up does not recover in a moment: an official client would retry again and again.
         let should_retry = if why.is_for_now() { "true" } else { "false" };
         response.headers_mut().insert("x-should-retry", HeaderValue::from_static(should_retry));
         if let Some(details) = why.details() {
@@ -359,7 +359,7 @@ fn response(refusal: &Refusal, format: &dyn WireFormat) -> Response<AnyBody> {
     response
 }
 
-/// Puts what programs want to know of an error beside the provider's own fields.
+/// Adds the details for programs to the provider's own fields.
 fn add(
     response: &mut Response<AnyBody>,
     format: &dyn WireFormat,
@@ -373,11 +373,11 @@ fn add(
     }
 }
 
-/// Marks an answer as an error of the gateway's own, by its word, for whoever counts what goes to the client.
+/// Marks a response as an error of the gateway's own with this type, for the metrics.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refused(pub(crate) &'static str);
 
-/// An error in the shape of the format's provider.
+/// Returns an error in the form of the format's provider.
 pub(crate) fn error_response(
     format: &dyn WireFormat,
     status: StatusCode,

@@ -1,7 +1,7 @@
-//! Sessions whose credential changes, as that of an OAuth client does every hour.
+//! Sessions whose credential changes, such as that of an OAuth client every hour.
 //!
-//! The gateway cannot know that two tokens are one client's: only their issuer can verify what is in them. So a session starts
-//! again with each token. Its user would not notice that, and is told once in a while.
+//! The gateway cannot know that two tokens belong to one client: only their issuer can verify their content. So a
+//! session starts again with each token. Its user would not notice that, so a warning is logged occasionally.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -9,13 +9,13 @@ use std::hash::BuildHasher;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Sessions that are remembered; with more, all are forgotten.
+/// The most sessions that are remembered. If there are more, all are forgotten.
 const MAX_SESSIONS: usize = 4_096;
 
-/// For a whole gateway: a warning changes nothing if it is repeated for each session.
+/// For the whole gateway: repeating a warning for each session adds nothing.
 const WARNING_INTERVAL: Duration = Duration::from_hours(1);
 
-/// The credential that each named session last had.
+/// The last credential of each named session.
 #[derive(Debug, Default)]
 pub(crate) struct Rotations {
     hasher: RandomState,
@@ -30,7 +30,7 @@ struct Known {
 }
 
 impl Rotations {
-    /// Notes that a session with this name has this credential, and logs a warning if it had another one before.
+    /// Records the credential of a session with this name, and logs a warning if it has changed.
     pub(crate) fn note(&self, session: &str, credential: &str) {
         if self.is_to_be_warned_of(session, credential, Instant::now()) {
             tracing::warn!(

@@ -1,4 +1,4 @@
-//! Where a request goes: to the gateway's own pages, or to which upstream and in which format.
+//! Routes a request: to the gateway's own pages, or to an upstream in a format.
 
 mod model;
 mod provider;
@@ -14,16 +14,16 @@ use provider::Meant;
 
 pub(crate) use model::named;
 
-/// Who answers a request that is for none of the gateway's own pages.
+/// The destination of a request that is not for one of the gateway's own pages.
 #[derive(Debug)]
 pub(crate) enum Route<'a> {
     /// A reply that can be read, in the format of its path, at an upstream.
     Reply(Target<'a>, Found),
     /// Any other path of an upstream.
     PassThrough(Target<'a>),
-    /// A path below `/u/` that nothing has.
+    /// An unknown path below `/u/`.
     Unknown(String),
-    /// A request with a key for a provider of which there is no upstream.
+    /// A request with a key for a provider without an upstream.
     Unserved(Refusal),
 }
 
@@ -45,12 +45,12 @@ impl Route<'_> {
 }
 
 impl Target<'_> {
-    /// The path at the upstream, without its query.
+    /// Returns the path at the upstream, without its query.
     pub(crate) fn path(&self) -> &str {
         self.path_and_query.split('?').next().unwrap_or_default()
     }
 
-    /// The same without the client's key, which may stand in the query, where the upstream has one of its own.
+    /// Returns it without the client's key, which may be in the query, if the upstream has a key of its own.
     pub(crate) fn without_credential(&self) -> Self {
         let with_query = self.path_and_query.split_once('?').filter(|_| self.upstream.api_key.is_some());
         let path_and_query = match with_query {
@@ -63,7 +63,7 @@ impl Target<'_> {
         Self { upstream: self.upstream, path_and_query }
     }
 
-    /// Its address.
+    /// Returns its address.
     pub(crate) fn locate(&self) -> Result<Uri, Refusal> {
         if has_dot_segment(&self.path_and_query) {
             return Err(Refusal::BadRequest(
@@ -71,7 +71,7 @@ impl Target<'_> {
                     .to_owned(),
             ));
         }
-        // Without its query, which may hold a key.
+        // Without its query, which may have a key.
         let path = self.path();
         let base_url = self.upstream.read_base_url();
         let uri = base_url.locate(&self.path_and_query).map_err(|error| {
@@ -87,8 +87,8 @@ impl Target<'_> {
     }
 }
 
-/// Paths of no provider's API, where a person or a monitor looks for the gateway's own pages. At a named upstream, below
-/// `/u/NAME/`, they pass.
+/// Paths that belong to no provider's API, where a person or a monitor looks for the gateway's own pages. At a named
+/// upstream, below `/u/NAME/`, they are passed on.
 pub(crate) const SIGNPOSTS: [&str; 3] = ["/", "/health", "/metrics"];
 
 /// Whether the gateway itself answers here.
@@ -96,7 +96,7 @@ pub(crate) fn is_own(path: &str) -> bool {
     path == "/endmark" || path.starts_with("/endmark/") || SIGNPOSTS.contains(&path)
 }
 
-/// Finds the part that answers `method` on `uri`, for a client with these headers who asks for this model. The upstream
+/// Finds the destination of `method` on `uri`, for a client with these headers that requests this model. The upstream
 /// comes from the configuration alone; nothing in a request can name another host.
 pub(crate) fn find<'a>(
     gateway: &'a Gateway,
@@ -152,8 +152,8 @@ pub(crate) fn find<'a>(
     }
 }
 
-/// The format that a request is in, be it one for a reply or another to the same provider: the first format where
-/// nothing tells.
+/// Returns the format of a request, whether it is for a reply or for another service of the same provider. Without
+/// evidence it is the first format.
 pub(crate) fn format_of(uri: &Uri, headers: &HeaderMap) -> &'static dyn WireFormat {
     Meant::by(model::at_upstream(uri.path()), uri.query(), headers).format()
 }
@@ -163,8 +163,8 @@ fn no_upstream(format: &dyn WireFormat) -> Refusal {
     Refusal::NoUpstream { titles: titles.join(" or "), word: format.provider().name }
 }
 
-/// Whether a path has a segment that takes it elsewhere, in any spelling that some server understands: what is one
-/// path here and another one there is answered by nobody's rules.
+/// Whether a path has a dot segment in any spelling that some server understands. Servers would resolve it
+/// differently, so no rule can apply to it.
 fn has_dot_segment(path_and_query: &str) -> bool {
     let path = path_and_query.split('?').next().unwrap_or_default();
     if !path.contains(['.', '%']) {
@@ -172,7 +172,7 @@ fn has_dot_segment(path_and_query: &str) -> bool {
         return false;
     }
     let mut path = path.to_ascii_lowercase();
-    // Some servers decode what others have decoded before.
+    // Some servers decode twice.
     while path.contains("%25") {
         path = path.replace("%25", "%");
     }

@@ -1,7 +1,7 @@
-//! The last line of defence: known secrets are taken out of what Endmark writes, in whatever form they stand there.
+//! The last line of defence: removes known secrets, in any form, from everything that Endmark writes.
 //!
-//! The first is the type `Secret`, which cannot be printed. This is for what others print: an upstream that repeats
-//! a key in its error, a library that logs what it sends.
+//! The first line is the type `Secret`, which cannot be printed. This one is for the output of others: an upstream
+//! that repeats a key in its error, a library that logs what it sends.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,33 +14,34 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use endmark_store::Scrub;
 use memchr::memmem;
 
-/// What stands in a secret's place.
+/// The replacement of a secret.
 const SCRUBBED: &str = "***";
 
-/// Below this a secret would be found in everything, and is none.
+/// A shorter secret would match everywhere, and is not a real one.
 const MIN_SECRET_BYTES: usize = 6;
 
-/// From here on one pass over a text is worth an automaton.
+/// From this length on one pass over a text justifies an automaton.
 const LONG_TEXT_BYTES: usize = 16 * 1024;
 
-/// How often a text may have been percent-encoded: an address in an address is twice.
+/// How often a text may be percent-encoded: an address in an address is encoded twice.
 const PERCENT_LAYERS: usize = 2;
 
-/// Finds secrets and takes them out.
+/// Finds secrets and removes them.
 #[derive(Clone, Default)]
 pub struct Scrubber {
     secrets: Vec<String>,
-    /// The bytes of the shortest secret: none of its forms has fewer, and a shorter text holds none.
+    /// The bytes of the shortest secret. All its forms are at least as long, so a shorter text has no secret.
     shortest: usize,
-    /// The forms of all secrets; made for the first text that may hold one.
+    /// The forms of all secrets, built for the first text that may have one.
     forms: OnceLock<Vec<String>>,
-    /// What finds any of them in one pass. To make it takes longer than all else that a request is read for, so that it waits
-    /// for a long text, or for a secret that was found.
+    /// Finds any of them in one pass. Building it takes longer than reading a request, so it is only built for a long
+    /// text, or after a secret was found.
     automaton: OnceLock<Option<AhoCorasick>>,
 }
 
 impl Scrubber {
-    /// Knows these secrets as they are, in base64 (also as a part of something longer), and percent-encoded once or twice.
+    /// Matches these secrets unchanged, in base64 (also as a part of a longer text), and percent-encoded once or
+    /// twice.
     ///
     /// ```
     /// let scrubber = endmark_gateway::Scrubber::new(["sk-secret"]);
@@ -60,7 +61,7 @@ impl Scrubber {
         Self { secrets: known, shortest, ..Self::default() }
     }
 
-    /// The text without them.
+    /// Returns the text without them.
     pub fn scrub<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.scrub_bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
@@ -68,7 +69,7 @@ impl Scrubber {
         }
     }
 
-    /// The same of bytes that need not be text.
+    /// As `scrub`, for bytes that need not be text.
     pub fn scrub_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         if self.secrets.is_empty() || bytes.len() < self.shortest {
             return Cow::Borrowed(bytes);
@@ -97,7 +98,7 @@ impl Scrubber {
         Cow::Owned(scrubbed)
     }
 
-    /// Where the secrets are in these bytes as they stand.
+    /// Returns where the secrets are in these bytes, without decoding.
     fn places(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let forms = self.forms.get_or_init(|| self.secrets.iter().flat_map(|secret| forms(secret)).collect());
         let is_short = bytes.len() < LONG_TEXT_BYTES && self.automaton.get().is_none();
@@ -111,7 +112,7 @@ impl Scrubber {
     }
 }
 
-/// Bytes that were percent-encoded, and where each stands in what they were decoded from.
+/// Percent-decoded bytes, and the position of each in the encoded ones.
 struct Decoded {
     bytes: Vec<u8>,
     /// One more than there are bytes: the last is the end.
@@ -119,7 +120,7 @@ struct Decoded {
 }
 
 impl Decoded {
-    /// Decodes what is encoded, however much of it and in whichever case of hex; none where nothing is.
+    /// Decodes everything that is encoded, in any case of hexadecimal digits. Returns `None` if nothing is.
     fn of(bytes: &[u8]) -> Option<Self> {
         memmem::find(bytes, b"%")?;
         let mut decoded =
@@ -135,7 +136,7 @@ impl Decoded {
         (decoded.bytes.len() < bytes.len()).then_some(decoded)
     }
 
-    /// The same once more, for what was encoded twice.
+    /// Decodes once more, for what was encoded twice.
     fn again(&self) -> Option<Self> {
         let mut inner = Self::of(&self.bytes)?;
         for start in &mut inner.starts {
@@ -144,13 +145,13 @@ impl Decoded {
         Some(inner)
     }
 
-    /// What a part of it was decoded from.
+    /// Returns the encoded range of a decoded one.
     fn source(&self, place: &Range<usize>) -> Range<usize> {
         self.starts[place.start]..self.starts[place.end]
     }
 }
 
-/// The byte that two hexadecimal digits mean.
+/// Returns the byte that two hexadecimal digits mean.
 fn value_of_hex(digits: &[u8]) -> Option<u8> {
     digits.iter().try_fold(0, |value, digit| {
         let digit = char::from(*digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())?;
@@ -164,7 +165,7 @@ impl fmt::Debug for Scrubber {
     }
 }
 
-/// The secrets of the configuration, and those of one request: nothing of either is stored, logged or traced.
+/// The secrets of the configuration, and those of one request. None of them is stored, logged or traced.
 #[derive(Debug, Clone)]
 pub(crate) struct Secrets {
     pub(crate) of_settings: Arc<Scrubber>,
@@ -180,8 +181,8 @@ impl Scrub for Secrets {
     }
 }
 
-/// A secret in every form in which it may stand but percent-encoded, each once: most keys are the same in both alphabets
-/// of base64, and each form is looked for in all that a request leaves behind.
+/// Returns a secret in each form except percent-encoding, without duplicates: most keys are the same in both base64
+/// alphabets, and each form is searched for in everything that a request leaves.
 fn forms(secret: &str) -> Vec<String> {
     let mut forms = Vec::with_capacity(8);
     forms.push(secret.to_owned());
@@ -193,12 +194,12 @@ fn forms(secret: &str) -> Vec<String> {
     forms
 }
 
-/// What of its base64 is the same wherever it stands in what is encoded: three alignments, two alphabets.
+/// Returns the invariant part of its base64 in any context: three alignments, two alphabets.
 fn in_base64(secret: &str) -> impl Iterator<Item = String> {
     let shifted = [&[0, 0], secret.as_bytes()].concat();
     (0..3).flat_map(move |before| {
         let shifted = &shifted[2 - before..];
-        // The characters that also depend on what stands before or behind it.
+        // The characters that also depend on the context before or after it.
         let (first, last) = ((before * 8).div_ceil(6), shifted.len() * 8 / 6);
         let mut form = STANDARD_NO_PAD.encode(shifted);
         form.truncate(last);
@@ -250,7 +251,7 @@ mod tests {
 
     #[test]
     fn each_form_is_there_once() {
-        // All of it is letters and digits, and neither alphabet of base64 has signs for it.
+        // It has only letters and digits, which are the same in both base64 alphabets.
         assert_eq!(forms("canary").len(), 4, "{:?}", forms("canary"));
         let forms = forms(SECRET);
         assert!(forms.iter().enumerate().all(|(at, form)| !forms[..at].contains(form)), "{forms:?}");

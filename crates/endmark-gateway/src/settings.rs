@@ -1,4 +1,4 @@
-//! What the gateway can be told, already parsed: every value here is usable as it stands.
+//! The gateway's settings, already parsed: every value here is valid.
 
 mod authorities;
 mod base_url;
@@ -58,60 +58,60 @@ pub use store_policy::StorePolicy;
 pub use tools::ToolSettings;
 pub use upstream::{PREFILLS, Prefill, Upstream};
 
-/// The port where no other one is configured.
+/// The default port.
 pub const USUAL_PORT: u16 = 4141;
 
-/// Everything that shapes the gateway's behaviour.
+/// Everything that controls the gateway's behaviour.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where it listens, and whom it lets in.
+    /// Where it listens, and whom it admits.
     pub listener: ListenerSettings,
-    /// The files for TLS; without them it speaks plain HTTP.
+    /// The files for TLS. Without them it speaks plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Who may read the metrics. Without a value they are open, except where a key is required and there is no admin key.
+    /// Who may read the metrics. Without a value they are open, unless a key is required and there is no admin key.
     pub metrics: MetricsSettings,
-    /// The only accepted key, instead of those in the store. A gateway with one serves no page but its health.
+    /// The only accepted key, instead of those in the store. Such a gateway has no page except its health.
     pub sole_key: Option<SoleKey>,
-    /// The upstreams by name; never empty. A request is for the first one whose conditions it meets, else for the first
-    /// without conditions that speaks its format.
+    /// The upstreams by name; never empty. A request is for the first one whose conditions it meets, otherwise for
+    /// the first without conditions that speaks its format.
     pub upstreams: Vec<Upstream>,
     /// When and how cut replies are resumed (PC-9).
     pub resume: ResumeSettings,
     /// What corrections of a reply's form may do (PC-6).
     pub correct: CorrectSettings,
-    /// What is done with the tool calls of a reply (PC-9).
+    /// The handling of the tool calls of a reply (PC-9).
     pub tools: ToolSettings,
-    /// How clients learn what was done for a reply.
+    /// How clients learn about the recovery of a reply.
     pub disclose: DiscloseSettings,
     /// What the store keeps, and for how long.
     pub store_policy: StorePolicy,
-    /// How long the results of tools may be on their way to an upstream (CX-5).
+    /// Limits of tool results in requests (CX-5).
     pub cap: CapSettings,
     /// When conversations are compacted (CX-1, CX-2).
     pub compact: CompactSettings,
-    /// What is known of models; the builtin table where there is no other.
+    /// The table of models, instead of the built-in one.
     pub models: Option<Arc<Models>>,
-    /// What may be spent (CX-7).
+    /// The budgets (CX-7).
     pub budget: BudgetSettings,
     /// JSON Schemas that a client may name in `x-endmark-schema`.
     pub schemas: BTreeMap<String, String>,
-    /// How often and how long a failed request is tried again.
+    /// How often and how long a failed request is retried.
     pub retry: RetrySettings,
-    /// Bounds in bytes, counts and time.
+    /// Limits in bytes, counts and time.
     pub limits: Limits,
-    /// What goes wrong on command; nothing by default.
+    /// Faults to inject; none by default.
     pub faults: FaultSettings,
-    /// Who shows the pages below `/endmark/` that are not the gateway's own.
+    /// The pages below `/endmark/` that are not the gateway's own.
     pub pages: Option<Arc<dyn Pages>>,
 }
 
 impl Settings {
-    /// What is known of models.
+    /// Returns the table of models.
     pub(crate) fn models(&self) -> &Models {
         self.models.as_deref().unwrap_or_else(|| Models::builtin())
     }
 
-    /// Knows every secret that is in these settings.
+    /// Makes a scrubber with every secret in these settings.
     pub fn scrubber(&self) -> Scrubber {
         let keys = self.upstreams.iter().filter_map(|upstream| upstream.api_key.as_ref()).cloned();
         let passwords =

@@ -1,7 +1,7 @@
-//! The way of a request, from top to bottom: each line of [`reply_to`] is a stage, a module of `stage`.
+//! The request path from top to bottom: each line of [`reply_to`] is a stage, a module of `stage`.
 //!
-//! A stage takes what the one before it gives, and none reaches back. From the head of a stream on its stages run while
-//! its body is read: [`stream`] lists those.
+//! A stage takes the result of the previous one, and none uses a later one. From the head of a stream on, its stages
+//! run while its body is read: see [`stream`].
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,14 +34,14 @@ use crate::stage::{disclose, mend, observe, read, settle};
 use crate::upstream::{Credential, of_another_body};
 use crate::work::LARGE_BYTES;
 
-/// Answers one request to an upstream; it speaks of errors as `format` does.
+/// Answers one request to an upstream. Errors have the form of `format`.
 pub(crate) async fn respond(
     gateway: Arc<Gateway>,
     mut request: Request<AnyBody>,
     format: &'static dyn WireFormat,
 ) -> Response<AnyBody> {
     let mut refusable = Refusable::new(&gateway, format);
-    // Before anything of the body is read.
+    // Before any of the body is read.
     let key = match gateway.own_key(request.headers(), request.uri()).await {
         Ok(key) => key,
         Err(refusal) => return refusable.refuse(&refusal),
@@ -89,7 +89,7 @@ pub(crate) async fn respond(
     answered.unwrap_or_else(|refusal| refusable.refuse(&refusal))
 }
 
-/// Whether a client with this key may have what it asks for, and what is still to be checked in its body.
+/// Whether a client with this key may make this request, and what remains to be checked in its body.
 fn admitted(
     gateway: &Gateway,
     key: Option<&OwnKey>,
@@ -97,7 +97,7 @@ fn admitted(
     request: &Request<Incoming>,
 ) -> Result<Passage, Refusal> {
     let (Route::Reply(target, _) | Route::PassThrough(target)) = route else { return Ok(Passage::Open) };
-    // A key of the gateway's own is nothing to an upstream.
+    // A key of the gateway's own is useless at an upstream.
     if key.is_some() && target.upstream.api_key.is_none() {
         return Err(KeyRefused::NoUpstreamKey(target.upstream.name.clone()).into());
     }
@@ -108,13 +108,13 @@ fn admitted(
     Ok(passage)
 }
 
-/// Whether a request makes a model work, as far as its head tells.
+/// Whether a request runs a model, as far as its head shows.
 fn is_call(method: &Method, path: &str) -> bool {
     method == Method::POST
         && !paths::read("POST", path, None).is_ok_and(|known| matches!(known.cost, Cost::Free))
 }
 
-/// A request for a reply that can be read.
+/// Answers a request for a reply that can be read.
 async fn reply_to(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
@@ -151,20 +151,20 @@ async fn reply_to(
     rest.instrument(span).await
 }
 
-/// Answers with a stream's head at once; the rest follows as it comes.
+/// Answers with a stream's head at once. The rest follows as it arrives.
 fn streamed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Response<AnyBody> {
     let (mut head, upstream) = answer.into_parts();
-    // How it ends is not known yet, so nothing can be said of it as a whole.
+    // Its end is unknown, so nothing can be stated about the whole.
     of_another_body(&mut head.headers);
     if exchange.work.take().is_some() && exchange.request.body().len() >= LARGE_BYTES {
-        // Read the tools here: this runs apart from other clients.
+        // Parse the tools here, on a separate thread.
         let _ = exchange.tool_schema("");
     }
     let body = made(exchange.gateway.settings.limits.stream_bytes, |outlet| {
         let relaying = async move {
             let mut client = ClientStream::new(outlet);
             match stream(&mut exchange, upstream, &mut client).await {
-                // Nobody takes it for a whole one.
+                // No client takes it for a whole reply.
                 Ok(End::Broken) => Err("the upstream broke off".into()),
                 Ok(End::Orderly) | Err(ClientGone) => Ok(()),
             }
@@ -176,9 +176,9 @@ fn streamed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Response<
 
 /// How the client's stream ends.
 enum End {
-    /// As the protocol ends one, with an error event or without.
+    /// As its protocol requires, with or without an error event.
     Orderly,
-    /// By breaking off, since it passed unread and so did its end.
+    /// By breaking off, since it was passed on unread, including its end.
     Broken,
 }
 

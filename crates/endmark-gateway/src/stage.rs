@@ -1,4 +1,4 @@
-//! The stages of a request's way, in order: each takes what the one before it gives, and sees no later one.
+//! The stages of the request path, in order. Each takes the result of the previous one, and uses no later one.
 
 pub(crate) mod admit;
 pub(crate) mod deliver;

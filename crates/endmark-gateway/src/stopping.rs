@@ -1,6 +1,6 @@
-//! How far the gateway is with stopping, for all that has to know it.
+//! The stages of stopping the gateway.
 //!
-//! Nobody waits for a stage: each connection is woken when one is reached, and asks whatever it is doing to go on.
+//! No task waits for a stage: each connection is woken when one is reached, and tells its current work to react.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -11,38 +11,38 @@ use tokio::sync::watch;
 
 use crate::work;
 
-/// The stages, in the order in which they are reached.
+/// The stages, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stage {
     /// Nothing new begins.
     Draining = 1,
-    /// What is still under way ends now, as well as it can.
+    /// What is still in progress ends now, as well as possible.
     Interrupted = 2,
     /// Every connection ends, whatever it does.
     Over = 3,
 }
 
-/// How far it is.
+/// The current stage.
 #[derive(Debug, Default)]
 pub(crate) struct Stopping {
-    /// 0 as long as it serves.
+    /// 0 while it serves.
     stage: AtomicU8,
     reached: watch::Sender<()>,
 }
 
-/// The gateway has stopped before the work was done.
+/// The gateway stopped before the work was done.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Interrupted;
 
 impl Stopping {
-    /// This stage is reached, and everybody who asked for that is told.
+    /// Reaches this stage, and notifies all subscribers.
     pub(crate) fn reach(&self, stage: Stage) {
         self.stage.fetch_max(stage as u8, Ordering::AcqRel);
         work::nudge();
         self.reached.send_replace(());
     }
 
-    /// Changes with each stage that is reached from now on.
+    /// Subscribes to the stages that are reached from now on.
     pub(crate) fn stages(&self) -> watch::Receiver<()> {
         self.reached.subscribe()
     }
@@ -52,7 +52,7 @@ impl Stopping {
         self.stage.load(Ordering::Acquire) >= stage as u8
     }
 
-    /// Does this work; it is left where the gateway is interrupted while it waits for something.
+    /// Does this work. It is abandoned if the gateway is interrupted while it waits.
     pub(crate) async fn unless_interrupted<F>(&self, mut work: Pin<&mut F>) -> Result<F::Output, Interrupted>
     where
         F: Future,

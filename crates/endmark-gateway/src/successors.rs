@@ -1,25 +1,25 @@
-//! Which response goes on from which: the client of a stream knows the id that it began with, and its server has all of the
-//! reply under the id of the answer that finished it.
+//! Which response continues which: the client of a stream knows the id at its beginning, and its server has the whole
+//! reply under the id of the answer that completed it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How many responses are remembered; the oldest are forgotten.
+/// The most responses that are remembered. The oldest are forgotten.
 const MAX_RESPONSES: usize = 8_192;
 
-/// More than any id has.
+/// No id is longer.
 const MAX_ID_BYTES: usize = 256;
 
-/// Whose response it is: an id is worth nothing to anybody else.
+/// The owner of a response: an id is worthless to any other client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Owned {
     upstream: String,
-    /// The hash of the credential it was asked with, if there was one.
+    /// The hash of the credential of its request, if there was one.
     credential: Option<String>,
     id: String,
 }
 
-/// The responses that were finished by another one, as long as there is room for them.
+/// The responses that were completed by another one, as far as there is room.
 #[derive(Debug, Default)]
 pub(crate) struct Successors {
     known: Mutex<Known>,
@@ -33,7 +33,7 @@ struct Known {
 }
 
 impl Successors {
-    /// Notes that this response is whole under another id.
+    /// Records that this response is whole under another id.
     pub(crate) fn note(&self, upstream: &str, credential: Option<&str>, id: &str, last: &str) {
         if id == last || id.len() > MAX_ID_BYTES || last.len() > MAX_ID_BYTES {
             return;
@@ -50,14 +50,14 @@ impl Successors {
         }
     }
 
-    /// The id under which the upstream has all of this response, where that is another.
+    /// Returns the id under which the upstream has the whole of this response, if it differs.
     pub(crate) fn of(&self, upstream: &str, credential: Option<&str>, id: &str) -> Option<String> {
         let known = self.lock();
         known.last.get(&Owned::new(upstream, credential, id)).cloned()
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // Both are whole after every operation, so a panic elsewhere cannot have spoilt them.
+        // Both are consistent after every operation, so a panic elsewhere cannot have corrupted them.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

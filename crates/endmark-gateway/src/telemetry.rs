@@ -1,8 +1,8 @@
-//! Spans of requests and of their upstream calls, for whoever collects traces.
+//! Spans of requests and of their upstream calls, for trace collectors.
 //!
-//! They are of a target of their own, so that no log has to carry them: where nobody collects them they cost a look.
-//! Names follow the semantic conventions of OpenTelemetry for HTTP and for generative models. No text of a
-//! conversation, no header, no query and no message of an upstream is in them.
+//! They have a target of their own, so that no log needs them: without a collector they cost one check. Names follow
+//! OpenTelemetry's semantic conventions for HTTP and for generative models. They contain no text of a conversation,
+//! no header, no query and no message of an upstream.
 
 use endmark_recovery::{Ending, Judgement, Stop};
 use endmark_store::CallStarted;
@@ -13,10 +13,11 @@ use tracing::field::Empty;
 
 use crate::api::Api;
 
-/// The target of every span that is for traces, and for no log.
+/// The target of every span that is only for traces.
 pub const SPANS: &str = "telemetry";
 
-/// A request for a reply, from its admission to the end of its reply; it goes on with the client's own trace, if it has one.
+/// Starts the span of a request for a reply, from its admission to the end of its reply. It continues the client's
+/// own trace, if there is one.
 pub(crate) fn request(id: &str, upstream: &str, api: &Api, streamed: bool, client: &HeaderMap) -> Span {
     let span = tracing::info_span!(
         target: SPANS,
@@ -37,7 +38,7 @@ pub(crate) fn request(id: &str, upstream: &str, api: &Api, streamed: bool, clien
     span
 }
 
-/// It is over.
+/// Ends the span of a request.
 pub(crate) fn request_ended(span: &Span, outcome: &str, is_failure: bool, calls: u32) {
     span.record("endmark.outcome", outcome);
     span.record("endmark.calls", i64::from(calls));
@@ -46,7 +47,7 @@ pub(crate) fn request_ended(span: &Span, outcome: &str, is_failure: bool, calls:
     }
 }
 
-/// An upstream call made for a request.
+/// Starts the span of an upstream call for a request.
 pub(crate) fn call(of: &Span, api: &Api, started: &CallStarted) -> Span {
     tracing::info_span!(
         target: SPANS,
@@ -79,22 +80,22 @@ pub(crate) fn call(of: &Span, api: &Api, started: &CallStarted) -> Span {
     )
 }
 
-/// An upstream call that is over, as far as traces tell of it.
+/// A finished upstream call, as traces need it.
 pub(crate) struct CallOver<'a> {
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
-    /// What the upstream calls the ends of its choices.
+    /// The upstream's stop reasons of its choices.
     pub(crate) finish_words: &'a [String],
     pub(crate) judged: Option<Judgement>,
     pub(crate) usage: Option<&'a Usage>,
-    /// The model that says it answered.
+    /// The model named in the answer.
     pub(crate) model: Option<&'a str>,
     pub(crate) status: Option<StatusCode>,
-    /// Microseconds until the first byte of the answer.
+    /// Microseconds until the first byte of the response.
     pub(crate) first_byte_us: Option<u64>,
 }
 
-/// It is over.
+/// Ends the span of a call.
 pub(crate) fn call_ended(span: &Span, end: &CallOver<'_>) {
     if span.is_disabled() {
         return;
@@ -142,7 +143,7 @@ pub(crate) fn call_ended(span: &Span, end: &CallOver<'_>) {
     }
 }
 
-/// Why each choice of an answer has ended; a list, which no field of a span can be.
+/// Records the stop reasons of the choices: a list, which no field of a span can be.
 #[cfg(feature = "otel")]
 fn finished(span: &Span, words: &[String]) {
     use opentelemetry::{Array, Value};
@@ -157,12 +158,12 @@ fn finished(span: &Span, words: &[String]) {
 #[cfg(not(feature = "otel"))]
 fn finished(_: &Span, _: &[String]) {}
 
-/// A number as traces know it: they have none without a sign.
+/// Converts a number for traces, which only have signed ones.
 fn count(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Makes a span the child of what the client says its request is a part of (`traceparent`).
+/// Makes a span the child of the client's span (`traceparent`).
 #[cfg(feature = "otel")]
 fn goes_on(span: &Span, client: &HeaderMap) {
     use tracing_opentelemetry::OpenTelemetrySpanExt as _;
@@ -172,14 +173,14 @@ fn goes_on(span: &Span, client: &HeaderMap) {
     }
     let context =
         opentelemetry::global::get_text_map_propagator(|propagator| propagator.extract(&Carrier(client)));
-    // A span that nobody collects has no place in a trace.
+    // Without a collector, a span has no place in a trace.
     let _ = span.set_parent(context);
 }
 
 #[cfg(not(feature = "otel"))]
 fn goes_on(_: &Span, _: &HeaderMap) {}
 
-/// A client's headers, as a trace is carried in them.
+/// Reads trace context from a client's headers.
 #[cfg(feature = "otel")]
 struct Carrier<'a>(&'a HeaderMap);
 

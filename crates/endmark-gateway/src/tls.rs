@@ -11,23 +11,23 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::settings::TlsFiles;
 
-/// Why a listener cannot speak TLS. Each message names the file and says what to do.
+/// Why a listener cannot use TLS. Each message names the file and says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read, or is no PEM.
+    /// A file cannot be read, or is not PEM.
     #[error("the {what} `{}` cannot be read: {why}", path.display())]
     Unreadable {
         /// Which of the two files.
         what: &'static str,
-        /// Where it was looked for.
+        /// Its path.
         path: PathBuf,
         /// What is wrong.
         why: String,
     },
-    /// The certificate's file has none.
+    /// The file has no certificate.
     #[error("the certificate `{}` has no CERTIFICATE section: give it the chain in PEM, its own certificate first", .0.display())]
     NoCertificate(PathBuf),
-    /// The two do not belong together, or are of a kind that is not known.
+    /// The two do not belong together, or are of an unknown kind.
     #[error("the certificate `{}` cannot be used with the key `{}`: {why}", certificate.display(), key.display())]
     Unusable {
         /// The certificate's file.
@@ -39,10 +39,10 @@ pub enum TlsError {
     },
 }
 
-/// What turns connections into TLS ones.
+/// Makes the acceptor of TLS connections.
 ///
 /// # Errors
-/// [`TlsError`] where the files do not allow it.
+/// [`TlsError`] for unusable files.
 pub(crate) fn acceptor(files: &TlsFiles) -> Result<TlsAcceptor, TlsError> {
     let certificates = certificates(&files.certificate)?;
     let pem = read("key", &files.key)?;

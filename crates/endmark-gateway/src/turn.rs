@@ -1,8 +1,8 @@
-//! When work is done, so that it costs few wake-ups: timers that nobody is woken for, and work that is done in the turn
-//! of the connection that waits for it.
+//! When work runs, so that it costs few wake-ups: timers that wake no task, and work that runs in the turn of the
+//! connection that waits for it.
 //!
-//! Handing a small request from task to task, and setting timers that ring first, costs more than all else that is done
-//! for it. `bench/gateway` measures what this room saves.
+//! Passing a small request between tasks, and setting timers that are the next to fire, costs more than all other
+//! work for it. `bench/gateway` measures what this room saves.
 
 mod again;
 mod alarm;

@@ -1,4 +1,4 @@
-//! Calls to upstreams: the client, and the headers that go there and come back.
+//! Calls to upstreams: the client, and the headers in both directions.
 
 mod claims;
 mod client;

@@ -1,4 +1,4 @@
-//! Events that are sent to an address of the user's: budgets that are nearly used up, and whatever else a program reports.
+//! Events that are sent to the user's address: budgets that are nearly used up, and other reports of a program.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::causes::with_causes;
 use crate::settings::{BaseUrl, Secret, Upstream};
 use crate::upstream::{ClientError, Connector};
 
-/// Events that may wait; one beyond that is lost, and logged.
+/// The most events in the queue. A further one is dropped and logged.
 const QUEUE: usize = 256;
 
-/// How long each try may take.
+/// The time limit of each try.
 const TRY_TIME: Duration = Duration::from_secs(10);
 
 /// The waits before a failed event is sent again.
@@ -28,8 +28,8 @@ const WAITS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(5), Du
 /// The header with the HMAC-SHA256 of the body under the secret, as `sha256=` and hexadecimal digits.
 const SIGNATURE: &str = "x-endmark-signature";
 
-/// Sends events as JSON by POST, in their order. Who has an event never waits: it is queued, tried again where that may
-/// help, and given up with a line in the log.
+/// Sends events as JSON by POST, in order. The sender never waits: an event is queued, retried if that may help, and
+/// otherwise dropped with a line in the log.
 ///
 /// ```
 /// use std::time::Duration;
@@ -39,7 +39,7 @@ const SIGNATURE: &str = "x-endmark-signature";
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let webhook = Webhook::new("http://127.0.0.1:9/hook?for=me", Some(Secret::new("shared".to_owned())))?;
 /// webhook.send(&serde_json::json!({"event": "run_finished"}));
-/// // Before the program ends: at most so long for what is still queued.
+/// Before the program ends: wait at most this long for what is still queued.
 /// let all_sent = webhook.flush(Duration::from_millis(1)).await;
 /// assert!(!all_sent, "nobody listens there");
 /// # Ok(())
@@ -51,7 +51,7 @@ pub struct Webhook(Arc<Inner>);
 struct Inner {
     sender: Sender,
     queue: OnceLock<mpsc::Sender<Bytes>>,
-    /// How many are queued or being sent.
+    /// The number of events that are queued or being sent.
     pending: watch::Sender<usize>,
 }
 
@@ -62,14 +62,14 @@ struct Sender {
     connector: Connector,
     address: Uri,
     secret: Option<Secret>,
-    /// Before each further try.
+    /// The wait before each retry.
     waits: [Duration; 3],
 }
 
 /// Why nothing can be sent to an address.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// It is none. It may hold a secret, and is not repeated.
+    /// It is invalid. It may have a secret, and is not repeated.
     #[error("the address of the webhook cannot be used ({0}): use one like https://example.com/hook")]
     Address(&'static str),
     /// Connections cannot be prepared.
@@ -78,10 +78,10 @@ pub enum WebhookError {
 }
 
 impl Webhook {
-    /// To this address, with its body signed where there is a secret.
+    /// Makes a webhook for this address. Its bodies are signed if there is a secret.
     ///
     /// # Errors
-    /// [`WebhookError`] where nothing can be sent there.
+    /// [`WebhookError`] if nothing can be sent there.
     pub fn new(address: &str, secret: Option<Secret>) -> Result<Self, WebhookError> {
         Self::waiting(address, secret, WAITS)
     }
@@ -102,7 +102,7 @@ impl Webhook {
         Ok(Self(Arc::new(Inner { sender, queue: OnceLock::new(), pending: watch::Sender::new(0) })))
     }
 
-    /// Queues an event. Answers at once; has to be called in a runtime of tokio.
+    /// Queues an event and returns at once. Must be called in a tokio runtime.
     pub fn send(&self, event: &Value) {
         let queue = self.0.queue.get_or_init(|| {
             let (queue, events) = mpsc::channel(QUEUE);
@@ -116,7 +116,7 @@ impl Webhook {
         }
     }
 
-    /// Waits until all that is queued was sent or given up, at most so long; answers whether it was.
+    /// Waits until everything queued was sent or dropped, at most this long. Returns whether it was.
     pub async fn flush(&self, within: Duration) -> bool {
         let mut pending = self.0.pending.subscribe();
         tokio::time::timeout(within, pending.wait_for(|pending| *pending == 0))
@@ -125,7 +125,7 @@ impl Webhook {
     }
 }
 
-/// Sends what comes, one after the other, until nobody has events any more.
+/// Sends events one after the other, until there can be no more.
 async fn deliver(sender: Sender, mut events: mpsc::Receiver<Bytes>, pending: watch::Sender<usize>) {
     while let Some(event) = events.recv().await {
         let mut waits = sender.waits.into_iter();
@@ -148,7 +148,7 @@ async fn deliver(sender: Sender, mut events: mpsc::Receiver<Bytes>, pending: wat
 /// Why an event did not arrive.
 struct Failed {
     why: String,
-    /// Whether a later try may help.
+    /// Whether a retry may help.
     may_pass: bool,
 }
 
@@ -171,7 +171,7 @@ impl Sender {
         let exchange = async {
             let answer = self.client.request(request).await.map_err(|error| broken(with_causes(&error)))?;
             let status = answer.status();
-            // The connection can be used again once its body is read; nobody needs what is in it.
+            // The connection can be used again once its body is read. Its content does not matter.
             drop(answer.into_body().frame().await);
             if status.is_success() {
                 return Ok(());

@@ -1,9 +1,9 @@
-//! Work on large inputs, away from the threads that serve all other connections.
+//! Runs work on large inputs away from the threads that serve other connections.
 //!
-//! A future that runs [`Apart`] can say at any place that its input is [`large`]. From there on, each of its polls runs on
-//! a thread of a pool, until the guard is dropped. So every stage of a request keeps its plain code, and none of them can hold
-//! up other clients. The whole process has one pool with a permit for each processor. When a client leaves, its future is
-//! dropped: work that asks whether it [`is_stopped`] then ends soon, and gives its permit back. Small inputs cost nothing.
+//! A future that runs [`Apart`] can state at any point that its input is [`large`]. From there on each of its polls
+//! runs on a thread of a pool, until the guard is dropped. So every stage keeps its plain code, and none can delay
+//! other clients. The process has one pool with a permit for each processor. When a client disconnects, its future is
+//! dropped. Work that checks [`is_stopped`] then ends soon and returns its permit. Small inputs cost nothing.
 
 mod apart;
 
@@ -17,15 +17,15 @@ use tokio::sync::Semaphore;
 
 pub(crate) use apart::Apart;
 
-/// Inputs of this size are worked on apart: JSON of fewer bytes is read and edited in less than five milliseconds.
+/// From this size on, inputs are processed apart: smaller JSON is read and edited in less than five milliseconds.
 pub(crate) const LARGE_BYTES: usize = 256 * 1024;
 
-/// Counting tokens, and shortening results, takes this much longer for a byte than reading and editing.
+/// How much longer counting tokens, and shortening results, takes per byte than reading and editing.
 pub(crate) const SLOW_FACTOR: usize = 8;
 
 /// What the current thread does.
 enum Current {
-    /// Nothing that could be worked on apart.
+    /// Nothing that can run apart.
     Nothing,
     /// It polls a future on an async worker, which may have asked to be polled apart.
     Here { asked: bool },
@@ -39,11 +39,11 @@ thread_local! {
 
 /// What a future and the pool share.
 struct Scope {
-    /// How many guards the future has.
+    /// The number of the future's guards.
     large: AtomicUsize,
-    /// Nobody waits for the future any more.
+    /// Whether the future is no longer awaited.
     is_stopped: AtomicBool,
-    /// The future was woken since its last poll began.
+    /// Whether the future was woken since its last poll began.
     is_woken: AtomicBool,
     /// The task that waits for the future.
     task: Mutex<Waker>,
@@ -51,7 +51,7 @@ struct Scope {
 
 impl Scope {
     fn task(&self) -> MutexGuard<'_, Waker> {
-        // It is whole after every operation, so a panic elsewhere cannot have spoilt it.
+        // It is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -102,7 +102,7 @@ pub(crate) async fn large(bytes: usize) -> Large {
     .await
 }
 
-/// Whether the client of the work on this thread has left.
+/// Whether the client of the work on this thread has disconnected.
 pub(crate) fn is_stopped() -> bool {
     CURRENT.with_borrow(|current| match current {
         Current::Apart(scope) => scope.is_stopped.load(Ordering::Relaxed),
@@ -123,7 +123,7 @@ pub(crate) fn nudge() {
     NUDGES.fetch_add(1, Ordering::AcqRel);
 }
 
-/// The permits of the pool.
+/// Returns the permits of the pool.
 fn pool() -> &'static Arc<Semaphore> {
     static POOL: OnceLock<Arc<Semaphore>> = OnceLock::new();
     POOL.get_or_init(|| {

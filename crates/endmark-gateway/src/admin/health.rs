@@ -8,23 +8,23 @@ use serde_json::json;
 use crate::body::{AnyBody, full};
 use crate::gateway::Gateway;
 
-/// How long the store may take to answer whoever asks: they ask often, and have a time limit of their own.
+/// How long the store may take to answer a probe. Probes are frequent and have a timeout of their own.
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The process answers.
+/// Reports that the process answers.
 pub(crate) fn alive() -> Response<AnyBody> {
     answer(StatusCode::OK, "application/json", "{\"status\":\"ok\"}\n")
 }
 
-/// Leads to the page.
+/// Redirects to the page.
 pub(crate) fn see_page() -> Response<AnyBody> {
     let mut response = answer(StatusCode::TEMPORARY_REDIRECT, "text/plain", "See /endmark/\n");
     response.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/endmark/"));
     response
 }
 
-/// It can also do its work. Where the store fails it still can, since replies do not wait for records: then it says
-/// `degraded`, and stays in service.
+/// Reports that the gateway can work. It can even if the store fails, since replies do not wait for records. Then it
+/// reports `degraded` and stays in service.
 pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
     if gateway.is_stopping() {
         return answer(StatusCode::SERVICE_UNAVAILABLE, "application/json", "{\"status\":\"stopping\"}\n");
@@ -59,7 +59,7 @@ pub(crate) async fn ready(gateway: &Gateway) -> Response<AnyBody> {
     answer(StatusCode::OK, "application/json", body)
 }
 
-/// What it counts and measures, for Prometheus.
+/// Returns its metrics, for Prometheus.
 pub(crate) fn metrics(gateway: &Gateway) -> Response<AnyBody> {
     for upstream in &gateway.settings.upstreams {
         gateway.metrics.circuit(&upstream.name, gateway.standing.is_down(&upstream.name));

@@ -1,4 +1,4 @@
-//! `/endmark/api/outputs/HANDLE?page=N`: a full value that was kept, in pages, for the client it was kept for (CX-5).
+//! `/endmark/api/outputs/HANDLE?page=N`: a kept value, in pages, for the client that it was kept for (CX-5).
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::upstream::Credential;
 /// The most bytes of a page.
 const PAGE_BYTES: usize = 200_000;
 
-/// Answers with a page of a value; to whom it does not belong there is none.
+/// Returns a page of a value. For any other client the value does not exist.
 pub(super) async fn page(
     gateway: &Gateway,
     head: &Parts,
@@ -73,7 +73,7 @@ fn number(query: Option<&str>) -> Result<u64, Refusal> {
     Ok(number)
 }
 
-/// A page of an output; none where it has no such page.
+/// Returns a page of an output, or `None` if the page does not exist.
 fn part(output: &KeptOutput<'_>, handle: &Handle, page: u64) -> Result<Option<Value>, StoreError> {
     let pages = output.pages(PAGE_BYTES);
     let Some(OutputPage { bytes, first_byte: from }) = output.page(page, PAGE_BYTES)? else {

@@ -1,4 +1,4 @@
-//! Pages that are not the gateway's own: it hands on the request as a whole.
+//! Pages of other crates: the gateway forwards the whole request.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::settings::{Pages, Visit};
 /// A form is far smaller.
 const BODY_LIMIT_BYTES: usize = 64 * 1024;
 
-/// Has a page shown.
+/// Forwards a request for a page.
 pub(super) async fn shown(
     gateway: &Arc<Gateway>,
     pages: &dyn Pages,

@@ -1,4 +1,4 @@
-//! How much is held in memory for all requests together.
+//! The memory that is held for all requests together.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct Held(AtomicUsize);
 
 impl Held {
-    /// A part of it that nothing is in yet; all parts together may be `limit` bytes.
+    /// Returns an empty part. All parts together may hold `limit` bytes.
     pub(crate) fn part(self: &Arc<Self>, limit: usize) -> Holding {
         Holding { of: Arc::clone(self), limit, bytes: 0 }
     }
 }
 
-/// What is held for one body; free again once this is dropped.
+/// The bytes held for one body, released when this is dropped.
 pub(crate) struct Holding {
     of: Arc<Held>,
     limit: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Holding {
 }
 
 impl Holding {
-    /// Holds so many bytes more; false, and nothing more, where there is no room for them.
+    /// Holds this many more bytes. Returns false and holds nothing more if there is no room.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let fits = |held: usize| held.checked_add(bytes).filter(|held| *held <= self.limit);
         let has_room = self.of.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();

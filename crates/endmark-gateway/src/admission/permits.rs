@@ -1,4 +1,4 @@
-//! How many requests are served at once, and who waits for a place.
+//! The number of requests that are served at once, and the queue.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::settings::Limits;
 use crate::stopping::{Stage, Stopping};
 
-/// The requests that are served, and those that wait, in the order in which they came.
+/// The requests that are served, and those that wait, in order of arrival.
 #[derive(Default)]
 pub(crate) struct Permits(Mutex<State>);
 
@@ -20,14 +20,14 @@ struct State {
     waiting: VecDeque<oneshot::Sender<()>>,
 }
 
-/// A request has to come again later.
+/// The request must be repeated later.
 #[derive(Debug, PartialEq, Eq)]
 struct NoPermit;
 
 /// Why a request is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoPlace {
-    /// As many are served, and as many wait, as there may be.
+    /// All permits are in use, and the queue is full.
     Full {
         /// Requests that may be served at once.
         served: usize,
@@ -39,8 +39,8 @@ pub(crate) enum NoPlace {
 }
 
 impl Permits {
-    /// A permit, at once or after others have ended: at most `served` have one, at most `waiting` wait for one, and
-    /// no longer than `patience`.
+    /// Returns a permit, at once or after other requests have ended. At most `served` requests have one. At most
+    /// `waiting` requests wait for one, and no longer than `patience`.
     async fn get(
         self: &Arc<Self>,
         served: usize,
@@ -67,7 +67,7 @@ impl Permits {
         }
     }
 
-    /// A permit, if fewer than `served` have one.
+    /// Returns a permit if fewer than `served` requests have one.
     fn at_once(self: &Arc<Self>, served: usize) -> Option<Permit> {
         let mut state = self.lock();
         if state.served >= served {
@@ -77,7 +77,7 @@ impl Permits {
         Some(Permit(Arc::clone(self)))
     }
 
-    /// Passes a permit on to the next who waits, or takes it back.
+    /// Passes a permit to the next waiting request, or takes it back.
     fn release(&self) {
         let mut state = self.lock();
         while let Some(next) = state.waiting.pop_front() {
@@ -89,12 +89,12 @@ impl Permits {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Both are whole after every operation, so a panic elsewhere cannot have spoilt them.
+        // Both are consistent after every operation, so a panic elsewhere cannot have corrupted them.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place in the queue. One whose turn came while nobody looked any more passes it on.
+/// A place in the queue. If it is dropped when its turn has come, it passes the turn on.
 struct Turn<'a> {
     of: &'a Permits,
     turn: oneshot::Receiver<()>,
@@ -109,8 +109,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The permit of one request, which it takes when there is something to be served: who only sends a body has none, and
-/// keeps nobody waiting.
+/// The permit of one request. It is taken only when work begins: a client that still sends its body has none and
+/// blocks no other client.
 pub(crate) struct Claim {
     permits: Arc<Permits>,
     stopping: Arc<Stopping>,
@@ -132,8 +132,8 @@ impl Claim {
         })
     }
 
-    /// Waits for the permit, which is given back once the claim is dropped. Who is still waiting when the gateway stops
-    /// comes too late.
+    /// Waits for the permit, which is returned when the claim is dropped. A request that is still waiting when the
+    /// gateway stops is refused.
     pub(crate) async fn take(&self) -> Result<(), NoPlace> {
         let permit = match self.permits.at_once(self.served) {
             Some(permit) => permit,
@@ -145,7 +145,7 @@ impl Claim {
                 }
             },
         };
-        // A second one would go back at once.
+        // A second one would be returned at once.
         let _ = self.permit.set(permit);
         Ok(())
     }
@@ -207,7 +207,7 @@ mod tests {
         assert!(permits.get(1, 0, LONG).await.is_ok());
     }
 
-    /// Polls once; true where there is no answer yet.
+    /// Polls once. Returns true if there is no answer yet.
     async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
         std::future::poll_fn(|context| {
             std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(context).is_pending())

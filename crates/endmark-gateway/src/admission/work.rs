@@ -1,17 +1,18 @@
-//! The memory that work on large bodies needs.
+//! The memory that processing large bodies needs.
 
 use std::sync::Arc;
 
 use super::held::{Held, Holding};
 use crate::work::{LARGE_BYTES, Large, large};
 
-/// Bytes that work on a large input may need beside it, for each of its bytes: it is copied when it is parsed, and by edits.
+/// Additional memory for processing a large input, as a multiple of its size: it is copied by parsing and by edits.
 const ROOM_FACTOR: usize = 3;
 
-/// Bytes that an object of JSON may need when it is a message: 36,000 of them in 1 MiB needed 42 MiB to be counted and shortened.
+/// Memory for a JSON object that is a message, in bytes: 36,000 of them in 1 MiB needed 42 MiB to be counted and
+/// shortened.
 const OBJECT_BYTES: usize = 1_200;
 
-/// Work on one request's body: apart where that is large, and then with room for it.
+/// Processing of one request's body: on a separate thread if it is large, with memory reserved for it.
 #[must_use]
 pub(crate) struct Work {
     _large: Large,
@@ -19,32 +20,32 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Begins to work on a body. Returns `None` if all requests together would hold too much memory.
+    /// Starts to process a body. Returns `None` if all requests together would hold too much memory.
     pub(crate) async fn begin(body: &[u8], held: &Arc<Held>, limit: usize) -> Option<Self> {
         let mut room = held.part(limit);
         if !room.grow(extra_bytes(body.len())) {
             return None;
         }
         let large = large(body.len()).await;
-        // Counted where the work is done: it takes as long as reading the body once.
+        // Counted here because it takes as long as reading the body once.
         if body.len() >= LARGE_BYTES && !room.grow(objects_in(body).saturating_mul(OBJECT_BYTES)) {
             return None;
         }
         Some(Self { _large: large, room: Some(room) })
     }
 
-    /// It only waits from now on: it needs no room.
+    /// Releases the memory while it only waits.
     pub(crate) fn rest(&mut self) {
         self.room = None;
     }
 }
 
-/// Bytes of memory to reserve, beside the input itself, for work on an input of `bytes` bytes.
+/// Returns the additional memory to reserve for an input of `bytes` bytes.
 pub(crate) fn extra_bytes(bytes: usize) -> usize {
     if bytes < LARGE_BYTES { 0 } else { bytes.saturating_mul(ROOM_FACTOR) }
 }
 
-/// Number of objects in a text of JSON. Takes linear time, and reads any bytes.
+/// Returns the number of objects in a JSON text. Takes linear time, and accepts any bytes.
 fn objects_in(text: &[u8]) -> usize {
     let (mut at, mut is_in_string, mut objects) = (0, false, 0);
     while let Some(found) = text.get(at..).and_then(|rest| memchr::memchr3(b'"', b'\\', b'{', rest)) {

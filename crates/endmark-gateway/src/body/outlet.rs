@@ -1,7 +1,7 @@
-//! A body that is made while it is read, by a future that runs where the body is read.
+//! A body that is produced while it is read, by a future that runs where the body is read.
 //!
-//! A task of its own for each stream would cost wakes of other threads for each of its events, and would outlive its
-//! reader; so what is still to be done for a body ends with it.
+//! A separate task for each stream would wake other threads for each event, and would outlive its reader. This way,
+//! the remaining work for a body ends with it.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -15,27 +15,27 @@ use hyper::body::{Body, Frame};
 use super::BodyError;
 use crate::work::{Apart, is_apart};
 
-/// Where the maker of a body puts its parts.
+/// Where the producer of a body puts its parts.
 pub(crate) struct Outlet {
     unread: Arc<Mutex<Unread>>,
     capacity: usize,
 }
 
-/// Nobody reads any more.
+/// The reader is gone.
 #[derive(Debug)]
 pub(crate) struct Closed;
 
-/// What was made and is not yet read.
+/// What was produced and not yet read.
 #[derive(Default)]
 struct Unread {
     parts: VecDeque<Bytes>,
     bytes: usize,
-    /// The maker, where it waits for room on a thread of its own.
+    /// The producer, if it waits for room on a thread of its own.
     maker: Option<Waker>,
 }
 
 impl Outlet {
-    /// Sends bytes; waits while `capacity` of them are unread.
+    /// Sends bytes. Waits while `capacity` bytes are unread.
     pub(crate) async fn send(&self, part: Bytes) -> Result<(), Closed> {
         if Arc::strong_count(&self.unread) == 1 {
             return Err(Closed);
@@ -45,7 +45,7 @@ impl Outlet {
             unread.bytes += part.len();
             unread.parts.push_back(part);
         }
-        // The maker is asked to go on whenever all is read. It has to be woken only where it may be asked elsewhere just now.
+        // The producer is polled whenever everything is read. It must be woken only if it may run elsewhere.
         poll_fn(|context| {
             let mut unread = lock(&self.unread);
             if unread.bytes < self.capacity {
@@ -60,12 +60,12 @@ impl Outlet {
 }
 
 fn lock(unread: &Mutex<Unread>) -> MutexGuard<'_, Unread> {
-    // Both are whole after every operation, so a panic elsewhere cannot have spoilt them.
+    // Both are consistent after every operation, so a panic elsewhere cannot have corrupted them.
     unread.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A body made by what `maker` does with the outlet that it is given; an error breaks the body off behind what was
-/// sent. Once `capacity` bytes are unread the maker waits; when the body is dropped, so is its maker.
+/// Returns a body produced by `maker` with the outlet that it receives. An error breaks the body off after what was
+/// sent. The producer waits while `capacity` bytes are unread, and is dropped with the body.
 pub(crate) fn made<M>(
     capacity: usize,
     maker: impl FnOnce(Outlet) -> M,
@@ -79,9 +79,9 @@ where
 }
 
 struct Made<M: Future> {
-    /// None once it has ended.
+    /// `None` once it has ended.
     maker: Option<Apart<M>>,
-    /// Why it ended, where that is no end; told once all that was made is read.
+    /// The error with which it ended, returned after everything that was produced is read.
     failed: Option<BodyError>,
     unread: Arc<Mutex<Unread>>,
 }

@@ -1,4 +1,4 @@
-//! A body that is read with patience, and not for ever.
+//! A body that is read with time limits.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::AnyBody;
 use crate::turn::{Alarm, ask_woken};
 
-/// An upstream's body, with at most `idle` between its parts, and until `deadline` for all of it.
+/// An upstream's body, with at most `idle` between its parts, and a `deadline` for all of it.
 pub(crate) struct Patient {
     body: AnyBody,
     idle: Duration,
@@ -26,7 +26,7 @@ impl Patient {
         Self { body, idle, deadline, alarm: Alarm::default() }
     }
 
-    /// The next bytes; none at the end, and how it ended where that was none.
+    /// Returns the next bytes, or `None` at the end. The error is how the body ended prematurely.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Ending> {
         let until = self.deadline.min(Instant::now() + self.idle);
         poll_fn(|context| self.poll_next(context, until)).await

@@ -1,4 +1,4 @@
-//! A body that may not fall silent.
+//! A body with a limit of silence.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{AnyBody, BodyError};
 use crate::turn::Alarm;
 
-/// A body that fails once nothing of it came for so long, while somebody waited for it.
+/// A body that fails after this much silence while it was being read.
 pub(crate) struct Unbroken {
     body: AnyBody,
     idle: Duration,

@@ -1,4 +1,4 @@
-//! A body over HTTP/2, which has an end only where its sender said so.
+//! An HTTP/2 body, which has ended only if its sender stated that.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,12 +8,11 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 use super::BodyError;
 
-/// A body that fails where its stream is reset before its end. The HTTP library takes some of the reasons that a server can
-/// give for an end.
+/// A body that fails if its stream is reset before its end. The HTTP library takes some reset reasons for an end.
 pub(crate) struct Unreset {
     body: Incoming,
-    /// An answer to a request that was not wanted to its end may be reset right behind its own end. A refusal is
-    /// such a one.
+    /// The response to a request whose body was not read completely may be reset directly after its own end. A
+    /// refusal is such a response.
     may_be_early: bool,
 }
 
@@ -22,7 +21,7 @@ impl Unreset {
         Self { body, may_be_early }
     }
 
-    /// Whether something is missing, where nothing comes any more.
+    /// Whether something is missing when nothing more arrives.
     fn is_cut(&self) -> bool {
         match self.body.size_hint().exact() {
             _ if self.body.is_end_stream() => false,

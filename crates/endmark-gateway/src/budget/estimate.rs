@@ -1,4 +1,4 @@
-//! How many tokens a prompt has, before the call is made.
+//! Estimates the tokens of a prompt before the call is made.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,16 +7,16 @@ use endmark_wire::json::Value;
 
 use super::parts::{KINDS, TEXT, measured};
 
-/// Sessions of which anything is known; when there are more, all are learned anew.
+/// The most sessions that are remembered. If there are more, all are learned again.
 const MAX_SESSIONS: usize = 4_096;
-/// A call holds its estimate, and a tenth more.
+/// A call holds its estimate plus a tenth.
 const MARGIN_PERCENT: u64 = 110;
-/// What a provider may add to a prompt, if nothing is known of the session: as much again, and at most what Anthropic adds
-/// for tools.
+/// The most tokens that a provider may add to a prompt of an unknown session: as many again, and at most what
+/// Anthropic adds for tools.
 const MAX_ADDED_TOKENS: u64 = 350;
 /// A factor of 1.
 const ONE: u64 = 1_000;
-/// What the text of a session can have learned: an eighth to four times as many tokens as others have.
+/// The range of learned factors for text: from an eighth to four times the usual tokens.
 const TEXT_FACTORS: (u64, u64) = (ONE / 8, ONE * 4);
 /// The same for media: an hour of video has as few bytes as its address.
 const MEDIA_FACTORS: (u64, u64) = (1, ONE * 250);
@@ -24,28 +24,28 @@ const MEDIA_FACTORS: (u64, u64) = (1, ONE * 250);
 /// The estimate of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct PromptEstimate {
-    /// Its tokens by kinds of parts, as for a session of which nothing is known.
+    /// Its tokens by kinds of parts, for an unknown session.
     measured: [u64; KINDS],
-    /// Its tokens, by what its session came to before.
+    /// Its tokens, corrected by earlier prompts of its session.
     pub(crate) tokens: u64,
-    /// Whether anything is known of its session.
+    /// Whether its session is known.
     is_learned: bool,
 }
 
 impl PromptEstimate {
-    /// The tokens that its call holds.
+    /// Returns the tokens that its call holds.
     pub(crate) fn held(&self) -> u64 {
         let added = if self.is_learned { 0 } else { self.tokens.min(MAX_ADDED_TOKENS) };
         self.tokens.saturating_mul(MARGIN_PERCENT).div_ceil(100).saturating_add(added)
     }
 }
 
-/// What each session came to when it was last reported, for each kind of parts, in thousandths of what was measured.
+/// The correction factors of each session, for each kind of parts, in thousandths.
 #[derive(Debug, Default)]
 pub(super) struct Calibrations(Mutex<HashMap<String, [u64; KINDS]>>);
 
 impl Calibrations {
-    /// The estimate of a request's prompt.
+    /// Estimates the prompt of a request.
     pub(super) fn prompt(
         &self,
         session: &str,
@@ -61,7 +61,7 @@ impl Calibrations {
         PromptEstimate { measured, tokens, is_learned: learned.is_some() }
     }
 
-    /// Learns what a call's prompt came to. Media account for what its text does not.
+    /// Learns the reported tokens of a call's prompt. What text does not explain is attributed to media.
     pub(super) fn learn(&self, session: &str, estimate: &PromptEstimate, tokens: u64) {
         if tokens == 0 {
             return;
@@ -87,7 +87,7 @@ impl Calibrations {
     }
 }
 
-/// The tokens of each kind by these factors.
+/// Returns the tokens of each kind, corrected by these factors.
 fn of_kinds(measured: &[u64; KINDS], factors: &[u64; KINDS]) -> [u64; KINDS] {
     std::array::from_fn(|kind| scaled(measured[kind], factors[kind], ONE))
 }
@@ -125,7 +125,7 @@ mod tests {
         assert!((2_300..2_500).contains(&next.tokens), "{next:?}");
         assert_eq!(next.held(), (next.tokens * 11).div_ceil(10));
         assert_eq!(calibrations.prompt_of("t", "m", &body).tokens, first.tokens);
-        // A report that cannot be is not believed.
+        // An implausible report is limited.
         for (reported, expected) in [(1 << 40, first.tokens * 4), (1, first.tokens / 8)] {
             calibrations.learn("s", &first, reported);
             assert!(calibrations.prompt_of("s", "m", &body).tokens.abs_diff(expected) <= 1, "{reported}");

@@ -1,4 +1,4 @@
-//! What a request's body is made of, in tokens: text, and media whose bytes say nothing of their tokens.
+//! Measures the parts of a request's body in tokens: text, and media whose bytes do not indicate their tokens.
 
 use std::borrow::Cow;
 
@@ -14,15 +14,15 @@ const AUDIO: usize = 2;
 const VIDEO: usize = 3;
 const FILE: usize = 4;
 
-/// Tokens of one part of each kind of media: an image of about a thousand pixels a side, a minute of audio, a minute of
-/// video, and a document of ten pages.
+/// Tokens of one part of each kind of media: an image of about a thousand pixels a side, a minute of audio, a minute
+/// of video, and a document of ten pages.
 const USUAL_TOKENS: [u64; KINDS] = [0, 1_600, 2_000, 16_000, 20_000];
 
 /// Deeper values are not searched: no request has media there.
 const MAX_DEPTH: usize = 32;
 
-/// The tokens of a body by kinds of parts, for a session of which nothing is known. Images are counted by their size where
-/// it is known. What is not JSON counts by its bytes.
+/// Returns the tokens of a body by kinds of parts, for an unknown session. Images count by their size if it is known.
+/// A body that is not JSON counts by its bytes.
 pub(super) fn measured(body: &[u8], root: Option<Value<'_>>, model: &str) -> [u64; KINDS] {
     let mut media = [0; KINDS];
     if let Some(root) = root {
@@ -39,7 +39,7 @@ pub(super) fn measured(body: &[u8], root: Option<Value<'_>>, model: &str) -> [u6
     tokens
 }
 
-/// Counts the parts of each kind of media, inline or by an address.
+/// Counts the parts of each kind of media, inline or by address.
 fn count_media(value: Value<'_>, depth: usize, media: &mut [u64; KINDS]) {
     match value.kind() {
         Kind::Object if depth > 0 => {
@@ -55,12 +55,12 @@ fn count_media(value: Value<'_>, depth: usize, media: &mut [u64; KINDS]) {
     }
 }
 
-/// The string in a field.
+/// Returns the string in a field.
 fn word<'a>(object: Value<'a>, name: &str) -> Option<Cow<'a, str>> {
     object.field(name)?.text()
 }
 
-/// What decides whether an object is a part of media, found in one pass: every object of every request is looked at.
+/// The fields that decide whether an object is media, found in one pass: every object of every request is examined.
 #[derive(Default)]
 struct Fields<'a> {
     kind: Option<Value<'a>>,
@@ -82,13 +82,13 @@ impl<'a> Fields<'a> {
                 "inlineData" | "inline_data" | "fileData" | "file_data" => &mut found.data,
                 _ => continue,
             };
-            // The last one of a name holds, as for servers.
+            // As in servers, the last of repeated names counts.
             *place = Some(field.value);
         }
         found
     }
 
-    /// The kind of media; `None` for all else.
+    /// Returns the kind of media, or `None` for anything else.
     fn medium(&self) -> Option<usize> {
         if let Some(kind) = self.kind.and_then(Value::text) {
             return match &*kind {
@@ -104,7 +104,7 @@ impl<'a> Fields<'a> {
                 _ => None,
             };
         }
-        // Gemini's, by what they are of.
+        // Gemini's media, by their MIME type.
         let data = self.data?;
         let mime = word(data, "mimeType").or_else(|| word(data, "mime_type")).unwrap_or_default();
         Some(match mime.split('/').next() {
@@ -154,7 +154,7 @@ mod tests {
         }
         let text = r#"{"messages":[{"content":[{"type":"document","source":{"type":"text","media_type":"text/plain","data":"All of it is text."}}]}]}"#;
         assert!(of(text)[TEXT] > 5 && of(text)[1..] == [0; 4], "{:?}", of(text));
-        // What is not JSON counts by its bytes.
+        // A body that is not JSON counts by its bytes.
         assert_eq!(of(&"{ not JSON ".repeat(4)), [11, 0, 0, 0, 0]);
     }
 }

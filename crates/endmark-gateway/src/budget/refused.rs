@@ -15,15 +15,15 @@ pub(crate) enum NotAdmitted {
     UsedUp {
         claim: Box<Claim>,
         account: Account,
-        /// Seconds since 1970; none where it never begins anew.
+        /// Seconds since 1970; `None` if it never resets.
         resets_at: Option<u64>,
     },
-    /// What it costs is not known.
+    /// Its cost is unknown.
     #[error(
         "there is a budget in dollars, and the model `{0}` has no price: give it one under [prices.\"{0}\"], or set [budget] unknown_price = \"count_tokens_only\""
     )]
     NoPrice(String),
-    /// Nobody knows what was spent.
+    /// The store does not answer, so the spending is unknown.
     #[error(
         "the store that keeps the budgets fails ({0}): put it right, or set [budget] on_store_error = \"open\" to go on without"
     )]
@@ -37,12 +37,12 @@ impl NotAdmitted {
         Self::UsedUp { claim: Box::new(claim), account, resets_at }
     }
 
-    /// Whether calls under way hold what is left, and it may fit when they are over.
+    /// Whether calls in progress hold what is left, so that it may fit when they are over.
     pub(crate) fn is_for_now(&self) -> bool {
         matches!(self, Self::UsedUp { claim, account, .. } if account.may_admit(claim.amount))
     }
 
-    /// The same for programs; none where no budget is meant.
+    /// Returns the details for programs, or `None` if no budget is meant.
     pub(crate) fn details(&self) -> Option<Value> {
         let Self::UsedUp { claim, account, resets_at } = self else { return None };
         Some(json!({
@@ -59,7 +59,7 @@ impl NotAdmitted {
     }
 }
 
-/// Which budget it is, how it stands, and what to do.
+/// Returns which budget it is, its state, and what to do.
 fn said(claim: &Claim, account: &Account, resets_at: Option<u64>) -> String {
     let whose = match claim.scope {
         Scope::Session => format!("of the session {}", claim.subject),

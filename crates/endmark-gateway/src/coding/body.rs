@@ -1,4 +1,4 @@
-//! A compressed body as a plain one.
+//! Decodes a compressed body.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,7 +10,7 @@ use hyper::body::{Body, Frame};
 use super::{Codings, Decoder};
 use crate::body::{AnyBody, BodyError};
 
-/// The plain body of one that is compressed: as it comes, and no faster than it is read.
+/// Returns the decoded body: as it arrives, and no faster than it is read.
 pub(crate) fn decoded(body: AnyBody, codings: &Codings) -> AnyBody {
     Decoded { body, decoder: Decoder::new(codings), has_ended: false, trailers: None }.boxed_unsync()
 }
@@ -19,7 +19,7 @@ struct Decoded {
     body: AnyBody,
     decoder: Decoder,
     has_ended: bool,
-    /// What follows the last piece, once the compressed body has come to its end.
+    /// The trailers, after the compressed body has ended.
     trailers: Option<Frame<Bytes>>,
 }
 

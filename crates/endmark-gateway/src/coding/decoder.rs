@@ -1,65 +1,65 @@
-//! Reads what is compressed, as far as it came.
+//! Decodes compressed bytes as far as they have arrived.
 
 use bytes::{Buf, Bytes, BytesMut};
 
 use super::Codings;
 use super::units::{Unit, unit};
 
-/// Output of one step. A unit gives at most that much more than it was asked for.
+/// Bytes of output of one step. A unit exceeds it by at most this much.
 pub(super) const STEP: usize = 32 * 1024;
 
-/// Why a body cannot be decoded.
+/// Error of a body that cannot be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum DecodeError {
-    /// The bytes are not of that coding.
+    /// The bytes do not have that coding.
     #[error("it is no {coding}")]
     Malformed { coding: &'static str },
-    /// It ended within.
+    /// It ended prematurely.
     #[error("its {coding} ends within")]
     Truncated { coding: &'static str },
 }
 
-/// Decodes a body of one or more codings, a piece at a time.
+/// Decodes a body with one or more codings, a piece at a time.
 pub(crate) struct Decoder {
-    /// The one that was applied last comes first.
+    /// The codings, the last applied one first.
     stages: Vec<Stage>,
     has_ended: bool,
 }
 
 struct Stage {
     unit: Box<dyn Unit>,
-    /// What is still to be decoded.
+    /// Bytes to be decoded.
     waiting: BytesMut,
-    /// A body of no bytes at all is whole in any coding.
+    /// An empty body is valid in any coding.
     has_begun: bool,
 }
 
 impl Decoder {
-    /// A decoder for a body that was compressed so.
+    /// Makes a decoder for these codings.
     pub(crate) fn new(codings: &Codings) -> Self {
         let stage = |coding| Stage { unit: unit(coding), waiting: BytesMut::new(), has_begun: false };
         Self { stages: codings.0.iter().rev().copied().map(stage).collect(), has_ended: false }
     }
 
-    /// Takes the next bytes of the body.
+    /// Adds the next bytes of the body.
     pub(crate) fn push(&mut self, bytes: &[u8]) {
         if let Some(stage) = self.stages.first_mut() {
             stage.waiting.extend_from_slice(bytes);
         }
     }
 
-    /// The body has no more bytes.
+    /// Records that the body has no more bytes.
     pub(crate) fn end(&mut self) {
         self.has_ended = true;
     }
 
-    /// The next piece of the plain body: empty if more has to come first, or after the end.
+    /// Returns the next decoded piece: empty if more has to arrive first, or after the end.
     pub(crate) fn pull(&mut self) -> Result<Bytes, DecodeError> {
         loop {
             let mut has_moved = false;
             let last = self.stages.len().saturating_sub(1);
             for index in 0..self.stages.len() {
-                // Before a stage that has enough to do nothing more is made for it.
+                // Nothing more is decoded for a stage that has enough to do.
                 if self.stages.get(index + 1).is_some_and(|next| next.waiting.len() >= STEP) {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! One coding each, over well-kept libraries: what came in, what can be read of it so far.
+//! One decoder for each coding, over well-kept libraries.
 
 use std::io::Write;
 
@@ -10,25 +10,25 @@ use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 use super::Coding;
 use super::decoder::{DecodeError, STEP};
 
-/// What a stream of Zstandard may ask a reader to remember: 8 MiB, as RFC 9659 has it for HTTP.
+/// The largest window of a Zstandard stream: 8 MiB, as RFC 9659 requires for HTTP.
 const ZSTD_WINDOW_LOG: u32 = 23;
 
-/// Deflate makes at most 1,032 bytes of one: what is fed to it at once bounds what comes out at once.
+/// Deflate expands by at most 1,032: limiting the input of a step limits its output.
 const GZIP_INPUT: usize = 1024;
 
 /// Decodes one coding.
 pub(super) trait Unit: Send {
-    /// Its name, for people.
+    /// Returns its name, for people.
     fn name(&self) -> &'static str;
 
-    /// Decodes what it can of `input` and appends it to `output`; answers how much of `input` is done with.
+    /// Decodes as much of `input` as it can and appends it to `output`. Returns how much of `input` was consumed.
     fn step(&mut self, input: &[u8], output: &mut Vec<u8>) -> Result<usize, DecodeError>;
 
-    /// Whether what came so far is a whole.
+    /// Whether the bytes so far are complete.
     fn is_complete(&mut self) -> bool;
 }
 
-/// The decoder of this coding.
+/// Returns the decoder of this coding.
 pub(super) fn unit(coding: Coding) -> Box<dyn Unit> {
     match coding {
         Coding::Gzip => Box::new(Gzip { inner: MultiGzDecoder::new(Vec::new()) }),
@@ -68,7 +68,7 @@ impl Unit for Gzip {
     }
 }
 
-/// `deflate` means the zlib format (RFC 9110, section 8.4.1.2); some send it without zlib's frame.
+/// `deflate` is the zlib format (RFC 9110, section 8.4.1.2). Some servers omit zlib's frame.
 struct Deflate {
     inner: Option<Decompress>,
     is_complete: bool,
@@ -87,7 +87,7 @@ impl Unit for Deflate {
         let inner = match &mut self.inner {
             Some(inner) => inner,
             None => match input {
-                // A single byte does not tell yet which of the two it is.
+                // A single byte does not show yet which of the two it is.
                 [] | [_] => return Ok(0),
                 [first, second, ..] => {
                     let has_frame = first & 0x0f == 8 && u16::from_be_bytes([*first, *second]) % 31 == 0;
@@ -154,7 +154,7 @@ impl Unit for Brotli {
 }
 
 struct Zstd {
-    /// Made with the first byte: it is large.
+    /// Allocated with the first byte, since it is large.
     context: Option<DCtx<'static>>,
     /// Between two frames.
     is_complete: bool,

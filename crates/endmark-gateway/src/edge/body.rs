@@ -1,4 +1,4 @@
-//! The body that a client sends: how long it may take, and how much it may be.
+//! The body that a client sends: limits of its time and size.
 
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -16,8 +16,8 @@ use crate::rescue::Refusal;
 use crate::settings::Limits;
 use crate::turn::Alarm;
 
-/// Bytes a second that a body has to come at, beside the time that any body has: a hundredth of a slow mobile
-/// line, and a hundred times what those send that only want to hold a place.
+/// Minimum rate of a body in bytes a second, after the time that any body has: a hundredth of a slow mobile
+/// connection, and a hundred times the rate of clients that only want to hold a place.
 const LEAST_RATE: u64 = 1024;
 
 /// Why a body was not read to its end.
@@ -32,7 +32,7 @@ pub(super) enum BodyFailure {
 }
 
 impl BodyFailure {
-    /// What the client is told.
+    /// Returns the refusal for the client.
     pub(super) fn refusal(&self, limits: &Limits) -> Refusal {
         match self {
             Self::TooLong(most) => Refusal::UploadTooLong(*most),
@@ -45,15 +45,15 @@ impl BodyFailure {
     }
 }
 
-/// A client's body on its way in.
+/// A client's body as it arrives.
 pub(super) struct ClientBody {
     body: Incoming,
     presence: Arc<Presence>,
     failure: Arc<OnceLock<BodyFailure>>,
     most: u64,
-    /// For a byte to come.
+    /// The time limit for a byte to arrive.
     idle: Duration,
-    /// For the whole body, beside the time its length allows.
+    /// The time limit for the whole body, in addition to the time for its length.
     patience: Duration,
     received: u64,
     waited: Duration,
@@ -62,7 +62,7 @@ pub(super) struct ClientBody {
 }
 
 impl ClientBody {
-    /// Reads a body within these limits; why it failed is left in `failure`.
+    /// Reads a body within these limits. A failure is recorded in `failure`.
     pub(super) fn new(
         body: Incoming,
         presence: Arc<Presence>,
@@ -88,8 +88,8 @@ impl ClientBody {
         Poll::Ready(Some(Err(known.into())))
     }
 
-    /// Until when the next bytes have to come, where they were waited for from `since` on. Only time in which
-    /// somebody waited for them counts: a slow upstream is no fault of the client's.
+    /// Returns until when the next bytes must arrive if the wait began at `since`. Only time counts during which the
+    /// gateway waited: a slow upstream is not the client's fault.
     fn deadline(&self, since: Instant) -> Instant {
         let allowed = self.patience + Duration::from_secs(self.received / LEAST_RATE);
         since + self.idle.min(allowed.saturating_sub(self.waited))

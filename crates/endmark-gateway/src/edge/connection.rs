@@ -22,13 +22,13 @@ use crate::rescue::Refusal;
 use crate::stopping::Stage;
 use crate::turn::Again;
 
-/// For a TLS handshake: a few round trips, and a slow client's arithmetic.
+/// The time limit of a TLS handshake: a few round trips, and a slow client's computations.
 const TLS_HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The library's own buffers take at least that much.
+/// The least that the library's own buffers need.
 const MIN_BUFFER_BYTES: usize = 8 * 1024;
 
-/// How long a refused client may take to read one sentence and leave.
+/// How long a refused client may take to read one sentence and disconnect.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends.
@@ -69,7 +69,7 @@ where
     let doorway = Doorway::new(stream, Arc::clone(presence), Arc::clone(&stopping), metrics, &limits);
     let for_service = Arc::clone(presence);
     let connection = http1::Builder::new()
-        // The doorway has timers of its own, and lets no head pass that is too large for these.
+        // The doorway has timeouts of its own, and passes no head that is too large for these limits.
         .header_read_timeout(None)
         .max_headers(limits.header_fields)
         .max_header_size(limits.header_bytes)
@@ -78,7 +78,7 @@ where
             TokioIo::new(doorway),
             service_fn(move |request| {
                 let (server, presence) = (Arc::clone(&server), Arc::clone(&for_service));
-                // The library keeps room for it as long as the connection lives.
+                // The library reserves memory for it during the whole connection.
                 Box::pin(
                     async move { Ok::<_, Infallible>(service::answer(&server, &presence, request).await) },
                 )
@@ -93,7 +93,7 @@ where
                 }
                 return;
             }
-            // Whatever it does sees it, and ends what may end.
+            // The connection reacts to each stage, and ends what may end.
             Ok(()) = stages.changed() => {
                 if stopping.has_reached(Stage::Over) {
                     return;
@@ -109,7 +109,7 @@ where
     }
 }
 
-/// Tells a client for which there is no place that it has to come again.
+/// Tells a client without a place to retry later.
 pub(super) async fn send_away(mut stream: TcpStream) {
     let words = last_words(&Refusal::NoPlace);
     let gone = async {
@@ -119,6 +119,6 @@ pub(super) async fn send_away(mut stream: TcpStream) {
         while tokio::io::AsyncReadExt::read(&mut stream, &mut nothing).await? > 0 {}
         Ok::<_, std::io::Error>(())
     };
-    // Whoever does not take it is not told.
+    // A client that does not read it gets nothing.
     let _ = timeout(REFUSAL_TIMEOUT, gone).await;
 }

@@ -1,4 +1,4 @@
-//! Every connection there is, and which gives way to a new one.
+//! All connections, and which of them is closed for a new one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::presence::{Doing, Presence};
 
-/// A body that comes is waited for so long even where others want its place: most have come by then, and of the others
-/// the slowest goes first.
+/// How long to wait for an arriving body even if another client wants its place: most have arrived by then, and of
+/// the others the slowest goes first.
 const BODY_AT_LEAST: Duration = Duration::from_secs(1);
 
-/// A reader may be so slow even where others want its place: one that reads a kilobyte a second is heard of
-/// within that time, through the buffers of both systems.
+/// How slow a reader may be even if another client wants its place: within this time, a reader of a kilobyte a second
+/// shows activity through the buffers of both systems.
 const UNREAD_AT_LEAST: Duration = Duration::from_mins(1);
 
 /// The connections of one listener.
@@ -24,17 +24,18 @@ struct All {
     by_number: HashMap<u64, Arc<Presence>>,
 }
 
-/// What a new connection finds.
+/// The result for a new connection.
 pub(super) enum Place {
-    /// There is room, perhaps since another one was asked to go.
+    /// There is room, perhaps since another connection was asked to close.
     Free(Seat),
     /// All are busy.
     None,
 }
 
 impl Connections {
-    /// A place for a new connection. Where all of them are taken the one that does the least gives way: those that
-    /// do nothing first, then those that have not got as far as asking for something, each time the longest so.
+    /// Returns a place for a new connection. If all are taken, the least active connection is closed: first those
+    /// that do nothing, then those that have not yet sent a request, each time the one that has been in that state
+    /// the longest.
     pub(super) fn enter(self: &Arc<Self>, limit: usize) -> Place {
         let mut all = self.lock();
         if all.by_number.len() >= limit {
@@ -46,7 +47,7 @@ impl Connections {
                 .min_by_key(|(reluctance, _)| *reluctance);
             match gives_way {
                 Some((_, presence)) => presence.let_go(),
-                // Those that were asked to go still have to: a place each is taken over.
+                // Those that were asked to close still do: each gives up one place.
                 None => return Place::None,
             }
         }
@@ -58,7 +59,7 @@ impl Connections {
         Place::Free(Seat { number, presence, of: Arc::clone(self) })
     }
 
-    /// How many have a request under way, or have not taken all of its reply.
+    /// Returns how many have a request in progress, or an unread reply.
     pub(super) fn busy(&self) -> usize {
         let is_busy = |presence: &Presence| {
             presence.is_under_way() || matches!(presence.doing().0, Doing::Waits | Doing::DoesNotRead)
@@ -67,12 +68,12 @@ impl Connections {
     }
 
     fn lock(&self) -> MutexGuard<'_, All> {
-        // A map is whole after every operation, so a panic elsewhere cannot have spoilt it.
+        // A map is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How hard it is for a connection to give way: first what it does, then how short. None where it need not.
+/// Returns the priority of a connection: first what it does, then how short. `None` if it must not be closed.
 fn reluctance((doing, for_so_long): (Doing, Duration)) -> Option<(u8, std::cmp::Reverse<Duration>)> {
     let rank = match doing {
         Doing::Nothing => 0,
@@ -84,7 +85,7 @@ fn reluctance((doing, for_so_long): (Doing, Duration)) -> Option<(u8, std::cmp::
     Some((rank, std::cmp::Reverse(for_so_long)))
 }
 
-/// The place of one connection, free again once this is dropped.
+/// The place of one connection, released when this is dropped.
 pub(super) struct Seat {
     number: u64,
     pub(super) presence: Arc<Presence>,

@@ -1,8 +1,8 @@
 //! A connection's bytes on their way to the HTTP library and back.
 //!
-//! A head passes once it is there as a whole and beyond reproach, and only while no other request is under way.
-//! So the library never sees what it would answer without a word, waits for nobody, and every refusal has the
-//! shape that clients know.
+//! A head is passed on only when it is complete and valid, and no other request is in progress. So the library never
+//! gets a request that it would answer without a message. It never waits for a client, and every refusal has the form
+//! that clients know.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -24,10 +24,11 @@ use crate::settings::Limits;
 use crate::stopping::{Stage, Stopping};
 use crate::turn::Alarm;
 
-/// Bytes read from the system at once; a head with everything that agents send fits.
+/// Bytes read from the system at once. A head with everything that agents send fits.
 const READ_BYTES: usize = 4 * 1024;
 
-/// After the last word, for the client to read it: what it still sends would make the system take it back.
+/// After the last response, time for the client to read it: data that it still sends would make the system discard
+/// it.
 const CLOSE_DELAY: Duration = Duration::from_secs(2);
 
 /// The bytes of one connection.
@@ -38,9 +39,9 @@ pub(super) struct Doorway<S> {
     metrics: Arc<Metrics>,
     limits: Limits,
     framing: Framing,
-    /// Bytes that came and have not passed.
+    /// Bytes that arrived and were not passed on.
     waiting: BytesMut,
-    /// How many of them may pass.
+    /// How many of them may be passed on.
     passable: usize,
     is_first: bool,
     end: End,
@@ -51,11 +52,11 @@ pub(super) struct Doorway<S> {
 
 /// How the connection's requests end.
 enum End {
-    /// They go on.
+    /// They continue.
     Open,
-    /// No more pass; there is nothing to say.
+    /// No more requests are passed on, without a message.
     Quiet,
-    /// No more pass, and this is what is said.
+    /// No more requests are passed on, after this message.
     Saying(Bytes),
 }
 
@@ -85,14 +86,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         }
     }
 
-    /// Nothing passes any more, and this is the reason that the client is told.
+    /// Stops passing requests on, with this refusal for the client.
     fn refuse(&mut self, refusal: &Refusal) {
         tracing::info!(%refusal, "refused a connection");
         self.metrics.refused(refusal.kind());
         self.end = End::Saying(last_words(refusal));
     }
 
-    /// Lets as much pass as may, of what came.
+    /// Passes on as much as permitted of what arrived.
     fn judge(&mut self) {
         let is_in_body = self.framing.place() == Place::Body;
         if !is_in_body && self.presence.is_under_way() {
@@ -111,7 +112,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
                 }
             }
             Err(fault) if is_in_body => {
-                // A reply is owed: the request's own reader refuses it.
+                // A reply is due: the request's own reader refuses it.
                 self.presence.body_failed(fault);
                 self.end = End::Quiet;
             }
@@ -120,7 +121,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         self.tell();
     }
 
-    /// Tells what the connection is doing.
+    /// Records what the connection is doing.
     fn tell(&self) {
         self.presence.does(match self.framing.place() {
             Place::Body => Doing::SendsBody,
@@ -130,7 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         });
     }
 
-    /// While nothing comes: until when it is waited for, and whether there is a reason not to wait at all.
+    /// While nothing arrives: waits until the deadline, unless there is a reason not to wait.
     fn wait(&mut self, context: &mut Context<'_>) -> Poll<()> {
         self.tell();
         if self.presence.waits_for_reply(context.waker()) || self.framing.place() == Place::Body {
@@ -143,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
             (true, true) => self.refuse(&Refusal::GaveWay),
             (true, false) if is_draining => self.refuse(&Refusal::Draining),
             (false, true) => self.end = End::Quiet,
-            // Whoever asks whether the gateway is ready connects for it, and is waited for.
+            // A readiness probe opens a connection of its own, which is served.
             (false, false) if is_draining && !self.is_first => self.end = End::Quiet,
             _ => {}
         }
@@ -151,7 +152,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
             return Poll::Ready(());
         }
         let patience = if is_in_head || self.is_first { self.limits.header } else { self.limits.keep_alive };
-        // The time of a head runs from the connection's first byte, or the request's; that of silence from its begin.
+        // The time of a head runs from the first byte of the connection or the request. The time of silence runs from
+        // its beginning.
         ready!(self.reading.poll(context, (is_in_head, patience)));
         if is_in_head {
             self.refuse(&Refusal::HeadLate(self.limits.header));
@@ -161,7 +163,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         Poll::Ready(())
     }
 
-    /// Reads of a body right into the reader's own buffer.
+    /// Reads a body directly into the reader's buffer.
     fn read_body(&mut self, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         match Pin::new(&mut self.stream).poll_read(context, buffer) {
@@ -200,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Doorway<S> {
         !matches!(self.end, End::Open)
     }
 
-    /// What was written, or that the client has not read for too long.
+    /// Returns what was written, or that the client has not read for too long.
     fn written<T>(&mut self, context: &mut Context<'_>, write: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if write.is_ready() {
             self.writing.stop();
@@ -235,7 +237,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Doorway<S> {
                 return Poll::Ready(Ok(()));
             }
             if this.is_closed_to_more() {
-                // To a request under way the end of its bytes would be the end of its client.
+                // For a request in progress, the end of its bytes would mean that its client has disconnected.
                 return if this.presence.waits_for_reply(context.waker()) {
                     Poll::Pending
                 } else {
@@ -250,7 +252,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Doorway<S> {
                 if this.waiting.len() >= this.limits.header_bytes
                     && this.presence.waits_for_reply(context.waker())
                 {
-                    // The next request waits for its turn, and what follows it waits outside.
+                    // The next request waits, and what follows it stays in the socket.
                     return Poll::Pending;
                 }
             }
@@ -298,7 +300,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        // It is flushed only where nothing is left to be written.
+        // It is flushed only if nothing is left to be written.
         this.presence.is_all_written();
         let flush = Pin::new(&mut this.stream).poll_flush(context);
         this.written(context, flush)
@@ -329,7 +331,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Doorway<S> {
     }
 }
 
-/// A timer that runs as long as it is asked about with the same words.
+/// A timer that runs while it is polled for the same purpose.
 #[derive(Default)]
 struct Timer {
     running: Option<((bool, Duration), Instant)>,
@@ -337,7 +339,7 @@ struct Timer {
 }
 
 impl Timer {
-    /// Ready once so much time has passed since it was first asked in this way.
+    /// Ready after this much time since it was first polled for this purpose.
     fn poll(&mut self, context: &mut Context<'_>, what: (bool, Duration)) -> Poll<()> {
         let until = match self.running {
             Some((known, until)) if known == what => until,

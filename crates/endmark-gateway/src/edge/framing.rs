@@ -1,13 +1,13 @@
-//! States to the client where a response ends: its body alone decides.
+//! Tells the client where a response ends, from its body alone.
 
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, HeaderValue, TRAILER, TRANSFER_ENCODING};
 
-/// Removes every statement about the end of a response. The HTTP library states the length of the body if the body knows it,
-/// holds the body to that length, and sends chunks otherwise. So no header can state an end that the body does not have.
+/// Removes every header about the end of a response. The HTTP library states the length of the body if it is known,
+/// enforces that length, and otherwise sends chunks. So no header can state an end that the body does not have.
 ///
-/// A response to HEAD keeps its length, since it describes a body that is not there. `knows_length` means that the library
-/// writes one itself.
+/// A response to HEAD keeps its length, since it describes a body that is not sent. `knows_length` means that the
+/// library writes one itself.
 pub(super) fn frame_by_body(headers: &mut HeaderMap, is_head: bool, knows_length: bool) {
     let length = if is_head && !knows_length { only_length(headers) } else { None };
     for name in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER] {
@@ -18,7 +18,7 @@ pub(super) fn frame_by_body(headers: &mut HeaderMap, is_head: bool, knows_length
     }
 }
 
-/// The one length that all fields state, also where one field repeats it.
+/// Returns the length if all fields agree, even if one field repeats it.
 fn only_length(headers: &HeaderMap) -> Option<u64> {
     let values = || headers.get_all(CONTENT_LENGTH).iter().map(HeaderValue::as_bytes);
     let mut lengths = values().flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);

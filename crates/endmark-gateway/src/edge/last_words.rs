@@ -1,12 +1,12 @@
-//! What a client is told that never got as far as a request: written past the HTTP library, which would only
-//! have closed the connection, or said a number.
+//! The message to a client whose request could not be read. It bypasses the HTTP library, which would only close the
+//! connection, or send a bare status.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::header;
 
 use crate::rescue::{Refusal, answer};
 
-/// The whole answer to a connection that ends with it.
+/// Returns the whole response, which ends the connection.
 pub(super) fn last_words(refusal: &Refusal) -> Bytes {
     let (status, retry_after, body) = answer(refusal);
     let reason = status.canonical_reason().unwrap_or("Refused");

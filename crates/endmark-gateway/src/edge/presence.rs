@@ -1,4 +1,4 @@
-//! What one connection is doing, as far as others have to know it.
+//! What one connection is doing, as far as other parts need to know.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use endmark_wire::http1::Fault;
 use tokio::sync::Notify;
 
-/// Bytes of a reply that may wait in the HTTP library for a client that does not read. It would take as many as a head may
-/// have, and of what it has taken a copy is kept, to be mended.
+/// Bytes of a reply that may wait in the HTTP library for a slow client. The library would accept as many as a head
+/// may have, and a copy of what it accepted is kept for recovery.
 const UNWRITTEN_LIMIT_BYTES: usize = 2 * 1024;
 
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Doing {
-    /// Nothing: it has sent no byte of a request since the last one.
+    /// Nothing: no byte of a request has arrived since the last one.
     Nothing,
     /// It sends the head of a request.
     SendsHead,
@@ -23,7 +23,7 @@ pub(super) enum Doing {
     SendsBody,
     /// It waits for its reply, or reads it.
     Waits,
-    /// It does not read what is there for it.
+    /// It does not read its reply.
     DoesNotRead,
 }
 
@@ -39,32 +39,33 @@ impl Doing {
     }
 }
 
-/// One connection, seen from outside.
+/// The shared state of one connection.
 pub(super) struct Presence {
     opened: Instant,
     doing: AtomicU8,
-    /// Milliseconds after `opened` at which it began to do that.
+    /// Milliseconds after `opened` at which its current activity began.
     since: AtomicU64,
-    /// A request is under way: its head has passed, and its reply is not over.
+    /// A request is in progress: its head was passed on, and its reply is not over.
     is_under_way: AtomicBool,
     has_to_go: AtomicBool,
-    /// It is sending a reply that ends where the connection does.
+    /// It is sending a reply that ends when the connection closes.
     ends_by_closing: AtomicBool,
     pub(super) going: Notify,
-    /// Bytes of the reply that the HTTP library has taken, and not written; about, since how it frames them is its own.
+    /// Bytes of the reply that the HTTP library has accepted and not written. Approximate, since the library adds
+    /// framing.
     unwritten: AtomicUsize,
     wakers: Mutex<Wakers>,
 }
 
-/// Who waits for what.
+/// The tasks that wait.
 #[derive(Default)]
 struct Wakers {
     body_fault: Option<Fault>,
-    /// The reader of a body, for a fault in it.
+    /// The reader of a body, which waits for a fault in it.
     body: Option<Waker>,
-    /// The reader of the next request, for the end of the one under way.
+    /// The reader of the next request, which waits for the end of the current one.
     next: Option<Waker>,
-    /// The maker of the reply, for what it made to be written.
+    /// The producer of the reply, which waits for its output to be written.
     reply: Option<Waker>,
 }
 
@@ -83,14 +84,14 @@ impl Presence {
         })
     }
 
-    /// What it is doing, and for how long already.
+    /// Returns what it is doing, and for how long.
     pub(super) fn doing(&self) -> (Doing, Duration) {
         let since = Duration::from_millis(self.since.load(Ordering::Relaxed));
         let doing = Doing::of_number(self.doing.load(Ordering::Relaxed));
         (doing, self.opened.elapsed().saturating_sub(since))
     }
 
-    /// It now does this; doing the same still is nothing new.
+    /// Sets what it is doing. The same activity does not restart the time.
     pub(super) fn does(&self, doing: Doing) {
         if self.doing.swap(doing.number(), Ordering::Relaxed) != doing.number() {
             let now = u64::try_from(self.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -98,22 +99,22 @@ impl Presence {
         }
     }
 
-    /// Whether a request is under way.
+    /// Whether a request is in progress.
     pub(super) fn is_under_way(&self) -> bool {
         self.is_under_way.load(Ordering::Acquire)
     }
 
-    /// The head of a request has passed.
+    /// Records that the head of a request was passed on.
     pub(super) fn begins(&self) {
         self.is_under_way.store(true, Ordering::Release);
     }
 
-    /// The request counts as over once this is dropped: with its reply, or before there was one.
+    /// Returns a guard. The request is over when it is dropped: with its reply, or before there was one.
     pub(super) fn until_replied(self: &Arc<Self>) -> UnderWay {
         UnderWay(Arc::clone(self))
     }
 
-    /// Asks it to end, to make room.
+    /// Asks it to close, to make room.
     pub(super) fn let_go(&self) {
         self.has_to_go.store(true, Ordering::Release);
         self.going.notify_one();
@@ -123,17 +124,17 @@ impl Presence {
         self.has_to_go.load(Ordering::Acquire)
     }
 
-    /// Whether a reply is not over that ends where the connection does.
+    /// Whether a reply is in progress that ends when the connection closes.
     pub(super) fn ends_by_closing(&self) -> bool {
         self.ends_by_closing.load(Ordering::Acquire)
     }
 
-    /// Such a reply has begun, or is over.
+    /// Records that such a reply begins or is over.
     pub(super) fn is_to_end_by_closing(&self, is_so: bool) {
         self.ends_by_closing.store(is_so, Ordering::Release);
     }
 
-    /// The body that it sends cannot be read any further.
+    /// Records that the body it sends cannot be read any further.
     pub(super) fn body_failed(&self, fault: Fault) {
         let mut wakers = self.wakers();
         wakers.body_fault = Some(fault);
@@ -142,7 +143,7 @@ impl Presence {
         }
     }
 
-    /// Whether a request is under way; if so the reader is woken once it is over.
+    /// Whether a request is in progress. If so, the reader is woken when it is over.
     pub(super) fn waits_for_reply(&self, reader: &Waker) -> bool {
         let mut wakers = self.wakers();
         let waits = self.is_under_way();
@@ -152,22 +153,22 @@ impl Presence {
         waits
     }
 
-    /// A part of the reply is taken by the HTTP library.
+    /// Records that the HTTP library accepted a part of the reply.
     pub(super) fn is_given(&self, bytes: usize) {
         self.unwritten.fetch_add(bytes, Ordering::AcqRel);
     }
 
-    /// Whether the HTTP library may take more of the reply; if not the maker is woken once it may.
+    /// Whether the HTTP library may accept more of the reply. If not, the producer is woken when it may.
     pub(super) fn has_room(&self, maker: &Waker) -> bool {
         if self.unwritten.load(Ordering::Acquire) < UNWRITTEN_LIMIT_BYTES {
             return true;
         }
         self.wakers().reply = Some(maker.clone());
-        // It may have been written meanwhile.
+        // It may have been written in the meantime.
         self.unwritten.load(Ordering::Acquire) < UNWRITTEN_LIMIT_BYTES
     }
 
-    /// The HTTP library has written so many bytes to the client.
+    /// Records that the HTTP library has written this many bytes to the client.
     pub(super) fn is_written(&self, bytes: usize) {
         let rest = |unwritten: usize| Some(unwritten.saturating_sub(bytes));
         let before =
@@ -175,13 +176,13 @@ impl Presence {
         self.wakes_maker(before);
     }
 
-    /// The HTTP library has written all that it had.
+    /// Records that the HTTP library has written everything.
     pub(super) fn is_all_written(&self) {
         let before = self.unwritten.swap(0, Ordering::AcqRel);
         self.wakes_maker(before);
     }
 
-    /// Wakes the maker where there was no room for it, and is now.
+    /// Wakes the producer if there is room now and there was none before.
     fn wakes_maker(&self, before: usize) {
         if before >= UNWRITTEN_LIMIT_BYTES
             && self.unwritten.load(Ordering::Acquire) < UNWRITTEN_LIMIT_BYTES
@@ -192,11 +193,11 @@ impl Presence {
     }
 
     fn wakers(&self) -> MutexGuard<'_, Wakers> {
-        // It is whole after every operation, so a panic elsewhere cannot have spoilt it.
+        // It is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why its body cannot be read any further; else the reader is woken once it cannot.
+    /// Returns why its body cannot be read any further. Otherwise the reader is woken when it cannot.
     pub(super) fn body_fault(&self, reader: &Waker) -> Option<Fault> {
         let mut wakers = self.wakers();
         let is_known = wakers.body.as_ref().is_some_and(|known| known.will_wake(reader));
@@ -207,11 +208,11 @@ impl Presence {
     }
 }
 
-/// A request under way.
+/// A request in progress.
 pub(super) struct UnderWay(Arc<Presence>);
 
 impl UnderWay {
-    /// The connection that it came over.
+    /// Returns the connection of the request.
     pub(super) fn presence(&self) -> &Presence {
         &self.0
     }

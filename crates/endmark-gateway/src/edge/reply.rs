@@ -1,4 +1,4 @@
-//! A reply on its way out: what is held for it until its end, and how long it may take.
+//! A reply on its way to the client: what is held until its end, and how long it may take.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::admission::Claim;
 use crate::body::{AnyBody, BodyError};
 use crate::turn::Alarm;
 
-/// What HTTP writes around a part of a stream, in bytes: its length in digits, and the ends of two lines.
+/// HTTP framing of a part of a stream, in bytes: its length in digits, and two line ends.
 const CHUNK_FRAMING_BYTES: usize = 8;
 
-/// A reply is broken off.
+/// A reply exceeded its time limit.
 #[derive(Debug, thiserror::Error)]
 #[error("the request took longer than [limits] total_seconds allows ({0:?})")]
 struct TookTooLong(Duration);
 
-/// The body of a reply. Its request is under way, and keeps its permit, until this is dropped: at the end of the
-/// body, on an error, or because the client is gone.
+/// The body of a reply. Its request is in progress, and keeps its permit, until this is dropped: at the end of the
+/// body, on an error, or when the client disconnects.
 pub(super) struct Reply {
     body: AnyBody,
     total: Duration,
@@ -31,12 +31,12 @@ pub(super) struct Reply {
     alarm: Alarm,
     _claim: Option<Arc<Claim>>,
     under_way: UnderWay,
-    /// It has no other end than that of the connection.
+    /// It ends only when the connection closes.
     ends_by_closing: bool,
 }
 
 impl Reply {
-    /// A reply that is broken off at the deadline, which is when it has taken `total`.
+    /// Returns a reply that is broken off at the deadline, after `total`.
     pub(super) fn new(
         body: AnyBody,
         (total, deadline): (Duration, Instant),
@@ -47,7 +47,7 @@ impl Reply {
         Self { body, total, deadline, alarm, _claim: claim, under_way, ends_by_closing: false }
     }
 
-    /// The same, for a client to whom only the end of the connection says where it ends.
+    /// Marks a reply whose end the client can only see by the end of the connection.
     pub(super) fn ending_by_closing(self) -> Self {
         Self { ends_by_closing: true, ..self }
     }
@@ -62,7 +62,7 @@ impl Body for Reply {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
-        // What a slow client does not read is made no sooner.
+        // Nothing is produced before a slow client reads.
         let next = if this.under_way.presence().has_room(context.waker()) {
             Pin::new(&mut this.body).poll_frame(context)
         } else {

@@ -1,4 +1,4 @@
-//! A gateway that listens: it can be given other settings while it serves, and stops in order.
+//! A listening gateway. Its settings can be replaced while it serves, and it stops in order.
 
 use std::future::Future;
 use std::io;
@@ -19,59 +19,58 @@ use crate::rescue::Refusal;
 use crate::stopping::{Stage, Stopping};
 use crate::turn::Pace;
 
-/// After a failed `accept`, mostly for want of file descriptors: time for some connections to end.
+/// Pause after a failed `accept`, mostly for lack of file descriptors: time for some connections to end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How often it is looked whether the last reply is over.
+/// How often to check whether the last reply is over.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// How long a client may take to read the end of a reply that is cut off: the process is to end within a second.
+/// How long a client may take to read the end of a reply that is cut off: the process should end within a second.
 const CUT_OFF_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// How long connections may take to close; closing waits for nobody.
+/// How long connections may take to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Clients that are being told that there is no place. More are told nothing.
+/// The most clients that are being told that there is no place. Further clients are not told.
 const SENT_AWAY_AT_ONCE: usize = 64;
 
-/// What the system keeps for a client that has not read it yet; by itself it would keep megabytes for each. Enough for
-/// two megabytes a second to another continent, and so
-/// few that one who reads a kilobyte a second is heard of every minute or two.
+/// The system's send buffer for each client. The default is megabytes. This suffices for two megabytes a second to
+/// another continent, and is small enough that a reader of a kilobyte a second shows activity every minute or two.
 const SEND_BUFFER_BYTES: u32 = 128 * 1024;
 
-/// How much of that may be there before the client's system is ready for it. What is on its way does not count, so that
-/// distance does not; but what waits for a slow reader is held here a second time, to be mended if it breaks off.
+/// How much of that may be filled before the client's system is ready for it. Data in transit does not count, so
+/// distance does not matter. Data that waits for a slow reader is also held here, for recovery if it breaks off.
 #[cfg(target_os = "linux")]
 const UNSENT_LOW_WATER_BYTES: u32 = 4 * 1024;
 
-/// Connections that the system keeps until they are accepted: what comes in a moment in which nothing is accepted.
+/// Connections that the system keeps until they are accepted.
 const ACCEPT_BACKLOG: u32 = 1_024;
 
 /// Why the gateway stopped serving.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// Replies were still under way when the time to drain was over.
+    /// Replies were still in progress when the time to drain was over.
     #[error("{left} replies were still under way after {waited:?}, and were cut off")]
     NotDrained {
-        /// Replies cut off.
+        /// Replies that were cut off.
         left: usize,
-        /// How long they were waited for.
+        /// How long the gateway waited for them.
         waited: Duration,
     },
 }
 
-/// A gateway that serves, with the settings that are in effect now.
+/// A gateway that serves, with its current settings.
 pub struct Server {
     current: Mutex<Arc<Gateway>>,
     connections: Arc<Connections>,
     pub(super) permits: Arc<Permits>,
-    /// That of the gateway it began with, and of those made from it.
+    /// Shared by the first gateway and those made from it.
     pub(super) stopping: Arc<Stopping>,
     has_to_hurry: AtomicBool,
 }
 
 impl Server {
-    /// Serves what this gateway answers.
+    /// Serves the responses of this gateway.
     pub fn new(gateway: Arc<Gateway>) -> Arc<Self> {
         Arc::new(Self {
             stopping: Arc::clone(&gateway.stopping),
@@ -82,29 +81,29 @@ impl Server {
         })
     }
 
-    /// The gateway that answers the next request.
+    /// Returns the gateway that answers the next request.
     pub fn gateway(&self) -> Arc<Gateway> {
         Arc::clone(&self.current.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// From now on this gateway answers, mostly [`Gateway::reloaded`] from the one before. Requests under way keep
-    /// the one they began with, connections keep their own limits.
+    /// Replaces the gateway, usually by [`Gateway::reloaded`] of the previous one. Requests in progress keep theirs,
+    /// and connections keep their limits.
     pub fn reload(&self, gateway: Arc<Gateway>) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = gateway;
     }
 
-    /// How many replies are under way.
+    /// Returns the number of replies in progress.
     pub fn busy(&self) -> usize {
         self.connections.busy()
     }
 
-    /// How many requests with a key of our own asked for work of a model. Each counts before its upstream is called, so
-    /// that no client can have a reply that is not counted here.
+    /// Returns the number of requests with a key of the gateway that run a model. Each counts before its upstream is
+    /// called, so that no client can have a reply that is not counted here.
     pub fn admitted_calls(&self) -> u64 {
         self.gateway().admitted_calls.load(Ordering::Relaxed)
     }
 
-    /// How many requests were refused since a budget is used up (CX-7).
+    /// Returns the number of requests that were refused because a budget is used up (CX-7).
     pub fn refused_for_budget(&self) -> u64 {
         self.gateway().metrics.refusals(crate::rescue::BUDGET_REFUSED)
     }
@@ -126,9 +125,9 @@ impl Server {
         }
     }
 
-    /// Serves connections until `shutdown` resolves, then lets replies under way end. Meanwhile it answers nothing
-    /// else but its own pages: `/endmark/readyz` says at once that it stops. What does not end in time is cut off: its
-    /// clients are told, and how each of its calls ended is recorded.
+    /// Serves connections until `shutdown` resolves, then lets replies in progress end. Meanwhile it answers only its
+    /// own pages: `/endmark/readyz` reports at once that it stops. Replies that do not end in time are cut off: their
+    /// clients are told, and the end of each call is recorded.
     ///
     /// # Errors
     /// [`ServeError::NotDrained`] if some did not end in time.
@@ -188,13 +187,13 @@ impl Server {
     async fn drained(&self, waited: Duration) -> Result<(), ServeError> {
         let began = Instant::now();
         let mut quiet = 0;
-        // A reply that has just ended may still be on its way into the socket: it is looked twice.
+        // A reply that has just ended may still be on its way into the socket, so this checks twice.
         while quiet < 2 {
             let left = self.connections.busy();
             quiet = if left == 0 { quiet + 1 } else { 0 };
             let elapsed = began.elapsed();
             if left > 0 && (elapsed >= waited || self.has_to_hurry.load(Ordering::Acquire)) {
-                // Nobody reads more than milliseconds.
+                // Milliseconds are precise enough for people.
                 let waited = Duration::from_millis(u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX));
                 return Err(ServeError::NotDrained { left, waited });
             }
@@ -203,7 +202,8 @@ impl Server {
         Ok(())
     }
 
-    /// Ends what is still under way: first each reply with a last word, then the connections of those who take none.
+    /// Ends what is still in progress: first each reply with a last message, then the connections that do not accept
+    /// one.
     async fn cut_off(&self) {
         for (stage, patience) in [(Stage::Interrupted, CUT_OFF_TIMEOUT), (Stage::Over, CLOSE_TIMEOUT)] {
             self.reach(stage);
@@ -217,31 +217,31 @@ impl Server {
 
 async fn accept(listener: &TcpListener) -> io::Result<TcpStream> {
     let (stream, _) = listener.accept().await?;
-    // Without it the kernel holds back small events for up to 40 ms.
+    // Without it the kernel delays small events by up to 40 ms.
     stream.set_nodelay(true)?;
     Ok(stream)
 }
 
-/// Listens on this address, with a bound on what the system keeps for each client.
+/// Listens on this address, with a limit of the system's buffer for each client.
 ///
 /// # Errors
-/// What the system says; [`io::ErrorKind::AddrInUse`] where another one listens there.
+/// The system's error; [`io::ErrorKind::AddrInUse`] if another process listens there.
 pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A process that follows another one takes its address over at once.
+    // A successor process takes the address over at once.
     socket.set_reuseaddr(true)?;
     socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
-    // Each connection that is accepted has it from here.
+    // Each accepted connection inherits it.
     #[cfg(target_os = "linux")]
     socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_LOW_WATER_BYTES)?;
     socket.bind(address)?;
     socket.listen(ACCEPT_BACKLOG)
 }
 
-/// Serves connections with one gateway until `shutdown` resolves, then lets replies under way end.
+/// Serves connections with one gateway until `shutdown` resolves, then lets replies in progress end.
 ///
 /// # Errors
-/// [`ServeError::NotDrained`] if some did not end in time: they are cut off.
+/// [`ServeError::NotDrained`] if some did not end in time and were cut off.
 pub async fn serve(
     listener: TcpListener,
     gateway: Arc<Gateway>,

@@ -1,11 +1,11 @@
-//! What a client is told of its budgets (CX-7).
+//! What a client learns about its budgets (CX-7).
 
 use endmark_context::budget::{Scope, Unit};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::ledger::FirstCall;
 
-/// What a client is told of its budgets; nothing where it has none.
+/// What a client learns about its budgets; empty if it has none.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BudgetTold {
     is_closing: bool,
@@ -18,7 +18,7 @@ impl BudgetTold {
         Self { is_closing: first.is_closing, percent: first.percent, least_left: first.least_left }
     }
 
-    /// As response headers.
+    /// Writes it as response headers.
     pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
         let mut set = |name: &'static str, value: String| {
             if let Ok(value) = HeaderValue::from_str(&value) {

@@ -1,4 +1,4 @@
-//! What of a client's request is changed before it goes upstream, and how that is disclosed.
+//! Changes of a client's request before it is sent upstream, and their disclosure.
 
 use endmark_context::compact::NotMade;
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -6,27 +6,27 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use crate::metrics::Metrics;
 use crate::shaping::Summary;
 
-/// What was changed.
+/// The changes.
 #[derive(Debug, Default)]
 pub(crate) struct Changed {
-    /// Calls in the conversation whose arguments were no JSON.
+    /// Tool calls in the conversation whose arguments were not JSON.
     pub(crate) repaired_calls: usize,
-    /// References to stored items that Endmark had mended: the whole items are sent instead.
+    /// References to stored items that were recovered: the whole items are sent instead.
     pub(crate) restored_items: usize,
-    /// Results of tools that are capped.
+    /// Tool results that are capped.
     pub(crate) capped: usize,
-    /// Whether the model is offered the tool that reads what was left out of them.
+    /// Whether the model is offered the tool that reads omitted parts.
     pub(crate) offers_reading: bool,
-    /// What its older part was condensed to, if it was.
+    /// The summary of its older part, if it was condensed.
     pub(crate) summary: Option<Summary>,
-    /// Why no more of it is tried to be condensed, although it is too long.
+    /// Why no more of it can be condensed, although it is too long.
     pub(crate) compaction_stopped: Option<NotMade>,
-    /// The response that the request goes on from, where it is another than its client said.
+    /// The response that the request continues, if that differs from the client's.
     pub(crate) goes_on_from: Option<String>,
 }
 
 impl Changed {
-    /// Whether the request goes on in other bytes than it came in.
+    /// Whether the request's bytes were changed.
     pub(crate) fn is_any(&self) -> bool {
         self.repaired_calls > 0
             || self.restored_items > 0
@@ -35,7 +35,7 @@ impl Changed {
             || self.summary.is_some()
     }
 
-    /// Counts it, and says it in the log.
+    /// Counts the changes and logs them.
     pub(crate) fn note(&self, metrics: &Metrics, upstream: &str, request: &str) {
         if self.repaired_calls > 0 {
             metrics.repaired(upstream, self.repaired_calls as u64);
@@ -57,7 +57,7 @@ impl Changed {
         }
     }
 
-    /// Tells the client.
+    /// Discloses them to the client.
     pub(crate) fn write_headers(&self, headers: &mut HeaderMap) {
         if self.repaired_calls > 0 {
             headers.insert(HeaderName::from_static("x-endmark-repaired-calls"), self.repaired_calls.into());
@@ -76,7 +76,7 @@ impl Changed {
         }
     }
 
-    /// What became of its older part, as the header has it; none where there is nothing to say of it.
+    /// Returns the state of its older part for the header, or `None` if there is nothing to disclose.
     fn compaction(&self) -> Option<String> {
         let summary = self.summary.as_ref().map(Summary::disclosed);
         let Some(why) = self.compaction_stopped else { return summary };

@@ -1,4 +1,4 @@
-//! The schemas of the tools that a request offers: read once, and each compiled once, however often the tools are called.
+//! The schemas of the tools that a request offers: parsed once, and each compiled once.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use endmark_wire::request::Request;
 
 use crate::recovery::Schema;
 
-/// What arguments of each tool have to be like.
+/// The schemas of the arguments of each tool.
 #[derive(Default)]
 pub(crate) struct ToolSchemas(OnceLock<HashMap<String, Offered>>);
 
@@ -17,7 +17,7 @@ struct Offered {
 }
 
 impl ToolSchemas {
-    /// The schema of the tool of this name; none where it has none that can be compiled, or is not offered.
+    /// Returns the schema of this tool, or `None` if it is not offered or has no schema that compiles.
     pub(super) fn of(&self, request: &Request, name: &str) -> Option<Schema> {
         let offered = self.0.get_or_init(|| {
             let tools = request.tools().into_iter();

@@ -1,4 +1,4 @@
-//! A body on which a fault strikes.
+//! A body with an injected fault.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,19 +18,19 @@ use crate::body::{AnyBody, BodyError, full, preceded};
 use crate::settings::{Fault, Kind};
 use crate::upstream::{Read, UpstreamError, is_event_stream, plain, read_up_to};
 
-/// A longer reply that is no stream goes on unharmed.
+/// A longer reply that is not a stream is passed on without a fault.
 const MAX_REPLY_BYTES: usize = 64 * 1024 * 1024;
 
-/// A fault is to be rehearsed, not waited for.
+/// The time limit for reading a reply that will be changed.
 const READING: std::time::Duration = std::time::Duration::from_mins(10);
 
-/// The answer with its fault.
+/// Returns the answer with its fault.
 pub(super) async fn struck(
     fault: &Fault,
     format: &'static dyn WireFormat,
     answer: Response<AnyBody>,
 ) -> Result<Response<AnyBody>, UpstreamError> {
-    // A fault strikes what can be read.
+    // A fault is injected into decoded text.
     let answer = plain(answer);
     let streams = is_event_stream(answer.headers());
     let (mut head, body) = answer.into_parts();
@@ -73,11 +73,11 @@ fn of_whole(fault: &Fault, format: &'static dyn WireFormat, body: &Bytes) -> Any
 
 struct Struck {
     inner: AnyBody,
-    /// None where the steps are all that comes.
+    /// `None` if the steps are all that follows.
     strike: Option<Box<Strike>>,
     steps: VecDeque<Step>,
     sleep: Option<Pin<Box<Sleep>>>,
-    /// How it breaks off as soon as what came before that is written: with it the connection ends, and its buffers.
+    /// How it breaks off once the previous parts are written: the connection and its buffers end with it.
     breaks: Option<io::ErrorKind>,
 }
 
@@ -116,7 +116,7 @@ impl Body for Struck {
                     continue;
                 }
                 Some(Step::End(end)) => {
-                    // Nobody is to go on writing what nobody reads.
+                    // No one reads it any more, so it should not be produced.
                     self.inner = full("");
                     self.strike = None;
                     match end {

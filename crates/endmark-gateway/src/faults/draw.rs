@@ -1,4 +1,4 @@
-//! Which reply gets which fault: the same seed, the same order.
+//! Selects which reply gets which fault: the same seed gives the same order.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -16,12 +16,12 @@ use crate::settings::Upstream;
 use crate::settings::{Fault, FaultPlan, FaultSide, Kind, Place};
 use crate::upstream::{Client, UpstreamError};
 
-/// Faults without a place strike within so many events: early enough to meet short replies, too.
+/// Faults without a position occur within this many events, early enough for short replies.
 const EVENTS_TO_CHOOSE_FROM: u64 = 24;
 
-/// The faults of one gateway, as its requests come.
+/// The faults of one gateway, in the order of its requests.
 pub(crate) struct Faults {
-    /// Each with the sum of the shares up to and with its own.
+    /// Each fault with the cumulated share.
     up_to: Vec<(u32, Fault)>,
     side: FaultSide,
     seed: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// These faults; without a seed they fall in an order of their own each time.
+    /// Makes these faults. Without a seed their order differs each time.
     pub(crate) fn new(plan: &FaultPlan, side: FaultSide, seed: Option<u64>) -> Self {
         let given: u32 = plan.faults.iter().filter_map(|fault| fault.share).sum();
         let without = plan.faults.iter().filter(|fault| fault.share.is_none()).count();
@@ -47,7 +47,7 @@ impl Faults {
         }
     }
 
-    /// What the next request's reply has to bear.
+    /// Returns the fault of the next request's reply.
     pub(crate) fn draw(&self, format: &'static dyn WireFormat) -> Rehearsal {
         if self.up_to.is_empty() {
             return Rehearsal { chosen: None, side: self.side, format, was_used: AtomicBool::new(true) };
@@ -68,7 +68,7 @@ impl Faults {
     }
 }
 
-/// A number that looks like chance and follows from the seed: `splitmix64`.
+/// A pseudo-random number that follows from the seed: `splitmix64`.
 fn mixed(seed: u64, number: u64) -> u64 {
     let mut state = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -76,17 +76,17 @@ fn mixed(seed: u64, number: u64) -> u64 {
     state ^ (state >> 31)
 }
 
-/// What one request's reply has to bear, if anything.
+/// The fault of one request's reply, if any.
 pub(crate) struct Rehearsal {
     chosen: Option<Fault>,
     side: FaultSide,
-    /// What the request speaks.
+    /// The format of the request.
     format: &'static dyn WireFormat,
     was_used: AtomicBool,
 }
 
 impl Rehearsal {
-    /// Sends a request of the exchange upstream; its answer may go wrong on its way.
+    /// Sends a request upstream. Its answer may get the fault.
     pub(crate) async fn send(
         &self,
         client: &Client,
@@ -105,7 +105,7 @@ impl Rehearsal {
         }
     }
 
-    /// What the client gets instead of an answer, where that is the fault.
+    /// Returns what the client gets instead of an answer, if that is the fault.
     pub(crate) fn instead(&self) -> Option<Response<AnyBody>> {
         match (self.side, self.chosen.as_ref()?.kind) {
             (FaultSide::Client, Kind::Status(status, retry_after)) => Some(self.refusal(status, retry_after)),
@@ -113,7 +113,7 @@ impl Rehearsal {
         }
     }
 
-    /// The answer as the client gets it, and what it has to know: that a fault was rehearsed on it.
+    /// Returns the answer for the client, with a mark that a fault was injected.
     pub(crate) async fn deliver(&self, answer: Response<AnyBody>) -> Response<AnyBody> {
         let Some(fault) = &self.chosen else { return answer };
         let mut answer = match (self.side, fault.kind) {
@@ -134,7 +134,7 @@ impl Rehearsal {
         answer
     }
 
-    /// The error that takes the place of a reply; nobody is asked for one.
+    /// Returns the error that replaces a reply. No upstream is called.
     fn refusal(&self, status: http::StatusCode, retry_after: Option<Duration>) -> Response<AnyBody> {
         let message = "a rehearsed fault (--fault): no model was asked";
         let mut answer = error_response(self.format, status, "endmark_rehearsed_fault", message);

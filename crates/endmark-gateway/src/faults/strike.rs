@@ -1,4 +1,4 @@
-//! What becomes of a stream that a fault strikes: fed its bytes, answers what goes on.
+//! Injects a fault into a stream: it receives the bytes and returns what is passed on.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use endmark_wire::sse::{Decoder, Frame, Tail};
 use super::limit::Limit;
 use crate::settings::{Fault, Kind, Place};
 
-/// A longer event goes on unread; no provider's is.
+/// The longest event that is read. No provider's event is longer.
 const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 
-/// What goes on towards the reader, in order.
+/// What is passed on to the reader, in order.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Pass(Bytes),
@@ -21,7 +21,7 @@ pub(super) enum Step {
     End(End),
 }
 
-/// How a body ends before its time.
+/// How a body ends prematurely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     InOrder,
@@ -30,19 +30,19 @@ pub(super) enum End {
     Never,
 }
 
-/// A stream on its way, and the fault that waits for it.
+/// A stream with a pending fault.
 pub(super) struct Strike {
     format: &'static dyn WireFormat,
-    /// What cuts the reply, where that is the fault.
+    /// What cuts the reply, if that is the fault.
     limit: Option<Limit>,
     kind: Kind,
     place: Place,
     decoder: Decoder,
     events: usize,
     bytes: usize,
-    /// It has struck.
+    /// The fault has occurred.
     over: bool,
-    /// An event is too long to be read: what follows passes.
+    /// An event is too long to be read: the rest is passed on.
     unread: bool,
 }
 
@@ -61,7 +61,7 @@ impl Strike {
         }
     }
 
-    /// Takes the next bytes of the stream.
+    /// Processes the next bytes of the stream.
     pub(super) fn push(&mut self, data: &[u8]) -> Vec<Step> {
         if self.unread {
             return vec![Step::Pass(Bytes::copy_from_slice(data))];
@@ -91,7 +91,7 @@ impl Strike {
         steps
     }
 
-    /// What is left where the stream ends by itself.
+    /// Returns what is left when the stream ends by itself.
     pub(super) fn rest(&mut self) -> Vec<Step> {
         match std::mem::replace(&mut self.decoder, Decoder::new(MAX_EVENT_BYTES)).finish() {
             Tail::Clean => Vec::new(),
@@ -133,7 +133,7 @@ impl Strike {
         }
     }
 
-    /// Puts what goes wrong in the place of this event; false where it cannot go wrong here.
+    /// Replaces this event by the fault. Returns false if the fault cannot occur here.
     fn strike(&mut self, frame: &Frame, data: &str, steps: &mut Vec<Step>) -> bool {
         match self.kind {
             Kind::Error => {
@@ -159,7 +159,7 @@ impl Strike {
 }
 
 impl Kind {
-    /// How a body ends that is broken off.
+    /// Returns how a body ends that is broken off.
     pub(super) fn end(self) -> Option<End> {
         match self {
             Self::Drop => Some(End::Closed),
@@ -190,7 +190,7 @@ mod tests {
         "data: [DONE]\n\n",
     );
 
-    /// What a reader gets, in pieces of so many bytes, and how it ends.
+    /// Returns what a reader gets, in pieces of this many bytes, and how it ends.
     fn struck(fault: &str, piece: usize) -> (String, Option<End>) {
         let plan: FaultPlan = fault.parse().unwrap();
         let mut strike = Strike::new(&plan.faults[0], &endmark_wire::openai_chat::Chat);

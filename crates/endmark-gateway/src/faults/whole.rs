@@ -1,4 +1,4 @@
-//! What becomes of a reply that is no stream.
+//! Injects a fault into a reply that is not a stream.
 
 use bytes::Bytes;
 use endmark_wire::format::WireFormat;
@@ -6,10 +6,10 @@ use endmark_wire::format::WireFormat;
 use super::limit::cut_reply;
 use crate::settings::{Kind, Place};
 
-/// A body that is no stream has no events: this many of its bytes count as one, about a token.
+/// A body that is not a stream has no events: this many bytes count as one, about a token.
 pub(super) const BYTES_OF_AN_EVENT: usize = 4;
 
-/// Where a fault strikes, in bytes.
+/// Returns the position of a fault, in bytes.
 pub(super) fn place(place: Place) -> usize {
     match place {
         Place::Events(events) => events.saturating_mul(BYTES_OF_AN_EVENT),
@@ -18,7 +18,7 @@ pub(super) fn place(place: Place) -> usize {
     }
 }
 
-/// The body with its fault; as it is where the fault does not reach it.
+/// Returns the body with its fault, or unchanged if the fault does not reach it.
 pub(super) fn changed(kind: Kind, format: &'static dyn WireFormat, at: usize, body: &Bytes) -> Bytes {
     match kind {
         Kind::Cut => cut_reply(format, at, body).map_or_else(|| body.clone(), Bytes::from),

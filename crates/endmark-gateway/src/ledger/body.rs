@@ -1,4 +1,4 @@
-//! The body of an upstream's answer, counted while it passes.
+//! The body of an upstream's answer, counted while it is passed on.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use super::ended::CallEnd;
 use super::listener::{Listener, Said};
 use crate::body::{AnyBody, BodyError};
 
-/// How much of an answer's body came, when it began, and whether all of the request went up for it.
+/// How much of an answer's body arrived, when it began, and whether the whole request was sent.
 #[derive(Debug)]
 pub(super) struct Gauge {
     began: Instant,
     went_up: AtomicBool,
     bytes: AtomicU64,
-    /// One more than the tokens that were written in it, as an estimate; 0 where nobody reads it.
+    /// One more than the estimated tokens in it; 0 if it is not read.
     written: AtomicU64,
     /// Microseconds from the beginning to the first byte; 0 before it.
     first_byte: AtomicU64,
@@ -38,7 +38,7 @@ impl Gauge {
         }
     }
 
-    /// All of the request went up.
+    /// Records that the whole request was sent.
     pub(super) fn went_up(&self) {
         self.went_up.store(true, Ordering::Relaxed);
     }
@@ -56,7 +56,7 @@ impl Gauge {
         }
     }
 
-    /// Microseconds from the beginning.
+    /// Returns the microseconds from the beginning.
     pub(super) fn elapsed(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
@@ -65,7 +65,7 @@ impl Gauge {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Takes note of how many tokens were written in it so far; none where it passes unread from here on.
+    /// Records how many tokens it has so far, or `None` if it is no longer read.
     pub(super) fn read(&self, written: Option<u64>) {
         self.written.store(written.map_or(0, |tokens| tokens.saturating_add(1)), Ordering::Relaxed);
     }
@@ -79,13 +79,13 @@ impl Gauge {
     }
 }
 
-/// A body that counts what passes; with a call of its own it settles that at its end, too.
+/// A body that counts what passes. If it has a call, it settles that at its end.
 pub(super) struct Metered {
     pub(super) inner: AnyBody,
     pub(super) gauge: Arc<Gauge>,
-    /// The call to settle, and how it has ended where the body ends well.
+    /// The call to settle, and its ending if the body ends well.
     pub(super) call: Option<(Call, Ending)>,
-    /// Hears what it says of its tokens.
+    /// Reads its usage.
     pub(super) listener: Option<Listener>,
 }
 
@@ -108,7 +108,7 @@ impl Metered {
                 });
             };
             if is_large {
-                // To read it takes a while, and its client has all of it.
+                // Reading it takes a while, and its client already has all of it.
                 tokio::task::spawn_blocking(settle);
             } else {
                 settle();
@@ -117,18 +117,18 @@ impl Metered {
     }
 }
 
-/// The usage and words read from a finished answer.
+/// Returns the usage and text read from a finished answer.
 fn said(listener: Option<Listener>, call: &Call, ended: bool) -> Said {
     let said = listener.map(|listener| listener.said(ended)).unwrap_or_default();
     call.read_tallies(said.written.as_deref());
     said
 }
 
-/// Its client is gone.
+/// Its client has disconnected.
 impl Drop for Metered {
     fn drop(&mut self) {
         if let Some((call, _)) = self.call.take() {
-            // What it has said so far is not what it comes to: it is estimated by its text.
+            // What it reported so far is not its final usage, which is estimated from its text.
             said(self.listener.take(), &call, false);
         }
     }
@@ -151,7 +151,7 @@ impl Body for Metered {
                         listener.hear(data);
                     }
                 }
-                // hyper does not ask again where the length says that nothing follows.
+                // hyper does not poll again if the length shows that nothing follows.
                 if self.inner.is_end_stream() {
                     self.settle(false);
                 }

@@ -34,7 +34,7 @@ use crate::telemetry;
 /// The upstream calls of one request.
 pub(crate) struct Calls {
     recorder: Recorder,
-    /// How the request does in all.
+    /// The observation of the whole request.
     pub(crate) watch: Arc<Watch>,
     request_id: String,
     session: String,
@@ -46,15 +46,15 @@ pub(crate) struct Calls {
     made: AtomicU32,
     resumes: Arc<AtomicU32>,
     budgets: Arc<Budgets>,
-    /// Numbers that were given to calls.
+    /// The number of calls that have got a number.
     numbered: AtomicU32,
-    /// The first call, held before the request was made ready for it.
+    /// The first call, held before the request was prepared for it.
     first: Mutex<Option<Reserved>>,
-    /// What those that are over did cost.
+    /// The cost of the calls that are over.
     cost: Arc<Cost>,
 }
 
-/// Whose calls they are.
+/// The client of the calls.
 pub(crate) struct Caller {
     /// The id that `endmark log show` explains.
     pub(crate) request_id: String,
@@ -67,7 +67,7 @@ pub(crate) struct Caller {
 }
 
 impl Calls {
-    /// Of a request for which none was made yet.
+    /// Makes the record of a request without calls.
     pub(crate) fn new(
         recorder: Recorder,
         watch: Watch,
@@ -95,42 +95,42 @@ impl Calls {
         }
     }
 
-    /// What writes them down.
+    /// Returns what records them.
     pub(crate) fn recorder(&self) -> &Recorder {
         &self.recorder
     }
 
-    /// The hash of the credential that they are made with.
+    /// Returns the hash of their credential.
     pub(crate) fn credential(&self) -> Option<&str> {
         self.credential.as_deref()
     }
 
-    /// The hash of the session that they belong to.
+    /// Returns the hash of their session.
     pub(crate) fn session(&self) -> &str {
         &self.session
     }
 
-    /// Calls made so far.
+    /// Returns the number of calls so far.
     pub(crate) fn made(&self) -> u32 {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// Counts the calls for the rest of its reply.
+    /// Returns the counter of the calls for the rest of its reply.
     pub(crate) fn resumes(&self) -> Arc<AtomicU32> {
         Arc::clone(&self.resumes)
     }
 
-    /// What its calls that are over did cost, in nano-dollars; none where a price is missing, or none is over.
+    /// Returns the cost of its finished calls, in nano-dollars, or `None` if a price is missing or no call is over.
     pub(crate) fn cost(&self) -> Option<u64> {
         self.cost.nano_usd()
     }
 
-    /// Whether any budget concerns calls.
+    /// Whether any budget applies to the calls.
     pub(crate) fn have_budgets(&self) -> bool {
         self.budgets.are_any(self.key_budget)
     }
 
-    /// Holds the first call in its budgets, before anything of it is made; answers how it is held.
+    /// Holds the first call in its budgets before it is made. Returns how it is held.
     pub(crate) async fn reserve_first(
         &self,
         model: &str,
@@ -173,10 +173,10 @@ impl Calls {
         Ok(reserved)
     }
 
-    /// Holds a call that is about to be made in its budgets, and notes it; whatever happens to it now, it has its row.
+    /// Holds a call in its budgets before it is made, and records it. Whatever happens now, it gets a row.
     ///
     /// # Errors
-    /// [`NotAdmitted`] where a budget does not admit it: it is not to be made.
+    /// [`NotAdmitted`] if a budget does not admit it: it must not be made.
     pub(crate) async fn open(
         &self,
         purpose: Purpose,
@@ -191,7 +191,7 @@ impl Calls {
             None => self.reserve(model, body, None, false).await?,
         };
         let (call, sent_bytes) = (reserved.call, body.len());
-        // A summary is made for the request, and is no attempt to answer it.
+        // A summary is made for the request, and is not an attempt to answer it.
         if purpose != Purpose::Summary {
             self.made.fetch_add(1, Ordering::Relaxed);
         }
@@ -244,16 +244,15 @@ impl Calls {
 /// How the first call of a request is held.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FirstCall {
-    /// It is the closing call of its session.
+    /// Whether it is the closing call of its session.
     pub(crate) is_closing: bool,
-    /// What is left of the budget of which least is left.
+    /// The amount left in the tightest budget.
     pub(crate) least_left: Option<(Scope, Unit, u64)>,
-    /// The level that a budget came to by it, in percent; 0 where none did.
+    /// The highest level that a budget reached by it, in percent, or 0.
     pub(crate) percent: u8,
 }
 
-/// A call under way. If it is dropped before it is settled, nobody waits for its answer any more, and that is
-/// written.
+/// A call in progress. If it is dropped before it is settled, its answer is no longer awaited, and that is recorded.
 pub(crate) struct Call {
     open: Option<OpenCall>,
     watch: Arc<Watch>,
@@ -261,62 +260,63 @@ pub(crate) struct Call {
     status: Option<StatusCode>,
     span: Span,
     budgets: Arc<Budgets>,
-    /// Whether any budget concerns it.
+    /// Whether any budget applies to it.
     is_held: bool,
-    /// Its prompt, as it was estimated.
+    /// The estimate of its prompt.
     prompt: PromptEstimate,
-    /// By which its output is estimated.
+    /// The family of models for the estimate of its output.
     family: Family,
     cost: Arc<Cost>,
 }
 
 impl Call {
-    /// The body that it is made with: from now on it is known whether all of it went up.
+    /// Returns the body of the call, which records whether all of it was sent.
     pub(crate) fn sends(&self, body: Bytes) -> AnyBody {
         Sent::new(body, &self.gauge).boxed_unsync()
     }
 
-    /// The upstream answered: with this status, and with a body that is counted from now on.
+    /// Records that the upstream answered with this status, and returns its body, which is counted.
     pub(crate) fn answered(&mut self, status: StatusCode, body: AnyBody) -> AnyBody {
         self.status = Some(status);
         Metered { inner: body, gauge: Arc::clone(&self.gauge), call: None, listener: None }.boxed_unsync()
     }
 
-    /// Settles a call that was answered with an error under a status of success. It is written down as the bad gateway that it
-    /// is, and costs nothing, as any refusal.
+    /// Settles a call that was answered with an error under a status of success. It is recorded as a bad gateway and
+    /// costs nothing, like any refusal.
     pub(crate) fn settle_refused(mut self) {
         self.status = self.status.map(|_| StatusCode::BAD_GATEWAY);
         self.over(CallEnd::new(Ending::UpstreamError));
     }
 
-    /// Takes note of what was read in the answer so far, or that it passes unread from here on: what it took is estimated from
-    /// its text where the upstream reports no tokens.
+    /// Records what was read of the answer so far, or that it is no longer read. If the upstream reports no tokens,
+    /// they are estimated from the text.
     pub(crate) fn read(&self, choices: Option<&[Choice]>) {
         let tokens = |choice: &Choice| choice.written.tokens(self.family);
         self.gauge.read(choices.map(|choices| choices.iter().map(tokens).sum()));
     }
 
-    /// The same, of an answer that passes.
+    /// As `read`, for an answer that is passed on.
     pub(super) fn read_tallies(&self, written: Option<&[TextTally]>) {
         let tokens = |tally: &TextTally| tally.tokens(self.family);
         self.gauge.read(written.map(|tallies| tallies.iter().map(tokens).sum()));
     }
 
-    /// A body that passes, and settles the call when it ends: so, where it ends well. What it says of its tokens is heard by
-    /// the listener.
+    /// Returns a body that is passed on and settles the call when it ends, with this ending if it ends well. The
+    /// listener reads its usage.
     pub(crate) fn follow(self, body: AnyBody, ending: Ending, listener: Option<Listener>) -> AnyBody {
-        // It is counted already.
+        // It is already counted.
         let gauge = Arc::new(Gauge::new(Instant::now()));
         Metered { inner: body, gauge, call: Some((self, ending)), listener }.boxed_unsync()
     }
 
-    /// Writes down how it ended, and answers what it used; `None` where it costs nothing. The row is safe when this returns.
+    /// Records how it ended, and returns its usage, or `None` if it costs nothing. The row is durable when this
+    /// returns.
     pub(crate) fn settle(mut self, end: CallEnd) -> Option<Spent> {
         self.over(end)
     }
 
-    /// Whether no client waited any more for an upstream that had all of the request and did not begin to answer. One that
-    /// broke off by itself failed, and bills as little for that as for an error.
+    /// Whether the client disconnected after the upstream had the whole request and before it answered. An upstream
+    /// that disconnected by itself failed, and bills as little for that as for an error.
     fn was_left_at_work(&self, ending: Ending) -> bool {
         let was_left = matches!(ending, Ending::Cancelled | Ending::Interrupted | Ending::Stalled);
         was_left && self.status.is_none() && self.gauge.has_gone_up()
@@ -324,7 +324,7 @@ impl Call {
 
     fn over(&mut self, mut end: CallEnd) -> Option<Spent> {
         let open = self.open.take()?;
-        // An upstream may repeat in it what it was asked with, and traces are read by others, too.
+        // An upstream may repeat the request in it, and traces have other readers.
         end.model = end.model.filter(|model| !model.is_empty()).map(|model| open.clean(&model));
         for word in &mut end.finish_words {
             *word = open.clean(word);
@@ -339,7 +339,7 @@ impl Call {
         }
         self.reject_implausible_usage(&open, &mut end);
         let spent = self.spent(&end);
-        // Metrics and traces have what was reported, and no estimate.
+        // Metrics and traces have what was reported, and no estimates.
         end.usage = end.usage.filter(|_| spent.as_ref().is_some_and(Spent::is_reported));
         let (first_byte, total) = (self.gauge.first_byte(), self.gauge.elapsed());
         telemetry::call_ended(
@@ -407,7 +407,7 @@ impl Call {
         spent
     }
 
-    /// Drops a usage report that cannot be true, so that the usage is estimated.
+    /// Drops a usage report that is implausible, so that the usage is estimated.
     fn reject_implausible_usage(&self, open: &OpenCall, end: &mut CallEnd) {
         let Some((started, usage)) = open.started().zip(end.usage.as_ref()) else { return };
         let names = end.model.iter().chain([&started.model]).map(String::as_str);
@@ -423,7 +423,8 @@ impl Call {
         }
     }
 
-    /// What it used; `None` where it costs nothing: a provider that refuses, fails, or never had the request bills nothing.
+    /// Returns its usage, or `None` if it costs nothing: a provider that refuses, fails, or never got the request
+    /// bills nothing.
     fn spent(&self, end: &CallEnd) -> Option<Spent> {
         let written = if self.was_left_at_work(end.ending) { Some(0) } else { self.gauge.written() };
         let may_be_billed = self.status.map_or(written.is_some(), |status| status.is_success());

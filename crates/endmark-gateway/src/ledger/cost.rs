@@ -1,4 +1,4 @@
-//! What the calls of a request did cost.
+//! The cost of the calls of a request.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,20 +6,20 @@ use endmark_context::{Tokens, is_standard_tier, rounded};
 use endmark_store::Billing;
 use endmark_wire::reply::Usage;
 
-/// What the calls of a request cost together, known only if nothing is missing in it.
+/// The total cost of the calls of a request, known only if no part is missing.
 #[derive(Debug, Default)]
 pub(super) struct Cost(Mutex<CostSum>);
 
 #[derive(Debug, Default)]
 struct CostSum {
-    /// In millionths of nano-dollars: the sum is rounded once, as the sums of the ledger are.
+    /// In millionths of nano-dollars: the sum is rounded once, as in the ledger.
     millionths: u128,
     has_any: bool,
     lacks_some: bool,
 }
 
 impl Cost {
-    /// Adds a call that is over, in millionths of nano-dollars; `is_billed` says whether it may cost anything.
+    /// Adds the cost of a finished call, in millionths of nano-dollars. `is_billed` is whether it may cost anything.
     pub(super) fn add(&self, millionths: Option<u128>, is_billed: bool) {
         let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sum.has_any |= millionths.is_some();
@@ -33,8 +33,7 @@ impl Cost {
     }
 }
 
-/// Tokens as they are priced.
-/// `web_searches` are those that the counts lack.
+/// Converts usage to priced tokens. `web_searches` are those that the counts lack.
 pub(super) fn tokens(usage: &Usage, web_searches: u64) -> Tokens {
     let written_1h = usage.cache_writes_for_an_hour().unwrap_or(0);
     let cached_audio = usage.cached_audio().unwrap_or(0);
@@ -52,7 +51,7 @@ pub(super) fn tokens(usage: &Usage, web_searches: u64) -> Tokens {
     }
 }
 
-/// What decides the price of a call beside the tokens that sums have.
+/// Returns what decides the price of a call in addition to the tokens in sums.
 pub(super) fn billing(tokens: &Tokens, tier: Option<String>) -> Billing {
     Billing {
         tier: tier.filter(|tier| !is_standard_tier(tier)),
@@ -63,23 +62,23 @@ pub(super) fn billing(tokens: &Tokens, tier: Option<String>) -> Billing {
     }
 }
 
-/// Context windows that one call can use at most. Calls with tools of the provider's own use several: their usage is the sum
-/// over the steps of the provider. Research models report up to about 20.
+/// The most context windows that one call can use. Calls with the provider's own tools use several: their usage is
+/// the sum over the provider's steps. Research models report up to about 20.
 const MAX_WINDOWS: u64 = 64;
-/// The context window of a model that the table does not know.
+/// The context window of a model that the table does not have.
 const UNKNOWN_WINDOW_TOKENS: u64 = 1_000_000;
-/// Web searches that one call can make at most.
+/// The most web searches of one call.
 const MAX_WEB_SEARCHES: u64 = 10_000;
 
-/// Whether a call can have used this much: at most [`MAX_WINDOWS`] context windows, or a token for each byte that was sent or
-/// received. A larger count is an error of the upstream. If it counted, it would end a budget.
+/// Whether a call can have used this much: at most [`MAX_WINDOWS`] context windows, or a token for each byte that was
+/// sent or received. A larger count is an error of the upstream. If it counted, it would exhaust a budget.
 pub(super) fn is_plausible(usage: &Usage, window_tokens: Option<u64>, exchanged_bytes: u64) -> bool {
     let windows = window_tokens.unwrap_or(UNKNOWN_WINDOW_TOKENS).saturating_mul(MAX_WINDOWS);
     usage.largest_count() <= windows.max(exchanged_bytes)
         && usage.web_searches().is_none_or(|searches| searches <= MAX_WEB_SEARCHES)
 }
 
-/// What a call used: as its provider reported it, and estimated where it did not.
+/// The usage of a call: as reported, or estimated if not reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spent {
     pub(crate) usage: Usage,
@@ -88,10 +87,11 @@ pub(crate) struct Spent {
 }
 
 impl Spent {
-    /// Of a call whose prompt and reply are estimated at `sent` and `written` tokens. `is_counted` is whether the reply ended with
-    /// its counts; see [`Received::is_counted`](endmark_wire::reply::Received::is_counted). A provider that counts 0 for
-    /// what is there did not count it. Of a total alone the split is estimated: the prompt has its estimate, and the
-    /// reply has the rest, so that hidden reasoning counts as output.
+    /// Returns the usage of a call whose prompt and reply are estimated at `sent` and `written` tokens. `is_counted`
+    /// is whether the reply ended with its counts; see
+    /// [`Received::is_counted`](endmark_wire::reply::Received::is_counted). A count of 0 for existing text is not a
+    /// count. A total alone is split by estimate: the prompt has its estimate and the reply has the rest, so that
+    /// hidden reasoning counts as output.
     pub(super) fn new(usage: Option<&Usage>, is_counted: bool, sent: u64, written: u64) -> Self {
         let mut counted = usage.cloned().unwrap_or_default();
         if counted.is_total_alone() && is_counted {
@@ -105,7 +105,7 @@ impl Spent {
         let adds_up = counted.total == counted.prompt.saturating_add(counted.completion);
         if usage.is_some() && is_counted && reports_prompt && !adds_up && of_total.max(counted.completion) > 0
         {
-            // Parts that do not add up to their total are not exact. What the total has beside the prompt is output.
+            // Parts that do not add up to their total are not exact. The rest of the total counts as output.
             counted.completion = counted.completion.max(of_total);
             counted.total = counted.prompt.saturating_add(counted.completion);
             return Self { usage: counted, reports_prompt, reports_output: false };
@@ -122,7 +122,7 @@ impl Spent {
         Self { usage: counted, reports_prompt, reports_output }
     }
 
-    /// Whether nothing of it is estimated.
+    /// Whether no part of it is estimated.
     pub(crate) fn is_reported(&self) -> bool {
         self.reports_prompt && self.reports_output
     }
@@ -155,10 +155,11 @@ mod tests {
             (spent.usage.prompt, spent.usage.completion, spent.is_reported())
         };
         assert_eq!(spent(Some(&usage(90, 7)), true), (90, 7, true));
-        // Messages begins with a count of 1; servers that count in mid-reply may have more than its text tells.
+        // Messages begins with a count of 1. Servers that count in the middle of a reply may count more than its text
+        // shows.
         assert_eq!(spent(Some(&usage(90, 1)), false), (90, 20, false));
         assert_eq!(spent(Some(&usage(90, 50)), false), (90, 50, false));
-        // Gemini may report nothing but the prompt.
+        // Gemini may report only the prompt.
         assert_eq!(spent(Some(&usage(90, 0)), true), (90, 20, false));
         assert_eq!(spent(Some(&usage(0, 7)), true), (100, 7, false));
         assert_eq!(spent(None, true), (100, 20, false));

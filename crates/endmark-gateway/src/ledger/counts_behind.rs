@@ -1,4 +1,4 @@
-//! Tokens that a server counts after the end of its stream.
+//! Usage that a server reports after the end of its stream.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::body::Patient;
 
-/// How long a stream that ended without its counts is still read. Nearly all servers close it at once.
+/// How long a stream that ended without its usage is read. Nearly all servers close it at once.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// More frames than a server sends after the end of a stream.
 const MAX_FRAMES: usize = 16;
 
-/// Reads on behind the end of a stream until its tokens are counted, for a moment. Answers the bytes that came, which are the
-/// client's, too. Only counts are taken from them: the reply has ended.
+/// Reads briefly past the end of a stream until its usage arrives. Returns the bytes that arrived, which the client
+/// gets as well. Only usage is taken from them: the reply has ended.
 pub(crate) async fn counts_behind(
     decoder: &mut Decoder,
     reader: &mut Box<dyn Reader>,

@@ -6,20 +6,20 @@ use endmark_wire::response::Reply;
 
 use crate::reply::Outcome;
 
-/// How a request ended, for metrics and log.
+/// How a request ended, for metrics and the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// With a reply that was looked at.
+    /// With a reply that was examined.
     Replied(Outcome),
-    /// With an answer that passed unread.
+    /// With an answer that was passed on unread.
     Unread,
-    /// With the upstream's own error, under this status.
+    /// With the upstream's own error, with this status.
     UpstreamError(u16),
     /// With an error of Endmark's own, after an upstream was called.
     Failed,
     /// With an error of Endmark's own, before any upstream was called.
     Refused,
-    /// With a client that did not wait for it.
+    /// With a client that disconnected.
     Cancelled,
 }
 
@@ -28,14 +28,14 @@ impl Ended {
         match self {
             Self::Replied(outcome) => outcome.word(),
             Self::Unread => "unread",
-            // One word for a request without a reply, whichever server wrote the error: the pages have it, too.
+            // One word for a request without a reply, whichever server wrote the error. The pages use it, too.
             Self::UpstreamError(_) | Self::Failed => "failed",
             Self::Refused => "refused",
             Self::Cancelled => "cancelled",
         }
     }
 
-    /// Whether its client did not get what it asked for.
+    /// Whether its client did not get what it requested.
     pub(crate) fn is_failure(self) -> bool {
         matches!(
             self,
@@ -49,25 +49,25 @@ impl Ended {
 pub(crate) struct CallEnd {
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
-    /// What the upstream calls the ends of its choices, in their order.
+    /// The upstream's stop reasons of its choices, in order.
     pub(crate) finish_words: Vec<String>,
-    /// None where the answer was not looked at, or cannot be judged alone.
+    /// `None` if the answer was not examined, or cannot be judged alone.
     pub(crate) judged: Option<Judgement>,
-    /// The answer passed without being looked at.
+    /// Whether the answer was passed on unread.
     pub(crate) unread: bool,
     pub(crate) usage: Option<Usage>,
-    /// Whether the answer ended with its counts.
+    /// Whether the answer ended with its usage.
     pub(crate) is_counted: bool,
-    /// The tier that the answer was served in.
+    /// The tier that served the answer.
     pub(crate) tier: Option<String>,
-    /// Searches of the web that its counts lack.
+    /// Web searches that its counts lack.
     pub(crate) web_searches: u64,
-    /// The model that says it answered.
+    /// The model named in the answer.
     pub(crate) model: Option<String>,
 }
 
 impl CallEnd {
-    /// What is known of every end.
+    /// Makes an end with only its ending.
     pub(crate) fn new(ending: Ending) -> Self {
         Self {
             ending,
@@ -83,7 +83,7 @@ impl CallEnd {
         }
     }
 
-    /// Of a stream that was read.
+    /// Makes the end of a stream that was read.
     pub(crate) fn stream(ending: Ending, received: &Received) -> Self {
         Self {
             usage: received.usage().cloned(),
@@ -94,7 +94,7 @@ impl CallEnd {
         }
     }
 
-    /// Of an answer that came as a whole and was read.
+    /// Makes the end of a whole answer that was read.
     pub(crate) fn whole(reply: &Reply) -> Self {
         Self {
             usage: reply.usage.clone(),
@@ -114,20 +114,20 @@ impl CallEnd {
         }
     }
 
-    /// Of an answer that passes without being looked at: whatever it says of its own end is not known.
+    /// Makes the end of an answer that is passed on unread: what it reports about its own end is unknown.
     pub(crate) fn unread(ending: Ending) -> Self {
         Self { unread: true, ..Self::new(ending) }
     }
 }
 
-/// Why an answer stopped: its first choice, unless the word of another is not known.
+/// Returns why an answer stopped: its first choice, unless another one has an unknown reason.
 fn stop_of(choices: &[Choice]) -> Option<Stop> {
     let stop = |choice: &Choice| choice.finish.as_ref()?.stop;
     let is_unknown = choices.iter().any(|choice| stop(choice) == Some(Stop::Unknown));
     if is_unknown { Some(Stop::Unknown) } else { choices.first().and_then(stop) }
 }
 
-/// What an answer calls the ends of its choices, of those that have ended.
+/// Returns the stop reasons of the choices that have ended.
 pub(super) fn finish_words(choices: &[Choice]) -> Vec<String> {
     choices.iter().filter_map(|choice| Some(choice.finish.as_ref()?.word.clone())).collect()
 }

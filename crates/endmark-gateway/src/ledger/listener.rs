@@ -1,4 +1,4 @@
-//! What an answer says of its tokens, heard while it passes untouched.
+//! Reads the usage of an answer while it is passed on unchanged.
 
 use bytes::Bytes;
 use endmark_context::count::TextTally;
@@ -16,17 +16,17 @@ use crate::coding::{Codings, Decoder};
 use crate::upstream::is_event_stream;
 use crate::work::LARGE_BYTES;
 
-/// Hears an answer that nothing is done for. It holds up nothing and changes nothing; of what it cannot read, or has no room
-/// for, the tokens are estimated.
+/// Reads an answer that needs no recovery. It delays and changes nothing. If it cannot read an answer, or has no room
+/// for it, the tokens are estimated.
 pub(crate) struct Listener {
-    /// The request for a reply that the answer is read for; without one it is searched for its usage alone.
+    /// The request that the answer belongs to. Without one only the usage is read.
     request: Option<Request>,
-    /// Nothing is generated, so that no byte of the answer is a token of output.
+    /// Nothing is generated, so no byte of the answer counts as output.
     has_no_output: bool,
     decoder: Option<Decoder>,
     heard: Heard,
     holding: Holding,
-    /// The most bytes of an answer that it hears.
+    /// The most bytes of an answer that it reads.
     limit: usize,
 }
 
@@ -35,29 +35,29 @@ enum Heard {
     Stream(sse::Decoder, Box<dyn Reader>),
     /// Events that are searched for their usage.
     Events(sse::Decoder, Option<Usage>),
-    /// It does not listen any more.
+    /// It no longer reads.
     Nothing,
 }
 
-/// What was heard of an answer.
+/// What was read of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) usage: Option<Usage>,
-    /// Whether it ended with its counts.
+    /// Whether it ended with its usage.
     pub(super) is_counted: bool,
-    /// The tier that it was served in.
+    /// The tier that served it.
     pub(super) tier: Option<String>,
-    /// Searches of the web that its counts lack.
+    /// Web searches that its counts lack.
     pub(super) web_searches: u64,
     pub(super) model: Option<String>,
-    /// What it calls the ends of its choices.
+    /// The stop reasons of its choices.
     pub(super) finish_words: Vec<String>,
-    /// What was written in each of its choices.
+    /// The text of each of its choices.
     pub(super) written: Option<Vec<TextTally>>,
 }
 
 impl Listener {
-    /// For the answer to this request that has these headers, up to so many bytes of it.
+    /// Reads the answer to this request with these headers, up to this many bytes.
     pub(crate) fn new(request: Request, headers: &HeaderMap, limit: usize, holding: Holding) -> Self {
         let stream = |decoder| Heard::Stream(decoder, request.stream(limit));
         let mut listener = Self::with(headers, limit, holding, stream);
@@ -65,7 +65,7 @@ impl Listener {
         listener
     }
 
-    /// For the answer of a service beside replies.
+    /// Reads the answer of a service other than replies.
     pub(crate) fn of_service(service: Service, headers: &HeaderMap, limit: usize, holding: Holding) -> Self {
         let events = |decoder| Heard::Events(decoder, None);
         let has_no_output = !service.generates();
@@ -88,7 +88,7 @@ impl Listener {
         Self { request: None, has_no_output: false, decoder, heard, holding, limit }
     }
 
-    /// Whether what it heard is long enough that it is not read on the way of others.
+    /// Whether it has enough bytes to be parsed on a separate thread.
     pub(super) fn is_large(&self) -> bool {
         matches!(&self.heard, Heard::Whole(body) if body.len() >= LARGE_BYTES)
     }
@@ -148,7 +148,7 @@ impl Listener {
         }
     }
 
-    /// What was heard; of an answer that comes as a whole nothing before it has `ended`.
+    /// Returns what was read. A whole answer has nothing before it has `ended`.
     pub(super) fn said(self, ended: bool) -> Said {
         let has_no_output = self.has_no_output;
         let said = self.heard(ended);
@@ -167,7 +167,7 @@ impl Listener {
         match self.heard {
             Heard::Stream(decoder, mut reader) => {
                 if let sse::Tail::Frame(frame) = decoder.finish() {
-                    // What cannot be read of it says nothing.
+                    // A part that cannot be parsed has no usage.
                     let _ = reader.frame(&frame);
                 }
                 let received = reader.received();

@@ -1,4 +1,4 @@
-//! One request from its admission to its end: what is counted of it, and its line in the log.
+//! One request from its admission to its end: its metrics, and its line in the log.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ use crate::reply::Outcome;
 use crate::stopping::{Stage, Stopping};
 use crate::telemetry;
 
-/// Watches a request. When it is dropped, the request is over.
+/// Observes a request. The request is over when this is dropped.
 pub(crate) struct Watch {
     metrics: Arc<Metrics>,
     stopping: Arc<Stopping>,
@@ -26,18 +26,18 @@ pub(crate) struct Watch {
     streamed: bool,
     began: Instant,
     ended: OnceLock<Ended>,
-    /// The model that was asked first.
+    /// The model of the first call.
     model: OnceLock<String>,
     calls: AtomicU32,
     /// Microseconds until the first call was made.
     sent_after: AtomicU64,
-    /// Microseconds that the calls took together.
+    /// The total microseconds of the calls.
     called_for: AtomicU64,
     span: Span,
 }
 
 impl Watch {
-    /// Of a request that was read as a whole just now.
+    /// Starts for a request that was just read.
     pub(crate) fn new(
         metrics: &Arc<Metrics>,
         stopping: &Arc<Stopping>,
@@ -66,33 +66,34 @@ impl Watch {
         }
     }
 
-    /// What its calls are a part of, where traces are collected.
+    /// Returns the parent of its calls in traces, if traces are collected.
     pub(super) fn span(&self) -> &Span {
         &self.span
     }
 
-    /// Says how it ended; what is said first counts.
+    /// Records how it ended. The first record counts.
     pub(crate) fn end(&self, ended: Ended) {
-        // A second word is about the same end.
+        // A second record is about the same end.
         let _ = self.ended.set(ended);
     }
 
-    /// How a call ends whose answer nobody waits for any more: the client has gone away, or the gateway was stopped.
+    /// Returns how a call ends whose answer is no longer awaited: the client has disconnected, or the gateway was
+    /// stopped.
     pub(super) fn left_by(&self) -> Ending {
         if self.stopping.has_reached(Stage::Interrupted) { Ending::Interrupted } else { Ending::Cancelled }
     }
 
-    /// The first call is made.
+    /// Records that the first call is made.
     pub(super) fn sent(&self) {
         self.sent_after.store(micros(self.began.elapsed()), Ordering::Relaxed);
     }
 
-    /// A budget came to a level by one of its calls.
+    /// Records that a budget reached a warning level by one of its calls.
     pub(super) fn budget_warning(&self, budget: &'static str, percent: u8) {
         self.metrics.budget_warning(budget, percent);
     }
 
-    /// A call is over.
+    /// Records that a call is over.
     pub(super) fn called(
         &self,
         started: &CallStarted,
@@ -117,7 +118,7 @@ impl Watch {
         self.metrics.called(&started.upstream, started.purpose.name(), first_byte, &call);
     }
 
-    /// What Endmark added: before the first byte of a stream, and to a reply that comes as a whole altogether.
+    /// Returns the latency that Endmark added: before the first byte of a stream, or in total for a whole reply.
     fn added(&self, took: Duration, ended: Ended) -> Option<Duration> {
         if self.calls.load(Ordering::Relaxed) != 1 || !matches!(ended, Ended::Replied(_)) {
             return None;
@@ -151,11 +152,11 @@ impl Drop for Watch {
     }
 }
 
-/// Where the line of each request stands in the log.
+/// The log target of the line of each request.
 const ACCESS: &str = "endmark::access";
 
 impl Watch {
-    /// What is as it should be is said to those who ask for it; all else to everybody.
+    /// Normal requests are logged at a level that must be enabled, all others always.
     fn line(&self, ended: Ended, took: Duration) {
         let status = if let Ended::UpstreamError(status) = ended { Some(status) } else { None };
         macro_rules! line {

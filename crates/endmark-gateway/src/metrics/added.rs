@@ -1,4 +1,5 @@
-//! The latency that the gateway adds, for a page: percentiles of the same observations that Prometheus reads as a histogram.
+//! The latency that the gateway adds, for a page: percentiles of the same observations that Prometheus reads as a
+//! histogram.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,11 +12,11 @@ pub struct AddedLatency {
     pub p50_ms: f64,
     /// The 95th percentile, in milliseconds.
     pub p95_ms: f64,
-    /// How many requests were measured.
+    /// The number of measured requests.
     pub requests: u64,
 }
 
-/// Observations by bucket; the last bucket has what exceeds all bounds.
+/// Observations by bucket. The last bucket has those above all bounds.
 #[derive(Default)]
 pub(super) struct AddedCounts([AtomicU64; ADDED.len() + 1]);
 

@@ -1,5 +1,5 @@
-//! Calls of models under the names of OpenTelemetry's semantic conventions, as Prometheus spells them: dots become
-//! underscores, seconds are a suffix, and a unit in braces is none.
+//! Calls of models under the names of OpenTelemetry's semantic conventions, in Prometheus's spelling: dots become
+//! underscores, seconds are a suffix, and a unit in braces is dropped.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use prometheus_client::registry::{Registry, Unit};
 use super::labels;
 use crate::api::Api;
 
-/// Boundaries that the conventions name, in seconds.
+/// Bucket boundaries from the conventions, in seconds.
 const DURATIONS_SECONDS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 
-/// Boundaries that the conventions name, in tokens.
+/// Bucket boundaries from the conventions, in tokens.
 const TOKENS: [f64; 14] = [
     1.0,
     4.0,
@@ -39,19 +39,19 @@ const TOKENS: [f64; 14] = [
 /// The label of models that are in no table: a client can name any, and every name would be a permanent series.
 const OTHER_MODEL: &str = "_other";
 
-/// An upstream call that is over, as these metrics know it.
+/// A finished upstream call, as these metrics need it.
 pub(crate) struct GenerativeCall<'a> {
     pub(crate) api: &'a Api,
-    /// What the table of models calls the one that was asked for; none where it has none of that name.
+    /// The id of the requested model in the table of models, if it has one.
     pub(crate) model: Option<&'a str>,
     pub(crate) status: Option<StatusCode>,
     pub(crate) ending: Ending,
     pub(crate) took: Duration,
-    /// As its upstream reports it: what is estimated is not in these metrics.
+    /// The usage that its upstream reported. Estimates are not in these metrics.
     pub(crate) usage: Option<&'a Usage>,
 }
 
-/// What is measured of them.
+/// The metrics of calls.
 pub(super) struct Generative {
     duration: Family<OperationLabels, Histogram>,
     tokens: Family<TokenLabels, Histogram>,
@@ -62,7 +62,7 @@ struct OperationLabels {
     gen_ai_operation_name: &'static str,
     gen_ai_provider_name: &'static str,
     gen_ai_request_model: String,
-    /// Empty, which is no label, where the call is as it should be.
+    /// Empty, so without a label, if the call succeeded.
     error_type: &'static str,
 }
 
@@ -76,7 +76,7 @@ struct TokenLabels {
 }
 
 impl Generative {
-    /// None was made yet.
+    /// Makes empty metrics.
     pub(super) fn new() -> Self {
         Self {
             duration: Family::new_with_constructor(|| Histogram::new(DURATIONS_SECONDS)),
@@ -84,7 +84,7 @@ impl Generative {
         }
     }
 
-    /// Adds them to what is shown; the registry must put nothing before their names.
+    /// Registers them. The registry must not add a prefix.
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "gen_ai_client_operation_duration",
@@ -99,7 +99,7 @@ impl Generative {
         );
     }
 
-    /// A call is over.
+    /// Records that a call is over.
     pub(super) fn called(&self, call: &GenerativeCall<'_>) {
         let (operation, provider) = (call.api.operation, call.api.provider);
         let is_answered = call.status.is_some_and(|status| status.is_success());
@@ -118,7 +118,7 @@ impl Generative {
                 gen_ai_request_model: model.clone(),
                 gen_ai_token_type: kind,
             };
-            // A number of tokens that a float does not have is none that a model has read.
+            // No model has read a number of tokens that a float cannot represent.
             #[expect(clippy::cast_precision_loss, reason = "see above")]
             self.tokens.get_or_create(&labels).observe(tokens as f64);
         }

@@ -1,4 +1,4 @@
-//! The labels, and how their values are kept few.
+//! The labels, with few values each.
 
 use http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -59,7 +59,7 @@ impl UpstreamLabels {
     }
 }
 
-/// The status of an answer: the ones that say something by themselves, and the class of all others.
+/// Returns the status of an answer: those with a meaning of their own, and otherwise the class.
 pub(super) fn status(status: Option<StatusCode>) -> &'static str {
     match status.map(|status| status.as_u16()) {
         None => "none",

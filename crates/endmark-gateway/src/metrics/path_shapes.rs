@@ -1,26 +1,27 @@
-//! Shapes of paths, so that each is logged once however many ids clients put into them.
+//! Shapes of paths, so that each is logged once, whatever ids clients put into them.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Shapes that are remembered. Clients choose paths: with more, no further one is logged.
+/// The most shapes that are remembered. Clients choose paths: beyond this, no further one is logged.
 const MAX_SHAPES: usize = 256;
-/// No name of a path is longer; a longer segment is an id.
+/// The longest name in a path, in bytes. A longer segment is an id.
 const MAX_NAME_BYTES: usize = 32;
 
-/// The shapes that were seen.
+/// The shapes that have occurred.
 #[derive(Debug, Default)]
 pub(super) struct PathShapes(Mutex<HashSet<String>>);
 
 impl PathShapes {
-    /// Notes the shape of a path. Returns whether it is a new one.
+    /// Records the shape of a path. Returns whether it is new.
     pub(super) fn note(&self, path: &str) -> bool {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.len() < MAX_SHAPES && known.insert(shape(path))
     }
 }
 
-/// A path with `{}` for each id in it: a segment that is long or has a digit, and is not a version such as `v1beta`.
+/// Returns a path with `{}` for each id: a segment that is long or has a digit, and is not a version such as
+/// `v1beta`.
 fn shape(path: &str) -> String {
     let is_version = |segment: &str| {
         let rest = segment.strip_prefix('v').unwrap_or_default();
@@ -30,7 +31,7 @@ fn shape(path: &str) -> String {
         segment.len() > MAX_NAME_BYTES
             || (segment.bytes().any(|byte| byte.is_ascii_digit()) && !is_version(segment))
     };
-    // A colon separates a method, as in `models/gemini-9:predict`.
+    // A colon precedes a method, as in `models/gemini-9:predict`.
     let named = path.split('/').map(|segment| match segment.rsplit_once(':') {
         Some((id, method)) if is_id(id) && !is_id(method) => format!("{{}}:{method}"),
         _ if is_id(segment) => "{}".to_owned(),

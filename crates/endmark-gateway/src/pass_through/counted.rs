@@ -1,5 +1,5 @@
-//! A request that passes and whose cost is counted: held before it is sent, and charged by the usage that its answer
-//! reports, else by an estimate.
+//! A request that is passed on and whose cost is counted: held before it is sent, and charged by the usage that its
+//! answer reports, or otherwise by an estimate.
 
 use std::sync::Arc;
 
@@ -25,13 +25,13 @@ use crate::settings::Mode;
 use crate::stage::identify::caller;
 use crate::upstream::{is_event_stream, of_another_body, of_changed_body, plain, read_whole, secrets_in};
 
-/// As much of a body is its session, where the client names none. To hash all of a long one takes too long.
+/// Bytes of a body that identify its session if the client names none. Hashing a long body would take too long.
 const SESSION_BYTES: usize = 4096;
 
-/// An error body is read to find out whether the upstream refuses to report usage; no provider's error is longer.
+/// The longest error body that is read to find out whether the upstream refuses to report usage.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
-/// What is counted of a request.
+/// The counted part of a request.
 pub(super) struct Counted {
     service: Service,
     model: String,
@@ -39,7 +39,7 @@ pub(super) struct Counted {
     /// The body as the client sent it.
     sent: Bytes,
     is_streamed: bool,
-    /// The body that also asks for the usage of its stream, if the client does not ask for it.
+    /// The body that also requests the usage of its stream, if the client does not.
     asking: Option<Bytes>,
 }
 
@@ -53,11 +53,11 @@ impl Counted {
         Self { service, model, plain, sent, is_streamed, asking }
     }
 
-    /// Holds the request in its budgets, sends it, and settles it with the end of its answer. A stream of older completions
-    /// is asked for its usage; if the upstream refuses that, the request is sent again as it came.
+    /// Holds the request in its budgets, sends it, and settles it when its answer ends. The usage of streams of older
+    /// completions is requested. If the upstream refuses that, the original request is sent again.
     ///
     /// # Errors
-    /// [`Refusal::Budget`] where a budget does not admit it, else what became of the call.
+    /// [`Refusal::Budget`] if a budget does not admit it, otherwise the failure of the call.
     pub(super) async fn send(
         self,
         gateway: &Gateway,
@@ -100,7 +100,7 @@ impl Counted {
         }
     }
 
-    /// The account of the request's calls.
+    /// Returns the record of the request's calls.
     fn calls(&self, gateway: &Gateway, target: &Target<'_>, head: &Parts) -> Result<Calls, Refusal> {
         let format = route::format_of(&head.uri, &head.headers);
         let api = Api::of_service(self.service, target.upstream.provider);
@@ -123,7 +123,7 @@ impl Counted {
         Ok(Calls::new(recorder, watch, caller, Mode::Off, (format, api), budgets))
     }
 
-    /// The request of one attempt.
+    /// Returns the request of one attempt.
     fn onward(&self, onward: &Request<()>, counting: Counting) -> Request<Bytes> {
         let asking = self.asking.as_ref().filter(|_| counting.is_asked());
         let mut onward = onward.clone().map(|()| asking.unwrap_or(&self.sent).clone());
@@ -131,11 +131,11 @@ impl Counted {
         if asking.is_some() {
             headers.remove(header::CONTENT_ENCODING);
             of_changed_body(headers);
-            // An event is only taken out of plain bytes.
+            // An event can only be removed from uncompressed bytes.
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         if counting.is_withdrawn() {
-            // The same key came with another body before.
+            // The same key was already used with another body.
             of_another_body(headers);
         }
         onward
@@ -165,7 +165,8 @@ impl Counted {
         }
     }
 
-    /// The answer, with a body that settles the call at its end. The client does not get the event that it did not ask for.
+    /// Returns the answer, with a body that settles the call at its end. The client does not get the usage event that
+    /// it did not request.
     fn followed(
         &self,
         gateway: &Gateway,
@@ -211,7 +212,7 @@ async fn refused(
     Ok(Response::from_parts(parts, full(body)))
 }
 
-/// How a call ended that got no answer.
+/// Returns how a call ended that got no answer.
 fn ending_of(refusal: &Refusal) -> Ending {
     match refusal {
         Refusal::Unreachable { error, .. } => error.ending(),

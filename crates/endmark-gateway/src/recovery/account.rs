@@ -1,4 +1,4 @@
-//! What one request costs: its own tokens and those of the continuations.
+//! The tokens of one request: its own and those of the continuations.
 
 use endmark_recovery::{CutKind, Ending};
 use endmark_wire::reply::Usage;
@@ -16,29 +16,29 @@ pub(crate) struct Account {
     first: Option<Usage>,
     /// Of all further calls.
     pub(crate) extra: Option<Usage>,
-    /// The cost of a call is unknown or only estimated.
+    /// Whether the cost of a call is unknown or only estimated.
     lacks_some: bool,
-    /// A provider reported anything: estimates alone are no usage.
+    /// Whether a provider reported anything: estimates alone are not usage.
     is_reported: bool,
-    /// The output limit that the last further call carried.
+    /// The output limit of the last further call.
     pub(crate) limit_sent: Option<u64>,
     /// The id of the last further call's answer.
     pub(crate) last_id: Option<String>,
-    /// The upstream that gave it.
+    /// The upstream of that answer.
     pub(crate) last_upstream: Option<String>,
-    /// How long upstreams are still waited for.
+    /// How long to wait for upstreams.
     pub(super) patience: Patience,
     allowance: Allowance,
     further_calls: u32,
 }
 
 impl Account {
-    /// An account with this allowance for further calls, from now on.
+    /// Makes an account with this allowance for further calls, from now on.
     pub(crate) fn new(allowance: Allowance) -> Self {
         Self::since(allowance, Instant::now())
     }
 
-    /// The same from this moment on.
+    /// As `new`, from this moment on.
     pub(super) fn since(allowance: Allowance, now: Instant) -> Self {
         Self {
             first: None,
@@ -54,13 +54,14 @@ impl Account {
         }
     }
 
-    /// Books the first call: what it used, and how it ended. A stream counts at its end.
+    /// Books the first call: its usage, and how it ended. A stream counts at its end.
     pub(crate) fn open(&mut self, spent: Option<&Spent>, ending: Ending) {
         self.first = spent.map(|spent| spent.usage.clone());
         self.counted(spent, ending);
     }
 
-    /// The output limit for the next call, which is made for a cut of this kind: `wanted`, or what is left of the allowance.
+    /// Returns the output limit for the next call, which is made for a cut of this kind: `wanted`, or what is left of
+    /// the allowance.
     ///
     /// # Errors
     /// The bound that leaves nothing.
@@ -73,7 +74,7 @@ impl Account {
         Ok(limit)
     }
 
-    /// The bound that leaves the fewest tokens for a call that is made for a cut of this kind.
+    /// Returns the bound that leaves the fewest tokens for a call for a cut of this kind.
     pub(super) fn token_bound(&self, kind: CutKind) -> Bound {
         match self.client_tokens(kind) {
             Some(client) if client <= self.allowance.tokens => Bound::ClientLimit,
@@ -81,33 +82,35 @@ impl Account {
         }
     }
 
-    /// The bound that limits the time of all further calls.
+    /// Returns the bound that limits the time of all further calls.
     pub(super) fn time_bound(&self) -> Bound {
         self.allowance.time_bound
     }
 
-    /// Of a reply of which nothing came, the model's reasoning took the client's limit: it says nothing about the reply.
+    /// If no part of a reply arrived, the model's reasoning used up the client's limit, which says nothing about the
+    /// length of the reply.
     fn client_tokens(&self, kind: CutKind) -> Option<u64> {
         self.allowance.client_tokens.filter(|_| kind != CutKind::Empty)
     }
 
-    /// How many attempts to resume are left, and how many corrections.
+    /// Returns how many attempts to resume are left, and how many corrections.
     pub(crate) fn left(&self) -> (u32, u32) {
         (self.allowance.attempts, self.allowance.corrections)
     }
 
-    /// Books what was tried for one part.
+    /// Books the attempts for one part.
     pub(super) fn tried(&mut self, attempts: u32, corrections: u32) {
         self.allowance.attempts = self.allowance.attempts.saturating_sub(attempts);
         self.allowance.corrections = self.allowance.corrections.saturating_sub(corrections);
     }
 
-    /// Output tokens that further calls for a cut of this kind may still take.
+    /// Returns the output tokens that further calls for a cut of this kind may take.
     pub(super) fn tokens_left(&self, kind: CutKind) -> u64 {
         self.client_tokens(kind).unwrap_or(u64::MAX).min(self.allowance.tokens)
     }
 
-    /// Books a further call for a cut of this kind: what it used, and how it ended. If it did not report that, it took `at_most`.
+    /// Books a further call for a cut of this kind: its usage, and how it ended. Without a report it counts as
+    /// `at_most`.
     pub(super) fn book(&mut self, spent: Option<&Spent>, ending: Ending, at_most: u64, kind: CutKind) {
         self.counted(spent, ending);
         let reported = spent.filter(|spent| spent.reports_output);
@@ -116,7 +119,7 @@ impl Account {
         self.extra = sum(self.extra.take(), spent.map(|spent| spent.usage.clone()));
     }
 
-    /// Notes an answer that was lost, and used at most `at_most` tokens.
+    /// Records an answer that was lost, and used at most `at_most` tokens.
     pub(super) fn lost(&mut self, at_most: u64, kind: CutKind) {
         self.lacks_some = true;
         self.take(at_most, kind);
@@ -135,28 +138,29 @@ impl Account {
         self.is_reported |= spent.is_some_and(|spent| spent.reports_prompt || spent.reports_output);
     }
 
-    /// Whether the sum is marked: a call reported nothing, or not to its end, so that it has an estimate or lacks a call.
+    /// Whether the sum is marked: a call reported no usage, or only a part, so that the sum has an estimate or lacks
+    /// a call.
     pub(crate) fn is_the_least(&self) -> bool {
         self.lacks_some && self.total().is_some()
     }
 
-    /// Whether any count of its calls is an estimate, and so what they cost.
+    /// Whether any count of its calls is an estimate, and so is their cost.
     pub(crate) fn is_estimated(&self) -> bool {
         self.lacks_some
     }
 
-    /// What the first call used.
+    /// Returns the usage of the first call.
     pub(crate) fn first(&self) -> Option<&Usage> {
         self.first.as_ref()
     }
 
-    /// Whether there was any call but the first.
+    /// Whether there was any call except the first.
     pub(crate) fn has_further_calls(&self) -> bool {
         self.further_calls > 0
     }
 
-    /// The usage to report to the client: the sum over all calls, with estimates for what was not reported; `None` where no
-    /// call reported any.
+    /// Returns the usage to report to the client: the sum over all calls, with estimates for what was not reported.
+    /// Returns `None` if no call reported any.
     pub(crate) fn total(&self) -> Option<Usage> {
         sum(self.first.clone(), self.extra.clone()).filter(|_| self.is_reported)
     }

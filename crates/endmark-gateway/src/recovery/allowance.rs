@@ -1,4 +1,4 @@
-//! What recovery may cost one request: bounded by what the client asked for, and not by what an upstream answers.
+//! What recovery may cost one request: limited by the client's request, and never by an upstream's answer.
 
 use std::time::Duration;
 
@@ -8,30 +8,32 @@ use endmark_wire::reply::Choice;
 use super::bound::Bound;
 use super::case::Case;
 
-/// What continuations may take however low the client's limit is: the rest of a document that was cut after a few tokens.
+/// The least output tokens of continuations, however low the client's limit is: enough for a document that was cut
+/// after a few tokens.
 const MIN_CLIENT_TOKENS: u64 = 2_048;
 
-/// What all calls for the rest of one reply may cost together, whatever its choices and calls are.
+/// The limits of all calls for the rest of one reply, whatever its choices and calls are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
     /// Output tokens.
     pub(super) tokens: u64,
-    /// Output tokens of all calls but those after the kind `empty`, if the client set a limit.
+    /// Output tokens of all calls except those after the kind `empty`, if the client set a limit.
     pub(super) client_tokens: Option<u64>,
     /// Attempts to resume.
     pub(super) attempts: u32,
     /// Corrections.
     pub(super) corrections: u32,
-    /// Waits for an upstream to come back.
+    /// Time to wait for an upstream to return.
     pub(super) waiting: Duration,
-    /// The time that the calls, and the waits between them, may take together.
+    /// The total time of the calls, and of the waits between them.
     pub(super) calls: Duration,
     /// The bound that this time comes from.
     pub(super) time_bound: Bound,
 }
 
 impl Allowance {
-    /// That of a request whose first reply is over: this is what the upstream counted of it, or else an estimate.
+    /// Returns the allowance of a request whose first reply is over. The usage of that reply is the upstream's count,
+    /// or otherwise an estimate.
     pub(crate) fn of(
         case: &Case<'_>,
         took: Duration,
@@ -60,12 +62,12 @@ impl Allowance {
     }
 }
 
-/// Output tokens that all continuations of a reply may take whose client set this limit.
+/// Returns the output tokens that all continuations of a reply may take if the client set this limit.
 pub(super) fn client_tokens(limit: u64, factor: u64) -> u64 {
     limit.saturating_mul(factor).max(MIN_CLIENT_TOKENS)
 }
 
-/// How long a reply of `limit` tokens takes, where one of `generated` tokens took so long.
+/// Returns how long a reply of `limit` tokens takes at the pace of one with `generated` tokens.
 pub(super) fn at_its_pace(took: Duration, generated: u64, limit: u64) -> Duration {
     let nanos = took.as_nanos().saturating_mul(u128::from(limit)) / u128::from(generated.max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

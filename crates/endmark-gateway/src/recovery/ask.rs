@@ -1,5 +1,5 @@
-//! How the rest of a cut part is asked for: by prefill where the upstream can go on with an unfinished
-//! message, else in a user turn (PC-3).
+//! Asks for the rest of a cut part: by prefill if the upstream can continue an unfinished message, otherwise by a
+//! user turn (PC-3).
 
 mod prefill;
 mod refusal;
@@ -33,16 +33,17 @@ pub(super) use room::has_room_to_restart;
 use refusal::{For, Refused, for_how_long, is_about_the_limit, is_about_the_prefill};
 use showing::{call_so_far, expected_call, expecting, in_text, partial, tool_prefill};
 
-/// The log's word for a call that goes on with the unfinished message itself.
+/// The log's word for a call that continues the unfinished message.
 const PREFILL: &str = "prefill";
 
-/// The log's word for a call that goes on by the provider's own token.
+/// The log's word for a call that continues by the provider's own token.
 const NATIVE: &str = "native";
 
-/// The log's word for a call that an earlier answer made, too.
+/// The log's word for a call that was already in an earlier answer.
 const OFFERED: &str = "earlier_answer";
 
-/// The log's words for a call that asks for all of the reply: since nothing had come, and since no rest could be joined.
+/// The log's words for a call that asks for the whole reply: because nothing had arrived, or because no continuation
+/// could be joined.
 const AGAIN: &str = "again";
 const RESTART: &str = "restart";
 
@@ -55,44 +56,44 @@ pub(super) struct Asker<'a> {
     account: &'a mut Account,
     /// The kind of cut that the next call is made for.
     kind: CutKind,
-    /// The first bound that ended a call, or allowed none.
+    /// The first bound that ended a call, or permitted none.
     pub(super) bound: Option<Bound>,
     live: bool,
-    /// How a cut call is shown where it is gone on with.
+    /// How a cut call is represented when it is continued.
     shown_as: ToolPrefill,
     capability: Capability,
-    /// Whether the upstream is asked for the tokens of its streams: all that is known says that it takes that.
+    /// Whether the usage of its streams is requested: the upstream is known to accept that.
     asks_usage: bool,
-    /// What the upstream refused in this very exchange.
+    /// What the upstream refused in this exchange.
     refused: Refused,
-    /// The provider's own way to go on from the last answer.
+    /// The provider's own way to continue the last answer.
     further: Option<Further>,
-    /// Whether the last answer will tell what the upstream does with a prefill.
+    /// Whether the last answer will show how the upstream handles a prefill.
     to_learn: bool,
-    /// How each call was asked for, whether or not it was answered.
+    /// The strategy of each call, whether or not it was answered.
     pub(super) strategies: Vec<String>,
-    /// The other upstream, once it was asked.
+    /// The other upstream, once it was called.
     pub(super) other_upstream: Option<String>,
     pub(super) following: Option<Following>,
-    /// The call as an earlier answer made it, until it is used.
+    /// The call from an earlier answer, until it is used.
     offered: Option<Following>,
-    /// Whether the last answer shows that the model makes no more calls: it had room for them, and ended of itself.
+    /// Whether the last answer shows that the model makes no more calls: it had room for them, and ended by itself.
     ended_itself: bool,
-    /// What the provider signed the last answer's text with.
+    /// The provider's signature of the last answer's text.
     signature: Option<String>,
-    /// The call that the last answer has in the place of the cut one.
+    /// The call of the last answer that replaces the cut one.
     answered: Option<ToolCall>,
-    /// Which of the client's stop sequences the last answer ends at.
+    /// The client's stop sequence at which the last answer ended.
     pub(super) sequence: Option<String>,
-    /// The answer to the request that was asked again last, if it came as a whole.
+    /// The answer to the last repeated request, if it is whole.
     pub(super) anew: Option<Bytes>,
 }
 
 /// Why a step could not be answered.
 pub(super) enum Unanswered {
-    /// The machine decides how to go on.
+    /// The state machine decides how to continue.
     Failed(AskFailure),
-    /// Nobody is left to answer.
+    /// The client has disconnected.
     ClientGone,
 }
 
@@ -103,7 +104,7 @@ impl From<ClientGone> for Unanswered {
 }
 
 impl<'a> Asker<'a> {
-    /// Whose continuations are streamed if they are `live`.
+    /// Makes an asker, whose continuations are streamed if they are `live`.
     pub(super) async fn new(
         case: &'a Case<'a>,
         suspect: &'a Suspect,
@@ -142,13 +143,13 @@ impl<'a> Asker<'a> {
         asker
     }
 
-    /// Goes to the other upstream, of which nothing is known that was found out about the first.
+    /// Switches to the other upstream, for which nothing that was learned about the first applies.
     async fn leave(&mut self) -> bool {
         let left = self.site.leave();
         if left {
             tracing::info!(request = self.case.id, to = self.site.name(), "the rest is asked for elsewhere");
             (self.refused, self.to_learn) = (Refused::default(), false);
-            // A token is of the upstream that gave it.
+            // A token is only valid for its own upstream.
             self.further = None;
             self.settle_in().await;
         }
@@ -169,7 +170,7 @@ impl<'a> Asker<'a> {
     }
 
     fn terms(&self, limit: u64, stream: bool) -> Terms {
-        // The usage of every call counts, whether or not the client asked for it.
+        // The usage of every call counts, whether or not the client requested it.
         Terms { limit, stream, include_usage: stream && self.asks_usage }
     }
 
@@ -177,7 +178,7 @@ impl<'a> Asker<'a> {
         self.strategies.last().is_some_and(|strategy| strategy.starts_with(PREFILL))
     }
 
-    /// Notes how the next call asks, and of whom if that is another upstream than the first.
+    /// Records the strategy of the next call, and its upstream if that is another one.
     fn note(&mut self, strategy: &str) {
         if self.site.is_fallback() {
             self.other_upstream = Some(self.site.name().to_owned());
@@ -187,8 +188,8 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Asks for the rest of what `ask` says is there so far: of the upstream that began it, and where that is
-    /// not able, of the one that can stand in for it.
+    /// Asks for the rest of the text that `ask` has so far: the upstream that began it, or if that cannot, the
+    /// fallback.
     pub(super) async fn resume(
         &mut self,
         ask: &ResumeAsk,
@@ -205,7 +206,7 @@ impl<'a> Asker<'a> {
                 }
                 Err(Unanswered::Failed(AskFailure::Lost(_) | AskFailure::Final(_))) if self.leave().await => {
                 }
-                // How the other one takes a request is found out here: of that the first knows nothing.
+                // The capabilities of the other upstream are found out here. The first one says nothing about them.
                 Err(Unanswered::Failed(AskFailure::Rejected(_))) if self.site.is_fallback() => {}
                 other => return other,
             }
@@ -240,11 +241,11 @@ impl<'a> Asker<'a> {
         let free_text = matches!(&self.suspect.slot.part, Part::ToolCall(call) if call.free_text);
         let tool = tool_prefill(rest);
         if self.is_call() && self.shown_as != tool {
-            // Who refuses the one may take the other.
+            // An upstream that refuses one form may accept the other.
             (self.shown_as, self.refused.prefill) = (tool, None);
             self.settle_in().await;
         }
-        // No server is known to go on in the input of a custom tool.
+        // No server is known to continue the input of a custom tool.
         let prefill = self
             .prefill()
             .filter(|_| !free_text)
@@ -258,7 +259,7 @@ impl<'a> Asker<'a> {
             return Err(Unanswered::Failed(AskFailure::Final(why.to_owned())));
         }
         self.note("user_turn");
-        // Less is shown than there is: what the answer begins with proves where it goes on.
+        // Less is shown than was received: the beginning of the answer proves where it continues.
         let shown = ask.so_far.get(..ask.shown.length).unwrap_or(&ask.so_far);
         let shown = shown.strip_prefix(begun).unwrap_or(shown);
         let call = call_so_far(self.suspect, shown);
@@ -268,17 +269,17 @@ impl<'a> Asker<'a> {
         let expected = in_text(expecting(self.suspect, "", ask, Some(Join::Prompted)));
         let continuation = self.call((asked.body, terms.stream), limit, &expected, flow).await?;
         if self.refused.prefill == Some(For::Good) && self.capability == Capability::Unknown {
-            // The same request in another form was taken: it was the prefill that was refused.
+            // The same request in another form was accepted, so the prefill was refused.
             self.found(Capability::None).await;
         }
         let is_lone_call = continuation.is_lone_call;
         let reply = self.reply(continuation, Some(limit));
-        // It was asked for this call alone, and answers with no other whether or not it wanted more.
+        // The request was for this call alone, and its answer has no other call in any case.
         self.ended_itself &= !is_lone_call;
         Ok((reply, Join::Prompted))
     }
 
-    /// The call as an earlier answer made it, which costs no request; `None` where no answer did.
+    /// Returns the call from an earlier answer, which costs no request, or `None`.
     fn take_offered(&mut self, ask: &ResumeAsk) -> Option<(Reply, Join)> {
         let Following { mut calls, ending, stop, .. } = self.offered.take()?;
         let behind = calls.split_off(1);
@@ -299,15 +300,15 @@ impl<'a> Asker<'a> {
         Some((reply, join))
     }
 
-    /// Asks for the reply anew: there is nothing to go on from, or no rest could be joined, and the same request with more
-    /// room is the whole remedy.
+    /// Asks for the whole reply: there is nothing to continue, or no continuation could be joined. The same request
+    /// with a higher limit is the only remedy.
     async fn again(&mut self, ask: &ResumeAsk, flow: &mut Flow<'_>) -> Result<(Reply, Join), Unanswered> {
         let request = self.site.request.clone();
         let view = request.view();
         self.note(if ask.wanted == Wanted::Restart { RESTART } else { AGAIN });
         let limit = self.more_room()?;
-        // Where the stream was lost, and not its room too small, not even that: the same bytes. So it is where a limit
-        // is refused and the client had none.
+        // If the stream was lost and its limit was not too low, the request has the same bytes. The same holds if a
+        // limit is refused and the client had none.
         let is_lost = ask.kind == CutKind::Dropped && view.stream;
         let is_unlimited = self.refused.limit && view.limit.is_none();
         let is_bounded = view.limit.is_none_or(|own| own <= limit);
@@ -321,23 +322,23 @@ impl<'a> Asker<'a> {
             (asked.body, terms.stream, Some(limit))
         };
         let calls_so_far = self.following.take();
-        // All of the reply comes again, and the call stands where it stood.
+        // The whole reply is requested, and the call is where it was.
         let expected = expecting(self.suspect, "", ask, None);
         let mut continuation = self.call((body, stream), limit, &expected, flow).await?;
-        // Of a reply that had a beginning the rest of it stays as it was.
+        // The rest of a reply that had a beginning stays the same.
         self.anew = continuation.body.take().filter(|_| ask.wanted != Wanted::Restart);
         let mut reply = self.reply(continuation, carried);
         if self.is_call() && is_made_up(&reply, self.suspect.schema.as_ref()) {
             reply.text.clear();
         }
         if ask.wanted == Wanted::Restart && reply.text.trim().is_empty() {
-            // Calls alone are another reply than the one that began with a text.
+            // Calls alone are another reply than one that began with a text.
             self.following = calls_so_far;
         }
         Ok((reply, Join::Exact))
     }
 
-    /// Lets the provider go on by its own token, where it gave one; none where it did not, or does not take it.
+    /// Continues by the provider's own token. Returns `None` if there is none or the provider refuses it.
     async fn natively(
         &mut self,
         ask: &ResumeAsk,
@@ -347,12 +348,12 @@ impl<'a> Asker<'a> {
     ) -> Result<Option<(Reply, Join)>, Unanswered> {
         let Some(further) = self.further.take().filter(|_| !self.is_call()) else { return Ok(None) };
         let limit = self.limit(wanted)?;
-        // Its limit counts what came before, too.
+        // Its limit includes what came before.
         let before = self.account.total().unwrap_or_default().completion;
         let terms = Terms { limit: limit.saturating_add(before), ..self.terms(limit, flow.is_live()) };
         let asked = self.site.request.asking(&Ask::Native { token: &further.token }, terms);
         let Some(asked) = asked else { return Ok(None) };
-        // What came behind the token's place comes again.
+        // The text after the token's position is repeated.
         let behind = ask.so_far.len().saturating_sub(came.saturating_sub(further.text));
         let Some(echo) = ask.so_far.get(behind..) else { return Ok(None) };
         self.note(NATIVE);
@@ -374,7 +375,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// Lets the model go on in its own unfinished message.
+    /// Continues the model's own unfinished message.
     async fn by_prefill(
         &mut self,
         ask: &ResumeAsk,
@@ -390,11 +391,11 @@ impl<'a> Asker<'a> {
         };
         let shown = ask.so_far.len().saturating_sub(asked.unshown);
         let (shown, unshown) = ask.so_far.split_at_checked(shown).unwrap_or((&ask.so_far, ""));
-        // What was not shown comes again: nothing can be handed on before that is seen.
+        // The held text comes again: nothing can be passed on before it has arrived.
         let mut expected = expecting(self.suspect, shown, ask, Some(join));
         expected.closed = !unshown.is_empty();
         if tool == ToolPrefill::Hermes {
-            // The call was shown as text: a server that reads no call in it answers the rest as text, too.
+            // The call was shown as text. A server that parses no call in it answers with text as well.
             expected = in_text(expected);
         }
         let mut continuation = self.call((asked.body, stream), limit, &expected, flow).await?;
@@ -403,7 +404,7 @@ impl<'a> Asker<'a> {
                 Some(rest) => continuation.text = rest.to_owned(),
                 None if self.is_of_calls_alone(&continuation) => {}
                 None => {
-                    // The model went on otherwise than it had: of that nothing fits behind what is there.
+                    // The model continued differently, so nothing can be joined.
                     self.refused.prefill = Some(For::Good);
                     let why = "the model did not go on behind the whitespace that it had written";
                     return Err(Unanswered::Failed(AskFailure::Unfit(why.to_owned())));
@@ -414,7 +415,7 @@ impl<'a> Asker<'a> {
         Ok((self.reply(continuation, Some(limit)), join))
     }
 
-    /// Asks for the same content in the demanded form.
+    /// Asks for the same content in the required form.
     pub(super) async fn correct(
         &mut self,
         ask: &CorrectionAsk,
@@ -445,12 +446,13 @@ impl<'a> Asker<'a> {
         let continuation = self.call((asked.body, false), limit, &expected, flow).await?;
         let (following, ended_itself) = (self.following.take(), self.ended_itself);
         let reply = self.reply(continuation, Some(limit));
-        // It was asked for another form of this part, which shows nothing of the calls after it.
+        // The request was for another form of this part, which says nothing about the calls after it.
         (self.following, self.ended_itself) = (following.or(self.following.take()), ended_itself);
         Ok(reply)
     }
 
-    /// What the provider signed the part with, now that it is `whole`: of a call the signature is of its very arguments.
+    /// Returns the provider's signature of the part, now that it is `whole`. The signature of a call is for its exact
+    /// arguments.
     pub(super) fn signature_of(&self, whole: &str) -> Option<String> {
         if !self.is_call() {
             return self.signature.clone();
@@ -458,7 +460,7 @@ impl<'a> Asker<'a> {
         self.answered.as_ref().filter(|call| is_same_value(&call.arguments, whole))?.signature.clone()
     }
 
-    /// Notes which bound ended a call. The first one ends the recovery.
+    /// Records which bound ended a call. The first one ends the recovery.
     fn ended_by(&mut self, bound: Bound) {
         self.bound.get_or_insert(bound);
     }
@@ -522,7 +524,7 @@ impl<'a> Asker<'a> {
                 } else if self.asked_by_prefill() && is_about_the_prefill(status, &error) {
                     self.refused.prefill = Some(for_how_long(status, &error));
                 } else {
-                    // Asked the same way again, it would be refused again.
+                    // The same request would be refused again.
                     return Err(Unanswered::Failed(AskFailure::Final(why)));
                 }
                 Err(Unanswered::Failed(AskFailure::Rejected(why)))
@@ -530,8 +532,8 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// The answer as the machine takes it. Tool calls after a text, or after the call that was cut, are kept for later:
-    /// what stands before them is complete.
+    /// Converts the answer for the state machine. Tool calls after a text, or after the cut call, are kept for later:
+    /// what precedes them is complete.
     fn reply(&mut self, continuation: Continuation, limit: Option<u64>) -> Reply {
         let instead_of_text =
             self.is_of_calls_alone(&continuation) && self.may_be_a_call() && !continuation.echoed;
@@ -548,12 +550,12 @@ impl<'a> Asker<'a> {
             limit,
             reasoned: continuation.reasoned,
         };
-        // Arguments that come as text show no other call that the model may have wanted.
+        // Arguments that arrive as text do not show whether the model wants another call.
         self.ended_itself = ended_itself(&reply) && self.answered.is_some();
         self.followed_by(continuation.calls, reply, instead_of_text)
     }
 
-    /// The reply without the calls that followed it in the answer, whose end is theirs.
+    /// Returns the reply without the calls that followed it in the answer, which carry its end.
     fn followed_by(&mut self, calls: Vec<ToolCall>, reply: Reply, instead_of_text: bool) -> Reply {
         self.following = None;
         if calls.is_empty() {
@@ -563,8 +565,8 @@ impl<'a> Asker<'a> {
         Reply { ending: Ending::Clean, stop: Some(Stop::Normal), ..reply }
     }
 
-    /// Whether the model may have wanted further calls after this one, and had no room for them. Those that followed it in the
-    /// answer are judged by themselves.
+    /// Whether the model may have wanted further calls after this one, and had no room for them. Those that followed
+    /// it in the answer are judged separately.
     pub(super) fn may_lack_calls(&self) -> bool {
         may_lack_calls(self.case, self.suspect) && self.following.is_none() && !self.ended_itself
     }
@@ -575,8 +577,8 @@ impl<'a> Asker<'a> {
     }
 }
 
-/// Whether further calls may be missing after a part: it is the last call of a reply that did not end of itself, and the
-/// request allows several.
+/// Whether further calls may be missing after a part: it is the last call of a reply that did not end by itself, and
+/// the request permits several.
 pub(super) fn may_lack_calls(case: &Case<'_>, suspect: &Suspect) -> bool {
     let is_only = matches!(&suspect.slot.part, Part::ToolCall(call) if call.legacy);
     let allows_more = case.request.allows_parallel_calls() || !suspect.before.received().is_empty();
@@ -584,14 +586,14 @@ pub(super) fn may_lack_calls(case: &Case<'_>, suspect: &Suspect) -> bool {
     suspect.is_last_call && may_have_more && !ended_itself(&suspect.reply)
 }
 
-/// Whether the model ended a reply. Some servers say so where it reached its limit.
+/// Whether the model ended a reply. Some servers report that if it reached its limit.
 fn ended_itself(reply: &Reply) -> bool {
     reply.ending == Ending::Clean
         && matches!(reply.stop, Some(Stop::Normal | Stop::Sequence))
         && !reply.is_at_limit()
 }
 
-/// A way to ask that the request's format was taken to have.
+/// The failure if the request's format cannot be asked in this way.
 fn cannot_be_asked() -> Unanswered {
     Unanswered::Failed(AskFailure::Final("the request's format has no way to ask so".to_owned()))
 }

@@ -1,13 +1,13 @@
-//! The bounds that end a recovery before its reply is whole.
+//! The bounds that can end a recovery before its reply is whole.
 
 use std::fmt;
 
-/// A bound of what a recovery may cost.
+/// A bound of the cost of a recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// All continuations of a reply whose client set a limit.
+    /// The tokens of all continuations of a reply whose client set a limit.
     ClientLimit,
-    /// All continuations of a request.
+    /// The tokens of all continuations of a request.
     ExtraTokens,
     /// The time of a recovery whose client set a limit.
     Seconds,

@@ -1,4 +1,4 @@
-//! Sending one further upstream call, with patience: an upstream that broke off is given time to come back.
+//! Sends one further upstream call, and waits for an upstream that broke off to return.
 
 use std::time::Duration;
 
@@ -19,43 +19,42 @@ use crate::ledger::{Call, CallEnd, Spent};
 use crate::reply::{ClientGone, Flow};
 use crate::upstream::{UpstreamError, of_another_body, plain, random, read_whole, retry_after, should_retry};
 
-/// No provider's error message is longer.
+/// The longest error message of any provider.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// Anthropic's status for an overloaded server.
 const OVERLOADED: u16 = 529;
 
-/// Why a further call gave nothing.
+/// Why a further call failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallFailure {
-    /// The upstream says that the request cannot be served as it is.
+    /// The upstream cannot serve the request in this form.
     #[error("the upstream refused with {status}: {}", .error.message)]
     Rejected { status: StatusCode, error: ProviderError },
-    /// The upstream is not there, or not able.
+    /// The upstream is unreachable or unable.
     #[error("{0}")]
     Lost(String),
-    /// An answer began, and was lost with what it cost.
+    /// An answer began and was lost, and may be billed.
     #[error("{0}")]
     AnswerLost(String),
-    /// The time was over that all calls for the rest may take together.
+    /// The total time limit of all calls for the rest was exceeded.
     #[error("the calls for the rest were not over within {0:?}")]
     TookTooLong(Duration),
-    /// An answer came, and holds what cannot be joined with the reply, or nothing.
+    /// An answer arrived that is empty or cannot be joined with the reply.
     #[error("{why}")]
     Unusable {
         why: String,
-        /// What it cost all the same, as far as that was counted.
+        /// Its usage, as far as it was counted.
         spent: Option<Spent>,
         /// How the answer ended.
         ending: Ending,
     },
-    /// Nobody is left to answer.
+    /// The client has disconnected.
     #[error(transparent)]
     ClientGone(#[from] ClientGone),
 }
 
-/// Sends until there is an answer: an upstream that broke off is given time to come back, unless another can
-/// stand in for it.
+/// Sends until there is an answer. An upstream that broke off gets time to return, unless another one can replace it.
 pub(super) async fn send(
     case: &Case<'_>,
     site: &Site<'_>,
@@ -79,7 +78,7 @@ pub(super) async fn send(
             return Err(CallFailure::TookTooLong(patience.calls()));
         }
         let model = &site.request.view().model;
-        // What is left of a budget is the client's own to spend: the reply stays as it is.
+        // The rest of a budget is for the client's own requests: the reply stays as it is.
         let opened = case.calls.open(purpose, name, model, streamed, &body).await;
         let mut call = opened.map_err(|error| CallFailure::Lost(error.to_string()))?;
         let mut request = site.destination.post(site.destination.further(streamed), call.sends(body.clone()));
@@ -97,7 +96,7 @@ pub(super) async fn send(
                 let status = answer.status();
                 let answer = plain(answer.map(|body| call.answered(status, body)));
                 let mut error = read_refusal(answer, site.request.format(), limits.idle.min(longest)).await;
-                // It goes into the log, and to whoever reads that.
+                // It is written to the log, which has other readers.
                 error.message = case.recorder.clean(&error.message);
                 call.settle(CallEnd::new(Ending::UpstreamError));
                 if !should_retry.unwrap_or_else(|| may_pass(status)) {
@@ -130,7 +129,7 @@ pub(super) async fn send(
         if wait > patience.call() {
             return Err(CallFailure::TookTooLong(patience.calls()));
         }
-        // Where the budget is used up the client waits on: its reply has begun, and cannot be refused any more.
+        // If the budget is used up, the client keeps waiting: its reply has begun and cannot be refused any more.
         loop {
             while_alive(limits.heartbeat, flow, sleep(wait)).await?;
             if standing.may_retry(name) {
@@ -145,7 +144,7 @@ pub(super) async fn send(
     }
 }
 
-/// Refusals that a little later may be none: rates, and servers that are starting or overloaded.
+/// Temporary refusals: rate limits, and servers that are starting or overloaded.
 fn may_pass(status: StatusCode) -> bool {
     matches!(
         status,
@@ -167,7 +166,7 @@ async fn read_refusal(answer: Response<AnyBody>, format: &dyn WireFormat, idle: 
     }
 }
 
-/// Waits for `work`, and tells a live client every now and then that it is being worked on.
+/// Waits for `work`, and sends heartbeats to a live client.
 pub(super) async fn while_alive<T>(
     heartbeat: Duration,
     flow: &mut Flow<'_>,

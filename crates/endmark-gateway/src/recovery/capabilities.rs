@@ -1,21 +1,21 @@
-//! What upstreams were found to do with an unfinished assistant message, by upstream and model.
+//! How upstreams handle an unfinished assistant message, by upstream and model.
 //!
-//! Published tables of who supports prefill contradict each other and age, so it is tried once and
-//! remembered, also over a restart.
+//! Published tables of prefill support contradict each other and age. So it is tried once and remembered, even over a
+//! restart.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::case::Case;
 
-/// What an upstream does with an unfinished assistant message of a model.
+/// How an upstream handles an unfinished assistant message of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Capability {
     /// Not tried yet.
     Unknown,
-    /// Goes on with it, and repeats it at the beginning of its answer.
+    /// Continues it, and repeats it at the beginning of its answer.
     Echoes,
-    /// Goes on with it, without repeating it.
+    /// Continues it without repeating it.
     Continues,
     /// Refuses it, or begins a new answer.
     None,
@@ -41,14 +41,14 @@ impl Capability {
     }
 }
 
-/// The capabilities found so far: what is in the store counts from the beginning.
+/// The known capabilities, including those in the store.
 #[derive(Default)]
 pub(crate) struct Capabilities {
     known: Mutex<HashMap<(String, String), Capability>>,
 }
 
 impl Capabilities {
-    /// What `upstream` does for `model`, asked for an exchange. A store that fails only costs a try.
+    /// Returns the capability of `upstream` for `model`. A store that fails only costs a try.
     pub(super) async fn of(&self, case: &Case<'_>, upstream: &str, model: &str) -> Capability {
         let key = (upstream.to_owned(), model.to_owned());
         if let Some(known) = self.lock().get(&key) {
@@ -66,7 +66,7 @@ impl Capabilities {
         remembered
     }
 
-    /// Remembers what was found.
+    /// Remembers a capability.
     pub(super) async fn learn(&self, case: &Case<'_>, upstream: &str, model: &str, capability: Capability) {
         tracing::info!(
             upstream,
@@ -82,7 +82,7 @@ impl Capabilities {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), Capability>> {
-        // The map is whole after every single operation, so a panic elsewhere cannot have spoilt it.
+        // The map is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

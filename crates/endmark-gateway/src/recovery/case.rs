@@ -1,4 +1,4 @@
-//! What recovery has to know of the request whose reply it mends, and no more.
+//! What recovery needs to know about a request, and no more.
 
 use std::sync::Arc;
 
@@ -21,24 +21,25 @@ pub(crate) struct Case<'a> {
     pub(crate) id: &'a str,
     /// The task that it belongs to.
     pub(crate) task_id: &'a str,
-    /// Which turn of the conversation is being answered, from 1.
+    /// The number of the conversation's turn that is being answered, from 1.
     pub(crate) turn_number: u32,
     pub(crate) mode: Mode,
     /// Whether the client itself limited its reply.
     pub(crate) sets_limit: bool,
     /// Whether it is the last request of a session whose budget is used up: its limit is the gateway's.
     pub(crate) is_closing: bool,
-    /// A tool that the client does not know, and that the model may not call any more: calls of it are not part of the reply.
+    /// A tool that the client does not know, and that the model may no longer call. Its calls are not part of the
+    /// reply.
     pub(crate) withdrawn: Option<&'static str>,
-    /// The request as the upstream got it that answers.
+    /// The request as its upstream got it.
     pub(crate) request: &'a Request,
     /// That upstream.
     pub(crate) destination: &'a Destination,
-    /// The one that can stand in for it.
+    /// The fallback upstream.
     pub(crate) fallback: Option<&'a Destination>,
-    /// What further calls are sent with.
+    /// What sends further calls.
     pub(crate) sender: Sender<'a>,
-    /// The calls made for it.
+    /// Its calls.
     pub(crate) calls: &'a Calls,
     pub(crate) recorder: &'a Recorder,
     /// How long its reply may still wait for the store.
@@ -50,22 +51,22 @@ pub(crate) struct Case<'a> {
     pub(crate) stopping: &'a Arc<Stopping>,
 }
 
-/// What sends a call, and knows how its upstream fares.
+/// Sends calls, and records the health of their upstream.
 #[derive(Clone, Copy)]
 pub(crate) struct Sender<'a> {
     pub(crate) client: &'a Client,
     pub(crate) standing: &'a Standing,
-    /// What goes wrong on command.
+    /// The faults that are injected on command.
     pub(crate) rehearsal: &'a Rehearsal,
 }
 
 impl Case<'_> {
-    /// The name of the upstream that answers.
+    /// Returns the name of the upstream that answers.
     pub(super) fn upstream_name(&self) -> &str {
         &self.destination.upstream.name
     }
 
-    /// What is known of the usage that this upstream reports in streams of this model.
+    /// Returns what is known about the usage that this upstream reports in streams of this model.
     pub(crate) fn usage_source<'a>(&'a self, upstream: &'a str, model: &'a str) -> UsageSource<'a> {
         let Self { stream_usages: usages, recorder, store_patience, .. } = *self;
         UsageSource { usages, recorder, store_patience, upstream, model }

@@ -1,4 +1,4 @@
-//! One further upstream call, from its request to the end of its answer, the echo taken off.
+//! One further upstream call, from its request to the end of its answer, without the echo.
 
 use std::time::Duration;
 
@@ -23,14 +23,14 @@ use crate::reply::{Flow, Heard};
 use crate::upstream::{ReadError, is_event_stream, read_whole, typed};
 use crate::work::{self, LARGE_BYTES};
 
-/// What a further call gave.
+/// The result of a further call.
 #[expect(clippy::struct_excessive_bools, reason = "they are independent facts about one answer")]
 pub(super) struct Continuation {
-    /// What of the answer belongs to the part, without the echo.
+    /// The part of the answer that belongs to the reply, without the echo.
     pub(super) text: String,
-    /// Whether the upstream repeated what it was given to go on with.
+    /// Whether the upstream repeated the unfinished message.
     pub(super) echoed: bool,
-    /// The tool calls behind that.
+    /// The tool calls after that.
     pub(super) calls: Vec<ToolCall>,
     pub(super) ending: Ending,
     pub(super) stop: Option<Stop>,
@@ -38,22 +38,22 @@ pub(super) struct Continuation {
     pub(super) reasoned: bool,
     /// The answer's id.
     pub(super) id: Option<String>,
-    /// The provider's own way to go on with it.
+    /// The provider's own way to continue it.
     pub(super) further: Option<Further>,
-    /// What the provider signed its text with.
+    /// The provider's signature of its text.
     pub(super) signature: Option<String>,
-    /// The call in it that stands in the place of the one that is gone on with.
+    /// The call in it that replaces the continued one.
     pub(super) call: Option<ToolCall>,
-    /// It has no other call.
+    /// Whether it has no other call.
     pub(super) is_lone_call: bool,
-    /// Which of the client's stop sequences it ends at.
+    /// The client's stop sequence at which it ends.
     pub(super) sequence: Option<String>,
-    /// The answer as it came, where it came as a whole.
+    /// The raw answer, if it is whole.
     pub(super) body: Option<Bytes>,
-    /// It repeats itself: it was stopped, or its limit did that.
+    /// Whether it repeats itself and was stopped, or reached its limit that way.
     pub(super) is_looping: bool,
-    /// The most tokens that it can have, where that is known: a token has a byte at least. What a stopped upstream generated
-    /// and did not send is not known, and neither are thoughts that are not shown.
+    /// The most tokens that it can have, if known: a token has at least one byte. What a stopped upstream generated
+    /// but did not send is unknown, and so are hidden thoughts.
     pub(super) max_tokens: Option<u64>,
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn call(
     }
 }
 
-/// Reads an answer that comes as a whole.
+/// Reads a whole answer.
 async fn whole(
     case: &Case<'_>,
     site: &Site<'_>,
@@ -126,7 +126,7 @@ async fn whole(
     Ok(Continuation { body: Some(body), ..continuation })
 }
 
-/// An answer that began, and cannot be read to its end.
+/// Settles an answer that began and cannot be read to its end.
 fn lost(call: Call, error: &ReadError) -> CallFailure {
     call.settle(CallEnd::new(match error {
         ReadError::Stalled(_) => Ending::Stalled,
@@ -136,7 +136,7 @@ fn lost(call: Call, error: &ReadError) -> CallFailure {
     CallFailure::AnswerLost(format!("the continuation was lost: {error}"))
 }
 
-/// What a choice says about the part that is continued.
+/// Returns what a choice has of the continued part.
 fn continuation(
     choice: &Choice,
     ending: Ending,
@@ -174,7 +174,7 @@ fn continuation(
     }
 }
 
-/// Reads an answer that comes as a stream; what is certain is handed on at once.
+/// Reads a streamed answer, and passes on at once what is certain.
 async fn streamed(
     case: &Case<'_>,
     site: &Site<'_>,
@@ -218,7 +218,7 @@ async fn streamed(
         }
         while let Some(event) = decoder.next_frame() {
             match stream.frame(&event) {
-                // What came before a broken chunk counts; what it held is missing in all that follows.
+                // What preceded a broken chunk counts. Its content is missing from everything that follows.
                 Err(_) => break 'reading Ending::UpstreamError,
                 Ok(chunk) if chunk.error.is_some() => break 'reading Ending::UpstreamError,
                 Ok(chunk) if chunk.done => break 'reading Ending::Clean,
@@ -228,14 +228,14 @@ async fn streamed(
             if choice.received > limits.reply_bytes {
                 break 'reading Ending::OverCap;
             }
-            // One that cannot be joined is read to its end all the same: that tells what it cost.
+            // An answer that cannot be joined is still read to its end, for its usage.
             if hindrance(case, choice).is_none() {
                 let part = expected.part_so_far(choice);
                 passing.pass(part, flow).await?;
                 is_looping = loops.is_looping(part.strip_prefix(expected.echo).unwrap_or(part));
             }
             if is_looping {
-                // The upstream stops when its answer is let go of.
+                // The upstream stops when its answer is dropped.
                 break 'reading Ending::OverCap;
             }
         }
@@ -259,7 +259,7 @@ async fn streamed(
     }
 }
 
-/// Why a choice cannot be joined with anything, where it cannot.
+/// Returns why a choice cannot be joined with anything, if so.
 fn hindrance(case: &Case<'_>, choice: &Choice) -> Option<String> {
     let is_withdrawn = |call: &ToolCall| Some(call.name.as_str()) == case.withdrawn;
     if choice.can_go_on() {

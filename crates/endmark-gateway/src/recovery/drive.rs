@@ -1,4 +1,4 @@
-//! Drives the pipeline: it says what to ask, this asks.
+//! Drives the pipeline: asks for what its steps request.
 
 use endmark_recovery::{Pipeline, PipelineOutcome, PipelineStep};
 
@@ -6,7 +6,7 @@ use super::ask::{Asker, Unanswered};
 use crate::reply::{ClientGone, Flow};
 use crate::work;
 
-/// Asks and answers until the pipeline is done.
+/// Asks and reports the answers until the pipeline is done.
 pub(super) async fn drive(
     mut pipeline: Pipeline,
     asker: &mut Asker<'_>,
@@ -16,7 +16,7 @@ pub(super) async fn drive(
         match pipeline.next() {
             PipelineStep::Resume(ask) => match asker.resume(&ask, flow).await {
                 Ok((reply, join)) => {
-                    // What was handed on while it came can no more be changed by how it is joined.
+                    // What was passed on while it arrived cannot be changed by how it is joined.
                     pipeline.mark_sent(flow.sent());
                     let _large = work::large(reply.text.len()).await;
                     pipeline.resumed(reply, join);

@@ -1,4 +1,4 @@
-//! One part of a reply from its judgement to its end: judged, resumed if that is right, and written down.
+//! Recovers one part of a reply: judges it, resumes it if that is right, and records it.
 
 use std::sync::atomic::Ordering;
 
@@ -27,7 +27,7 @@ use crate::settings::{Mode, OnMissing, Settings};
 /// Judges one part of a reply and does what is right for it.
 ///
 /// # Errors
-/// [`ClientGone`] if the client closed its connection meanwhile; that is in the log then.
+/// [`ClientGone`] if the client closed its connection in the meantime, which is recorded.
 pub(crate) async fn mend(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -41,13 +41,13 @@ pub(crate) async fn mend(
         {
             Ok(Mended::Untouched)
         }
-        // On the heap from here on: most replies need none of it, and would carry the room for it along.
+        // On the heap from here on: most replies need none of it, and would reserve its memory.
         Judgement::Whole { disclosed } => Box::pin(whole(case, suspect, account, flow, disclosed)).await,
         Judgement::Cut(kind) => Box::pin(cut(case, suspect, account, flow, kind)).await,
     }
 }
 
-/// A part that is cut: resumed where that is wanted and can be, else told of.
+/// Handles a cut part: resumes it if that is wanted and possible, and otherwise discloses the cut.
 async fn cut(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -57,7 +57,7 @@ async fn cut(
 ) -> Result<Mended, ClientGone> {
     let Judged { settled, by_format, .. } = *judged(suspect);
     let record = Record::open(case, &suspect.slot, kind, settled, suspect.reply.text.len()).await;
-    // A client that limits its reply wants no call to be cut, whatever its arguments are.
+    // A client that limits its reply does not want a call to be cut, whatever its arguments are.
     let is_demanded = by_format || matches!(suspect.slot.part, Part::ToolCall(_));
     match action(case.mode, kind, case.sets_limit, is_demanded) {
         Action::Disclose if kind == CutKind::Window => Ok(disclosed(case, record, suspect, kind, FULL).await),
@@ -76,24 +76,24 @@ async fn cut(
     }
 }
 
-/// The judgement of one part as it was received.
+/// Returns the judgement of one part as it was received.
 pub(crate) fn judgement(suspect: &Suspect) -> Judgement {
     judged(suspect).judgement
 }
 
-/// A part of a reply as it was received, judged.
+/// A received part of a reply with its judgement.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Judged {
     judgement: Judgement,
-    /// Up to where the text is settled.
+    /// The byte up to which the text is settled.
     settled: Option<usize>,
-    /// Whether the demanded format has a say in it: Markdown with nothing open has none.
+    /// Whether the required format is evidence. Markdown with nothing open is none.
     by_format: bool,
-    /// The fault by the demanded format of a text that is not cut.
+    /// The format's fault in a text that is not cut.
     fault: Option<FormFault>,
 }
 
-/// Returns the fault by the demanded format of a part that is not cut.
+/// Returns the fault in the form of a part that is not cut.
 pub(crate) fn form_fault(suspect: &Suspect) -> Option<FormFault> {
     judged(suspect).fault
 }
@@ -138,7 +138,7 @@ fn judge_anew(suspect: &Suspect) -> Judged {
     Judged { judgement, settled, by_format, fault }
 }
 
-/// A part that is whole: only its form may be in question.
+/// Handles a whole part: only its form may be wrong.
 async fn whole(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -149,7 +149,7 @@ async fn whole(
     let shown = suspect.offered.as_ref().filter(|_| disclosed).and_then(Following::after_first);
     let lacks_calls = disclosed && shown.is_none() && may_lack_calls(case, suspect);
     let cut_after = lacks_calls.then(|| kind_of_end(suspect));
-    // No continuation helps a full window or a repetition: the provider's own word says more.
+    // No continuation helps against a full window or a repetition: the provider's own reason says more.
     let keeps_word = suspect.fills_window || suspect.reply.stop == Some(Stop::Repetition);
     let finish = match (disclosed && !keeps_word, cut_after, case.settings.tools.on_missing) {
         (false, ..) | (true, Some(_), OnMissing::Cut) => Finish::AsItWas,
@@ -208,7 +208,7 @@ async fn whole(
     })
 }
 
-/// The text of a part in the demanded form, with its signature; `None` if it could not be corrected.
+/// Returns the text of a part in the required form, with its signature, or `None` if it could not be corrected.
 async fn corrected(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -223,7 +223,7 @@ async fn corrected(
     Ok((outcome.result == PipelineResult::Corrected).then_some((outcome.text, signature)))
 }
 
-/// How a reply was cut after its last part.
+/// Returns how a reply was cut after its last part.
 fn kind_of_end(suspect: &Suspect) -> CutKind {
     match suspect.reply.stop {
         _ if suspect.fills_window => CutKind::Window,
@@ -232,13 +232,13 @@ fn kind_of_end(suspect: &Suspect) -> CutKind {
     }
 }
 
-/// There is no room for more.
+/// The context window has no room for more.
 const FULL: &str = "the model's context window is full: compact the conversation, then ask again";
 
-/// Nothing can be said behind what the client has.
+/// Nothing can be added to what the client has.
 const CLOSED: &str = "the client has the beginning of something that only its own server can complete";
 
-/// A cut part that is left as it is.
+/// Leaves a cut part as it is.
 async fn disclosed(
     case: &Case<'_>,
     record: Record,
@@ -252,7 +252,7 @@ async fn disclosed(
     Mended::Cut { kind, reason: reason.to_owned(), finish }
 }
 
-/// Records a part whose rest was not asked for.
+/// Records a part whose rest was not requested.
 async fn close_cut(case: &Case<'_>, record: Record, suspect: &Suspect, judged: Judgement, reason: &str) {
     let reply = &suspect.reply;
     let pieces = [PieceRecord {
@@ -270,7 +270,7 @@ async fn close_cut(case: &Case<'_>, record: Record, suspect: &Suspect, judged: J
     record.close(case.store_patience, closing).await;
 }
 
-/// A cut part for whose rest is asked.
+/// Asks for the rest of a cut part.
 async fn resumed(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -289,7 +289,7 @@ async fn resumed(
     let made_now = made.load(Ordering::Relaxed).saturating_sub(made_before);
     let used_offered = asker.used_offered();
     let answered = Answered {
-        // An attempt whose call no budget admits makes none. A correction is not an attempt to resume.
+        // An attempt whose call is not admitted by a budget makes no call. A correction is not an attempt to resume.
         attempts: outcome.attempts.min(made_now),
         signature: asker.signature_of(&outcome.text),
         may_lack_calls: asker.may_lack_calls(),
@@ -299,7 +299,7 @@ async fn resumed(
     };
     let whole = AnsweredWhole { sequence: asker.sequence, anew: asker.anew };
     let strategies = asker.strategies;
-    // Who refuses every call for good is not asked once more for each part.
+    // Do not ask again for each part if the upstream refuses permanently.
     let was_asked = made_now > 0;
     let tried = outcome.attempts.saturating_sub(u32::from(used_offered));
     account.tried(tried.max(u32::from(was_asked)), outcome.corrections);
@@ -320,7 +320,7 @@ async fn resumed(
     Ok(mended)
 }
 
-/// The machine for this part, with what the settings and the client's reading allow.
+/// Makes the state machine for this part, as the settings and the client's progress permit.
 fn pipeline(
     case: &Case<'_>,
     suspect: &Suspect,
@@ -331,7 +331,7 @@ fn pipeline(
     let settings = &case.settings;
     let policy = PipelinePolicy {
         resume: ResumePolicy {
-            // A call that an earlier answer made costs no request.
+            // A call from an earlier answer costs no request.
             max_attempts: settings
                 .resume
                 .max_attempts
@@ -353,8 +353,8 @@ fn pipeline(
     Pipeline::new(policy, suspect.demanded.clone(), schema, suspect.reply.clone())
 }
 
-/// Which reply that was generated again may replace this part. A call of free text has no values to compare: it is compared by
-/// its name, as every call, and its length.
+/// Returns which regenerated reply may replace this part. A call with free text has no values to compare. It is
+/// compared by its name, like every call, and its length.
 fn restart(settings: &Settings, part: &Part) -> Restart {
     match part {
         Part::Text => settings.resume.restart,
@@ -365,7 +365,7 @@ fn restart(settings: &Settings, part: &Part) -> Restart {
     }
 }
 
-/// What was sent cannot be corrected any more, and a call of which nothing came would be made up.
+/// Sent text cannot be corrected any more, and a call of which nothing arrived would be invented.
 fn corrections(case: &Case<'_>, suspect: &Suspect, account: &Account, flow: &Flow<'_>) -> u32 {
     let is_made_up = matches!(suspect.slot.part, Part::ToolCall(_)) && suspect.reply.text.trim().is_empty();
     if flow.sent() == 0 && !is_made_up && suspect.hindrance.is_none() {
@@ -407,7 +407,7 @@ fn mended(
             Mended::Corrected { kind: Some(kind), text: outcome.text, finish, answered, whole }
         }
         PipelineResult::Exhausted(exhausted) => {
-            // Text is missing in front of them: a client would act on a reply with a hole in it.
+            // Text before them is missing: a client would act on an incomplete reply.
             let is_call = matches!(suspect.slot.part, Part::ToolCall(_));
             if is_call || judged(suspect).by_format || outcome.pieces.iter().any(fitted_nowhere) {
                 answered.following = None;
@@ -418,7 +418,7 @@ fn mended(
                 if verified.len() > suspect.reply.text.len() && verified.starts_with(&suspect.reply.text) {
                     Some(verified.to_owned())
                 } else {
-                    // All of it stands before them, also what came together with its end.
+                    // The whole text precedes them, including what arrived together with its end.
                     follows.then(|| suspect.reply.text.clone())
                 };
             let finish = if says_finished(suspect, kind) { Finish::Cut } else { Finish::AsItWas };
@@ -433,7 +433,7 @@ fn mended(
     }
 }
 
-/// What is wrong with the form of a joined text.
+/// Returns the fault in the form of a joined text.
 fn fault_of(outcome: &PipelineOutcome) -> Option<FormFault> {
     let is_of_controls = |problem: &SchemaProblem| problem.message == CONTROL_CHARACTERS;
     match outcome.result {
@@ -445,7 +445,8 @@ fn fault_of(outcome: &PipelineOutcome) -> Option<FormFault> {
     }
 }
 
-/// How many bytes of the answers are not in the joined text. A seam counts the answers before it that could not be joined.
+/// Returns how many bytes of the answers are not in the joined text. A seam counts earlier answers that could not be
+/// joined.
 fn left_out(pieces: &[PieceRecord]) -> usize {
     let dropped = pieces.iter().filter_map(|piece| piece.seam.as_ref()).map(|seam| seam.dropped_bytes);
     let after_all_seams = pieces.iter().rev().take_while(|piece| piece.seam.is_none());
@@ -453,13 +454,13 @@ fn left_out(pieces: &[PieceRecord]) -> usize {
     dropped.chain(unjoined.map(|piece| piece.text.len())).sum()
 }
 
-/// Whether text came, and could not be joined.
+/// Whether text arrived that could not be joined.
 fn fitted_nowhere(piece: &PieceRecord) -> bool {
     piece.role != PieceRole::First && piece.seam.is_none() && !piece.text.trim().is_empty()
 }
 
-/// Whether the provider ended a cut reply with a word for a finished one: that is not repeated, since a client would take
-/// half a text for all of it, and act on half a tool call.
+/// Whether the provider ended a cut reply with a reason for a finished one. That reason is not repeated, since a
+/// client would take half a text for all of it, and act on half a tool call.
 fn says_finished(suspect: &Suspect, kind: CutKind) -> bool {
     matches!(kind, CutKind::Format | CutKind::Limit | CutKind::Empty)
         && !matches!(suspect.reply.stop, Some(Stop::Limit | Stop::Repetition))

@@ -1,4 +1,4 @@
-//! What became of one part of a reply.
+//! The outcome of one part of a reply.
 
 use bytes::Bytes;
 use endmark_recovery::{CONTROL_CHARACTERS, CutKind};
@@ -7,30 +7,30 @@ use super::bound::Bound;
 use super::suspect::Following;
 use crate::reply::Outcome;
 
-/// What is to be said about why a part ended.
+/// The stop reason to report for a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finish {
-    /// What the provider said.
+    /// The provider's own reason.
     AsItWas,
-    /// That it ended normally.
+    /// A normal end.
     Normal,
-    /// That it is cut, in the protocol's own word.
+    /// A cut, in the protocol's own word.
     Cut,
 }
 
 /// A fault in the form of a whole part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FormFault {
-    /// It is not as its schema demands.
+    /// It violates its schema.
     Schema,
-    /// It is whole only because raw control characters in JSON strings are accepted.
+    /// It is whole only if raw control characters in JSON strings are accepted.
     ControlCharacters,
-    /// It breaks the demanded grammar.
+    /// It violates the required grammar.
     Malformed,
 }
 
 impl FormFault {
-    /// The reason that is disclosed; a schema has a field of its own.
+    /// Returns the reason to disclose. A schema has a field of its own.
     fn reason(self) -> Option<&'static str> {
         match self {
             Self::Schema => None,
@@ -40,21 +40,21 @@ impl FormFault {
     }
 }
 
-/// The reason of a part that no continuation could make what the demanded grammar allows.
+/// The reason of a part that no continuation could make valid in the required grammar.
 pub(crate) const MALFORMED: &str = "malformed";
 
 /// The reason of a reply that was cut where further calls may be missing.
 pub(crate) const CALLS_MAY_BE_MISSING: &str = "calls_may_be_missing";
 
-/// A part of a reply after all that could be done for it.
+/// A part of a reply after recovery.
 #[derive(Debug)]
 pub(crate) enum Mended {
     /// It needed nothing.
     Untouched,
-    /// It is whole as it came, and something of it is to be disclosed.
+    /// It was whole as received, and something is to be disclosed.
     Whole {
         finish: Finish,
-        /// How the reply was cut after it, where further calls may be missing.
+        /// How the reply was cut after it, if further calls may be missing.
         cut_after: Option<CutKind>,
         fault: Option<FormFault>,
     },
@@ -66,9 +66,9 @@ pub(crate) enum Mended {
         whole: AnsweredWhole,
         finish: Finish,
         fault: Option<FormFault>,
-        /// Bytes of the answers that are not in the text: what was repeated, and what reads as words about the text.
+        /// Bytes of the answers that are not in the text: repetitions, and remarks about the text.
         left_out: usize,
-        /// How many characters the cut text had that this one replaced, where the reply was generated again.
+        /// The length in characters of the cut text, if the reply was regenerated.
         replaced_chars: Option<usize>,
     },
     /// Its form was corrected.
@@ -80,49 +80,50 @@ pub(crate) enum Mended {
         answered: Answered,
         whole: AnsweredWhole,
     },
-    /// It is cut, and nobody was asked for its rest.
+    /// It is cut, and its rest was not requested.
     Cut { kind: CutKind, reason: String, finish: Finish },
-    /// It is cut, and its rest was asked for in vain.
+    /// It is cut, and its rest was requested without success.
     Exhausted {
         kind: CutKind,
         reason: String,
         finish: Finish,
-        /// The text to hand over, where it is another than was received.
+        /// The text to deliver, if it differs from the received one.
         text: Option<String>,
         answered: Answered,
     },
 }
 
-/// What came of asking for a part's rest, whether or not that made it whole.
+/// The result of asking for a part's rest, whether or not that made it whole.
 #[derive(Debug, Default)]
 pub(crate) struct Answered {
     /// Calls made to resume it.
     pub(crate) attempts: u32,
-    /// The other upstream that was asked, if one was.
+    /// The other upstream that was called, if any.
     pub(crate) upstream: Option<String>,
     /// Tool calls that the rest of the text turned out to be.
     pub(crate) following: Option<Following>,
-    /// What the provider signed the rest of the text with, or a call that was asked for anew.
+    /// The provider's signature of the rest of the text, or of a call that was requested again.
     pub(crate) signature: Option<String>,
-    /// The bound that ended it, if one did.
+    /// The bound that ended it, if any.
     pub(crate) bound: Option<Bound>,
-    /// Further calls may be missing after the part, which is a call: the answers do not show that the model made no more.
+    /// Whether further calls may be missing after the part, which is a call: the answers do not show that the model
+    /// made no more.
     pub(crate) may_lack_calls: bool,
 }
 
-/// What an answer has that makes a part whole.
+/// The content of an answer that makes a part whole.
 #[derive(Debug, Default)]
 pub(crate) struct AnsweredWhole {
-    /// Which of the client's stop sequences the rest of the text ends at.
+    /// The client's stop sequence at which the rest of the text ends.
     pub(crate) sequence: Option<String>,
-    /// The reply that stands in the place of one of which no text came, as it came.
+    /// The raw reply that replaces one without text.
     pub(crate) anew: Option<Bytes>,
 }
 
-/// What the client is given of a part.
+/// What the client gets of a part.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
-    /// The text, where it is another than was received.
+    /// The text, if it differs from the received one.
     pub(crate) text: Option<String>,
     pub(crate) following: Option<Following>,
     pub(crate) signature: Option<String>,
@@ -130,14 +131,14 @@ pub(crate) struct Given {
 }
 
 impl Mended {
-    /// None where the part needed nothing.
+    /// Returns the outcome, or `None` if the part needed nothing.
     pub(crate) fn outcome(&self) -> Option<Outcome> {
         match self {
             Self::Untouched => None,
             Self::Resumed { replaced_chars: Some(_), .. } => Some(Outcome::Restarted),
             Self::Resumed { .. } => Some(Outcome::Resumed),
             Self::Corrected { .. } => Some(Outcome::Corrected),
-            // What breaks the demanded grammar is as useless to its client as what is cut.
+            // A text that violates the required grammar is as useless as one that is cut.
             Self::Whole { fault: Some(FormFault::Malformed), .. }
             | Self::Whole { cut_after: Some(_), .. }
             | Self::Cut { .. } => Some(Outcome::Cut),
@@ -146,7 +147,7 @@ impl Mended {
         }
     }
 
-    /// Whether the client has the whole of a part for which something was done, whatever may be missing after it.
+    /// Whether the client has the whole of a recovered part, whatever may be missing after it.
     pub(crate) fn is_delivered_whole(&self) -> bool {
         matches!(self, Self::Whole { .. } | Self::Resumed { .. } | Self::Corrected { .. })
     }
@@ -156,7 +157,7 @@ impl Mended {
         matches!(self, Self::Cut { .. } | Self::Exhausted { .. })
     }
 
-    /// Whether it is a whole call, and further ones may be missing after it.
+    /// Whether it is a whole call after which further ones may be missing.
     pub(crate) fn may_lack_calls(&self) -> bool {
         match self {
             Self::Untouched | Self::Cut { .. } | Self::Exhausted { .. } => false,
@@ -165,17 +166,17 @@ impl Mended {
         }
     }
 
-    /// Whether its rest was asked for in vain, or calls may be missing after it.
+    /// Whether its rest was requested without success, or calls may be missing after it.
     pub(crate) fn is_incomplete(&self) -> bool {
         self.may_lack_calls() || matches!(self, Self::Exhausted { .. })
     }
 
-    /// Whether a bound of what it may cost ended its recovery.
+    /// Whether a bound of the cost ended its recovery.
     pub(crate) fn is_bounded(&self) -> bool {
         matches!(self, Self::Exhausted { answered, .. } if answered.bound.is_some())
     }
 
-    /// How the part was cut, or the reply behind it.
+    /// Returns how the part was cut, or the reply after it.
     pub(crate) fn kind(&self) -> Option<CutKind> {
         match self {
             Self::Untouched => None,
@@ -185,7 +186,7 @@ impl Mended {
         }
     }
 
-    /// Why it is not whole, or the reply behind it.
+    /// Returns why it is not whole, or the reply after it.
     pub(crate) fn reason(&self) -> Option<&str> {
         match self {
             _ if self.may_lack_calls() => Some(CALLS_MAY_BE_MISSING),
@@ -195,7 +196,7 @@ impl Mended {
         }
     }
 
-    /// What became of it, as a sentence of the log.
+    /// Returns its outcome as a sentence of the log.
     pub(crate) fn report(&self) -> String {
         match self {
             Self::Resumed { replaced_chars: Some(received), text, .. } => {
@@ -217,7 +218,7 @@ impl Mended {
         }
     }
 
-    /// What is to be said about why it ended.
+    /// Returns the stop reason to report.
     pub(crate) fn finish(&self) -> Finish {
         match self {
             Self::Untouched => Finish::AsItWas,
@@ -229,7 +230,7 @@ impl Mended {
         }
     }
 
-    /// Calls made to resume it.
+    /// Returns the calls made to resume it.
     pub(crate) fn attempts(&self) -> u32 {
         match self {
             Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => 0,
@@ -239,7 +240,7 @@ impl Mended {
         }
     }
 
-    /// The other upstream that was asked for the rest, if one was.
+    /// Returns the other upstream that was asked for the rest, if any.
     pub(crate) fn upstream(&self) -> Option<&str> {
         match self {
             Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => None,
@@ -249,17 +250,17 @@ impl Mended {
         }
     }
 
-    /// Whether it is whole, and not as its schema or grammar demands.
+    /// Whether it is whole, but violates its schema or grammar.
     pub(crate) fn is_invalid(&self) -> bool {
         matches!(self, Self::Whole { fault: Some(_), .. } | Self::Resumed { fault: Some(_), .. })
     }
 
-    /// Bytes of the answers that are not in the text.
+    /// Returns the bytes of the answers that are not in the text.
     pub(crate) fn left_out(&self) -> usize {
         if let Self::Resumed { left_out, .. } = self { *left_out } else { 0 }
     }
 
-    /// The text to hand over, where it is another than was received.
+    /// Returns the text to deliver, if it differs from the received one.
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => None,
@@ -268,7 +269,7 @@ impl Mended {
         }
     }
 
-    /// What the client is given of it.
+    /// Returns what the client gets of it.
     pub(crate) fn given(self) -> Given {
         let (text, answered, whole) = match self {
             Self::Untouched | Self::Whole { .. } | Self::Cut { .. } => return Given::default(),

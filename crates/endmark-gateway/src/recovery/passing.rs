@@ -1,4 +1,4 @@
-//! Handing on a continuation while it is still coming.
+//! Passes on a continuation while it arrives.
 
 use endmark_recovery::stitch::{Certain, ReasoningSigns, SignWatch, StitchStream, begun_json};
 use endmark_recovery::{AskedFrom, Join, PromptedStream};
@@ -8,35 +8,35 @@ use endmark_text::detect::Detector;
 use super::expected::Expected;
 use crate::reply::{ClientGone, Flow};
 
-/// Hands on what of a continuation is certain to belong to the reply: behind an echo all that comes, else what
-/// stands behind a settled seam.
+/// Passes on the part of a continuation that certainly belongs to the reply: everything after an echo, and otherwise
+/// what follows a settled seam.
 pub(super) struct Passing<'a> {
     expected: &'a Expected<'a>,
-    /// What of the answer was looked at.
+    /// How much of the answer was examined.
     seen: usize,
     way: Way,
 }
 
 /// How the answer is read.
 enum Way {
-    /// Behind the echo it is the reply itself; the detector says where a demanded JSON text ends, or leaves its
-    /// grammar.
+    /// After the echo it is the reply itself. The detector determines where a required JSON text ends, or violates
+    /// its grammar.
     Echoed { detector: Option<Box<Detector>>, watch: SignWatch },
-    /// It is joined as it comes.
+    /// It is joined as it arrives.
     Stitched {
         stream: Box<Joining>,
         /// Whether the client's beginning is known to be that of the joined text.
         agrees: bool,
     },
-    /// Whether anything belongs to the reply is only known when all of it is there.
+    /// Only the whole answer shows whether it belongs to the reply.
     Closed,
 }
 
-/// A continuation that is joined as it comes.
+/// A continuation that is joined as it arrives.
 enum Joining {
     /// At a seam that is found.
     Stitched(StitchStream),
-    /// Where it proves to go on.
+    /// Where it proves to continue.
     Prompted(PromptedStream),
 }
 
@@ -70,14 +70,15 @@ impl<'a> Passing<'a> {
                 detector.push(expected.so_far.as_bytes());
                 echoed(Some(Box::new(detector)))
             }
-            // What has no end of its own passes as it comes; other grammars end where only the whole text tells.
+            // A text without a defined end is passed on as it arrives. In other grammars only the whole text shows
+            // the end.
             Some(format) if !format.has_grammar() => echoed(None),
             Some(_) => Way::Closed,
         };
         Self { expected, seen: 0, way }
     }
 
-    /// Takes all that was received so far, and hands on what of it is new and certain.
+    /// Processes everything received so far, and passes on what is new and certain.
     pub(super) async fn pass(&mut self, received: &str, flow: &mut Flow<'_>) -> Result<(), ClientGone> {
         if !flow.is_live() {
             return Ok(());
@@ -90,13 +91,13 @@ impl<'a> Passing<'a> {
             // An upstream that was expected to repeat its message does not.
             self.way = stitched(self.expected);
         }
-        // A replacement character at the end may stand for one that is not there yet.
+        // A replacement character at the end may stand for an incomplete character.
         let sound = received.trim_end_matches(char::REPLACEMENT_CHARACTER);
         match &mut self.way {
             Way::Closed => Ok(()),
             Way::Echoed { detector, watch } => {
                 let Some(rest) = sound.strip_prefix(echo) else { return Ok(()) };
-                // What the model thinks belongs to no reply: all of the answer tells what becomes of it.
+                // Reasoning belongs to no reply: the whole answer shows what to do.
                 let Some(rest) = rest.get(..watch.read(rest)) else { return Ok(()) };
                 let Some(fresh) = rest.get(self.seen..) else { return Ok(()) };
                 let certain = certain(detector.as_deref_mut(), fresh);
@@ -154,7 +155,7 @@ fn stitched(expected: &Expected<'_>) -> Way {
     Way::Stitched { stream: Box::new(stream), agrees: false }
 }
 
-/// How many bytes of `fresh` belong to an echoed reply for certain.
+/// Returns how many bytes of `fresh` certainly belong to an echoed reply.
 fn certain(detector: Option<&mut Detector>, fresh: &str) -> usize {
     let Some(detector) = detector else { return fresh.len() };
     for (at, character) in fresh.char_indices() {
@@ -169,7 +170,7 @@ fn certain(detector: Option<&mut Detector>, fresh: &str) -> usize {
     fresh.len()
 }
 
-/// Whether the joined parts begin with what the client has; not known while they are shorter.
+/// Whether the joined parts begin with what the client has, or `None` while they are shorter.
 fn begins_with(joined: [&str; 3], had: Option<&[u8]>) -> Option<bool> {
     let Some(had) = had else { return Some(false) };
     let length: usize = joined.iter().map(|part| part.len()).sum();
@@ -177,7 +178,7 @@ fn begins_with(joined: [&str; 3], had: Option<&[u8]>) -> Option<bool> {
     (!agrees || length >= had.len()).then_some(agrees)
 }
 
-/// The joined parts without their first `sent` bytes.
+/// Returns the joined parts without their first `sent` bytes.
 fn behind(joined: [&str; 3], mut sent: usize) -> String {
     let mut fresh = String::new();
     for part in joined {

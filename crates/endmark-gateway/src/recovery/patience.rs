@@ -1,59 +1,59 @@
-//! How long the upstreams of one request are waited for, over all calls for its rest.
+//! How long to wait for the upstreams of one request, over all calls for its rest.
 
 use std::time::Duration;
 
 use endmark_recovery::failover::{pause, wait_as_told};
 use tokio::time::Instant;
 
-/// So many tries follow one another as soon as a server that was started anew may be there; what is not there by
-/// then is in trouble, and is left alone for longer each time.
+/// Quick tries for a server that was just restarted. A server that is not back by then is in trouble, and gets more
+/// time each time.
 const QUICK_TRIES: u32 = 4;
 
-/// The waits between the tries of all calls for the rest of one request: they have one length together, and each is
-/// longer than the one before, whichever call it is for.
+/// The waits between the tries of all calls for the rest of one request. They share one total, and each is longer
+/// than the one before, whichever call it is for.
 #[derive(Debug)]
 pub(crate) struct Patience {
     left: Duration,
     tries: u32,
     is_over: bool,
     calls: Duration,
-    /// None where that is further away than a clock can say.
+    /// `None` if that exceeds the range of the clock.
     calls_until: Option<Instant>,
 }
 
 impl Patience {
-    /// Waits of this length in all, and calls that are over, with those waits, `calls` after `now`.
+    /// Limits the waits to `in_all`, and the calls with their waits to `calls` after `now`.
     pub(crate) fn new(in_all: Duration, calls: Duration, now: Instant) -> Self {
         Self { left: in_all, tries: 0, is_over: false, calls, calls_until: now.checked_add(calls) }
     }
 
-    /// What is left for the next call of the time that all of them have together.
+    /// Returns the time left for the next call.
     pub(super) fn call(&self) -> Duration {
         self.call_at(Instant::now())
     }
 
-    /// The same at this moment.
+    /// Returns the time left at this moment.
     pub(super) fn call_at(&self, now: Instant) -> Duration {
         self.calls_until.map_or(self.calls, |until| until.saturating_duration_since(now))
     }
 
-    /// The time that all calls have together.
+    /// Returns the total time of all calls.
     pub(super) fn calls(&self) -> Duration {
         self.calls
     }
 
-    /// Whether it was used up.
+    /// Whether it is used up.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// The wait before a further try, at least as long as the upstream asked for if it did; none where that is longer than
-    /// what is left, and nothing is tried any more then. `random` is any number, evenly spread.
+    /// Returns the wait before a further try, at least as long as the upstream requested. Returns `None` if that
+    /// exceeds what is left; then nothing more is tried. `random` is any uniformly distributed number.
     pub(super) fn wait(&mut self, told: Option<Duration>, random: u32) -> Option<Duration> {
         self.tries = self.tries.saturating_add(1);
         let doublings = self.tries.saturating_sub(QUICK_TRIES).min(8);
         let own = pause(self.tries, random).saturating_mul(1 << doublings);
-        // `Retry-After: 0` is no invitation to ask without end.
+        // `Retry-After: 0` is not an invitation to retry without pause.
         let wait = told.map_or(own, |told| wait_as_told(told, random).max(own));
         match self.left.checked_sub(wait) {
             Some(left) => self.left = left,

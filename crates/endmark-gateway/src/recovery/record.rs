@@ -1,4 +1,4 @@
-//! One row of the log for each cut part: opened when the cut is seen, closed exactly once.
+//! One row of the log for each cut part: opened when the cut is detected, and closed exactly once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,20 +13,20 @@ use crate::metrics::Metrics;
 use crate::reply::Slot;
 use crate::stopping::{Stage, Stopping};
 
-/// An open row. If it is dropped before it is closed, the client has gone away or the gateway was stopped, and
-/// that is written.
+/// An open row. If it is dropped before it is closed, the client has disconnected or the gateway was stopped, which
+/// is recorded.
 pub(super) struct Record {
     recorder: Recorder,
     metrics: Arc<Metrics>,
     stopping: Arc<Stopping>,
     upstream: String,
     kind: CutKind,
-    /// What is to be recorded again where the store did not take it.
+    /// The start, to be recorded again if the store did not accept it.
     started: CutStarted,
-    /// None once it is closed.
+    /// `None` once it is closed.
     open: Option<Open>,
     keep_text: bool,
-    /// Calls that the request has made to resume, and how many it had made before this part.
+    /// Calls that the request has made to resume, and how many before this part.
     calls: Arc<AtomicU32>,
     calls_before: u32,
 }
@@ -34,14 +34,14 @@ pub(super) struct Record {
 /// The row that waits for its end.
 enum Open {
     At(CutId),
-    /// The store was not done with it when the client's reply could wait no longer.
+    /// The store had not finished when the client's reply could wait no longer.
     Late(JoinHandle<Result<CutId, StoreError>>),
-    /// There is none.
+    /// There is no row.
     Failed,
 }
 
 impl Open {
-    /// The row's id, however long the store takes.
+    /// Returns the row's id, however long the store takes.
     async fn id(self) -> Option<CutId> {
         match self {
             Self::At(id) => Some(id),
@@ -51,7 +51,7 @@ impl Open {
     }
 }
 
-/// How a cut part ended up.
+/// The outcome of a cut part.
 pub(super) struct Closing<'a> {
     pub(super) resolved: bool,
     pub(super) outcome: &'static str,
@@ -59,12 +59,12 @@ pub(super) struct Closing<'a> {
     pub(super) extra_output_tokens: u64,
     pub(super) reason: String,
     pub(super) pieces: &'a [PieceRecord],
-    /// How each piece after the first was asked for, and of whom where that is another upstream.
+    /// The strategy of each piece after the first, with the upstream if it differs.
     pub(super) strategies: &'a [String],
 }
 
 impl<'a> Closing<'a> {
-    /// The end of a part that was not resumed, or of which nobody was left to hear.
+    /// Makes the end of a part that was not resumed, or whose client has disconnected.
     pub(super) fn without_calls(outcome: &'static str, reason: &str, pieces: &'a [PieceRecord]) -> Self {
         Self {
             resolved: false,
@@ -79,8 +79,8 @@ impl<'a> Closing<'a> {
 }
 
 impl Record {
-    /// Opens a row, durably, so that a killed process is found out at the next start. A store that fails
-    /// does not cost the client its reply.
+    /// Opens a row durably, so that the next start finds the work of a killed process. A store that fails does not
+    /// cost the client its reply.
     pub(super) async fn open(
         case: &Case<'_>,
         slot: &Slot,
@@ -136,17 +136,17 @@ impl Record {
         self.metrics.cut(&self.upstream, self.kind.name(), closing.outcome);
         let settled = settled(&closing, self.calls(), self.keep_text);
         let settling = settle(self.recorder.clone(), self.started.clone(), open, settled);
-        // It goes on when nobody waits for it any more.
+        // It continues when no one waits for it any more.
         let _ = patience.wait(tokio::spawn(settling)).await;
     }
 
-    /// The calls made for the rest of the part: also those that failed, and no corrections (PC-5).
+    /// Returns the calls made for the rest of the part, including failed ones, and without corrections (PC-5).
     fn calls(&self) -> u32 {
         self.calls.load(Ordering::Relaxed).saturating_sub(self.calls_before)
     }
 }
 
-/// Writes how it ended, or has it kept until the store takes it: nobody waits for that.
+/// Records how it ended, or queues it until the store accepts it, without waiting for that.
 async fn settle(recorder: Recorder, started: CutStarted, open: Open, settled: CutSettled) {
     let id = open.id().await;
     if let Some(id) = id {

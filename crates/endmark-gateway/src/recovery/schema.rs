@@ -1,4 +1,4 @@
-//! JSON Schemas at the rim: the pipeline knows only that something validates.
+//! JSON Schemas at the rim: the pipeline only sees a validator.
 
 use std::sync::Arc;
 
@@ -6,19 +6,19 @@ use endmark_recovery::{SchemaProblem, Validate};
 use endmark_text::replace_lone_surrogates;
 use serde_json::Value;
 
-/// A compiled JSON Schema. References are resolved inside it alone: nothing is ever fetched.
+/// A compiled JSON Schema. References are resolved only within it: nothing is fetched.
 #[derive(Debug, Clone)]
 pub(crate) struct Schema {
     validator: Arc<jsonschema::Validator>,
 }
 
-/// Why a text is no usable JSON Schema.
+/// Why a text is not a usable JSON Schema.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    /// It is no JSON.
+    /// It is not JSON.
     #[error("it is no JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is no JSON Schema.
+    /// It is not a JSON Schema.
     #[error("it is no JSON Schema: {0}")]
     Schema(String),
 }
@@ -32,7 +32,7 @@ impl Schema {
         Ok(Self { validator: Arc::new(validator) })
     }
 
-    /// Whether this is JSON, and not as the schema demands.
+    /// Whether this is JSON that violates the schema.
     pub(crate) fn refuses(&self, json: &str) -> bool {
         serde_json::from_str(&replace_lone_surrogates(json))
             .is_ok_and(|value: Value| !self.validator.is_valid(&value))

@@ -1,4 +1,4 @@
-//! Where the rest of a reply is asked for.
+//! Which upstream is asked for the rest of a reply.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use endmark_wire::request::Request;
 use super::case::Case;
 use crate::upstream::Destination;
 
-/// The upstream that is asked for the rest, and the request that is changed for it.
+/// The upstream that is asked for the rest, and the request in its form.
 pub(super) struct Site<'a> {
     case: &'a Case<'a>,
     pub(super) destination: &'a Destination,
@@ -19,7 +19,7 @@ pub(super) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// The upstream that began the reply.
+    /// Starts with the upstream that began the reply.
     pub(super) fn of(case: &'a Case<'a>) -> Self {
         Self {
             case,
@@ -30,7 +30,7 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// The upstream's name in the configuration.
+    /// Returns the upstream's name in the configuration.
     pub(super) fn name(&self) -> &'a str {
         &self.destination.upstream.name
     }
@@ -40,12 +40,12 @@ impl<'a> Site<'a> {
         self.is_fallback
     }
 
-    /// Whether there is another upstream to go to.
+    /// Whether there is another upstream.
     pub(super) fn may_leave(&self) -> bool {
         !self.is_fallback && self.case.fallback.is_some()
     }
 
-    /// Goes to the other upstream; false where there is none.
+    /// Switches to the other upstream. Returns false if there is none.
     pub(super) fn leave(&mut self) -> bool {
         let Some(fallback) = self.case.fallback.filter(|_| self.may_leave()) else {
             return false;
@@ -56,7 +56,7 @@ impl<'a> Site<'a> {
         true
     }
 
-    /// Takes how a stream of this upstream ended; answers whether another one is to be asked from now on.
+    /// Records how a stream of this upstream ended. Returns whether another one is asked from now on.
     pub(super) fn is_left_after(&mut self, ending: Ending) -> bool {
         let leaves = self.finishing.leaves(ending);
         leaves && self.may_leave()

@@ -1,15 +1,15 @@
-//! How long the reply to one request waits for the store, over all that it asks of it.
+//! How long the reply to one request waits for the store, over all its accesses.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
-/// Long for a store that works, and little beside what a cut reply takes: of one that does not, no client is to notice
-/// more.
+/// Long for a store that works, and short compared with a cut reply. Clients should not notice more of a store that
+/// fails.
 const STORE_DELAY_LIMIT: Duration = Duration::from_secs(2);
 
-/// What is left of that time.
+/// The rest of that time.
 #[derive(Debug)]
 pub(crate) struct StorePatience {
     left: Mutex<Duration>,
@@ -22,7 +22,7 @@ impl Default for StorePatience {
 }
 
 impl StorePatience {
-    /// What comes of the work, if it comes in the time that is left. What is done at once is waited for in any case.
+    /// Returns the result of the work if it arrives in time. Work that completes at once is always awaited.
     pub(super) async fn wait<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (began, left) = (Instant::now(), *self.lock());
         let done = timeout(left, work).await.ok();
@@ -32,7 +32,7 @@ impl StorePatience {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Duration> {
-        // It is whole after every single operation, so a panic elsewhere cannot have spoilt it.
+        // It is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
-//! Which upstreams refuse to report the tokens of a stream, by upstream and model.
+//! Which upstreams refuse to report the usage of a stream, by upstream and model.
 //!
-//! Chat Completions and the older completions report them only where `stream_options.include_usage` asks for them, and some servers reject a field
-//! that they do not know. Nothing tells these before they are asked.
+//! Chat Completions and the older completions report it only if `stream_options.include_usage` requests it, and some
+//! servers reject an unknown field. Only a request shows which.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,28 +12,29 @@ use http::StatusCode;
 
 use super::store_patience::StorePatience;
 
-/// Upstreams and models that are remembered; if there are more, all are learned again. Clients choose the names of models.
+/// The most upstreams and models that are remembered. If there are more, all are learned again. Clients choose the
+/// names of models.
 const MAX_KNOWN: usize = 4_096;
 
 /// The value in the store for an upstream that refuses.
 const REFUSED: &str = "none";
 
-/// What is known of an upstream and a model.
+/// What is known about an upstream and a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StreamUsage {
-    /// It was not asked yet.
+    /// Not tried yet.
     Unknown,
-    /// It took a request that asked for the tokens of its stream.
+    /// It accepted a request for the usage of its stream.
     Accepted,
     /// It refuses such a request.
     Refused,
 }
 
-/// What was found out so far.
+/// What was learned so far.
 #[derive(Default)]
 pub(crate) struct StreamUsages(Mutex<HashMap<(String, String), StreamUsage>>);
 
-/// An upstream and a model, and where is kept what is known of them.
+/// An upstream and a model, and where the knowledge about them is kept.
 #[derive(Clone, Copy)]
 pub(crate) struct UsageSource<'a> {
     pub(crate) usages: &'a StreamUsages,
@@ -45,7 +46,7 @@ pub(crate) struct UsageSource<'a> {
 }
 
 impl UsageSource<'_> {
-    /// What is known of it. A store that fails only costs a rejected request.
+    /// Returns what is known. A store that fails only costs a rejected request.
     pub(crate) async fn known(self) -> StreamUsage {
         let Self { usages, upstream, model, .. } = self;
         if let Some(known) = usages.lock().get(&(upstream.to_owned(), model.to_owned())) {
@@ -60,13 +61,13 @@ impl UsageSource<'_> {
         known
     }
 
-    /// Notes that it took a request that asked for its tokens.
+    /// Records that it accepted a request for its usage.
     fn accepted(self) {
         self.usages.insert(self.upstream, self.model, StreamUsage::Accepted);
     }
 
-    /// Notes that it refuses such a request. Only an error that names the field is remembered over a restart: another one
-    /// may have had another reason.
+    /// Records that it refuses such a request. Only an error that names the field is remembered over a restart:
+    /// another one may have had another reason.
     pub(crate) async fn refused(self, is_named: bool) {
         let Self { usages, recorder, upstream, model, .. } = self;
         let model_name = recorder.clean(model);
@@ -95,27 +96,27 @@ impl StreamUsages {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), StreamUsage>> {
-        // The map is whole after every single operation, so a panic elsewhere cannot have spoilt it.
+        // The map is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether the upstream is asked for the tokens of a stream, over the tries of one request.
+/// Whether the usage of a stream is requested, over the tries of one request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Counting {
-    /// It gets the request as it is.
+    /// It gets the request unchanged.
     Unasked,
-    /// It is asked, and this is known of it.
+    /// The usage is requested, and this is known.
     Asked(StreamUsage),
-    /// It may have refused that, and gets the request as it is.
+    /// It may have refused that, and gets the request unchanged.
     Withdrawn {
-        /// Its error named the field.
+        /// Whether its error named the field.
         is_named: bool,
     },
 }
 
 impl Counting {
-    /// Asks the upstream unless it is known to refuse.
+    /// Requests the usage unless the upstream is known to refuse.
     pub(crate) async fn of(source: UsageSource<'_>) -> Self {
         match source.known().await {
             StreamUsage::Refused => Self::Unasked,
@@ -127,7 +128,7 @@ impl Counting {
         matches!(self, Self::Asked(_))
     }
 
-    /// Takes a refusal: the request is sent again without the field where that may be its reason.
+    /// Processes a refusal. The request is sent again without the field if that may be the reason.
     pub(crate) fn refused(&mut self, status: StatusCode, error: Option<&ProviderError>) {
         if let Self::Asked(known) = *self
             && is_about_usage(known, status, error)
@@ -140,7 +141,7 @@ impl Counting {
         matches!(self, Self::Withdrawn { .. })
     }
 
-    /// Remembers what an answer with this status shows of the upstream.
+    /// Remembers what an answer with this status shows about the upstream.
     pub(crate) async fn learn(self, source: UsageSource<'_>, status: StatusCode) {
         match self {
             _ if !status.is_success() => {}
@@ -151,12 +152,12 @@ impl Counting {
     }
 }
 
-/// The name under which the store has it, beside those of other capabilities of the model.
+/// Returns the store's key, among the other capabilities of the model.
 fn subject(model: &str) -> String {
     format!("{model}#usage")
 }
 
-/// Whether an error names the field that asks for the tokens of a stream.
+/// Whether an error names the field that requests the usage of a stream.
 pub(crate) fn names_usage_field(error: Option<&ProviderError>) -> bool {
     let names = |text: &str| ["stream_options", "include_usage"].iter().any(|name| text.contains(name));
     error.is_some_and(|error| names(&error.message) || error.code.as_deref().is_some_and(names))
@@ -167,8 +168,8 @@ pub(crate) fn may_be_about_usage(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY)
 }
 
-/// Whether a refusal can have this field as its reason: it names it, or the upstream has not taken any such request yet and
-/// rejects the request for another reason than its length or its sender.
+/// Whether this field may be the reason of a refusal: the error names it, or the upstream has not yet accepted such a
+/// request and the refusal is not about the length or the sender.
 fn is_about_usage(known: StreamUsage, status: StatusCode, error: Option<&ProviderError>) -> bool {
     let is_other = error.is_some_and(|error| error.is_context_length() || error.is_about_the_account());
     may_be_about_usage(status) && !is_other && (known != StreamUsage::Accepted || names_usage_field(error))

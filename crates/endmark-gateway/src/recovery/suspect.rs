@@ -1,4 +1,4 @@
-//! A part of a reply under suspicion, and what its rest may turn out to be.
+//! A part of a reply that may be cut, and what its rest may turn out to be.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,30 +14,30 @@ use crate::reply::{Part, Slot};
 /// A part of a reply as it was received.
 pub(crate) struct Suspect {
     pub(crate) slot: Slot,
-    /// Its text, with what the client itself began it with.
+    /// Its text, including what the client wrote at its beginning.
     pub(crate) reply: Reply,
     pub(crate) demanded: Option<Format>,
     pub(crate) schema: Option<Schema>,
-    /// The server said that it is complete, and nothing else can tell: no grammar is demanded of it.
+    /// The server reported that it is complete, and there is no other evidence: no grammar is required.
     pub(crate) is_proved: bool,
-    /// What stands in the message before a tool call.
+    /// What precedes a tool call in the message.
     pub(crate) before: Before,
-    /// Why no request can go on with it, where none can.
+    /// Why no request can continue it, if so.
     pub(crate) hindrance: Option<&'static str>,
-    /// The provider says that the model's window is full behind it.
+    /// The provider reports that the model's context window is full after it.
     pub(crate) fills_window: bool,
-    /// It is a call, and nothing of the message came after it.
+    /// It is a call, and no part of the message came after it.
     pub(crate) is_last_call: bool,
-    /// This call as an answer made it that was asked for an earlier one, and what follows it there.
+    /// This call as it is in the answer for an earlier one, with what follows it there.
     pub(crate) offered: Option<Following>,
-    /// The provider's own way to go on with a text.
+    /// The provider's own way to continue a text.
     pub(crate) continuation: Option<Continuation>,
-    /// What it was judged to be, once that was asked.
+    /// Its judgement, once computed.
     pub(crate) judged: OnceLock<Judged>,
 }
 
 impl Suspect {
-    /// Whether nothing is to be done about it, nor told of it.
+    /// Whether there is nothing to do or to disclose.
     pub(crate) fn needs_nothing(&self) -> bool {
         match judgement(self) {
             Judgement::Passed => true,
@@ -51,8 +51,8 @@ impl Suspect {
 }
 
 impl Suspect {
-    /// Takes this call from the calls that followed `after` in an answer, where they are those that came after it: then nothing
-    /// needs to be asked for.
+    /// Takes this call from the calls that followed `after` in an answer, if they are those that came after it. Then
+    /// no request is needed.
     pub(crate) fn take_from(&mut self, answered: &CallsAfter) {
         let Part::ToolCall(call) = &self.slot.part else { return };
         let Some(at) = self.before.received().iter().position(|own| own.index == answered.call) else {
@@ -69,30 +69,30 @@ impl Suspect {
     }
 }
 
-/// The calls of an answer after the one that it was asked for.
+/// The calls of an answer after the requested one.
 #[derive(Debug)]
 pub(crate) struct CallsAfter {
-    /// The number of that one.
+    /// The number of the requested one.
     pub(crate) call: u32,
     pub(crate) following: Following,
 }
 
-/// What stands in a message before one of its calls. All parts of the message share it.
+/// What precedes one of the calls of a message. All parts of the message share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Before {
     message: Arc<(String, Vec<ToolCall>)>,
     calls: usize,
-    /// The calls with those that were made whole since.
+    /// The calls, including those that were recovered since.
     joined: Option<Vec<ToolCall>>,
 }
 
 impl Before {
-    /// This text, and so many of these calls.
+    /// Makes it from this text and this many of these calls.
     pub(crate) fn new(message: Arc<(String, Vec<ToolCall>)>, calls: usize) -> Self {
         Self { message, calls, joined: None }
     }
 
-    /// Notes calls that were made whole meanwhile: a request shows them as the client has them.
+    /// Records calls that were recovered since: a request shows them as the client has them.
     pub(crate) fn join(&mut self, whole: &[ToolCall]) {
         if whole.is_empty() {
             return;
@@ -102,34 +102,35 @@ impl Before {
         self.joined = Some(self.received().iter().map(own).collect());
     }
 
-    /// The text.
+    /// Returns the text.
     pub(crate) fn text(&self) -> &str {
         &self.message.0
     }
 
-    /// The calls as a request shows them.
+    /// Returns the calls as a request shows them.
     pub(crate) fn calls(&self) -> &[ToolCall] {
         self.joined.as_deref().unwrap_or_else(|| self.received())
     }
 
-    /// The calls as they were received.
+    /// Returns the calls as they were received.
     pub(crate) fn received(&self) -> &[ToolCall] {
         self.message.1.get(..self.calls).unwrap_or(&self.message.1)
     }
 }
 
-/// Tool calls that came where the rest of a text was asked for, or behind the call whose rest was.
+/// Tool calls that arrived when the rest of a text was requested, or after the call whose rest was.
 #[derive(Debug, Clone)]
 pub(crate) struct Following {
     pub(crate) calls: Vec<ToolCall>,
     pub(crate) ending: Ending,
     pub(crate) stop: Option<Stop>,
-    /// The text before them was the beginning of the call itself, not yet recognised as one.
+    /// Whether the text before them was the beginning of the call itself, not yet recognised.
     pub(crate) instead_of_text: bool,
 }
 
 impl Following {
-    /// The calls after the first one, if they show what the model called after it: there are some, or the answer ended of itself.
+    /// Returns the calls after the first one, if they show what the model called next: there are some, or the answer
+    /// ended by itself.
     pub(crate) fn after_first(&self) -> Option<Self> {
         let calls = self.calls.get(1..)?.to_vec();
         let is_ended = self.ending == Ending::Clean && self.stop == Some(Stop::Normal);
@@ -137,10 +138,11 @@ impl Following {
     }
 }
 
-/// A request could only show another text than the client has; see [`Choice::exact`](endmark_wire::reply::Choice::exact).
+/// A request could only show a text that differs from the client's; see
+/// [`Choice::exact`](endmark_wire::reply::Choice::exact).
 pub(crate) const HALVED: &str = "half a surrogate pair stands in it, which no request can show";
 
-/// What stands next to the text, or in it; see [`Choice::mendable`](endmark_wire::reply::Choice::mendable) and
+/// What is next to the text, or in it; see [`Choice::mendable`](endmark_wire::reply::Choice::mendable) and
 /// [`Choice::beside`](endmark_wire::reply::Choice::beside).
 pub(crate) const UNSHOWN: &str = "it holds more than text and calls of functions, ends in a thought, or was not read as a whole, which no request can show";
 
@@ -148,16 +150,16 @@ pub(crate) const UNSHOWN: &str = "it holds more than text and calls of functions
 pub(crate) const REPEATED: &str =
     "the upstream stopped it because it repeated itself, and a continuation would repeat it further";
 
-/// It is one of more choices than were asked for: what that costs is the upstream's to say, and not the client's.
+/// It is one of more choices than requested. Only the upstream knows who pays for that.
 pub(crate) const SURPLUS: &str = "the upstream answered more choices than were asked for";
 
-/// What the model said behind a call; see [`Choice::behind_calls`](endmark_wire::reply::Choice::behind_calls).
+/// The text that follows a call; see [`Choice::behind_calls`](endmark_wire::reply::Choice::behind_calls).
 pub(crate) const BEHIND_CALLS: &str =
     "it stands behind a call, of which the model would first have to know the result";
 
-/// Whether the arguments of a reply's last call are not the model's. Where the reply reached its limit, whole arguments
-/// that the function does not take are what a server made of a beginning that it could not read: in formats that have an
-/// object for them it has no other way to say it.
+/// Whether the arguments of a reply's last call are not the model's. If the reply reached its limit, whole arguments
+/// that violate the function's schema were made by a server from a beginning that it could not parse: formats with an
+/// object for them cannot represent a cut.
 pub(crate) fn is_made_up(reply: &Reply, schema: Option<&Schema>) -> bool {
     let arguments = if reply.text.is_empty() { "{}" } else { &reply.text };
     reply.is_at_limit() && schema.is_some_and(|schema| schema.refuses(arguments))

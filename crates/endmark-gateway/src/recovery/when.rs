@@ -4,17 +4,17 @@ use endmark_recovery::CutKind;
 
 use crate::settings::Mode;
 
-/// What is to be done about a cut.
+/// What to do about a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     /// Ask for the rest.
     Resume,
-    /// Hand the cut reply over as it is, and say that it is cut.
+    /// Deliver the cut reply unchanged, and disclose the cut.
     Disclose,
 }
 
-/// Decides what to do about a cut of `kind`: in `auto` a client that limited plain text wanted it to end
-/// there, and gets it so.
+/// Decides what to do about a cut of `kind`. In `auto`, a client that limited plain text wanted it to end there, and
+/// gets it unchanged.
 pub(super) fn action(mode: Mode, kind: CutKind, client_set_limit: bool, grammar_demanded: bool) -> Action {
     match (mode, kind) {
         (Mode::Off | Mode::Warn, _) | (_, CutKind::Window) => Action::Disclose,

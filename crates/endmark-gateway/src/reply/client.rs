@@ -11,19 +11,19 @@ use crate::body::Outlet;
 #[error("the client went away")]
 pub(crate) struct ClientGone;
 
-/// The client of a streamed reply. What is sent waits for it to read: a slow client slows its upstream. When it goes
-/// away, all that was still to be done for its reply is dropped.
+/// The client of a streamed reply. A send waits for it to read, so that a slow client slows its upstream. When it
+/// disconnects, all remaining work for its reply is dropped.
 pub(crate) struct ClientStream {
     outlet: Outlet,
 }
 
 impl ClientStream {
-    /// The client who reads what is sent there.
+    /// Makes the client that reads from this outlet.
     pub(crate) fn new(outlet: Outlet) -> Self {
         Self { outlet }
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub(crate) async fn send(&mut self, bytes: Vec<u8>) -> Result<(), ClientGone> {
         if bytes.is_empty() {
             return Ok(());
@@ -32,23 +32,23 @@ impl ClientStream {
     }
 }
 
-/// One part of a reply that the client is reading while it is being made whole.
+/// One part of a reply that the client reads while it is being recovered.
 pub(crate) struct LiveSlot<'a> {
     pub(crate) client: &'a mut ClientStream,
     pub(crate) writer: &'a mut dyn Writer,
     pub(crate) slot: &'a Slot,
-    /// Bytes of the part that the client has, what it began itself included.
+    /// Bytes of the part that the client has, including what it wrote itself.
     pub(crate) sent: usize,
 }
 
-/// The client of a stream that gets a part of it as a whole.
+/// The client of a stream that gets a part of it only when it is whole.
 pub(crate) struct Waiter<'a> {
     pub(crate) client: &'a mut ClientStream,
     pub(crate) writer: &'a dyn Writer,
 }
 
 impl Waiter<'_> {
-    /// Sends what every client ignores and every proxy takes for a sign of life.
+    /// Sends a heartbeat that every client ignores.
     pub(crate) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
         self.client.send(self.writer.keep_alive()).await
     }
@@ -66,7 +66,7 @@ impl LiveSlot<'_> {
         }
         let bytes = match &self.slot.part {
             Part::Text => self.writer.text(self.slot.choice, text),
-            // A call that cannot go on in pieces is no live part.
+            // A call that cannot continue in pieces is never live.
             Part::ToolCall(call) => self.writer.arguments(self.slot.choice, call, text).unwrap_or_default(),
         };
         self.client.send(bytes).await?;
@@ -74,7 +74,7 @@ impl LiveSlot<'_> {
         Ok(())
     }
 
-    /// Sends what every client ignores and every proxy takes for a sign of life.
+    /// Sends a heartbeat that every client ignores.
     pub(crate) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
         self.client.send(self.writer.keep_alive()).await
     }

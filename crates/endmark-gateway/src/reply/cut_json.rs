@@ -1,9 +1,8 @@
-//! JSON bodies that end before they should.
+//! JSON bodies that end prematurely.
 
 use endmark_wire::json::unmarked;
 
-/// Whether this is the beginning of a JSON object, and not something else altogether: its connection was closed where
-/// that is the frame, or it is longer than was said.
+/// Whether this is the beginning of a JSON object: its connection was closed early, or it is longer than declared.
 pub(crate) fn ends_too_early(body: &[u8]) -> bool {
     let body = unmarked(body);
     let is_object = body.trim_ascii_start().first() == Some(&b'{');

@@ -1,4 +1,4 @@
-//! Where a continuation goes while it is still coming.
+//! Where a continuation goes while it arrives.
 
 use std::time::Duration;
 
@@ -10,16 +10,16 @@ use super::client::{ClientGone, LiveSlot, Waiter};
 pub(crate) enum Flow<'a> {
     /// Gets the reply when it is whole.
     Waiting,
-    /// Gets the part when it is whole, and what says until then that the gateway is at work.
+    /// Gets the part when it is whole, and heartbeats until then.
     Held(Waiter<'a>),
-    /// Has what cannot be gone on with: nothing may be asked for it.
+    /// Has something that cannot be continued: nothing may be requested for it.
     Closed,
-    /// Has read a part of it already, and reads on as soon as more is certain.
+    /// Has already read a part of it, and gets more as soon as it is certain.
     Live(LiveSlot<'a>),
 }
 
 impl Flow<'_> {
-    /// Bytes of this part that the client has.
+    /// Returns the bytes of this part that the client has.
     pub(crate) fn sent(&self) -> usize {
         match self {
             Self::Waiting | Self::Held(_) | Self::Closed => 0,
@@ -27,7 +27,7 @@ impl Flow<'_> {
         }
     }
 
-    /// Hands on what follows the bytes that the client has.
+    /// Passes on what follows the bytes that the client has.
     pub(crate) async fn extend(&mut self, text: &str) -> Result<(), ClientGone> {
         match self {
             Self::Waiting | Self::Held(_) | Self::Closed => Ok(()),
@@ -35,14 +35,14 @@ impl Flow<'_> {
         }
     }
 
-    /// A client that has nothing of a reply yet gets it under the id of this answer.
+    /// Sets the id of this answer for a client that has no part of the reply yet.
     pub(crate) fn answered_by(&mut self, id: Option<&str>) {
         if let (Self::Live(slot), Some(id)) = (self, id) {
             slot.writer.answered_by(id);
         }
     }
 
-    /// Tells the client that its reply is still being worked on.
+    /// Sends a heartbeat while the reply is still being recovered.
     pub(crate) async fn keep_alive(&mut self) -> Result<(), ClientGone> {
         match self {
             Self::Waiting | Self::Closed => Ok(()),
@@ -62,7 +62,7 @@ impl Flow<'_> {
     }
 }
 
-/// When the client last heard anything: what is held back of an answer is nothing to it, however fast that comes.
+/// When the client last got anything. Text that is held back does not count.
 pub(crate) struct Heard {
     heartbeat: Duration,
     sent: usize,
@@ -74,7 +74,7 @@ impl Heard {
         Self { heartbeat, sent: 0, at: Instant::now() }
     }
 
-    /// Tells the client that its reply is being worked on where it has heard nothing for a heartbeat.
+    /// Sends a heartbeat if the client has got nothing for that long.
     pub(crate) async fn or_alive(&mut self, flow: &mut Flow<'_>) -> Result<(), ClientGone> {
         if flow.sent() > self.sent {
             (self.sent, self.at) = (flow.sent(), Instant::now());

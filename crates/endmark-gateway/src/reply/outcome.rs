@@ -1,24 +1,24 @@
-//! How a reply ended up.
+//! The outcome of a reply.
 
-/// How a reply ended up, from best to worst.
+/// The outcome of a reply, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// Nothing was missing.
     Whole,
-    /// The rest was asked for and joined.
+    /// The rest was requested and joined.
     Resumed,
     /// The form was corrected.
     Corrected,
-    /// Generated again: the text is another one than was received.
+    /// Generated again: the text differs from the received one.
     Restarted,
-    /// Cut, and left so.
+    /// Cut, and delivered cut.
     Cut,
-    /// Cut, and the rest was asked for in vain.
+    /// Cut, and the rest was requested without success.
     Exhausted,
 }
 
 impl Outcome {
-    /// The literal name, in headers, streams and the log.
+    /// Returns the literal name, in headers, streams and the log.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Whole => "whole",

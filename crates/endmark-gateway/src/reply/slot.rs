@@ -1,4 +1,4 @@
-//! The parts of a reply that can be cut, each on its own.
+//! The parts of a reply that can be cut independently.
 
 use std::fmt;
 

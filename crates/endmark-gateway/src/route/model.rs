@@ -1,4 +1,4 @@
-//! The model that a request is for, where an upstream may be chosen by it.
+//! The model that a request is for, if an upstream may be chosen by it.
 
 use bytes::Bytes;
 use endmark_wire::format;
@@ -13,8 +13,8 @@ use crate::request_body::Incoming;
 use crate::rescue::Refusal;
 use crate::work;
 
-/// The model that a request is for, and the request. Its body is read only where an upstream may be chosen by what
-/// stands in it.
+/// Returns the model that a request is for, and the request. Its body is read only if an upstream may be chosen by
+/// its content.
 pub(crate) async fn named(
     gateway: &Gateway,
     request: Request<AnyBody>,
@@ -31,7 +31,7 @@ pub(crate) async fn named(
     let (body, holding) = if is_for_a_reply(&head) {
         body.read(&head.headers, limits, &gateway.held).await?
     } else if head.method == Method::POST && is_json(&head.headers) {
-        // What cannot be read here is for its upstream to read.
+        // A body that cannot be read here is left to its upstream.
         body.read_as_far_as_possible(&head.headers, limits, &gateway.held).await?
     } else {
         return Ok((None, Request::from_parts(head, body)));
@@ -56,7 +56,7 @@ fn is_for_a_reply(head: &Parts) -> bool {
     head.method == Method::POST && format::find(at_upstream(head.uri.path()), head.uri.query()).is_some()
 }
 
-/// The path as the upstream sees it, where another stands before it that names one.
+/// Returns the path as the upstream sees it, without a prefix that names the upstream.
 pub(super) fn at_upstream(path: &str) -> &str {
     path.strip_prefix("/u/").map_or(path, |named| named.find('/').map_or("", |at| named.split_at(at).1))
 }

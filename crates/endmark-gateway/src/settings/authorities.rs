@@ -1,14 +1,14 @@
-//! Certificate authorities that are trusted beside the system's.
+//! Certificate authorities that are trusted in addition to the system's.
 
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// Certificate authorities that an upstream may be certified by, beside those of the system.
+/// Certificate authorities for upstreams, in addition to those of the system.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Authorities(Vec<CertificateDer<'static>>);
 
-/// A file that no certificate authority can be read from.
+/// Error of a file without usable certificate authorities.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AuthoritiesError {
     /// It is not PEM.
@@ -16,15 +16,15 @@ pub enum AuthoritiesError {
         "it is not PEM ({0}): it must hold certificates between -----BEGIN CERTIFICATE----- and -----END CERTIFICATE-----"
     )]
     NotPem(String),
-    /// There is none in it.
+    /// It has no certificate.
     #[error(
         "there is no certificate in it: look for -----BEGIN CERTIFICATE-----; a key or a request is none"
     )]
     None,
-    /// One of them cannot be trusted.
+    /// One of them cannot be used.
     #[error("its certificate {number} cannot be used: {why}")]
     Unusable {
-        /// Which, from 1.
+        /// Its number, from 1.
         number: usize,
         /// What is wrong with it.
         why: String,
@@ -35,7 +35,7 @@ impl Authorities {
     /// Reads the certificates of a PEM file.
     ///
     /// # Errors
-    /// [`AuthoritiesError`] where there is none, or one that cannot be used.
+    /// [`AuthoritiesError`] if there is none, or one that cannot be used.
     pub fn from_pem(pem: &[u8]) -> Result<Self, AuthoritiesError> {
         let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
         let certificates = certificates.map_err(|error| AuthoritiesError::NotPem(error.to_string()))?;
@@ -51,14 +51,14 @@ impl Authorities {
         Ok(Self(certificates))
     }
 
-    /// Those of both.
+    /// Returns the authorities of both.
     #[must_use]
     pub fn and(mut self, others: &Self) -> Self {
         self.0.extend(others.0.iter().cloned());
         self
     }
 
-    /// The certificates.
+    /// Returns the certificates.
     pub(crate) fn certificates(&self) -> &[CertificateDer<'static>] {
         &self.0
     }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use endmark_wire::provider::Provider;
 use http::Uri;
 
-/// An upstream's address, split into what the connection needs and what paths begin with.
+/// An upstream's address, split into its origin and the beginning of its paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl {
     origin: Uri,
@@ -27,7 +27,7 @@ impl FromStr for BaseUrl {
     type Err = BaseUrlError;
 
     fn from_str(given: &str) -> Result<Self, BaseUrlError> {
-        // Who writes credentials into a URL has not meant them to be read by others.
+        // Credentials in a URL must not be shown.
         let shown = match (given.find("://"), given.rfind('@')) {
             (Some(scheme), Some(at)) if scheme + 3 < at => {
                 format!("{}***{}", &given[..scheme + 3], &given[at..])
@@ -53,12 +53,12 @@ impl FromStr for BaseUrl {
 }
 
 impl BaseUrl {
-    /// Where a provider itself answers, below this path.
+    /// Returns the provider's own address, with this path.
     pub(super) fn public(origin: &'static str, path: &str) -> Self {
         Self { origin: Uri::from_static(origin), path: path.to_owned() }
     }
 
-    /// Whether it is on this very machine.
+    /// Whether it is on this machine.
     pub fn is_this_machine(&self) -> bool {
         let host = self.origin.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches([']', '.']);
@@ -67,18 +67,18 @@ impl BaseUrl {
             || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
     }
 
-    /// Scheme, host and port.
+    /// Returns the scheme, host and port.
     pub(crate) fn origin(&self) -> &Uri {
         &self.origin
     }
 
-    /// What paths begin with, without a slash at its end.
+    /// Returns the beginning of its paths, without a final slash.
     pub(crate) fn path(&self) -> &str {
         &self.path
     }
 
-    /// Whether an address is below what this upstream was given of its host: a version at the end of its path is none
-    /// of the place, and one that is nothing else has the whole host.
+    /// Whether an address is below this base URL. A version at the end of its path does not count; a path that is
+    /// only a version covers the whole host.
     pub(crate) fn holds(&self, address: &Uri) -> bool {
         let (place, last) = self.path.rsplit_once('/').unwrap_or_default();
         let place = if is_version(last) { place } else { &self.path };
@@ -86,8 +86,8 @@ impl BaseUrl {
         below.is_some_and(|below| place.is_empty() || below.is_empty() || below.starts_with('/'))
     }
 
-    /// The base URL as this provider's own libraries read one: most of them put the version behind it, so that it may have
-    /// one, or none.
+    /// Returns the base URL as this provider's own libraries read it: most of them add the version, so that it may be
+    /// missing.
     ///
     /// ```
     /// use endmark_gateway::BaseUrl;
@@ -105,8 +105,8 @@ impl BaseUrl {
         Cow::Owned(Self { origin: self.origin.clone(), path })
     }
 
-    /// The address of a client's path at this upstream: `/v1/…` stands for the base path, `/v1beta/…` for one that
-    /// ends so, and Vertex AI's projects and publishers are below it; every other path stands for itself.
+    /// Returns the address of a client's path at this upstream. `/v1/…` is replaced by the base path, `/v1beta/…` by
+    /// one that ends like that. Vertex AI's projects and publishers are below it. Any other path is kept.
     ///
     /// ```
     /// use endmark_gateway::BaseUrl;
@@ -140,7 +140,7 @@ impl BaseUrl {
     }
 }
 
-/// Whether a part of a path is a version, as `v1` and `v1beta`.
+/// Whether a part of a path is a version, such as `v1` or `v1beta`.
 fn is_version(segment: &str) -> bool {
     segment.strip_prefix('v').is_some_and(|number| number.starts_with(|first: char| first.is_ascii_digit()))
 }

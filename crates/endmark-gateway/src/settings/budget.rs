@@ -1,26 +1,27 @@
-//! What may be spent, and what is done where that cannot be known.
+//! The budgets, and what to do if spending is unknown.
 
 use endmark_context::budget::{Rule, Zone};
 
 use super::secret::Secret;
 
-/// What may be spent (CX-7).
+/// The budgets (CX-7).
 #[derive(Debug, Clone, Default)]
 pub struct BudgetSettings {
-    /// The budgets; without any nothing is held.
+    /// The budgets. Without any, nothing is held.
     pub rules: Vec<Rule>,
     /// The zone in which their days begin.
     pub zone: Zone,
-    /// Tokens of output that are held for a call that names no limit.
+    /// Output tokens that are held for a call without a limit.
     pub assume_output_tokens: u64,
-    /// Where the store does not answer, calls are refused; else they go on unheld.
+    /// Whether calls are refused if the store does not answer. Otherwise they are made unheld.
     pub is_closed_on_store_error: bool,
-    /// Where it is reported that a budget is nearly used up.
+    /// The address for warnings that a budget is nearly used up.
     pub webhook: Option<String>,
-    /// What reports are signed with.
+    /// The secret that signs the warnings.
     pub webhook_secret: Option<Secret>,
-    /// Paths whose cost is not counted pass; else they are refused where a budget or a list of models applies.
+    /// Whether paths with uncounted cost are passed on. Otherwise they are refused if a budget or a list of models
+    /// applies.
     pub passes_unknown_paths: bool,
-    /// A model without a price is counted in tokens alone; else it is refused where a budget is in dollars.
+    /// Whether a model without a price is only counted in tokens. Otherwise it is refused if a budget is in dollars.
     pub admits_unpriced: bool,
 }

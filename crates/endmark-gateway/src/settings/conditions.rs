@@ -1,11 +1,11 @@
-//! Which requests an upstream is for, where its format alone does not say.
+//! Which requests an upstream is for, in addition to its format.
 
 use std::fmt;
 use std::str::FromStr;
 
 use http::{HeaderMap, HeaderName};
 
-/// What a request has to meet for an upstream to get it: one of the patterns of each kind that is named.
+/// What a request must meet for an upstream to get it: one of the patterns of each given kind.
 ///
 /// ```
 /// use endmark_gateway::Conditions;
@@ -15,7 +15,7 @@ use http::{HeaderMap, HeaderName};
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conditions {
-    /// Paths as clients ask for them, without the query.
+    /// Paths of client requests, without the query.
     pub paths: Vec<Pattern>,
     /// Names of models.
     pub models: Vec<Pattern>,
@@ -24,19 +24,19 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Whether nothing has to be met.
+    /// Whether there are no conditions.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty() && self.models.is_empty() && self.headers.is_empty()
     }
 
-    /// Whether a request to this path with these headers meets them; its model is one of `models` (a body may name none).
+    /// Whether a request to this path with these headers and this model meets them.
     pub(crate) fn are_met(&self, path: &str, headers: &HeaderMap, model: Option<&str>) -> bool {
         self.may_be_met(path, headers)
             && (self.models.is_empty()
                 || model.is_some_and(|model| self.models.iter().any(|pattern| pattern.matches(model))))
     }
 
-    /// The same, whatever its model is.
+    /// As `are_met`, for any model.
     pub(crate) fn may_be_met(&self, path: &str, headers: &HeaderMap) -> bool {
         (self.paths.is_empty() || self.paths.iter().any(|pattern| pattern.matches(path)))
             && (self.headers.is_empty() || self.headers.iter().any(|pattern| pattern.is_in(headers)))
@@ -44,7 +44,7 @@ impl Conditions {
 }
 
 impl fmt::Display for Conditions {
-    /// As they stand in the configuration.
+    /// As written in the configuration.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut before = "";
         let mut list = |key: &str, patterns: Vec<String>| {
@@ -61,19 +61,19 @@ impl fmt::Display for Conditions {
     }
 }
 
-/// A text in which `*` stands for any characters, or none.
+/// A text in which `*` matches any characters, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pattern(String);
 
 impl Pattern {
-    /// Whether it stands for this text, to its ends.
+    /// Whether it matches this whole text.
     pub fn matches(&self, text: &str) -> bool {
         let Some((beginning, rest)) = self.0.split_once('*') else { return self.0 == text };
         let (between, end) = rest.rsplit_once('*').unwrap_or(("", rest));
         let Some(text) = text.strip_prefix(beginning).and_then(|text| text.strip_suffix(end)) else {
             return false;
         };
-        // The first place for each piece leaves the most room for those behind it.
+        // The first match of each piece leaves the most room for the following ones.
         between
             .split('*')
             .try_fold(text, |text, piece| text.split_once(piece).map(|(_, behind)| behind))
@@ -133,13 +133,13 @@ impl fmt::Display for FieldPattern {
     }
 }
 
-/// A pattern that nothing could meet.
+/// A pattern that nothing can match.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnusablePattern {
-    /// There is nothing in it.
+    /// It is empty.
     #[error("a pattern is empty: `*` stands for anything")]
     Empty,
-    /// No header field has this name.
+    /// No header field can have this name.
     #[error("`{0}` is no name of a header field: write `NAME` or `NAME: VALUE`")]
     Field(String),
 }
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!("X-Team :  a b ".parse::<FieldPattern>().unwrap().to_string(), "x-team: a b");
     }
 
-    /// Tries every way to fill in the stars.
+    /// Tries every way to match the stars.
     fn fits(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern, text) {
             ([], []) => true,

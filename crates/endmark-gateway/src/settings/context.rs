@@ -1,4 +1,4 @@
-//! What is done for a conversation on its way to an upstream (CX-1, CX-2, CX-5).
+//! Changes of a conversation on its way to an upstream (CX-1, CX-2, CX-5).
 
 use endmark_context::cap::{DEFAULT_MAX_CHARS, DEFAULT_MAX_ITEMS};
 use endmark_context::compact::{
@@ -6,14 +6,14 @@ use endmark_context::compact::{
 };
 use endmark_setting::{AtLeast, Flag, settings};
 
-/// The least characters that a tool's output may be given: there has to be room for markers with a handle.
+/// The lowest limit of a tool's output, in characters: markers with a handle must fit.
 const LEAST_CAP: u64 = 200;
 
-/// The least tokens of a history that is compacted: a summary has to have room in it.
+/// The fewest tokens of a history that is compacted: a summary must fit.
 const LEAST_COMPACT: u64 = 500;
 
 settings! {
-    /// How long the results of tools may be.
+    /// Limits of tool results.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct CapSettings {
         /// Most characters of a tool's output (`MAX_RESULT_CHARS`).
@@ -52,12 +52,13 @@ settings! {
 }
 
 settings! {
-    /// When a request is condensed that its model could not take, or that its provider refused for length.
+    /// When a request is condensed that exceeds its model's context window, or that its provider refused for length.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct EmergencySettings {
         /// Whether a request is condensed that no model could take, or that its provider refused for length.
         enabled: bool = true, Flag;
-        /// Tokens of a request from which on that is done; fewer where its model takes fewer (`SAFE_TRIGGER_TOKENS`).
+        /// Tokens of a request from which on that is done; fewer if its model has a smaller window
+        /// (`SAFE_TRIGGER_TOKENS`).
         trigger_tokens: u64 = EMERGENCY_TRIGGER_TOKENS, AtLeast(LEAST_COMPACT);
         /// Newest messages that stay in full then.
         keep_turns as "keep_messages": usize = KEEP_TURNS, AtLeast(1);

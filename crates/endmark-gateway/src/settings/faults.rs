@@ -1,4 +1,4 @@
-//! What goes wrong on command, as it is written: see [`FaultPlan`].
+//! The settings of fault injection: see [`FaultPlan`].
 
 mod fault;
 mod parse;
@@ -8,13 +8,13 @@ pub use fault::{FaultPlan, FaultSide, UnknownFaultSide};
 pub(crate) use parse::ALL;
 pub use parse::FaultError;
 
-/// Faults to rehearse; by default there are none.
+/// Faults to inject; none by default.
 #[derive(Debug, Clone, Default)]
 pub struct FaultSettings {
-    /// What goes wrong, where and how often.
+    /// Which faults, where and how often.
     pub plan: FaultPlan,
-    /// Between whom.
+    /// On which side of the gateway.
     pub side: FaultSide,
-    /// What decides which reply it falls on; none for another order each time.
+    /// The seed that determines which replies get a fault; `None` for a new order each time.
     pub seed: Option<u64>,
 }

@@ -1,13 +1,13 @@
-//! How a client is shown a reply that could not be made whole.
+//! How a reply is delivered that could not be made whole.
 
 use endmark_setting::OneOf;
 
-/// How a client is shown a reply that could not be made whole, or that may lack calls.
+/// How a reply is delivered that could not be made whole, or that may lack calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Incomplete {
-    /// As far as it came, with the provider's own word for a cut reply.
+    /// As received, with the provider's own word for a cut reply.
     FinishReason,
-    /// As an error of the provider's shape: frameworks show neither headers nor unknown fields, but raise errors.
+    /// As an error in the provider's form: frameworks show neither headers nor unknown fields, but raise errors.
     Error,
 }
 

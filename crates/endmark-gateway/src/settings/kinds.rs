@@ -1,4 +1,4 @@
-//! The kinds of values that only the gateway's settings have.
+//! Value types that only the gateway's settings have.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 use super::{Secret, USUAL_PORT};
 
-/// What is done with an ambiguous seam, by its word.
+/// The handling of an ambiguous seam, by its word.
 pub(super) const ON_AMBIGUOUS: OneOf<OnAmbiguous> =
     OneOf(&[("stop", OnAmbiguous::Stop), ("best", OnAmbiguous::Best)]);
 
-/// Which part that was generated again may replace a cut one, by its word.
+/// Which regenerated part may replace a cut one, by its word.
 pub(super) const RESTART: OneOf<Restart> =
     OneOf(&[("any", Restart::Any), ("same", Restart::Same), ("off", Restart::Off)]);
 
-/// An address with a port; without one it is the usual port.
+/// An address with an optional port.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Address;
 
@@ -44,7 +44,7 @@ impl Kind<SocketAddr> for Address {
     }
 }
 
-/// The ways to get the rest of a cut reply, in their order.
+/// The strategies to get the rest of a cut reply, in order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ways;
 
@@ -66,7 +66,7 @@ impl Kind<Strategies> for Ways {
     }
 }
 
-/// A secret that is written where it is set. It is never shown.
+/// A secret that is written where it is set, and never shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Hidden;
 

@@ -1,4 +1,4 @@
-//! Where the gateway listens, and whom it lets in.
+//! Where the gateway listens, and whom it admits.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,22 +20,23 @@ const ORIGINS: Names = Names {
 };
 
 settings! {
-    /// Where the gateway listens, and whom it lets in.
+    /// Where the gateway listens, and whom it admits.
     #[derive(Debug, Clone)]
     pub struct ListenerSettings {
         /// Address and port to listen on.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], USUAL_PORT)), Address;
-        // Where none is named a listener on the loopback address serves this machine's names alone, and any other one every name.
-        /// Hosts that requests may be sent to, beside this machine's own names; `*`: any.
+        // Without any, a listener on the loopback address serves only this machine's names, and any other one every
+        // name.
+        /// Hosts that requests may be sent to, in addition to this machine's own names; `*`: any.
         allowed_hosts: Vec<String> = Vec::new(), HOSTS;
-        /// Origins of pages that may send requests, beside the gateway's own; `*`: any.
+        /// Origins of pages that may send requests, in addition to the gateway's own; `*`: any.
         allowed_origins: Vec<String> = Vec::new(), ORIGINS;
         /// Whether every client needs one of the gateway's own keys (endmark keys).
         require_key: bool = false, Flag;
     }
 }
 
-/// The files from which the listener gets its TLS.
+/// The files for the listener's TLS.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The chain of certificates in PEM, its own first.

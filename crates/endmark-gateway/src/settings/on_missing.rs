@@ -1,14 +1,14 @@
-//! How a reply ends that may lack tool calls.
+//! How a reply is delivered that may lack tool calls.
 
 use endmark_setting::OneOf;
 
-/// How a reply ends whose tool calls are whole, and that was cut where further ones may be missing.
+/// How a reply is delivered whose tool calls are whole, and that was cut where further ones may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnMissing {
-    /// With its calls, so that the client runs them. The default: a model that gets their results makes a missing call in its next
-    /// turn, while whole calls that are dropped are generated and paid for again.
+    /// With its calls, so that the client runs them. The default: a model that gets their results makes a missing
+    /// call in its next turn, while dropped calls are generated and paid for again.
     Deliver,
-    /// As a cut one, for clients that must have all calls of a turn or none.
+    /// As a cut reply, for clients that need all calls of a turn or none.
     Cut,
 }
 

@@ -1,4 +1,4 @@
-//! Pages that the gateway shows beside the ones of its own, made by somebody else.
+//! Pages below `/endmark/` that another crate provides.
 
 use std::error::Error;
 use std::fmt;
@@ -16,39 +16,39 @@ pub use crate::metrics::AddedLatency;
 /// The body of a page.
 pub type PageBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 
-/// A page in the making.
+/// A page that is being made.
 pub type Answering<'a> = Pin<Box<dyn Future<Output = Response<PageBody>> + Send + 'a>>;
 
-/// A request for a page. The gateway has seen to it that `Host` and `Origin` are ones that may ask it anything.
+/// A request for a page. The gateway has checked `Host` and `Origin`.
 pub struct Visit {
     /// Its head.
     pub head: Parts,
-    /// Its body as a whole.
+    /// Its whole body.
     pub body: Bytes,
-    /// What the gateway remembers.
+    /// The gateway's store.
     pub store: Store,
-    /// Whether the gateway is asked to stop: what goes on ends then.
+    /// Whether the gateway is stopping: endless responses end then.
     pub is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// The latency that the gateway added to requests, once there was one.
+    /// The latency that the gateway added to requests, once there was a request.
     pub added_latency: Option<AddedLatency>,
 }
 
-/// Whether a request has the admin key, in a header or as a session of a browser.
+/// Whether a request has the admin key, in a header or as a browser's session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdminAccess {
-    /// It has.
+    /// It has the admin key.
     Granted,
-    /// It has none, or another one.
+    /// It has no admin key, or another one.
     Denied,
-    /// There is no admin key.
+    /// No admin key is configured.
     NoKey,
 }
 
-/// Who shows pages below `/endmark/`. Each says by itself to whom it answers.
+/// Provides pages below `/endmark/`. Each page decides by itself whom it answers.
 pub trait Pages: fmt::Debug + Send + Sync {
     /// Returns whether a request with these headers has the admin key.
     fn admin_access(&self, headers: &HeaderMap) -> AdminAccess;
 
-    /// Answers a request for a page, also where there is none.
+    /// Answers a request for a page, including unknown ones.
     fn respond(&self, visit: Visit) -> Answering<'_>;
 }

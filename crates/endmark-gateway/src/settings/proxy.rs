@@ -1,4 +1,4 @@
-//! Proxies on the way to upstreams: what the environment says, and which upstreams it means.
+//! Proxies for upstreams: the environment's variables, and which upstreams they apply to.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,29 +11,29 @@ use hyper_util::client::proxy::matcher::Matcher;
 use super::base_url::BaseUrl;
 use super::secret::Secret;
 
-/// A proxy that requests to an upstream go through, with the credentials for it, if it wants some.
+/// A proxy for requests to an upstream, with its credentials, if any.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     uri: Uri,
     authorization: Option<HeaderValue>,
 }
 
-/// An address that no proxy can be at. It is not repeated: there may be a password in it.
+/// Error of an invalid proxy address. The address is not repeated: it may have a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
-    /// It cannot be understood.
+    /// It cannot be parsed.
     #[error(
         "it is no URL of a proxy: use one like http://proxy.example:3128 or http://user:password@proxy.example:3128"
     )]
     Malformed,
-    /// Another protocol than HTTP is spoken there.
+    /// It is not an HTTP proxy.
     #[error(
         "it is a SOCKS proxy, and only HTTP proxies are spoken to: use one like http://proxy.example:3128"
     )]
     Socks,
 }
 
-/// A variable of the environment that names no proxy.
+/// Error of an environment variable with an invalid proxy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{variable}: {source}")]
 pub struct ProxyVariableError {
@@ -46,7 +46,7 @@ pub struct ProxyVariableError {
 impl FromStr for Proxy {
     type Err = ProxyError;
 
-    /// Reads a proxy's URL; without a scheme it is `http`.
+    /// Parses a proxy's URL. Without a scheme it is `http`.
     ///
     /// ```
     /// use endmark_gateway::Proxy;
@@ -70,17 +70,17 @@ impl FromStr for Proxy {
 }
 
 impl Proxy {
-    /// Where it is, without its credentials.
+    /// Returns its address, without its credentials.
     pub(crate) fn uri(&self) -> &Uri {
         &self.uri
     }
 
-    /// What it is told of who asks.
+    /// Returns its credentials as a header value.
     pub(crate) fn authorization(&self) -> Option<&HeaderValue> {
         self.authorization.as_ref()
     }
 
-    /// What of it must not be shown.
+    /// Returns what must not be shown of it.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         let Some(encoded) = self.authorization.as_ref().and_then(|value| value.to_str().ok()) else {
             return Vec::new();
@@ -92,12 +92,12 @@ impl Proxy {
         [Some(encoded.to_owned()), password].into_iter().flatten().map(Secret::new).collect()
     }
 
-    /// The proxy that the environment has for an upstream, by the variables that curl reads: `https_proxy` or
-    /// `http_proxy`, as its URL begins, else `all_proxy`, unless `no_proxy` names its host; each in small letters
-    /// or else in capitals. An upstream on this very machine is never meant.
+    /// Returns the environment's proxy for an upstream, from the variables that curl reads: `https_proxy` or
+    /// `http_proxy` by the URL's scheme, otherwise `all_proxy`, unless `no_proxy` names its host. Each is in lower
+    /// case or otherwise in upper case. An upstream on this machine never uses a proxy.
     ///
     /// # Errors
-    /// [`ProxyVariableError`] where the variable that counts names no proxy.
+    /// [`ProxyVariableError`] if the variable is invalid.
     pub fn of_environment<'a>(
         base_url: &BaseUrl,
         get: impl Fn(&str) -> Option<&'a str>,
@@ -113,7 +113,7 @@ impl Proxy {
         };
         let own = match origin.scheme_str() {
             Some("https") => either(["https_proxy", "HTTPS_PROXY"]),
-            // A CGI's `HTTP_PROXY` is what a client sent as its header `Proxy`.
+            // In a CGI process, `HTTP_PROXY` is the client's header `Proxy`.
             _ if get("REQUEST_METHOD").is_some() => either(["http_proxy", "http_proxy"]),
             _ => either(["http_proxy", "HTTP_PROXY"]),
         };
@@ -143,11 +143,11 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// Whether one entry of `no_proxy` means this origin: `*`, an address, a range of addresses (`10.0.0.0/8`), a domain
-/// with all below it (`example.com`, `.example.com`, `*.example.com`); each may name a port.
+/// Whether one entry of `no_proxy` matches this origin: `*`, an address, a range of addresses (`10.0.0.0/8`), or a
+/// domain with its subdomains (`example.com`, `.example.com`, `*.example.com`). Each may have a port.
 fn is_excepted(origin: &Uri, exception: &str) -> bool {
     let (host, port) = match exception.rsplit_once(':') {
-        // The colons of an IPv6 address without brackets are its own.
+        // The colons of an IPv6 address without brackets do not separate a port.
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, Some(port)),
         _ => (exception, None),
     };
@@ -160,7 +160,7 @@ fn is_excepted(origin: &Uri, exception: &str) -> bool {
     if host.is_empty() {
         return false;
     }
-    // The library knows ranges and suffixes; whether a proxy would be used says whether it is excepted.
+    // The library handles ranges and suffixes. If it would use no proxy, the host is excepted.
     let matcher = Matcher::builder().all("http://any.invalid").no(host.to_owned()).build();
     matcher.intercept(origin).is_none()
 }

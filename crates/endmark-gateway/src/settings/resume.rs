@@ -14,25 +14,25 @@ settings! {
     pub struct ResumeSettings {
         /// When a cut reply is resumed: auto, on, off or warn.
         mode: Mode = Mode::Auto, MODES;
-        /// Continuation calls made for each choice before a reply is given up (`MAX_RESUME_ATTEMPTS`).
+        /// Continuation calls made for each choice before recovery gives up (`MAX_RESUME_ATTEMPTS`).
         max_attempts: u32 = MAX_RESUME_ATTEMPTS, AtLeast(0);
-        /// Output limit of a continuation call, where the client's own is not larger.
+        /// Output limit of a continuation call, if the client's own is not larger.
         continuation_tokens: u64 = 4_096, AtLeast(1);
-        /// A limit that Anthropic Messages wants in every request counts as the client's own only below this.
+        /// A limit that Anthropic Messages requires in every request counts as the client's own only below this.
         treat_limit_as_cap: u64 = 4_096, AtLeast(1);
         /// Output limit of all continuation calls of one request together.
         max_extra_tokens: u64 = 16_384, AtLeast(0);
         /// Output tokens of all continuation calls of a reply whose client set a limit, as a multiple of that; at least 2048.
         client_limit_factor: u64 = 4, AtLeast(1);
-        /// Time for the recovery of a reply that its client limited, where that reply's own pace gives it no more.
+        /// Time for the recovery of a reply that its client limited, unless that reply's own pace gives it more.
         max_time as "max_seconds": Duration = Duration::from_mins(1), AtLeast(1);
-        /// What is done with an ambiguous seam: stop, or take the best candidate.
+        /// Handling of an ambiguous seam: stop, or take the best candidate.
         on_ambiguous: OnAmbiguous = OnAmbiguous::Stop, ON_AMBIGUOUS;
-        /// Which text or document that is generated again may replace a cut one: any, one with the same complete values, none.
+        /// Which regenerated text or document may replace a cut one: any, one with the same complete values, none.
         restart: Restart = Restart::Any, RESTART;
         /// The text that asks a model to continue, instead of the built-in one.
         prompt: Option<String> = None, Text;
-        /// The ways to get the rest, in the order in which they are tried: prefill, prompt, restart.
+        /// The strategies to get the rest, in the order in which they are tried: prefill, prompt, restart.
         strategies: Strategies = Strategies::default(), Ways;
     }
 }
@@ -40,27 +40,27 @@ settings! {
 /// When a cut reply is resumed (PC-9, `x-endmark-resume`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// When the client cannot have wanted the cut.
+    /// If the client cannot have wanted the cut.
     Auto,
     /// Always.
     On,
     /// Never; cuts are disclosed.
     Warn,
-    /// Never, and nothing is looked at.
+    /// Never, and replies are not examined.
     Off,
 }
 
-/// Each mode by its word, as it is typed.
+/// Each mode by its word in the configuration.
 pub const MODES: OneOf<Mode> =
     OneOf(&[("auto", Mode::Auto), ("on", Mode::On), ("off", Mode::Off), ("warn", Mode::Warn)]);
 
 impl Mode {
-    /// The literal name, as it is typed.
+    /// Returns the word in the configuration.
     pub fn word(self) -> &'static str {
         MODES.word(self)
     }
 
-    /// Whether what is wrong may be put right, and is not only told of.
+    /// Whether faults are corrected, and not only disclosed.
     pub(crate) fn mends(self) -> bool {
         match self {
             Self::Auto | Self::On => true,

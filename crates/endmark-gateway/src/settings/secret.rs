@@ -4,17 +4,17 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-/// A credential: it can be sent, and never be printed. Its memory is overwritten when it is dropped.
+/// A credential. It can be sent and never be printed. Its memory is overwritten when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
-    /// Takes the credential out of reach of every formatter.
+    /// Wraps a credential so that no formatter prints it.
     pub fn new(value: String) -> Self {
         Self(Zeroizing::new(value))
     }
 
-    /// The credential itself, for the one place that sends it.
+    /// Returns the credential itself, for the one place that sends it.
     pub fn reveal(&self) -> &str {
         &self.0
     }

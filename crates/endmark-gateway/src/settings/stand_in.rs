@@ -1,4 +1,4 @@
-//! Whether an upstream can stand in for another one.
+//! Whether an upstream can be a fallback for another one.
 
 use endmark_wire::gemini::GEMINI;
 use endmark_wire::provider::Provider;
@@ -6,14 +6,14 @@ use endmark_wire::request::Address;
 
 use super::base_url::BaseUrl;
 
-/// Hosts of Azure's, at which only one base URL needs neither a deployment nor a version in each request.
+/// Azure's hosts, at which only one form of base URL works without a deployment and a version in each request.
 const AZURE: [&str; 3] = [".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com"];
 
-/// Hosts of Vertex AI, at which models stand below a publisher.
+/// The host of Vertex AI, at which models are below a publisher.
 const VERTEX: &str = "aiplatform.googleapis.com";
 
-/// Why no request for a reply could reach an upstream that is named as a fallback (PC-9). A fallback gets nothing of the
-/// path that was meant for another host, so that what its own paths need has to stand in its configuration.
+/// Why no request for a reply could reach an upstream that is named as a fallback (PC-9). A fallback gets nothing of
+/// a path for another host, so its configuration needs everything that its own paths need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// Azure without its v1 API.
@@ -29,14 +29,14 @@ pub enum Unfit {
          nothing there"
     )]
     VertexBaseUrl,
-    /// A model whose name cannot stand in a path.
+    /// A model whose name cannot be in a path.
     #[error("a model's name as it stands in paths, like \"gemini-2.5-flash\", since it is a fallback")]
     Model,
 }
 
 impl Unfit {
-    /// Why an upstream at this address, that speaks a provider's formats and has this model, can stand in for no other;
-    /// none where it can.
+    /// Returns why an upstream at this address, with this provider's formats and this model, cannot be a fallback, or
+    /// `None` if it can.
     ///
     /// ```
     /// use endmark_gateway::Unfit;
@@ -61,7 +61,7 @@ impl Unfit {
         (!has_path).then_some(Self::Model)
     }
 
-    /// The key of the upstream's that has to be another.
+    /// Returns the key of the upstream that must be changed.
     pub fn key(self) -> &'static str {
         match self {
             Self::AzureBaseUrl | Self::VertexBaseUrl => "base_url",

@@ -1,4 +1,4 @@
-//! What is done with the tool calls of a reply.
+//! The handling of the tool calls of a reply.
 
 use endmark_recovery::Restart;
 use endmark_setting::{Flag, settings};
@@ -7,15 +7,16 @@ use super::kinds::RESTART;
 use super::on_missing::{ON_MISSING, OnMissing};
 
 settings! {
-    /// What is done with the tool calls of a reply (PC-9).
+    /// The handling of the tool calls of a reply (PC-9).
     #[derive(Debug, Clone)]
     pub struct ToolSettings {
         /// Whether tool calls in a stream are held until they are whole.
         hold: bool = false, Flag;
-        // A call is an action: one that was generated again must have the same values.
-        /// Which tool call that is generated again may replace a cut one: any, one with the same complete values, none.
+        // A call is an action: a regenerated one must have the same values.
+        /// Which regenerated tool call may replace a cut one: any, one with the same complete values, none.
         restart: Restart = Restart::Same, RESTART;
-        /// How a reply ends whose tool calls are whole, and that may lack further ones: with its calls, or as a cut one.
+        /// How a reply is delivered whose tool calls are whole, and that may lack further ones: with its calls, or as
+        /// a cut one.
         on_missing: OnMissing = OnMissing::Deliver, ON_MISSING;
     }
 }

@@ -17,32 +17,32 @@ use super::secret::Secret;
 pub struct Upstream {
     /// The name in the configuration, in paths (`/u/NAME/…`) and in the log.
     pub name: String,
-    /// Where its API begins, with the version at the end where the provider's own libraries do not add it.
+    /// Where its API begins, with the version at the end unless the provider's own libraries add it.
     pub base_url: BaseUrl,
-    /// Its own key; without one the client's credentials are passed on.
+    /// Its own key. Without one the client's credentials are passed on.
     pub api_key: Option<Secret>,
-    /// Whose formats it speaks: it serves their own paths, as far as no upstream before it does.
+    /// The provider whose formats it speaks. It serves their paths, unless an earlier upstream does.
     pub provider: &'static Provider,
-    /// What a request has to meet; with any, it gets nothing else.
+    /// Conditions for requests. With any, it gets no other requests.
     pub conditions: Conditions,
     /// How it continues an unfinished assistant message.
     pub prefill: Prefill,
-    /// The upstream that answers where this one cannot, and finishes what this one began.
+    /// The upstream that answers if this one cannot, and completes what this one began.
     pub fallback: Option<String>,
-    /// The model it is asked for where it stands in for another upstream, in place of the request's.
+    /// Its model when it is the fallback of another upstream, instead of the request's.
     pub model: Option<String>,
-    /// The model that is asked for the summary of a conversation that is condensed; none: the summary is made without a model.
+    /// The model for the summary of a condensed conversation; `None` for a summary without a model.
     pub summary_model: Option<String>,
-    /// Whether it is another Endmark: what that did for a reply is passed on, and nothing more is done for the reply.
+    /// Whether it is another Endmark: its recovery of a reply is passed on, and nothing more is done.
     pub endmark: bool,
-    /// The proxy that its requests go through; none is the direct way.
+    /// The proxy for its requests; `None` for a direct connection.
     pub proxy: Option<Proxy>,
-    /// Who may have certified it, beside those whom the system trusts.
+    /// Its certificate authorities, in addition to the system's.
     pub authorities: Authorities,
 }
 
 impl Upstream {
-    /// An upstream of this name at this address, without a key or fallback of its own.
+    /// Makes an upstream of this name at this address, without a key or fallback of its own.
     pub fn new(name: &str, base_url: BaseUrl) -> Self {
         Self {
             name: name.to_owned(),
@@ -60,12 +60,12 @@ impl Upstream {
         }
     }
 
-    /// Where its API begins, with the version.
+    /// Returns where its API begins, with the version.
     pub(crate) fn read_base_url(&self) -> Cow<'_, BaseUrl> {
         self.base_url.as_read_by(self.provider)
     }
 
-    /// The providers' public endpoints, the default when nothing is configured.
+    /// Returns the providers' public endpoints, the default without configuration.
     pub(super) fn public() -> Vec<Self> {
         let of = |provider: &'static Provider| {
             let base_url = BaseUrl::public(provider.origin, provider.base_path);
@@ -80,7 +80,7 @@ impl Upstream {
 pub enum Prefill {
     /// Tried once for each model and remembered.
     Auto,
-    /// Never: the rest is asked for in a user turn.
+    /// Never: a user turn asks for the rest.
     Never,
     /// A plain last assistant message (llama.cpp, older Claude models behind adapters).
     Assistant,
@@ -92,7 +92,7 @@ pub enum Prefill {
     Partial,
 }
 
-/// Each way by its word.
+/// Each variant by its word.
 pub const PREFILLS: OneOf<Prefill> = OneOf(&[
     ("auto", Prefill::Auto),
     ("never", Prefill::Never),

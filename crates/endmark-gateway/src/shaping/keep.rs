@@ -1,4 +1,4 @@
-//! Full values, kept for whoever reads the rest.
+//! Keeps full values for later reading.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use tokio::time::timeout;
 
 use super::Subject;
 
-/// Long for a store that works; of one that does not, no client is to notice more.
+/// Long for a store that works. Clients should not notice more of a store that fails.
 const STORE_PATIENCE: Duration = Duration::from_secs(2);
 
 impl Subject<'_> {
-    /// Waits for the store, and not for long: a request goes on without it.
+    /// Waits briefly for the store: a request continues without it.
     pub(super) async fn patient<T>(
         &self,
         work: impl Future<Output = Result<T, StoreError>>,

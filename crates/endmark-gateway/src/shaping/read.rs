@@ -1,4 +1,4 @@
-//! What a model reads of a result that was capped: a part of it, by the tool that it was offered. (CX-5)
+//! Answers the tool with which a model reads a part of a capped result. (CX-5)
 
 use endmark_context::cap::{CapError, Limits, Way};
 use endmark_context::read::tool::{DESCRIPTION, NAME, SCHEMA, Wanted, WantedError};
@@ -11,10 +11,10 @@ use super::Subject;
 pub(crate) const READ_TOOL: OwnTool<'static> =
     OwnTool { name: NAME, description: DESCRIPTION, schema: SCHEMA };
 
-/// The most characters of what one call reads: about 12,000 tokens, of which a turn may have a few.
+/// The most characters that one call reads: about 12,000 tokens, of which a turn may have a few.
 const READ_LIMIT_CHARS: usize = 50_000;
 
-/// Why there is nothing to be read; the model is shown it.
+/// Why nothing can be read, as shown to the model.
 #[derive(Debug, thiserror::Error)]
 enum Unread {
     #[error(transparent)]
@@ -27,7 +27,7 @@ enum Unread {
     Store(#[from] StoreError),
 }
 
-/// Answers a call of the tool by what the client of this request may read.
+/// Answers a call of the tool with what the client of this request may read.
 pub(crate) async fn read(subject: &Subject<'_>, arguments: &str) -> CallAnswer {
     match wanted(subject, arguments).await {
         Ok(text) => CallAnswer { text, is_error: false },

@@ -1,4 +1,4 @@
-//! The results of tools in a request, capped: the same result always to the same bytes.
+//! Caps tool results in a request: the same result always becomes the same bytes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,13 +14,13 @@ use super::{READ_TOOL, Subject};
 use crate::settings::CapSettings;
 use crate::work::{self, SLOW_FACTOR};
 
-/// So much of what results became is remembered; more is made again.
+/// Bytes of capped results that are remembered. Others are capped again.
 const REMEMBERED_BYTES: usize = 32 * 1024 * 1024;
 
-/// How often it is noted in the store that a result is in use: what was not used for an hour may be removed.
+/// How often the use of a result is recorded in the store: a result unused for an hour may be removed.
 const NOTE_USE_AFTER: Duration = Duration::from_mins(10);
 
-/// What results became, by who owns them and what they are.
+/// Capped results, by their owner and content.
 #[derive(Default)]
 pub(super) struct Memory(Mutex<Remembered>);
 
@@ -31,26 +31,26 @@ struct Remembered {
     bytes: usize,
 }
 
-/// What a result became.
+/// The outcome for a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Became {
-    /// It stays as it is.
+    /// It stays unchanged.
     Same,
     Capped(Shown),
 }
 
-/// What is shown of a result.
+/// The shown part of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Shown {
     text: Arc<str>,
-    /// Under what the rest can be read.
+    /// The handle under which the rest can be read.
     kept: Option<Handle>,
 }
 
 /// A request with capped results.
 pub(crate) struct CappedRequest {
     pub(crate) request: Request,
-    /// How many of its results are capped.
+    /// The number of capped results.
     pub(crate) results: usize,
     /// Whether it offers the model the tool that reads the rest.
     pub(crate) offers_reading: bool,
@@ -62,11 +62,11 @@ struct Large {
     text: String,
 }
 
-/// Caps what is too large among the results in a request; none where all stay as they are. A store that fails only costs
-/// the way to read the rest.
+/// Caps the results in a request that are too large. Returns `None` if none is. A store that fails only costs the
+/// handle of the rest.
 pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Option<CappedRequest> {
     let settings = subject.settings.cap;
-    // Smaller than that nothing can be too large.
+    // A smaller request has no result that is too large.
     let least = settings.max_chars.min(settings.max_items);
     if !settings.enabled || request.body().len() <= least || !request.may_have_results() {
         return None;
@@ -93,13 +93,13 @@ pub(crate) async fn cap_results(subject: &Subject<'_>, request: &Request) -> Opt
     Some(CappedRequest { offers_reading: offering.is_some(), request: offering.unwrap_or(request), results })
 }
 
-/// The results that have more characters or items than they may, as far as a look at their bytes can show.
+/// Returns the results that may exceed the limits of characters or items, judged by their bytes.
 fn large_results(request: &Request, settings: CapSettings) -> Vec<Large> {
     let Ok(dialogue) = Dialogue::read(request.format(), request.body()) else { return Vec::new() };
     let mut large = Vec::new();
     for (turn, standing) in dialogue.conversation().turns.iter().enumerate() {
         for (part, content) in standing.parts.iter().enumerate() {
-            // What has images in it can only be changed together with them.
+            // A result with images can only be changed together with them.
             let can_change = |result: &&ToolResult<'_>| result.media.is_empty() && !result.is_fixed;
             let Some(result) = content.result().filter(can_change) else { continue };
             if is_large(&result.text, settings) {
@@ -110,7 +110,8 @@ fn large_results(request: &Request, settings: CapSettings) -> Vec<Large> {
     large
 }
 
-/// Whether a text can have more characters or items than it may: every item but the last is followed by one of these.
+/// Whether a text may exceed the limits of characters or items: every item except the last is followed by one of
+/// these.
 fn is_large(text: &str, settings: CapSettings) -> bool {
     let separators = || text.bytes().filter(|byte| matches!(byte, b',' | b'\n')).count();
     text.len() > settings.max_chars || (text.len() > settings.max_items && separators() >= settings.max_items)
@@ -128,7 +129,7 @@ fn edited(subject: &Subject<'_>, request: &Request, edits: &[Edit]) -> Option<Re
 async fn became(subject: &Subject<'_>, text: &str, way: Way) -> Became {
     let settings = subject.settings.cap;
     let digest = sha256_hex(text.as_bytes());
-    // Another limit makes another text of it.
+    // Another limit gives another text.
     let name = format!("{digest}-{}-{}", settings.max_chars, settings.max_items);
     let known = format!("{}/{name}/{way:?}", subject.owner());
     if let Some((known, is_stale)) = subject.shaping.results.get(&known) {
@@ -145,7 +146,7 @@ async fn became(subject: &Subject<'_>, text: &str, way: Way) -> Became {
     became
 }
 
-/// A result that is too large, capped; none where it is not.
+/// Caps a result, or returns `None` if it is not too large.
 async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Option<Shown> {
     let settings = subject.settings.cap;
     let handle = Handle::random().ok();
@@ -179,7 +180,8 @@ async fn capped(subject: &Subject<'_>, text: &str, name: &str, way: Way) -> Opti
     Some(Shown { text: capped.text.into(), kept })
 }
 
-/// Keeps the full value under its handle, or finds under which it was kept before; what is shown names it only if it is.
+/// Keeps the full value under its handle, or finds the earlier handle. The shown text names a handle only if the
+/// value is kept.
 async fn kept(
     subject: &Subject<'_>,
     capped: Capped,
@@ -220,7 +222,7 @@ impl Became {
 }
 
 impl Memory {
-    /// What a result became, and whether it is time to note in the store that it is in use.
+    /// Returns the outcome for a result, and whether its use should be recorded in the store.
     fn get(&self, known: &str) -> Option<(Became, bool)> {
         let mut remembered = self.lock();
         let (became, noted) = remembered.known.get_mut(known)?;
@@ -245,7 +247,7 @@ impl Memory {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
-        // It is whole after every operation, so a panic elsewhere cannot have spoilt it.
+        // It is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,5 @@
-//! The older part of a conversation, condensed: what stands for it is remembered by the beginning of the conversation that it
-//! stands for, so that every later request has it byte for byte, also after a restart.
+//! Condenses the older part of a conversation. The summary is remembered by the beginning of the conversation that it
+//! replaces, so that every later request has the same bytes, even after a restart.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -20,49 +20,49 @@ use super::summariser::Summariser;
 use super::tokens::{Counted, counter};
 use crate::work::{self, LARGE_BYTES, Large, SLOW_FACTOR};
 
-/// Where a request names no limit, and the model's window holds its reply, too: so much of it is left for that.
+/// Tokens that are reserved for the reply if a request names no limit and the model's window includes the reply.
 const REPLY_TOKENS: u64 = 4_096;
 
-/// After the brake the history has so many tenths of what the model takes.
+/// Tenths of the model's window that the history has after the brake.
 const BUDGET_TENTHS: u64 = 6;
 
-/// Tokens that are estimated are rather too many: up to so many of each hundred that a window has may well fit, and
-/// whether they do is left to the provider, whose refusal is answered, too.
+/// Estimates are rather too high: up to this percentage of the window may still fit. The provider decides, and its
+/// refusal is handled as well.
 const SLACK_PERCENT: u64 = 115;
 
-/// Where nothing is known of a window, a request that was refused keeps so much of its history.
+/// The share of the history that is kept of a refused request if the window is unknown.
 const KEPT_SHARE: f64 = 0.5;
 
-/// Requests of fewer bytes fit in every model.
+/// Smaller requests fit in every model, in bytes.
 const LEAST_BYTES: usize = 4 * 1024;
 
-/// So long nobody waits again for a store that did not answer.
+/// How long a store that did not answer is not asked again.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(30);
 
-/// In fewer turns there is nothing between the first and the newest.
+/// With fewer turns nothing is between the first and the newest.
 const LEAST_TURNS: usize = 3;
 
-/// Of so many models it is remembered that one refused for length.
+/// The most models of which a refusal for length is remembered.
 const MOST_WINDOWS: usize = 1_000;
 
-/// Of so many conversations it is remembered that they could not be condensed.
+/// The most conversations of which a failed attempt is remembered.
 const MOST_IN_VAIN: usize = 1_000;
 
-/// What is remembered beside the store.
+/// What is remembered in addition to the store.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// By upstream and model, the tokens of a request that was too long.
+    /// The tokens of a request that was too long, by upstream and model.
     refused: Mutex<HashMap<(String, String), u64>>,
-    /// The bytes of the smallest request that was condensed, once the store was asked.
+    /// The bytes of the smallest condensed request, once read from the store.
     least_bytes: OnceCell<AtomicU64>,
-    /// When the store did not say it: so that not every request waits for a store that hangs.
+    /// When the store last failed to answer that, so that not every request waits for a store that hangs.
     asked_in_vain: Mutex<Option<Instant>>,
     counted: Counted,
-    /// By owner and first turn, what came of the newest attempts; conversations that were condensed are not here.
+    /// The results of the newest failed attempts, by owner and first turn.
     in_vain: Mutex<HashMap<(String, String), InVain>>,
 }
 
-/// Attempts at a conversation, the newest of them as it was up to this turn.
+/// Failed attempts at a conversation, with the number of its turns at the newest one.
 #[derive(Debug, Clone)]
 struct InVain {
     turns: usize,
@@ -70,16 +70,16 @@ struct InVain {
     progress: HashMap<Mode, Progress>,
 }
 
-/// What a client is told of its conversation's summary.
+/// What a client learns about its conversation's summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub(crate) mode: &'static str,
     /// Tokens of the history before and after, when it was made.
     pub(crate) tokens_before: u64,
     pub(crate) tokens_after: u64,
-    /// Under which the request can be read that it was made of.
+    /// The handle of the request that it was made from.
     pub(crate) handle: Option<String>,
-    /// The model that tells in it what happened, where that was asked just now.
+    /// The model that wrote it, if that was just called.
     pub(crate) by_model: Option<String>,
 }
 
@@ -89,17 +89,17 @@ pub(crate) struct Condensed {
     pub(crate) summary: Summary,
 }
 
-/// What became of a conversation.
+/// The outcome for a conversation.
 #[derive(Default)]
 pub(crate) struct Compaction {
-    /// None where it stays as it is.
+    /// `None` if it stays unchanged.
     pub(crate) condensed: Option<Condensed>,
-    /// Why nothing further of it is tried to be condensed, although it is too long.
+    /// Why no more of it can be condensed, although it is too long.
     pub(crate) stopped: Option<NotMade>,
 }
 
-/// Condenses a conversation where its size asks for it, or where that was done before. `window` says whether the sliding
-/// window is on for it.
+/// Condenses a conversation if its size requires it, or if that was done before. `window` is whether the sliding
+/// window is enabled for it.
 pub(crate) async fn compact(subject: &Subject<'_>, request: &Request, window: bool) -> Compaction {
     let Some(policies) = due(subject, request, window).await else { return Compaction::default() };
     let _large = apart(request).await;
@@ -133,7 +133,7 @@ async fn due(subject: &Subject<'_>, request: &Request, window: bool) -> Option<V
         return None;
     }
     let limit = settings.emergency.enabled.then(|| limit_tokens(subject, request));
-    // A token has a byte at least.
+    // A token has at least one byte.
     let of_window = window.then_some(settings.window.trigger_tokens);
     let least = of_window.into_iter().chain(limit).min()?;
     let known = subject.shaping.summaries.least_bytes(subject).await;
@@ -167,8 +167,8 @@ async fn due(subject: &Subject<'_>, request: &Request, window: bool) -> Option<V
     Some(policies.into_iter().flatten().collect())
 }
 
-/// Condenses a conversation that its provider refused for length; none where that can make nothing of it. This is the
-/// request as it was before any summary.
+/// Condenses a conversation that its provider refused for length. Returns `None` if that is impossible. `request` is
+/// the request before any summary.
 pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) -> Option<Condensed> {
     let settings = subject.settings.compact.emergency;
     if !settings.enabled || request.kept_by_provider().is_some() {
@@ -191,7 +191,7 @@ pub(crate) async fn compact_refused(subject: &Subject<'_>, request: &Request) ->
     Box::pin(condensed(subject, request, &known, vec![policy], &mut HashMap::new())).await
 }
 
-/// The tokens from which on a request is too long: as the settings say, and never more than its model takes.
+/// Returns the tokens from which on a request is too long: the setting, and never more than its model's window.
 fn limit_tokens(subject: &Subject<'_>, request: &Request) -> u64 {
     let most = subject.settings.compact.emergency.trigger_tokens;
     let refused = subject.shaping.summaries.refused(subject.upstream, &request.view().model);
@@ -201,7 +201,7 @@ fn limit_tokens(subject: &Subject<'_>, request: &Request) -> u64 {
     [Some(most), refused, known].into_iter().flatten().min().unwrap_or(most)
 }
 
-/// What the model's window leaves for a request, where it is known.
+/// Returns the tokens that the model's window leaves for a request, if it is known.
 fn window_tokens(subject: &Subject<'_>, request: &Request) -> Option<u64> {
     let view = request.view();
     let model = subject.settings.models().find(&view.model)?;
@@ -212,10 +212,10 @@ fn window_tokens(subject: &Subject<'_>, request: &Request) -> Option<u64> {
     }
 }
 
-/// A conversation as it came, and by what it is known.
+/// The conversation as received, with its hashes.
 struct Known {
     turns: usize,
-    /// The hash of the conversation up to and with each turn.
+    /// The hash of the conversation up to and including each turn.
     digests: Vec<String>,
 }
 
@@ -244,7 +244,7 @@ async fn condensed(
     };
     if let Some(question) = made.question.take() {
         let told = told(subject, request, before.as_ref(), &policies, &question).await;
-        // The same turns are condensed: only what is said of them differs.
+        // The same turns are condensed; only their description differs.
         made = told.filter(|told| told.turns == made.turns).unwrap_or(made);
     }
     let by_model = made.is_told.then(|| subject.summariser.and_then(|asked| Some(asked.model()?.to_owned())));
@@ -291,7 +291,7 @@ async fn condensed(
     Some(Condensed { request, summary })
 }
 
-/// The same, with what happened in a model's words; none where it tells nothing.
+/// As `made`, with a description by a model. Returns `None` if the model fails.
 async fn told(
     subject: &Subject<'_>,
     request: &Request,
@@ -320,25 +320,26 @@ async fn told(
 }
 
 impl Subject<'_> {
-    /// How many characters the model may be asked with that tells what happened; none where no model is.
+    /// Returns the most characters of a question to the model that writes the description, or `None` if there is no
+    /// such model.
     fn summariser_of(&self, request: &Request) -> Option<usize> {
         let model = self.summariser.as_ref()?.model()?;
         let known = self.settings.models().find(model).and_then(|model| model.context_tokens);
-        // Of one that is not known by name, where the request's own model is asked, its window may be.
+        // For an unknown model that is the request's own, the window may be known.
         let own = || (model == request.view().model).then(|| window_tokens(self, request)).flatten();
         Some(Summariser::room_chars(known.or_else(own)))
     }
 }
 
-/// Who tells what happened.
+/// Who writes the description.
 enum Narrator {
-    /// We do; where a model is to be asked, the question for it is wanted, of so many characters.
+    /// Endmark. If a model may be asked as well, a question of this many characters is needed.
     Own(Option<usize>),
-    /// A model did.
+    /// A model wrote it.
     Told(Told),
 }
 
-/// None where it is not long enough that something stands between its first and its newest turns.
+/// Returns `None` if nothing is between its first and its newest turns.
 fn known(request: &Request) -> Option<Known> {
     let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
     let turns = dialogue.items().count();
@@ -352,7 +353,7 @@ fn known(request: &Request) -> Option<Known> {
     (turns >= LEAST_TURNS).then_some(Known { turns, digests })
 }
 
-/// The one that stands for most of this conversation.
+/// Returns the summary that replaces most of this conversation.
 fn longest(all: Vec<KeptSummary>, known: &Known) -> Option<KeptSummary> {
     let stands = |summary: &KeptSummary| {
         let last = usize::try_from(summary.turns).ok().and_then(|turns| turns.checked_sub(1));
@@ -362,23 +363,23 @@ fn longest(all: Vec<KeptSummary>, known: &Known) -> Option<KeptSummary> {
     all.into_iter().filter(stands).max_by_key(|summary| summary.turns)
 }
 
-/// A summary that was made just now.
+/// A summary that was just made.
 struct Made {
-    /// How many turns of the conversation as it came it stands for.
+    /// The number of received turns that it replaces.
     turns: usize,
     items: Vec<String>,
     mode: &'static str,
     tokens_before: u64,
     tokens_after: u64,
-    /// How much no longer stands in full, by kind.
+    /// How much is no longer kept in full, by kind.
     dropped: BTreeMap<String, u64>,
-    /// What a model is asked, where one is to be.
+    /// The question for a model, if one is to be asked.
     question: Option<String>,
-    /// Whether a model told what happened.
+    /// Whether a model wrote the description.
     is_told: bool,
 }
 
-/// Condenses what is there beyond an earlier summary, by the first policy that asks for it.
+/// Condenses what comes after an earlier summary, by the first policy that requires it.
 fn anew(
     id: &str,
     request: &Request,
@@ -422,7 +423,7 @@ fn anew(
             .ok()?;
         let after = Dialogue::read(base.format(), &edited).ok()?;
         let (old, new): (Vec<&str>, Vec<&str>) = (dialogue.items().collect(), after.items().collect());
-        // What stands unchanged behind all edits is none of what the summary stands for.
+        // Unedited turns after the last edit are not covered by the summary.
         let mine = before.map_or(0, |before| before.items.len());
         let same = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
         let same = same.min(old.len().saturating_sub(mine));
@@ -448,7 +449,7 @@ fn anew(
     })
 }
 
-/// The request with its beginning as this summary has it.
+/// Returns the request with its beginning replaced by this summary.
 fn with(request: &Request, summary: &KeptSummary) -> Option<Request> {
     let dialogue = Dialogue::read(request.format(), request.body()).ok()?;
     let body = dialogue.with_beginning(usize::try_from(summary.turns).ok()?, &summary.items);
@@ -456,7 +457,7 @@ fn with(request: &Request, summary: &KeptSummary) -> Option<Request> {
 }
 
 impl Summary {
-    /// As the header `x-endmark-compacted` has it.
+    /// Returns it for the header `x-endmark-compacted`.
     pub(crate) fn disclosed(&self) -> String {
         let mut disclosed =
             format!("{}; before={}; after={}", self.mode, self.tokens_before, self.tokens_after);
@@ -487,7 +488,7 @@ impl Summary {
 }
 
 impl Memory {
-    /// The bytes of the smallest request that was condensed: for no smaller one anything is in the store.
+    /// Returns the bytes of the smallest condensed request: the store has nothing for a smaller one.
     async fn least_bytes(&self, subject: &Subject<'_>) -> u64 {
         let lately = |asked: &Instant| asked.elapsed() < ASKED_AGAIN_AFTER;
         let asked = || self.asked_in_vain.lock().unwrap_or_else(PoisonError::into_inner);
@@ -508,7 +509,7 @@ impl Memory {
         }
     }
 
-    /// What came of the attempts at this conversation when it was shorter.
+    /// Returns the results of attempts at this conversation when it was shorter.
     fn progress(&self, subject: &Subject<'_>, known: &Known) -> HashMap<Mode, Progress> {
         let in_vain = self.in_vain.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.digests.first().and_then(|first| in_vain.get(&(subject.owner(), first.clone())));
@@ -525,7 +526,7 @@ impl Memory {
             in_vain.remove(&key);
             return;
         }
-        // What is forgotten is tried three times more.
+        // A forgotten attempt is repeated three times.
         if in_vain.len() >= MOST_IN_VAIN {
             in_vain.clear();
         }
@@ -545,7 +546,7 @@ impl Memory {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(String, String), u64>> {
-        // It is whole after every operation, so a panic elsewhere cannot have spoilt it.
+        // It is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

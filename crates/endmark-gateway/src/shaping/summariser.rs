@@ -1,6 +1,6 @@
-//! A model that says what happened in the part of a conversation that is condensed (CX-4). It is asked once for it, at the
-//! upstream that the request is for, in the request's own format and with its credential. Where its answer does not come, or
-//! does not hold up, the summary is made without a model.
+//! Asks a model to describe the condensed part of a conversation (CX-4). It is called once, at the request's
+//! upstream, in the request's format and with its credential. If there is no valid answer, the summary is made
+//! without a model.
 
 use std::time::Duration;
 
@@ -15,27 +15,27 @@ use tokio::time::timeout;
 use crate::ledger::{CallEnd, Calls};
 use crate::upstream::{Client, Destination, of_another_body, plain, read_whole};
 
-/// Where a format demands a limit of the answer: the question asks for 400 words.
+/// The answer's limit if a format requires one: the question asks for 400 words.
 const LIMIT_TOKENS: u64 = 4_096;
-/// A client waits for its reply meanwhile.
+/// The client waits for its reply in the meantime.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// No summary is longer.
+/// The longest summary.
 const ANSWER_LIMIT_BYTES: usize = 1 << 20;
-/// What a model is shown of a conversation where nothing is known of its window.
+/// The most characters that a model with an unknown window is shown.
 const ROOM_CHARS: usize = 100_000;
-/// Characters of a question to a token of the window, at most: dense text has two.
+/// Characters of a question per token of the window, at most: dense text has two.
 const CHARS_PER_TOKEN: u64 = 2;
 
-/// The model of an upstream that is asked for summaries, and what it is asked with.
+/// The model of an upstream that is asked for summaries, with its request.
 #[derive(Clone, Copy)]
 pub(crate) struct Summariser<'a> {
     pub(crate) client: &'a Client,
     pub(crate) destination: &'a Destination,
-    /// In which its call is noted, and held in the budgets of the request.
+    /// Records its call, and holds it in the budgets of the request.
     pub(crate) calls: &'a Calls,
 }
 
-/// Why a model tells nothing.
+/// Why there is no description by a model.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotAsked {
     #[error("{0}")]
@@ -49,13 +49,13 @@ pub(super) enum NotAsked {
 }
 
 impl Summariser<'_> {
-    /// The model that is asked, if the upstream has one for that.
+    /// Returns the model for summaries, if the upstream has one.
     pub(super) fn model(&self) -> Option<&str> {
         self.destination.summary.as_ref()?;
         self.destination.upstream.summary_model.as_deref()
     }
 
-    /// How many characters a question may have, where its model's window has so many tokens.
+    /// Returns the most characters of a question, for a model with this window.
     pub(super) fn room_chars(window_tokens: Option<u64>) -> usize {
         let of = |tokens: u64| usize::try_from(tokens.saturating_sub(LIMIT_TOKENS) * CHARS_PER_TOKEN);
         window_tokens.map_or(ROOM_CHARS, |tokens| of(tokens).unwrap_or(usize::MAX).min(ROOM_CHARS))
@@ -73,7 +73,7 @@ impl Summariser<'_> {
         Ok(Told::of(&text, is_whole, question, count)?)
     }
 
-    /// What it answers, and whether that is all of it. Where nobody waits any more, its call is settled as left.
+    /// Returns its answer, and whether that is complete. If the client disconnects, the call is settled as left.
     async fn answer(&self, request: &WireRequest, question: &str) -> Result<(String, bool), NotAsked> {
         let not_made = |error: String| NotAsked::NotMade(error);
         let upstream = &self.destination.upstream;

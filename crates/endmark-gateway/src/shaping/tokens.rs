@@ -1,4 +1,5 @@
-//! How many tokens a text has for a model, about; a message that comes in every request of its conversation is counted once.
+//! Estimates the tokens of a text for a model. A message that is in every request of its conversation is counted
+//! once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +11,11 @@ use ring::digest::{Context, SHA256};
 
 use crate::work;
 
-/// So many messages and sizes are remembered in each of two generations, together at most some 20 MB: when the newer is full,
-/// the older is forgotten.
+/// The most messages and sizes in each of two generations, together about 20 MB. When the newer one is full, the
+/// older one is dropped.
 const MOST_REMEMBERED: usize = 1 << 16;
 
-/// What counts the tokens of a text as this model has them.
+/// Returns the function that counts tokens for this model.
 pub(super) fn counter(model: &str) -> Count {
     match Family::of(model) {
         Family::O200k | Family::LaterOpenAi => |text| tokens(Family::O200k, text),
@@ -27,12 +28,12 @@ pub(super) fn counter(model: &str) -> Count {
     }
 }
 
-/// Tokens of a text, unless the caller has stopped waiting.
+/// Counts the tokens of a text, unless the caller has stopped waiting.
 fn tokens(family: Family, text: &str) -> u64 {
     family.count(text, work::is_stopped).tokens
 }
 
-/// What was counted before, by the hash of its bytes and of who reads them.
+/// Earlier counts, by the hash of the bytes and the model's family.
 #[derive(Default)]
 pub(super) struct Counted(Mutex<Remembered>);
 
@@ -40,15 +41,15 @@ pub(super) struct Counted(Mutex<Remembered>);
 struct Remembered {
     newer: HashMap<[u8; 32], Arc<[u64]>>,
     older: HashMap<[u8; 32], Arc<[u64]>>,
-    /// How much of its room the newer generation takes.
+    /// How much of its room the newer generation uses.
     taken: usize,
 }
 
 impl Counted {
-    /// The sizes of a conversation in this format; only messages that are new are counted.
+    /// Returns the sizes of a conversation in this format. Only new messages are counted.
     pub(super) fn sizes(&self, dialogue: &Dialogue<'_>, format: &str, family: Family, count: Count) -> Sizes {
         Sizes::known(dialogue.conversation(), |position, turn| {
-            // What marks it for a cache moves, and changes no size.
+            // Cache marks move, and change no size.
             let item = dialogue.unmarked_item(position).unwrap_or_default();
             self.known([format, family.name(), &item], || sizes_of(turn, count))
         })
@@ -71,7 +72,7 @@ impl Counted {
             return sizes;
         }
         let sizes = count();
-        // A count that was stopped is not a size.
+        // A stopped count is not a size.
         if !work::is_stopped() {
             self.lock().remember(key, Arc::clone(&sizes));
         }
@@ -79,7 +80,7 @@ impl Counted {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Remembered> {
-        // It is whole after every operation, so a panic elsewhere cannot have spoilt it.
+        // It is consistent after every operation, so a panic elsewhere cannot have corrupted it.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

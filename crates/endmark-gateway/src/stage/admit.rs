@@ -1,4 +1,4 @@
-//! Admission: what a request is, who may answer it, and what Endmark may do for it.
+//! Admission: what a request is, which upstream may answer it, and what Endmark may do for it.
 
 mod demands;
 mod destinations;
@@ -23,34 +23,34 @@ use crate::route::Target;
 use crate::settings::Mode;
 use crate::upstream::Destination;
 
-/// A request that was read to its end, and whose reply is to be looked at.
+/// A request that was read to its end, and whose reply will be examined.
 pub(crate) struct Admitted {
     pub(super) gateway: Arc<Gateway>,
     /// The head of the client's request.
     pub(super) client: Parts,
     pub(super) request: wire::Request,
-    /// The request as it came, if it came compressed.
+    /// The request in its compressed form, if it was compressed.
     pub(super) encoded: Option<Encoded>,
-    /// What the client wants to be done for its reply here: nothing where another Endmark does it.
+    /// The mode that the client wants here: off if another Endmark recovers the reply.
     pub(super) wanted: Mode,
-    /// What can be done.
+    /// The possible mode.
     pub(super) mode: Mode,
-    /// The grammar that the message text must follow, if one is demanded.
+    /// The required grammar of the message text, if any.
     pub(super) demanded: Option<Format>,
     pub(super) schema: Option<Schema>,
     /// The upstream that the request is for.
     pub(super) destination: Destination,
-    /// The one that can stand in for it.
+    /// The fallback upstream.
     pub(super) fallback: Option<Destination>,
-    /// What goes wrong with it on command.
+    /// The faults that are injected on command.
     pub(super) rehearsal: Arc<Rehearsal>,
     pub(super) claim: Option<Arc<Claim>>,
-    /// The room that its body takes.
+    /// The memory held for its body.
     pub(super) holding: Holding,
     pub(super) work: Work,
 }
 
-/// Reads a request to the end of its body and decides what is to be done with its reply.
+/// Reads a request to the end of its body, and decides how its reply is handled.
 pub(crate) async fn admit(
     gateway: &Arc<Gateway>,
     target: &Target<'_>,
@@ -76,7 +76,7 @@ pub(crate) async fn admit(
         .check(&request, &client.headers)?;
     let asked = mode_of(gateway, &client.headers)?;
     let wanted = if target.upstream.endmark { Mode::Off } else { asked };
-    // Its reply does not come as the answer, or nobody knows what it asks: there is nothing to look at.
+    // The reply does not arrive as the response, or the request is unknown: there is nothing to examine.
     let mode = if request.view().only_passes { Mode::Off } else { wanted };
     let (demanded, schema) = demands::demands(gateway, &request, &client.headers)?;
     let destination = destinations::own_destination(target, &request, &client.headers, mode)?;
@@ -99,7 +99,7 @@ pub(crate) async fn admit(
     })
 }
 
-/// What the client wants to be done for its reply, else what the settings say.
+/// Returns the mode that the client wants, otherwise that of the settings.
 pub(super) fn mode_of(gateway: &Gateway, headers: &HeaderMap) -> Result<Mode, Refusal> {
     match named(headers, "x-endmark-resume")? {
         Some(mode) => mode.parse().map_err(|error| Refusal::BadRequest(format!("x-endmark-resume: {error}"))),
@@ -107,7 +107,7 @@ pub(super) fn mode_of(gateway: &Gateway, headers: &HeaderMap) -> Result<Mode, Re
     }
 }
 
-/// The value of one of Endmark's own headers.
+/// Returns the value of one of Endmark's own headers.
 pub(super) fn named<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<Option<&'a str>, Refusal> {
     let Some(value) = headers.get(name) else { return Ok(None) };
     match value.to_str() {

@@ -1,7 +1,7 @@
-//! From a request to the beginning of its reply: tried again, and left to another upstream, where that helps.
+//! From a request to the beginning of its reply, with retries and the fallback.
 //!
-//! What follows a failure is decided in `endmark_recovery::failover`; this sends, waits and remembers. Nothing is
-//! tried again once the client has something of a reply.
+//! `endmark_recovery::failover` decides what follows a failure. This module sends, waits and remembers. Nothing is
+//! retried once the client has any part of a reply.
 
 mod beginning;
 mod counting;
@@ -34,45 +34,45 @@ use crate::upstream::{
 use beginning::{Beginning, beginning};
 use counting::{asking_body, counting, learn};
 
-/// An error body is read to its end to see what it is; no provider's error is longer.
+/// The longest error body that is read to find out what it is.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
-/// What a client is to be told where no upstream gave a reply.
+/// What a client gets if no upstream gave a reply.
 type Said = Result<Response<AnyBody>, Refusal>;
 
 /// How the tries at one upstream ended.
 enum Tried {
-    /// With the beginning of a reply, or a refusal that stands.
+    /// With the beginning of a reply, or a final refusal.
     Answered(Response<AnyBody>),
-    /// In vain, and another upstream may do better.
+    /// Without a reply, and another upstream may do better.
     Left(Said),
-    /// In vain.
+    /// Without a reply.
     GivenUp(Said),
 }
 
 /// How often one upstream may be tried.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Patience {
-    /// As often as the settings allow.
+    /// As often as the settings permit.
     Settings,
     /// Once.
     OneTry,
 }
 
-/// What came of a request.
+/// The result of a request.
 pub(crate) enum Delivered {
-    /// An answer that nothing is done for: it passes unread, or is the upstream's own refusal.
+    /// A response that needs no recovery: passed on unread, or the upstream's own refusal.
     Passed(Response<AnyBody>),
-    /// A reply that comes as a whole.
+    /// A whole reply.
     Whole(Box<Exchange>, Response<AnyBody>),
-    /// A reply that comes as a stream.
+    /// A streamed reply.
     Streamed(Box<Exchange>, Response<AnyBody>),
 }
 
-/// Sends the request until there is a reply, or nobody is left to give one.
+/// Sends the request until there is a reply, or no upstream is left.
 ///
 /// # Errors
-/// What the upstream of the request said or did last; never what the one that was to stand in for it said.
+/// The last result of the request's own upstream, never that of the fallback.
 pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Refusal> {
     let mut answer =
         delivered(&mut exchange).await.inspect_err(|_| exchange.calls.watch.end(Ended::Failed))?;
@@ -83,7 +83,7 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
             let body = exchange.pass_heard(&head.headers, body);
             if exchange.asks_usage && is_event_stream(&head.headers) {
                 of_another_body(&mut head.headers);
-                // Nothing has to be kept of what it reads.
+                // Its events need not be kept.
                 let mut reader = exchange.request.stream(0);
                 uncounted(body, move |event| reader.frame(event).is_ok_and(|event| event.only_counts()))
             } else {
@@ -106,7 +106,7 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
                 "answers in a coding that cannot be searched for calls of endmark_read",
             ));
         }
-        // It was asked for plain bytes; what cannot be read can still be passed.
+        // An uncompressed response was requested. A response that cannot be read can still be passed on.
         tracing::warn!(request = exchange.id, "the upstream compressed its answer: it passes unread");
         return Ok(Delivered::Passed(answer.map(|body| exchange.pass_unread(body, Ending::Clean))));
     }
@@ -117,10 +117,10 @@ pub(crate) async fn deliver(mut exchange: Box<Exchange>) -> Result<Delivered, Re
     })
 }
 
-/// Asks again for a reply that was lost before its client had anything of it.
+/// Asks again for a reply that was lost before its client had any part of it.
 ///
 /// # Errors
-/// `lost`, where it may not be asked for again; else what the upstream said or did last.
+/// `lost` if it may not be requested again, otherwise the last result of the upstream.
 pub(crate) async fn deliver_again(mut exchange: Box<Exchange>, lost: Refusal) -> Result<Delivered, Refusal> {
     let gateway = std::sync::Arc::clone(&exchange.gateway);
     let retry = &gateway.settings.retry;
@@ -162,7 +162,7 @@ async fn delivered(exchange: &mut Exchange) -> Said {
     exchange.let_stand_in();
     match tried(exchange, Patience::Settings).await {
         Tried::Answered(answer) if answer.status().is_success() => {
-            // From here on it is the upstream of this reply, also for its rest.
+            // From here on it is the upstream of this reply, including its continuations.
             exchange.fallback = None;
             return Ok(answer);
         }
@@ -176,7 +176,7 @@ async fn delivered(exchange: &mut Exchange) -> Said {
     exchange.let_stand_in();
     match said {
         Some(said) => said,
-        // It was taken for down, and is the only one left.
+        // It counts as down, and is the only one left.
         None => match tried(exchange, Patience::OneTry).await {
             Tried::Answered(answer) => Ok(answer),
             Tried::Left(said) | Tried::GivenUp(said) => said,
@@ -184,11 +184,11 @@ async fn delivered(exchange: &mut Exchange) -> Said {
     }
 }
 
-/// Tries the upstream that the exchange goes to.
+/// Tries the exchange's upstream.
 async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
     let gateway = std::sync::Arc::clone(&exchange.gateway);
     let (standing, retry) = (&gateway.standing, &gateway.settings.retry);
-    // A client that sends its request again makes the further tries itself.
+    // A client that repeats its request makes the retries itself.
     let is_sent_again = exchange.client_retries > 0;
     let max_retries = match patience {
         Patience::Settings if !is_sent_again => retry.max_retries.saturating_sub(exchange.lost_replies),
@@ -198,7 +198,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
     let has_fallback = exchange.fallback.is_some() && !exchange.stands_in;
     let mut delivery = Delivery::new(policy, has_fallback);
     if exchange.lost_replies > 0 {
-        // It was counted when it was tried again.
+        // It was counted when it was retried.
     } else if is_sent_again {
         standing.retried(exchange.upstream_name());
     } else {
@@ -211,7 +211,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
         exchange.asks_usage = body.is_some();
         let call = match open(exchange).await {
             Ok(call) => call,
-            // A further try that its budgets have no room for is none, and what the last one came to stands.
+            // A retry without room in its budgets does not count, and the last result stays.
             Err(why) => return Tried::GivenUp(last_said.unwrap_or(Err(Refusal::Budget(why)))),
         };
         let (failure, said) = match send(exchange, call, body, &mut counting).await {
@@ -224,7 +224,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
             Err(failed) => failed,
         };
         if exchange.asks_usage && counting.is_withdrawn() {
-            // What the client sent was not refused yet.
+            // The client's own request was not refused yet.
             last_said = Some(said);
             continue;
         }
@@ -246,7 +246,7 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
             wait_seconds = next.wait().map(|wait| wait.as_secs_f64()),
             "no reply"
         );
-        // Once: a provider that refuses what is left of it has the last word.
+        // Only once: if the provider refuses the condensed request as well, its refusal is final.
         if failure == Failure::TooLong && matches!(next, Next::GiveUp) && exchange.condense().await {
             exchange.retries += 1;
             last_said = Some(said);
@@ -262,7 +262,8 @@ async fn tried(exchange: &mut Exchange, patience: Patience) -> Tried {
     }
 }
 
-/// Notes a call that is about to be made, where its budgets admit it. What is added to the request is no prompt, and not
+/// Records a call that is about to be made, if its budgets admit it. Additions to the request are not part of the
+/// prompt, and not counted.
 /// counted.
 async fn open(exchange: &Exchange) -> Result<Call, NotAdmitted> {
     let purpose = match exchange.calls.made() {
@@ -277,7 +278,7 @@ async fn open(exchange: &Exchange) -> Result<Call, NotAdmitted> {
     exchange.calls.open(purpose, upstream, &view.model, view.stream, request.body()).await
 }
 
-/// Sends the request once. A refusal that no further try can mend is an answer.
+/// Sends the request once. A refusal that no retry can help against is a result.
 async fn send(
     exchange: &Exchange,
     mut call: Call,
@@ -296,7 +297,7 @@ async fn send(
     }
 }
 
-/// How an answer ended that is none.
+/// Returns how a failed response ended.
 fn ending_of(failure: &Failure) -> Ending {
     match failure {
         Failure::Unreachable => Ending::Dropped,
@@ -325,11 +326,11 @@ async fn sent(
     let mut onward = destination.post(&destination.uri, call.sends(body));
     if is_changed {
         of_changed_body(onward.headers_mut());
-        // An event is only taken out of plain bytes.
+        // An event can only be removed from uncompressed bytes.
         onward.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
     if counting.is_withdrawn() {
-        // The same key came with another body before.
+        // The same key was already used with another body.
         of_another_body(onward.headers_mut());
     }
     for coding in encoded.iter().flat_map(|own| &own.codings) {
@@ -369,7 +370,7 @@ async fn sent(
     }
 }
 
-/// How long the upstream has to begin: less where another can stand in for it, and the reply is to flow.
+/// Returns how long the upstream has to begin: less if there is a fallback, and the reply is streamed.
 fn first_byte(exchange: &Exchange, limits: &Limits) -> Duration {
     if waits_for_first_token(exchange) {
         limits.first_token.min(limits.first_byte)
@@ -382,7 +383,7 @@ fn waits_for_first_token(exchange: &Exchange) -> bool {
     exchange.request.view().stream && exchange.fallback.is_some() && !exchange.stands_in
 }
 
-/// The answer to a request for a stream, which is said to be one where it is.
+/// Sets the event-stream content type if the upstream omitted it.
 async fn told(exchange: &Exchange, answer: Response<AnyBody>) -> Result<Response<AnyBody>, (Failure, Said)> {
     let limits = &exchange.gateway.settings.limits;
     let patience = if waits_for_first_token(exchange) { first_byte(exchange, limits) } else { limits.idle };
@@ -395,7 +396,8 @@ async fn told(exchange: &Exchange, answer: Response<AnyBody>) -> Result<Response
     })
 }
 
-/// Waits until something of a reply has come: until then the same upstream, or another, can give all of it.
+/// Waits until any part of a reply has arrived. Until then the same upstream, or another one, can give the whole
+/// reply.
 async fn begun(
     exchange: &Exchange,
     answer: Response<AnyBody>,
@@ -409,7 +411,7 @@ async fn begun(
             Err((Failure::Silent, Err(unreachable(exchange, UpstreamError::Silent(limit)))))
         }
         Beginning::Fruitless(ending, why) => {
-            // A provider's error may repeat the key that it was asked with.
+            // A provider's error may repeat the key of the request.
             let error = ReadError::Broken(exchange.recorder.clean(&why).into());
             let upstream = exchange.upstream_name().to_owned();
             Err((Failure::Fruitless(ending), Err(Refusal::AnswerLost { upstream, error })))
@@ -417,7 +419,7 @@ async fn begun(
     }
 }
 
-/// Reads a refusal to see whether time, or another upstream, can mend it.
+/// Reads a refusal to find out whether time, or another upstream, can help.
 async fn refused(
     exchange: &Exchange,
     answer: Response<AnyBody>,
@@ -445,7 +447,8 @@ async fn refused(
     }
 }
 
-/// An error without the upstream's own key, which some repeat: it is the gateway's secret, not the client's.
+/// Returns an error without the upstream's own key, which some errors repeat: it is the gateway's secret, not the
+/// client's.
 fn without_own_key(exchange: &Exchange, headers: &mut HeaderMap, body: Bytes) -> Bytes {
     let Some(key) = &exchange.destination.upstream.api_key else { return body };
     match Scrubber::new([key.reveal()]).scrub_bytes(&body) {
@@ -457,7 +460,7 @@ fn without_own_key(exchange: &Exchange, headers: &mut HeaderMap, body: Bytes) ->
     }
 }
 
-/// What an error says beyond its status.
+/// Returns the meaning of an error beyond its status.
 fn known(status: u16, error: &ProviderError) -> Option<Failure> {
     if matches!(status, 400 | 413 | 422) && error.is_context_length() {
         return Some(Failure::TooLong);
@@ -470,8 +473,8 @@ fn unreachable(exchange: &Exchange, error: UpstreamError) -> Refusal {
     Refusal::without_answer(&exchange.destination.upstream, error)
 }
 
-/// Says which upstream answered where it is another than was asked for, how often one was tried again, and what of the
-/// request was changed.
+/// Discloses which upstream answered if it is not the requested one, how often one was retried, and what was changed
+/// in the request.
 fn disclose(exchange: &Exchange, headers: &mut HeaderMap) {
     if exchange.retries > 0 {
         headers.insert(HeaderName::from_static("x-endmark-retries"), exchange.retries.into());

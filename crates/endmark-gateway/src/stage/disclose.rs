@@ -1,4 +1,4 @@
-//! What the client is given in the end, and what it is told of how that came about.
+//! What the client finally gets, and what is disclosed about it.
 
 pub(crate) mod stream;
 pub(crate) mod whole;

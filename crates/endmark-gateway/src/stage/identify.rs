@@ -1,4 +1,4 @@
-//! Which session, task and turn a request belongs to, and the id under which it is remembered.
+//! Determines the session, task and turn of a request, and its id.
 
 use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
@@ -21,13 +21,13 @@ use crate::rescue::Refusal;
 use crate::scrub::{Scrubber, Secrets};
 use crate::upstream::{Credential, Destination, secrets_in};
 
-/// Characters of a session's hash: 64 bits are enough to keep sessions apart.
+/// Characters of a session's hash: 64 bits suffice to separate sessions.
 const SESSION_DIGITS: usize = 16;
 
-/// Headers in which agents name their sessions: Claude Code's, Codex's, and that of older versions of Codex.
+/// Headers in which agents name their sessions: Claude Code, Codex, and older versions of Codex.
 const SESSION_HEADERS: [&str; 3] = ["x-claude-code-session-id", "session-id", "session_id"];
 
-/// An admitted request, and whose it is.
+/// An admitted request with its client and session.
 pub(crate) struct Identified {
     pub(super) admitted: Admitted,
     /// The id that `endmark log show` explains.
@@ -35,16 +35,16 @@ pub(crate) struct Identified {
     pub(crate) session: String,
     /// The hash of the client's credential, if it sent one.
     pub(super) credential: Option<String>,
-    /// Named by the client, else its session.
+    /// Named by the client, otherwise its session.
     pub(super) task_id: String,
-    /// Which turn of the conversation is being answered, from 1.
+    /// The number of the conversation's turn that is being answered, from 1.
     pub(super) turn_number: u32,
 }
 
-/// Finds out whose an admitted request is.
+/// Determines the client and session of an admitted request.
 ///
 /// # Errors
-/// [`Refusal::BadRequest`] where one of Endmark's own headers cannot be read.
+/// [`Refusal::BadRequest`] if one of Endmark's own headers cannot be read.
 pub(crate) fn identify(admitted: Admitted) -> Result<Identified, Refusal> {
     let headers = &admitted.client.headers;
     let turn_number = match named(headers, "x-endmark-turn")? {
@@ -66,7 +66,7 @@ pub(crate) fn identify(admitted: Admitted) -> Result<Identified, Refusal> {
     Ok(Identified { id: new_request_id(), credential, session, task_id, turn_number, admitted })
 }
 
-/// The session that a client names for its own purposes. One that cannot be read is none.
+/// Returns the session that a client names for its own purposes. An unreadable one is ignored.
 fn of_client(headers: &HeaderMap) -> Option<&str> {
     let mut named = SESSION_HEADERS.iter().filter_map(|name| headers.get(*name)?.to_str().ok());
     named.find(|session| !session.trim().is_empty()).map(str::trim)
@@ -78,7 +78,7 @@ impl Identified {
         &self.admitted.request.view().model
     }
 
-    /// Opens the account of its calls: every one of them is noted before it is made.
+    /// Makes the record of its calls: every one of them is noted before it is made.
     pub(super) fn calls(&self) -> Calls {
         let Admitted { gateway, client, request, destination, fallback, mode, .. } = &self.admitted;
         let destinations = std::iter::once(destination).chain(fallback);
@@ -104,10 +104,11 @@ impl Identified {
     }
 }
 
-/// Whose a request is that is not for a reply. Without a session of its client's, `text` is its session.
+/// Returns the client of a request that is not for a reply. Without a session of its own, `text` identifies its
+/// session.
 ///
 /// # Errors
-/// [`Refusal::BadRequest`] where one of Endmark's own headers cannot be read.
+/// [`Refusal::BadRequest`] if one of Endmark's own headers cannot be read.
 pub(crate) fn caller(client: &Parts, text: &str) -> Result<Caller, Refusal> {
     let headers = &client.headers;
     let named = named(headers, "x-endmark-session")?.or_else(|| of_client(headers));
@@ -120,7 +121,7 @@ pub(crate) fn caller(client: &Parts, text: &str) -> Result<Caller, Refusal> {
     })
 }
 
-/// What of a request, as it came and as it goes on, nobody else is to read.
+/// Returns the parts of a request, as received and as sent, that no one else may read.
 fn secrets<'a>(
     gateway: &Gateway,
     client: &Parts,
@@ -134,15 +135,15 @@ fn secrets<'a>(
     }
 }
 
-/// What distinguishes a conversation without a name from another: its first user message and its tools. Not the system text,
-/// which often carries a date.
+/// Returns what distinguishes unnamed conversations: the first user message and the tools. Not the system text, which
+/// often has a date.
 fn beginning(request: &Request) -> String {
     let mut parts = vec![request.first_user_text().unwrap_or_default()];
     parts.extend(request.tools().into_iter().map(|tool| tool.name));
     parts.join("\n")
 }
 
-/// A new request id: sorts by time, and is never given twice.
+/// Returns a new request id: unique, and sorted by time.
 pub(crate) fn new_request_id() -> String {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -151,10 +152,10 @@ pub(crate) fn new_request_id() -> String {
     format!("em_{:011x}{:016x}", since_epoch.as_millis(), noise.finish())
 }
 
-/// The session a request belongs to: the credential together with the client's own session id, else with
-/// the beginning of the conversation. Only the hash is kept.
+/// Returns the session of a request: the credential with the client's own session id, otherwise with the beginning of
+/// the conversation. Only the hash is kept.
 fn session(credential: Option<&str>, conversation: &str) -> String {
-    // The zero keeps a credential's end from passing for a session's beginning.
+    // The zero byte separates the end of a credential from the beginning of a session.
     let identity = [credential.unwrap_or_default().as_bytes(), &[0], conversation.as_bytes()].concat();
     let mut digits = sha256_hex(&identity);
     digits.truncate(SESSION_DIGITS);

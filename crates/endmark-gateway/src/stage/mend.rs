@@ -1,4 +1,4 @@
-//! What is done for a reply that is cut, or whose form is not as demanded: its rest is asked for and joined.
+//! Recovers a reply that is cut, or whose form is not as required: requests its rest and joins it.
 
 mod call_ids;
 pub(crate) mod choice;

@@ -1,4 +1,4 @@
-//! A reply while its bytes pass: read on the way, and judged at its end. The call that gave it is over with that.
+//! A reply while its bytes pass: read as it arrives, and judged at its end, when its call is over.
 
 pub(crate) mod stream;
 mod sure;

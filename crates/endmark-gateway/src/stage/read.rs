@@ -1,5 +1,5 @@
-//! What a model wants to read of a result that was capped: its call is answered here, and the same reply asked for again, as
-//! often as it may be. The client is given the reply that comes after that. (CX-5)
+//! Answers a model that wants to read omitted parts of capped results: its call is answered here, and the same reply
+//! is requested again, up to a limit. The client gets the reply that follows. (CX-5)
 
 use std::pin::pin;
 
@@ -20,21 +20,21 @@ use crate::stage::deliver::{Delivered, deliver};
 use crate::stage::observe::whole::{Seen, whole as observe};
 use crate::work::{self, LARGE_BYTES};
 
-/// So often a model may read before it gives its reply; every time costs a call with the whole conversation.
+/// How often a model may read before it gives its reply. Each time costs a call with the whole conversation.
 pub(crate) const MOST_ROUNDS: u32 = 4;
 
-/// What stands for a call of the client's tools that came together with one that is answered here. The client is never
-/// given it, since the model has not read yet what it decides by; nothing is lost, since the model can make it again.
+/// The result of a client's tool call that arrived with one that is answered here. The client never gets that call,
+/// since the model has not yet read what it decides by. Nothing is lost: the model can make it again.
 const NOT_RUN: &str = "This call was not run: it came together with a call of endmark_read, whose result you have now. \
     Make it again if it is still needed.";
 
-/// What stands behind the last results.
+/// The text after the last results.
 const NOTHING_MORE: &str = "\n[This was the last part that can be read now.]";
 
-/// Reads a reply that comes as a whole; where it asks for what was left out of a result, answers that, and reads the next.
+/// Reads a whole reply. If it requests omitted parts of a result, answers that and reads the next reply.
 ///
 /// # Errors
-/// [`Refusal`] where a reply was lost, or the model does not stop to read.
+/// [`Refusal`] if a reply was lost, or the model does not stop reading.
 pub(crate) async fn whole(exchange: Box<Exchange>, answer: Response<AnyBody>) -> Result<Seen, Refusal> {
     let is_offered = exchange.offers_reading();
     let mut observed = observe(exchange, answer).await?;
@@ -47,7 +47,7 @@ pub(crate) async fn whole(exchange: Box<Exchange>, answer: Response<AnyBody>) ->
             Seen::Unread(answer) => return Ok(Seen::Unread(answer)),
         };
         if !calls_it(&replied.response.reply().choices) {
-            // Who asks for the rest of this reply offers nothing that would have to be answered.
+            // Continuation requests must not offer `endmark_read`.
             replied.exchange.request = replied.exchange.request.withdrawing(&READ_TOOL);
             return Ok(Seen::Read(replied));
         }
@@ -72,16 +72,16 @@ fn calls_it(choices: &[Choice]) -> bool {
 
 /// A stream of which the client has nothing yet.
 pub(crate) enum Begun {
-    /// An answer that is no stream.
+    /// A response that is not a stream.
     Passed(Response<AnyBody>),
     Stream(Box<Exchange>, Response<AnyBody>),
 }
 
-/// The same for a stream. It is held back until it has ended, since what a client was given cannot be taken back, and a model
-/// may call the tool as the last thing that it says.
+/// As `whole`, for a stream. It is held back until it has ended: what a client got cannot be taken back, and a model
+/// may call the tool at the very end.
 ///
 /// # Errors
-/// [`Refusal`] where the model does not stop to read, or says more than can be held.
+/// [`Refusal`] if the model does not stop reading, or says more than can be held.
 pub(crate) async fn stream(
     mut exchange: Box<Exchange>,
     mut answer: Response<AnyBody>,
@@ -122,12 +122,11 @@ struct Spoken {
     /// The data of its events.
     events: Vec<String>,
     ending: Ending,
-    /// The room that it takes.
+    /// The memory that it uses.
     holding: Holding,
 }
 
-/// Reads a stream up to its end. One that breaks off is there as far as it came: what is to be done for it is decided where
-/// it is read again.
+/// Reads a stream up to its end. One that breaks off is kept as received: recovery is decided where it is read again.
 async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
     let (gateway, limits) = (&exchange.gateway, &exchange.gateway.settings.limits);
     let mut upstream = Patient::new(body, limits.idle, exchange.deadline);
@@ -150,7 +149,7 @@ async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
         if large.is_none() && spoken.bytes.len() + data.len() >= LARGE_BYTES {
             large = Some(work::large(LARGE_BYTES).await);
         }
-        // What is read of it is kept twice.
+        // What is read is kept twice.
         let has_room = spoken.holding.grow(data.len() * 2) && spoken.bytes.len() <= limits.reply_bytes;
         if decoder.push(&data).is_err() || !has_room {
             exchange.calls.watch.end(Ended::Failed);
@@ -158,7 +157,7 @@ async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
         }
         spoken.bytes.extend_from_slice(&data);
         while let Some(frame) = decoder.next_frame() {
-            // What cannot be read is no call, and is dealt with where the stream is read again.
+            // What cannot be read is not a call, and is handled where the stream is read again.
             let is_end = spoken.reader.frame(&frame).is_ok_and(|event| event.done || event.error.is_some());
             spoken.events.extend(frame.data);
             if is_end {
@@ -168,7 +167,7 @@ async fn spoken(exchange: &Exchange, body: AnyBody) -> Result<Spoken, Refusal> {
     }
 }
 
-/// The exchange whose request goes on from the answers to these calls.
+/// Returns the exchange with a request that continues from the answers to these calls.
 async fn answered(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Result<Box<Exchange>, Refusal> {
     let watch = std::sync::Arc::clone(&exchange.calls.watch);
     let refuse = |why| {
@@ -203,7 +202,7 @@ async fn answered(mut exchange: Box<Exchange>, turn: Option<&Turn>) -> Result<Bo
     let next = exchange.request.going_on(turn, &answers);
     let next = next.ok_or_else(cannot_go_on)?;
     exchange.request = if is_last { next.withdrawing(&READ_TOOL) } else { next };
-    // What it would be condensed from does not have what was read.
+    // The original request does not have what was read.
     (exchange.may_condense, exchange.uncondensed) = (false, None);
     let (request, round, calls) = (&exchange.id, exchange.rounds_of_reading, answers.len());
     tracing::info!(request, round, calls, "the model reads what was left out of a result");

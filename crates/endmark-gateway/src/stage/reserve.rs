@@ -1,5 +1,5 @@
-//! What has to be there before the first byte goes upstream: what writes down the calls of a request, and what of it
-//! nobody else is to read.
+//! What must exist before the first byte is sent upstream: the record of a request's calls, and the list of its
+//! secrets.
 
 use tokio::time::Instant;
 
@@ -11,12 +11,12 @@ use crate::recovery::StorePatience;
 use crate::rescue::Refusal;
 use crate::upstream::{of_changed_body, retries_of_client};
 
-/// Opens the account of a request's calls. From here on every one of them is noted before it is made.
+/// Makes the record of a request's calls. From here on every call is noted before it is made.
 ///
-/// It is on the heap, since it is handed on from step to step.
+/// It is on the heap, since it is passed from stage to stage.
 ///
 /// # Errors
-/// [`Refusal::Budget`] where a budget does not admit the request.
+/// [`Refusal::Budget`] if a budget does not admit the request.
 pub(crate) async fn reserve(shaped: Shaped) -> Result<Box<Exchange>, Refusal> {
     let mut exchange = opened(shaped);
     if exchange.calls.have_budgets() {
@@ -29,7 +29,7 @@ pub(crate) async fn reserve(shaped: Shaped) -> Result<Box<Exchange>, Refusal> {
     Ok(exchange)
 }
 
-/// Has the first call held, and makes the request a closing one where it is the last of its session.
+/// Holds the first call, and makes the request a closing one if it is the last of its session.
 async fn admitted(exchange: &mut Exchange) -> Result<(), Refusal> {
     let request = &exchange.request;
     let first = exchange.calls.reserve_first(&request.view().model, request).await;
@@ -81,7 +81,7 @@ fn opened(shaped: Shaped) -> Box<Exchange> {
         schema: admitted.schema,
         request: admitted.request,
         asks_usage: false,
-        // What came compressed are the bytes before that.
+        // The compressed bytes are those before the change.
         encoded: admitted.encoded.filter(|_| !changed.is_any()),
         changed,
         uncondensed,

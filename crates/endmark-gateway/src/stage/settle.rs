@@ -1,4 +1,4 @@
-//! What is written down of a reply once all is done for it.
+//! What is recorded about a reply after recovery.
 
 pub(crate) mod stream;
 pub(crate) mod whole;

@@ -1,4 +1,4 @@
-//! What of a request is changed before it goes upstream, while nothing of it was sent.
+//! Changes a request before any of it is sent upstream.
 
 mod history;
 mod passing;
@@ -14,23 +14,22 @@ use crate::ledger::Calls;
 use crate::rescue::Refusal;
 use crate::shaping::{CappedRequest, Compaction, Condensed, Subject, Summariser, cap_results, compact};
 
-/// A request as it goes upstream.
+/// A request as it is sent upstream.
 pub(crate) struct Shaped {
     pub(super) identified: Identified,
-    /// The account of its calls, where one was made already.
+    /// The record of its calls, if it already exists.
     pub(super) calls: Option<Calls>,
     pub(super) changed: Changed,
-    /// The request before its older part was condensed, where it was.
+    /// The request before its older part was condensed, if it was.
     pub(super) uncondensed: Option<Request>,
-    /// Whether it may be condensed where its provider refuses it for length.
+    /// Whether it may be condensed if its provider refuses it for length.
     pub(super) may_condense: bool,
 }
 
-/// Changes of a request what has to be changed, where its mode allows that: calls that no server can read, results that
-/// are too large, and an older part that is too long.
-///
+/// Makes the necessary changes, if the mode permits: calls that no server can read, results that are too large, and
+/// an older part that is too long.
 /// # Errors
-/// [`Refusal::BadRequest`] where the header that asks for it cannot be read.
+/// [`Refusal::BadRequest`] if the header that requests it cannot be read.
 pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal> {
     let mut changed = Changed::default();
     let mut uncondensed = None;
@@ -48,7 +47,7 @@ pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal>
         Wish::Settings => mends && identified.admitted.gateway.settings.compact.window.enabled,
         Wish::Off => false,
     };
-    // Only what may ask a model itself needs an account of calls before the request has one.
+    // Only a summary by a model needs a record of calls before the request has one.
     let asks = may_condense && identified.admitted.destination.summary.is_some();
     let calls = asks.then(|| identified.calls());
     let subject = identified.subject(calls.as_ref());
@@ -79,7 +78,7 @@ pub(crate) async fn shape(mut identified: Identified) -> Result<Shaped, Refusal>
 enum Wish {
     On,
     Off,
-    /// What the settings say.
+    /// The value of the settings.
     Settings,
 }
 

@@ -1,8 +1,8 @@
-//! A connection that wakes itself while it runs is asked again at once.
+//! Polls a connection again at once if it wakes itself while it runs.
 //!
-//! The body of a request goes through a channel to the one who reads it, and the end of a reply lets the next request
-//! in: both within the task of the connection, which wakes itself. The runtime would queue such a task anew and wake a
-//! further thread to take it over, several times a request, for more than all else that a small request costs.
+//! The body of a request goes through a channel to its reader, and the end of a reply admits the next request. Both
+//! happen within the connection's task, which wakes itself. The runtime would queue such a task again and wake
+//! another thread for it, several times a request, for more than all other costs of a small request.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use super::companion::Turn;
 
-/// It waits, and who wakes it wakes its task.
+/// It waits. Waking it wakes its task.
 const WAITING: u8 = 0;
 /// It runs.
 const RUNNING: u8 = 1;
-/// It runs, and was woken since it was asked.
+/// It runs, and was woken since it was polled.
 const WOKEN: u8 = 2;
 
 /// How often a connection that wakes itself is polled again before other tasks have their turn.
 const MAX_POLLS_IN_TURN: usize = 32;
 
-/// A future that is asked again at once where it was woken while it ran.
+/// A future that is polled again at once if it was woken while it ran.
 pub(crate) struct Again<F> {
     future: Pin<Box<F>>,
     bell: Option<(Arc<Bell>, Waker)>,
 }
 
-/// What wakes the future.
+/// Wakes the future.
 struct Bell {
     state: AtomicU8,
     task: Waker,
@@ -75,7 +75,7 @@ impl<F: Future> Future for Again<F> {
         let mut is_woken = true;
         for _ in 0..MAX_POLLS_IN_TURN {
             if is_woken {
-                // Whatever woke it has happened before it is asked.
+                // Whatever woke it happened before this poll.
                 bell.state.swap(RUNNING, Ordering::AcqRel);
                 if let Poll::Ready(done) = this.future.as_mut().poll(&mut Context::from_waker(waker)) {
                     return Poll::Ready(done);

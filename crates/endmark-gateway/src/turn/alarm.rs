@@ -1,19 +1,19 @@
-//! A timer for patience that begins anew again and again.
+//! A timer for a deadline that moves often.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// Rings once nothing came until some moment, which mostly moves on before it is there.
+/// Fires when nothing arrived before a deadline, which usually moves before it is reached.
 ///
-/// To set a timer costs more than to ask whether it rings: so it is set again when it rings too early, and not with
-/// every part of a body.
+/// Setting a timer costs more than checking one. So it is set again when it fires too early, and not for every part
+/// of a body.
 #[derive(Default)]
 pub(crate) struct Alarm(Option<Pin<Box<Sleep>>>);
 
 impl Alarm {
-    /// Ready once `until` has passed; else whoever asks is woken then, or earlier to ask again.
+    /// Ready once `until` has passed. Otherwise the caller is woken then, or earlier to poll again.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>, until: Instant) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(until)));
         if until < sleep.deadline() {
@@ -46,7 +46,7 @@ mod tests {
         }
         poll_fn(|context| alarm.poll(context, far)).await;
         assert!(Instant::now() >= far);
-        // What has rung rings again for a moment that is over, and not for one that is to come.
+        // A timer that has fired does so again for a past deadline, and not for a future one.
         let later = Instant::now() + Duration::from_hours(1);
         poll_fn(|context| alarm.poll(context, near)).await;
         assert!(poll_fn(|context| Poll::Ready(alarm.poll(context, later))).await.is_pending());

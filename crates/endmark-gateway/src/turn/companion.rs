@@ -1,9 +1,9 @@
-//! Work that goes on beside a connection, and in its turn.
+//! Work that runs beside a connection, and in its turn.
 //!
-//! A connection to an upstream is driven by a task of its own, since it lives longer than a request. But what it does is
-//! mostly what a client's connection waits for, part for part: each part would be handed over from one task to the other
-//! and back by the runtime, which wakes a further thread every few times. So whoever is woken from within the turn of a
-//! client's connection ([`Again`](super::again::Again)) is asked there, and its own task has to do the rest.
+//! A connection to an upstream is driven by a task of its own, since it outlives a request. But a client's connection
+//! mostly waits for that task, part for part. The runtime would pass each part between the two tasks, and wake
+//! another thread every few times. So a task that is woken within the turn of a client's connection
+//! ([`Again`](super::again::Again)) is polled there, and its own task does the rest.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -13,15 +13,15 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use hyper::rt::Executor;
 
-/// What is spawned beside a connection.
+/// The work that is spawned beside a connection.
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 thread_local! {
-    /// Those who were woken in the turn of this thread; none outside of one.
+    /// Companions woken in the turn of this thread; `None` outside of one.
     static WOKEN: RefCell<Option<Vec<Arc<Companion>>>> = const { RefCell::new(None) };
 }
 
-/// Spawns work that is also done in the turns of connections.
+/// Spawns work that also runs in the turns of connections.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct BesideConnections;
 
@@ -36,11 +36,11 @@ impl Executor<Work> for BesideConnections {
     }
 }
 
-/// Work, wherever it is done.
+/// Work, wherever it runs.
 struct Companion {
-    /// None once it is over.
+    /// `None` once it is over.
     work: Mutex<Option<Work>>,
-    /// It waits to be asked in somebody's turn.
+    /// Whether it waits to be polled in a turn.
     is_awaited: AtomicBool,
     /// Its own task, once that has run.
     task: OnceLock<Waker>,
@@ -62,22 +62,22 @@ impl Companion {
         }
     }
 
-    /// Has its own task do it.
+    /// Lets its own task do it.
     fn send_home(&self) {
-        // A task that has not run yet is going to.
+        // A task that has not run yet will run.
         if let Some(task) = self.task.get() {
             task.wake_by_ref();
         }
     }
 
-    /// Asks it in somebody's turn.
+    /// Polls it in a turn.
     fn ask(self: Arc<Self>) {
-        // Who wakes it from now on wakes it anew.
+        // A wake from now on counts again.
         self.is_awaited.swap(false, Ordering::AcqRel);
         let work = match self.work.try_lock() {
             Ok(work) => work,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Its own task is at it.
+            // Its own task is running it.
             Err(TryLockError::WouldBlock) => return self.send_home(),
         };
         if poll(work, &Waker::from(Arc::clone(&self))).is_ready() {
@@ -86,12 +86,12 @@ impl Companion {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Work>> {
-        // Work that panics is dropped before the lock is given back.
+        // Work that panics is dropped before the lock is released.
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Asks the work; ready once it is over.
+/// Polls the work. Ready once it is over.
 fn poll(mut work: MutexGuard<'_, Option<Work>>, waker: &Waker) -> Poll<()> {
     let Some(mut open) = work.take() else { return Poll::Ready(()) };
     let polled = open.as_mut().poll(&mut Context::from_waker(waker));
@@ -111,7 +111,7 @@ impl Wake for Companion {
     }
 }
 
-/// The task of some work, for as long as that goes on.
+/// The task of some work, while that continues.
 struct Home {
     companion: Arc<Companion>,
     waker: Waker,
@@ -129,25 +129,25 @@ impl Future for Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        // The work holds what wakes it, and would hold itself.
+        // The work holds its waker, and would hold itself.
         let work = self.companion.lock().take();
         drop(work);
     }
 }
 
-/// The turn of a connection: whoever it wakes on this thread waits to be asked in it.
+/// The turn of a connection: companions that it wakes on this thread wait to be polled in it.
 pub(super) struct Turn {
-    /// Those who wait in the turn that this one is within; none mostly.
+    /// The companions of the enclosing turn; usually none.
     outer: Option<Vec<Arc<Companion>>>,
 }
 
 impl Turn {
-    /// Begins one.
+    /// Begins a turn.
     pub(super) fn begin() -> Self {
         Self { outer: WOKEN.replace(Some(Vec::new())) }
     }
 
-    /// Asks those who were woken since; answers whether there were any.
+    /// Polls the companions woken since. Returns whether there were any.
     pub(super) fn ask_woken(_within: &Self) -> bool {
         ask_woken()
     }
@@ -223,7 +223,7 @@ mod tests {
             BesideConnections.execute(Box::pin(async move {
                 let mut told = Some(told);
                 poll_fn(|context| {
-                    // It keeps its own waker, as what waits for a socket does.
+                    // It keeps its own waker, as a task that waits for a socket does.
                     if let Some(told) = told.take() {
                         let _ = told.send(context.waker().clone());
                     }
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(asked.load(Ordering::SeqCst), 2);
         waker.wake_by_ref();
         drop(turn);
-        // What is left over is for its own task.
+        // The rest is for its own task.
         assert_eq!(asked.load(Ordering::SeqCst), 2);
         while asked.load(Ordering::SeqCst) < 3 {
             tokio::task::yield_now().await;

@@ -1,22 +1,22 @@
-//! Timers that cost nobody a wake.
+//! A timer that lets other timers be set without waking a thread.
 
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// Shorter than every limit that a request waits under, and so long that nobody notices it.
+/// Shorter than every time limit of a request, and too long to matter.
 const TICK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A timer that is always the next to ring, until it is dropped.
+/// A timer that is always the next to fire, until it is dropped.
 ///
-/// Whoever sets a timer that rings before all others wakes the thread that sleeps until then, which costs more than
-/// all else that is done for a small request. Limits are in seconds: with a shorter one before them none is the
-/// first, and setting it only writes it down.
+/// Setting a timer that fires before all others wakes the sleeping thread, which costs more than all other work for a
+/// small request. Limits are in seconds: with a shorter timer before them none is the first, and setting one only
+/// records it.
 pub(crate) struct Pace(JoinHandle<()>);
 
 impl Pace {
-    /// Begins to tick.
+    /// Starts to tick.
     pub(crate) fn keep() -> Self {
         Self(tokio::spawn(async {
             let mut ticks = interval(TICK_INTERVAL);

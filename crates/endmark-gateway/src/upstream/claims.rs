@@ -1,4 +1,4 @@
-//! What an ordinary upstream states in Endmark's name, in a body.
+//! Statements in Endmark's name by an ordinary upstream, in a body.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use endmark_wire::edit::Edits;
 use endmark_wire::sse::Frame;
 use memchr::memmem::Finder;
 
-/// Where Endmark states what it did for a reply: beside the provider's own fields, and in an event of Responses inside of its
+/// Where Endmark discloses recovery: next to the provider's own fields, and in an event of Responses within its
 /// response.
 const PLACES: [&str; 2] = ["endmark", "response.endmark"];
 
@@ -15,8 +15,8 @@ const PLACES: [&str; 2] = ["endmark", "response.endmark"];
 static TRACES: LazyLock<[Finder<'static>; 3]> =
     LazyLock::new(|| ["endmark", "\\u006", "\\u007"].map(Finder::new));
 
-/// Returns the document without an `endmark` object, which a client would take for this gateway's own. `None` if there is
-/// nothing to remove: nearly all documents pass byte for byte.
+/// Returns the document without an `endmark` object, which a client would take for this gateway's own. Returns `None`
+/// if there is nothing to remove: nearly all documents pass unchanged.
 pub(crate) fn without_claims(json: &[u8]) -> Option<Vec<u8>> {
     if TRACES.iter().all(|trace| trace.find(json).is_none()) {
         return None;
@@ -29,7 +29,7 @@ pub(crate) fn without_claims(json: &[u8]) -> Option<Vec<u8>> {
     (!places.is_empty()).then(|| edits.finish())
 }
 
-/// The same for an event of a stream.
+/// As `without_claims`, for an event of a stream.
 pub(crate) fn frame_without_claims(frame: Frame) -> Frame {
     match frame.data.as_ref().and_then(|data| without_claims(data.as_bytes())) {
         Some(data) => Frame::read(frame.with_data(&data)),

@@ -1,4 +1,4 @@
-//! The client for upstream calls: no redirects, no hidden decoding, timers armed.
+//! The client for upstream calls: no redirects, no hidden decoding, all timeouts set.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -22,27 +22,27 @@ use crate::causes::with_causes;
 use crate::settings::Upstream;
 use crate::turn::BesideConnections;
 
-/// Shorter than the idle timeouts of common servers and load balancers, so that a pooled connection is
-/// rarely closed under a request.
+/// Shorter than the idle timeouts of common servers and load balancers, so that a pooled connection is rarely closed
+/// during a request.
 const POOL_IDLE: Duration = Duration::from_secs(55);
 
-/// The longest head of an answer, in bytes.
+/// The longest head of a response, in bytes.
 const HEAD_LIMIT_BYTES: u32 = 32 * 1024;
 
-/// Bytes of an answer that the HTTP library may hold; a head has to fit. Of a body it holds less, see the link. Of a request
-/// it takes more only while it holds less than these.
+/// Bytes of a response that the HTTP library may hold; a head must fit. It holds less of a body, see `link`. It
+/// accepts more of a request only while it holds less than this.
 pub(crate) const HTTP1_BUFFER: usize = HEAD_LIMIT_BYTES as usize;
 
-/// The most fields of an answer's head. Proxies add some to what a provider says, hundreds are a fault.
+/// The most fields of a response's head. Proxies add some to the provider's, and hundreds are a fault.
 const HTTP1_FIELDS: usize = 256;
 
-/// What an HTTP/2 upstream may send ahead of a client that does not read: as much as a socket's buffers hold.
+/// What an HTTP/2 upstream may send ahead of a client that does not read: as much as a socket's buffers.
 const HTTP2_STREAM_WINDOW: u32 = 128 * 1024;
 
-/// All streams of one connection together. Room for so many that no slow client holds up the others.
+/// For all streams of one connection together: enough that no slow client delays the others.
 const HTTP2_CONNECTION_WINDOW: u32 = 256 * HTTP2_STREAM_WINDOW;
 
-/// A connection with streams under way that does not even answer a ping is gone, and says so only here.
+/// A connection with streams in progress that does not answer a ping is lost, and only this shows it.
 const HTTP2_PING: Duration = Duration::from_secs(30);
 
 /// Sends requests to upstreams, each over connections of its own.
@@ -56,22 +56,22 @@ struct Reach {
     connector: Connector,
 }
 
-/// Why an upstream gave no answer at all.
+/// Why an upstream did not respond.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UpstreamError {
-    /// It could not be reached, or broke off before the head of its answer.
+    /// It was unreachable, or disconnected before the head of its response.
     #[error("{0}")]
     Unreachable(String),
-    /// It answered, and what it says cannot be read. It took the request, and may well have worked on it.
+    /// It responded, and the response cannot be read. It had the request, and may have processed it.
     #[error("{0}")]
     Unreadable(String),
-    /// It took the request and did not begin to answer.
+    /// It accepted the request and did not begin to respond.
     #[error("no answer began within {0:?}")]
     Silent(Duration),
 }
 
 impl UpstreamError {
-    /// How the call ended.
+    /// Returns how the call ended.
     pub(crate) fn ending(&self) -> Ending {
         match self {
             Self::Unreachable(_) => Ending::Dropped,
@@ -82,7 +82,7 @@ impl UpstreamError {
 }
 
 impl Client {
-    /// A client for these upstreams. Where the system has no certificate authorities, only plain HTTP works.
+    /// Makes a client for these upstreams. Without certificate authorities in the system, only plain HTTP works.
     pub(crate) fn new(upstreams: &[Upstream]) -> Result<Self, ClientError> {
         let system = SystemAuthorities::read(upstreams)?;
         let mut of = BTreeMap::new();
@@ -104,8 +104,8 @@ impl Client {
         Ok(Self { of })
     }
 
-    /// Sends a request to this upstream and waits at most `first_byte` for the head of the answer, which has the headers that
-    /// a client may get.
+    /// Sends a request to this upstream and waits at most `first_byte` for the head of the response, whose headers
+    /// are those that a client may get.
     pub(crate) async fn send(
         &self,
         upstream: &Upstream,
@@ -120,7 +120,7 @@ impl Client {
         }
         let (method, connection) = (request.method().clone(), capture_connection(&mut request));
         match tokio::time::timeout(first_byte, reach.inner.request(request)).await {
-            // Behind it there is no answer any more, but bytes of another protocol.
+            // After it come the bytes of another protocol, and no response.
             Ok(Ok(response)) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 Err(UpstreamError::Unreadable(format!(
                     "it goes on in another protocol ({}), which it was not asked for",
@@ -134,7 +134,7 @@ impl Client {
                 let headers = std::mem::take(response.headers_mut());
                 *response.headers_mut() = from_upstream(headers, upstream);
                 let is_refusal = !response.status().is_success();
-                // What goes to the client is an answer of the gateway's, and framed as one.
+                // The client gets a response of the gateway's, with its framing.
                 match std::mem::replace(response.version_mut(), Version::HTTP_11) {
                     Version::HTTP_2 => Ok(response.map(|body| Unreset::new(body, is_refusal).boxed_unsync())),
                     _ => Ok(response.map(passing)),
@@ -146,8 +146,8 @@ impl Client {
     }
 }
 
-/// Makes sure that no reader can find another end of the response than the HTTP library does. Where one could, the connection
-/// is not used again.
+/// Checks that no reader can find another end of the response than the HTTP library does. If one could, the
+/// connection is not used again.
 fn check_framing(
     method: &Method,
     response: &mut Response<Incoming>,
@@ -171,10 +171,10 @@ fn check_framing(
     Ok(())
 }
 
-/// What an error of the client's says of the upstream: a head that cannot be read is an answer all the same.
+/// Returns what an error of the client says about the upstream. An unreadable head is still a response.
 fn failure(error: &(dyn Error + 'static)) -> UpstreamError {
     let causes = || std::iter::successors(Some(error), |error| (*error).source());
-    // What this end found wrong, and not what the other one said.
+    // A fault found here, not reported by the other end.
     if causes().any(|cause| cause.downcast_ref::<h2::Error>().is_some_and(h2::Error::is_library)) {
         return UpstreamError::Unreadable(format!(
             "its head is over {HEAD_LIMIT_BYTES} bytes (a fixed limit), or it is not HTTP/2: {}",
@@ -193,13 +193,13 @@ fn failure(error: &(dyn Error + 'static)) -> UpstreamError {
 /// Why a body was not read to its end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    /// It is longer than allowed.
+    /// It exceeds the limit.
     #[error("it is over {0} bytes")]
     TooLong(usize),
-    /// No byte came for that long.
+    /// No byte arrived for that long.
     #[error("nothing came for {0:?}")]
     Stalled(Duration),
-    /// It has a frame that ends well, and JSON that does not.
+    /// It ended well as HTTP, but within JSON.
     #[error("its JSON ends too early, after {0} bytes")]
     CutShort(usize),
     /// The sender broke off.
@@ -219,18 +219,18 @@ where
     }
 }
 
-/// What was read of a body that may be longer than is kept.
+/// The read part of a body that may be longer than its limit.
 pub(crate) enum Read<B> {
     /// All of it.
     Whole(Bytes),
-    /// Its beginning, and the body that goes on from there.
+    /// Its beginning, and the body that continues from there.
     Longer(Bytes, B),
-    /// The same, where there is no room for more of it.
+    /// The same, if there is no memory for more of it.
     NoRoom(Bytes, B),
 }
 
-/// Reads a body until it ends or is longer than `cap` bytes, with at most `idle` between its parts. What is read is
-/// counted in `holding`, where there is one.
+/// Reads a body until it ends or exceeds `cap` bytes, with at most `idle` between its parts. The bytes are counted in
+/// `holding`, if given.
 pub(crate) async fn read_up_to<B>(
     mut body: B,
     cap: usize,
@@ -266,7 +266,7 @@ where
     }
 }
 
-/// What came of a body so far. Most come in one part, which is kept as it is.
+/// The received bytes of a body. Most arrive in one part, which is kept without a copy.
 #[derive(Default)]
 struct Gathered {
     /// The only part, until there is a second one.

@@ -1,4 +1,4 @@
-//! Connections to one upstream: directly or through a proxy, in plain or over TLS, HTTP/2 where it is spoken there.
+//! Connections to one upstream: direct or through a proxy, plain or over TLS, with HTTP/2 if supported.
 
 use std::future::Future;
 use std::io;
@@ -21,7 +21,7 @@ use super::link::Link;
 use crate::body::BodyError;
 use crate::settings::{Authorities, Proxy, Upstream};
 
-/// The time for TCP, the proxy and TLS together. A host that is up answers each within one round trip.
+/// The time limit of TCP, the proxy and TLS together. A host that is up answers each within one round trip.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why connections to an upstream cannot be prepared.
@@ -30,21 +30,21 @@ pub enum ClientError {
     /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
-    /// What the environment names for the system's certificate authorities cannot be read.
+    /// The certificate authorities that the environment names cannot be read.
     #[error(
         "the certificate authorities that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read ({0}): name a PEM file that exists, or unset it"
     )]
     Authorities(String),
 }
 
-/// Connects to one upstream, as its settings say.
+/// Connects to one upstream, as configured.
 #[derive(Clone)]
 pub struct Connector {
     https: HttpsConnector<Way>,
     authorization: Option<HeaderValue>,
 }
 
-/// The way to the upstream, without the TLS that is spoken with it.
+/// The connection to the upstream, without its TLS.
 #[derive(Clone)]
 struct Way {
     tcp: HttpConnector,
@@ -53,7 +53,7 @@ struct Way {
 
 struct Detour {
     proxy: Proxy,
-    /// To the proxy itself.
+    /// For the connection to the proxy.
     connector: HttpsConnector<HttpConnector>,
 }
 
@@ -101,7 +101,7 @@ impl Connector {
     /// Prepares connections to this upstream.
     ///
     /// # Errors
-    /// [`ClientError`] where the system's certificate authorities cannot be read, or TLS cannot be set up.
+    /// [`ClientError`] if the system's certificate authorities cannot be read, or TLS cannot be set up.
     pub fn new(upstream: &Upstream) -> Result<Self, ClientError> {
         Self::with(upstream, &SystemAuthorities::read(std::slice::from_ref(upstream))?)
     }
@@ -120,7 +120,7 @@ impl Connector {
             let builder = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
             Arc::new(Detour { proxy, connector: builder.enable_http1().wrap_connector(tcp.clone()) })
         });
-        // To a proxy that is spoken to in plain, requests say themselves who asks; in a tunnel its head did.
+        // With a plain proxy, each request has the credentials. In a tunnel, its head had them.
         let is_plain = upstream.base_url.origin().scheme_str() == Some("http");
         let authorization =
             upstream.proxy.as_ref().filter(|_| is_plain).and_then(Proxy::authorization).cloned();
@@ -129,7 +129,7 @@ impl Connector {
         Ok(Self { https: builder.enable_all_versions().wrap_connector(way), authorization })
     }
 
-    /// What each request has to carry as `Proxy-Authorization`, where a proxy reads the requests themselves.
+    /// Returns the value of `Proxy-Authorization` for each request, if a proxy reads the requests.
     pub fn proxy_authorization(&self) -> Option<&HeaderValue> {
         self.authorization.as_ref()
     }
@@ -196,10 +196,10 @@ impl Service<Uri> for Way {
     }
 }
 
-/// A way to an upstream that stands.
+/// An established connection to an upstream.
 pub(super) struct Path {
     stream: MaybeHttpsStream<TokioIo<TcpStream>>,
-    /// A proxy is at the other end, and wants to know where each request is to go.
+    /// Whether a proxy is at the other end, which needs the full address of each request.
     reads_requests: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Who sent a request, by the secret in it.
+//! Identifies the client of a request by its secret.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use http::{HeaderMap, Uri, header};
 use super::headers::KEYS;
 use crate::query::credentials_in;
 
-/// Characters of a secret's hash: 64 bits are enough to keep clients apart.
+/// Characters of a secret's hash: 64 bits suffice to separate clients.
 const DIGITS: usize = 16;
 
-/// Upstreams differ in whether they want padding, so that both spellings are one secret.
+/// Upstreams differ in whether they want padding, so both spellings are one secret.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Who sent a request, beside its head. Sessions, budgets, kept outputs and ids of responses belong to it.
+/// The client of a request. Sessions, budgets, kept outputs and ids of responses belong to it.
 ///
-/// It is the name of a key of the gateway's own, which stays the same when the key is rotated. Without such a key it is a hash
-/// of the secret itself, wherever that is and however its scheme is spelled. A client that sends several secrets is the hash of
-/// all of them: no client that knows only one of them is taken for it. No claim in a token is read, since only its issuer can
-/// verify it.
+/// It is the name of a key of the gateway's own, which stays the same when the key is rotated. Without such a key it
+/// is a hash of the secret, wherever that is and however its scheme is spelled. A client with several secrets is the
+/// hash of all of them: no client that knows only one of them is taken for it. Claims in tokens are not read, since
+/// only their issuer can verify them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Credential(Arc<str>);
 
-/// Why a request does not say who sent it, where a budget applies. With another spelling for each request, one client would be
-/// many.
+/// Why the client of a request is unclear if a budget applies. With another spelling for each request, one client
+/// would count as many.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnclearCredential {
     /// It has two secrets.
@@ -39,7 +39,7 @@ pub(crate) enum UnclearCredential {
         "the request has two different secrets, in {0} and in {1}, and a budget applies to its client: send only one of them"
     )]
     TwoSecrets(Cow<'static, str>, Cow<'static, str>),
-    /// It has something that is not one token, as `Bearer Bearer KEY` or `Bearer "KEY"`.
+    /// It has a value that is not one token, such as `Bearer Bearer KEY` or `Bearer "KEY"`.
     #[error(
         "the secret in {0} is not a token of letters, digits and `-._~+/`, with `=` at its end, and a budget applies to its \
          client: send the key alone, as in `Authorization: Bearer KEY`"
@@ -48,15 +48,16 @@ pub(crate) enum UnclearCredential {
 }
 
 impl Credential {
-    /// The client that has a key of the gateway's own.
+    /// Returns the client with a key of the gateway's own.
     pub(crate) fn of_own_key(identity: Arc<str>) -> Self {
         Self(identity)
     }
 
-    /// The client of a request: by its key of the gateway's own, else by the secrets in it.
+    /// Returns the client of a request: by its key of the gateway's own, otherwise by its secrets.
     ///
     /// # Errors
-    /// [`UnclearCredential`] if it has no such key, a budget applies, and the request has different secrets or what is not one.
+    /// [`UnclearCredential`] if it has no such key, a budget applies, and the request has different secrets or an
+    /// invalid one.
     pub(crate) fn of_request(
         own_key: Option<Self>,
         headers: &HeaderMap,
@@ -66,11 +67,10 @@ impl Credential {
         own_key.map_or_else(|| Self::of(headers, uri, budget_applies), |own_key| Ok(Some(own_key)))
     }
 
-    /// The client with the secrets in these headers and in the query of the address. Cookies count only where there is no other
-    /// secret, since servers set them for all clients.
-    ///
+    /// Returns the client with the secrets in these headers and in the query of the address. Cookies count only
+    /// without any other secret, since servers set them for all clients.
     /// # Errors
-    /// [`UnclearCredential`] if it has to be one secret, and there are different ones or one that is not a token.
+    /// [`UnclearCredential`] if it must have one secret, and has different ones or one that is not a token.
     fn of(headers: &HeaderMap, uri: &Uri, needs_one: bool) -> Result<Option<Self>, UnclearCredential> {
         let in_headers = KEYS.into_iter().flat_map(|(name, _)| {
             let place = Cow::Borrowed(name);
@@ -117,13 +117,13 @@ impl Credential {
         Self(digits.into())
     }
 
-    /// Its id in the store.
+    /// Returns its id in the store.
     pub(crate) fn id(&self) -> &str {
         &self.0
     }
 }
 
-/// Returns what a header has after its scheme, and whether that is Basic.
+/// Returns the value of a header after its scheme, and whether that is Basic.
 fn without_scheme(value: &[u8]) -> (Cow<'_, [u8]>, bool) {
     let value = value.trim_ascii();
     let scheme_length = value.iter().position(u8::is_ascii_whitespace).unwrap_or(value.len());
@@ -135,7 +135,7 @@ fn without_scheme(value: &[u8]) -> (Cow<'_, [u8]>, bool) {
     (Cow::Borrowed(secret), is_scheme("basic"))
 }
 
-/// Whether it is one token, as RFC 9110 has it after a scheme (`token68`).
+/// Whether it is one token after a scheme, as in RFC 9110 (`token68`).
 fn is_token(secret: &[u8]) -> bool {
     let padding = secret.iter().rev().take_while(|byte| **byte == b'=').count();
     let signs = &secret[..secret.len() - padding];
@@ -143,7 +143,7 @@ fn is_token(secret: &[u8]) -> bool {
     !signs.is_empty() && signs.iter().all(is_sign)
 }
 
-/// The user and the password in Basic; a key that is sent as one of the two, with nothing as the other, is that key.
+/// Returns user and password of Basic. If one of the two is empty, it is the other.
 fn of_basic(secret: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     let Ok(decoded) = BASE64.decode(&secret) else { return secret };
     let of_both = decoded.strip_prefix(b":").or_else(|| decoded.strip_suffix(b":"));

@@ -6,27 +6,26 @@ use http::{HeaderMap, Method, Request as HttpRequest, Uri};
 use crate::body::AnyBody;
 use crate::settings::Upstream;
 
-/// Where a request goes, and with what.
+/// Where a request is sent, and with which headers.
 pub(crate) struct Destination {
     pub(crate) upstream: Upstream,
-    /// Where the request goes.
+    /// The address of the request.
     pub(crate) uri: Uri,
-    /// Where requests for the rest of its reply go that are to be streams, and where the others: in some formats the
-    /// path says it.
+    /// The addresses of continuation requests with and without a stream: in some formats they differ.
     pub(crate) further: [Uri; 2],
-    /// Where the model of the upstream is asked that sums conversations up, if it has one.
+    /// The address of the upstream's model for summaries, if it has one.
     pub(crate) summary: Option<Uri>,
-    /// The headers they go with.
+    /// Their headers.
     pub(crate) headers: HeaderMap,
 }
 
 impl Destination {
-    /// Where a request for the rest goes.
+    /// Returns the address of a continuation request.
     pub(crate) fn further(&self, stream: bool) -> &Uri {
         &self.further[usize::from(stream)]
     }
 
-    /// A request with this body, to one of its addresses.
+    /// Makes a request with this body to one of its addresses.
     pub(crate) fn post(&self, uri: &Uri, body: AnyBody) -> HttpRequest<AnyBody> {
         let mut request = HttpRequest::new(body);
         *request.method_mut() = Method::POST;
@@ -35,9 +34,9 @@ impl Destination {
         request
     }
 
-    /// A request that was for another upstream, for a model that this one has.
+    /// Returns a request for another upstream with a model of this one.
     pub(crate) fn adapted(&self, request: &Request) -> Request {
-        // One that no path can be made for has no other upstream.
+        // A request whose path cannot be made has no other upstream.
         request.elsewhere(self.upstream.model.as_deref()).unwrap_or_else(|| request.clone())
     }
 }

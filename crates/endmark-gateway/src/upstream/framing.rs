@@ -8,18 +8,18 @@ use http::{Method, StatusCode};
 pub(super) enum Framing {
     /// Every reader finds the same end.
     Clear,
-    /// The body can be read, and another reader of the same bytes could find another end. What follows on the connection may
-    /// be the rest of this response, so that nothing else may be read from there.
+    /// The body can be read, but another reader of the same bytes could find another end. What follows on the
+    /// connection may be the rest of this response, so nothing else may be read from there.
     Disputed,
-    /// The body is in a transfer coding that is not decoded here.
+    /// The body has a transfer coding that is not supported.
     Coded(String),
 }
 
 impl Framing {
     /// Reads the statements in the headers of a response to a request with this method.
     ///
-    /// The HTTP library decodes `chunked` alone, and only where it is the last coding. In any other coding the body would be
-    /// relayed coded, and without the header that names the coding.
+    /// The HTTP library decodes only `chunked`, and only as the last coding. With any other coding the body would be
+    /// passed on encoded, and without the header that names the coding.
     pub(super) fn of(method: &Method, status: StatusCode, headers: &HeaderMap) -> Self {
         let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
         let has_length = headers.contains_key(CONTENT_LENGTH);
@@ -45,7 +45,7 @@ impl Framing {
     }
 }
 
-/// Whether a response that has no body states the length of one. Some servers send that body, too.
+/// Whether a response without a body states the length of one. Some servers send that body, too.
 fn states_bytes(headers: &HeaderMap) -> bool {
     headers.get_all(CONTENT_LENGTH).iter().any(|length| length.as_bytes().iter().any(|byte| *byte != b'0'))
 }

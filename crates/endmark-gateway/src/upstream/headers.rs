@@ -1,4 +1,4 @@
-//! Which headers pass, in either direction.
+//! The headers that pass in each direction.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use crate::query::secret_values;
 use crate::settings::Upstream;
 
-/// Where a client's credentials for some provider may stand; they go only to the host they were meant for.
+/// Headers with a client's credentials for some provider. They are only sent to the host that they are meant for.
 ///
-/// As names, not as texts: a map of headers takes a text apart each time it is asked for one.
+/// As names and not as texts: a map of headers parses a text at each lookup.
 pub(crate) static CREDENTIALS: [HeaderName; 6] = [
     header::AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
@@ -24,12 +24,11 @@ pub(crate) static CREDENTIALS: [HeaderName; 6] = [
     header::COOKIE,
 ];
 
-/// The headers among them that hold a key and nothing else, and what stands before it there.
+/// Those that have only a key, with the prefix of its value.
 pub(crate) const KEYS: [KeyHeader; 5] =
     [("x-api-key", ""), ("x-goog-api-key", ""), AZURE, OF_API_MANAGEMENT, BEARER];
 
-/// What another host than the one a request was meant for gets of its headers. What is not named here may be a
-/// secret, however it is called.
+/// The headers that another host than the intended one gets. Any other header may be a secret.
 const OF_ANY_HOST: [HeaderName; 6] = [
     header::ACCEPT,
     header::CONTENT_TYPE,
@@ -39,14 +38,14 @@ const OF_ANY_HOST: [HeaderName; 6] = [
     HeaderName::from_static("x-request-id"),
 ];
 
-/// Which Messages a request is in. Anthropic refuses one that does not say it.
+/// The version of Messages of a request. Anthropic refuses a request without it.
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-/// The one that is in use, for a client that says none: its own upstream may ask for none.
+/// The current version, for a client that states none: its own upstream may not require it.
 const DEFAULT_ANTHROPIC_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
-/// Which further features of Messages a request is in.
+/// The beta features of Messages of a request.
 const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
-/// What is said of a body, and is true of no other.
+/// Headers about a body, which are not true of any other.
 const OF_THE_BODY: [HeaderName; 9] = [
     header::CONTENT_LENGTH,
     header::ETAG,
@@ -59,30 +58,31 @@ const OF_THE_BODY: [HeaderName; 9] = [
     HeaderName::from_static("signature-input"),
 ];
 
-/// What tells a request from its repetition: another request is none.
+/// Idempotency key. It must not be forwarded with a different request.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// The prefix of Endmark's own headers. They pass neither to an upstream nor from one, unless it is an Endmark, too.
+/// The prefix of Endmark's own headers. They pass neither to an upstream nor from one, unless that is an Endmark as
+/// well.
 const OWN: &str = "x-endmark-";
 
-/// Headers that override the method or the path at some servers, which were judged as they came.
+/// Headers that override the method or the path at some servers. The originals were checked.
 const OVERRIDES: [&str; 5] =
     ["x-http-method-override", "x-http-method", "x-method-override", "x-original-url", "x-rewrite-url"];
 
-/// A header that a key stands in, and what stands before it there.
+/// A header with a key, and the prefix of its value.
 pub(crate) type KeyHeader = (&'static str, &'static str);
 
-/// Where Azure has keys, whatever the format.
+/// Azure's header, in any format.
 const AZURE: KeyHeader = ("api-key", "");
-/// The key of a client of Azure API Management, which many companies put before their models.
+/// The header of Azure API Management, which many companies put before their models.
 const OF_API_MANAGEMENT: KeyHeader = ("ocp-apim-subscription-key", "");
 
-/// Where most providers have keys.
+/// The header of most providers.
 const BEARER: KeyHeader = ("authorization", "Bearer ");
 
-/// The headers of a client's request as the upstream gets them: without those of the connection and
-/// Endmark's own, and with the upstream's key where it has one. That stands where the request's format has it, or where
-/// the client's own stood; without either where the upstream's provider has it.
+/// Returns the headers of a client's request for the upstream: without those of the connection and Endmark's own, and
+/// with the upstream's key if it has one. The key is where the request's format has it, or where the client's was,
+/// and otherwise where the upstream's provider has it.
 pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>) -> HeaderMap {
     let mut headers = end_to_end(client.clone());
     remove(&mut headers, |name| {
@@ -91,7 +91,7 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
     without_own_keys(&mut headers);
     for (name, value) in &mut headers {
         if CREDENTIALS.contains(name) {
-            // No formatter prints them, and HTTP/2 never keeps them in its table.
+            // No formatter prints them, and HTTP/2 never indexes them.
             value.set_sensitive(true);
         }
     }
@@ -108,14 +108,14 @@ pub(crate) fn for_upstream(client: &HeaderMap, upstream: &Upstream, format: Opti
     headers
 }
 
-/// Whether a server may take the request for one of another method or path by this header. CGI does not distinguish `_`
-/// from `-`.
+/// Whether a server may take the request for another method or path because of this header. CGI does not distinguish
+/// `_` from `-`.
 fn is_override(name: &str) -> bool {
     let is_alike = |(one, other): (u8, u8)| one == other || (one, other) == (b'-', b'_');
     OVERRIDES.iter().any(|known| known.len() == name.len() && known.bytes().zip(name.bytes()).all(is_alike))
 }
 
-/// Takes away what holds a key of the gateway's own where no provider has keys: it is nothing to an upstream.
+/// Removes keys of the gateway's own from headers in which no provider has keys: they are useless to an upstream.
 fn without_own_keys(headers: &mut HeaderMap) {
     let begin = SECRETS_BEGIN.as_bytes();
     let holds = |value: &HeaderValue| value.as_bytes().windows(begin.len()).any(|part| part == begin);
@@ -129,9 +129,9 @@ fn without_own_keys(headers: &mut HeaderMap) {
     }
 }
 
-/// The headers of a client's request as a fallback gets them: only those that say nothing of who the client is, and
-/// those that say what its body means. Its credentials were meant for another host, and stay here whether or not the
-/// fallback has a key.
+/// Returns the headers of a client's request for a fallback: only those that do not identify the client, and those
+/// that describe the body. Its credentials were meant for another host and are not sent, whether or not the fallback
+/// has a key.
 pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: &dyn WireFormat) -> HeaderMap {
     let is_messages = format.provider() == &ANTHROPIC;
     let of_messages = |name| is_messages && [ANTHROPIC_VERSION, ANTHROPIC_BETA].contains(name);
@@ -148,11 +148,11 @@ pub(crate) fn for_fallback(client: &HeaderMap, fallback: &Upstream, format: &dyn
     for_upstream(&headers, fallback, Some(format.facts().credential))
 }
 
-/// Where the upstream's own key is to stand.
+/// Returns where the upstream's own key belongs.
 fn credential(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>) -> KeyHeader {
     let has = |(name, _): &KeyHeader| client.contains_key(*name);
     match format {
-        // Servers of others that speak a provider's format may want the key where all others have it.
+        // Other servers of a provider's format may expect the key where most have it.
         Some(own) if !has(&own) && has(&BEARER) => BEARER,
         Some(own) if !has(&own) && has(&AZURE) => AZURE,
         Some(own) => own,
@@ -162,7 +162,7 @@ fn credential(client: &HeaderMap, upstream: &Upstream, format: Option<KeyHeader>
     }
 }
 
-/// What of a request's address and headers may be a secret of whoever sent it.
+/// Returns what may be a secret of the sender in a request's address and headers.
 pub(crate) fn secrets_in<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Iterator<Item = Cow<'a, str>> {
     let values = CREDENTIALS.iter().flat_map(|name| headers.get_all(name));
     let in_headers = values.flat_map(|value| match String::from_utf8_lossy(value.as_bytes()) {
@@ -173,16 +173,16 @@ pub(crate) fn secrets_in<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> impl Itera
     in_headers.chain(in_query).filter(|secret| !secret.eq_ignore_ascii_case("bearer"))
 }
 
-/// The parts of a credential. With its scheme, and each cookie with its name, it would only be found where it stands like
-/// that.
+/// Returns the parts of a credential. With its scheme, or a cookie with its name, it would only be found in that
+/// form.
 fn secret_parts(value: &str) -> impl Iterator<Item = &str> {
     let without_names =
         value.split([' ', ';']).map(|part| part.split_once('=').map_or(part, |(_, rest)| rest));
     without_names.chain(value.split_whitespace())
 }
 
-/// The headers of an upstream's answer as the client gets them. Endmark's own are what this gateway states: only another
-/// Endmark may add to them.
+/// Returns the headers of an upstream's response for the client. Endmark's own are stated by this gateway: only
+/// another Endmark may add to them.
 pub(super) fn from_upstream(headers: HeaderMap, upstream: &Upstream) -> HeaderMap {
     let mut headers = end_to_end(headers);
     if !upstream.endmark {
@@ -191,26 +191,26 @@ pub(super) fn from_upstream(headers: HeaderMap, upstream: &Upstream) -> HeaderMa
     headers
 }
 
-/// Takes away what is said of a body that was changed: its length, its digests, its validators, and who signed them.
+/// Removes headers about a body that was changed: its length, digests, validators and signatures.
 pub(crate) fn of_changed_body(headers: &mut HeaderMap) {
     for name in OF_THE_BODY {
         headers.remove(name);
     }
 }
 
-/// The same for a body in whose place another one stands: it is no repetition of the first, either.
+/// As `of_changed_body`, for a replaced body, which is not a repetition of the first either.
 pub(crate) fn of_another_body(headers: &mut HeaderMap) {
     of_changed_body(headers);
     headers.remove(IDEMPOTENCY_KEY);
 }
 
-/// Whether the body that comes with these headers is a stream of events.
+/// Whether the body with these headers is an event stream.
 pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-/// How long an upstream asks to be left alone: in milliseconds, in seconds, or until a moment of its own clock.
+/// Returns how long an upstream asks to wait: in milliseconds, in seconds, or until a date.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let word = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| *number >= 0.0);
@@ -221,7 +221,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
     let text = word("retry-after")?;
     if let Some(seconds) = number(text) {
-        // A number that no clock can count is longer than any wait.
+        // A number beyond the range of clocks is longer than any wait.
         return Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX));
     }
     let moment = httpdate::parse_http_date(text).ok()?;
@@ -229,11 +229,11 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let now = said_at
         .and_then(|date| httpdate::parse_http_date(date.trim()).ok())
         .unwrap_or_else(std::time::SystemTime::now);
-    // A moment that is over already asks for no wait.
+    // A past date requires no wait.
     Some(moment.duration_since(now).unwrap_or_default())
 }
 
-/// Whether an upstream says that its refusal is to be tried again; none where it does not say.
+/// Returns whether an upstream says that its refusal should be retried, if it does.
 pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     match headers.get("x-should-retry")?.to_str().ok()?.trim() {
         "true" => Some(true),
@@ -242,7 +242,7 @@ pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     }
 }
 
-/// How often a client has sent this request before, as the libraries of OpenAI and Anthropic count it.
+/// Returns how often a client has sent this request before, as the libraries of OpenAI and Anthropic count it.
 pub(crate) fn retries_of_client(headers: &HeaderMap) -> u32 {
     let count =
         headers.get("x-stainless-retry-count").and_then(|count| count.to_str().ok()?.trim().parse().ok());
@@ -282,7 +282,7 @@ fn is_hop_by_hop(name: &str) -> bool {
     )
 }
 
-/// Removes the headers that go: hardly any is there, and to look for each by its name would cost more.
+/// Removes matching headers. Few are present, and a lookup of each name would cost more.
 fn remove(headers: &mut HeaderMap, goes: impl Fn(&str) -> bool) {
     let going: Vec<HeaderName> = headers.keys().filter(|name| goes(name.as_str())).cloned().collect();
     for name in going {

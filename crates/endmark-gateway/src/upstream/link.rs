@@ -1,7 +1,7 @@
-//! A connection to an upstream, which is read to its end also where nothing can be written to it any more.
+//! A connection to an upstream, which is read to its end even if nothing more can be written.
 //!
-//! An upstream may answer before it has the whole request, a refusal mostly, and close. What it said is here by then, and
-//! whoever gives up because the rest of the request cannot be sent never reads it.
+//! An upstream may respond before it has the whole request, usually with a refusal, and close. Its response has
+//! arrived by then, and a client that gives up because it cannot send the rest never reads it.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -14,14 +14,15 @@ use hyper_util::client::legacy::connect::{Connected, Connection};
 
 use super::connector::Path;
 
-/// Bytes read from the system at once. The HTTP library reads into buffers of 8 KiB, and into larger ones as soon as one was
-/// filled; it reads twice before it is asked for more, so that of a stream whose client is slow two of these are held.
+/// Bytes read from the system at once. The HTTP library reads into buffers of 8 KiB, and into larger ones after one
+/// was full. It reads twice before it is polled for more, so that two of these are held for a stream with a slow
+/// client.
 const READ_BYTES: usize = 4 * 1024;
 
 /// A connection to an upstream.
 pub struct Link {
     stream: MaybeHttpsStream<Path>,
-    /// The other end takes nothing more: what is written to it is lost, and how that ends is for its reader to say.
+    /// Whether the other end accepts nothing more: what is written is lost, and its reader reports how that ends.
     is_deaf: bool,
 }
 
@@ -30,7 +31,7 @@ impl Link {
         Self { stream, is_deaf: false }
     }
 
-    /// What was written; `lost` where the other end is found to take nothing more.
+    /// Returns what was written, or `lost` if the other end accepts nothing more.
     fn written<T>(&mut self, write: Poll<io::Result<T>>, lost: T) -> Poll<io::Result<T>> {
         match write {
             Poll::Ready(Err(error)) if is_of_the_other_end(&error) => {
@@ -43,7 +44,7 @@ impl Link {
     }
 }
 
-/// Whether the other end has closed the connection: a read ends then, too.
+/// Whether the other end has closed the connection. A read ends then, too.
 fn is_of_the_other_end(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! An upstream's answer in plain bytes.
+//! Decompresses an upstream's response.
 
 use http::{Response, header};
 
@@ -6,8 +6,8 @@ use super::headers::of_another_body;
 use crate::body::AnyBody;
 use crate::coding::{Codings, decoded};
 
-/// The answer with its body decoded, where it is compressed in a way that is known; plain bytes were asked for, but
-/// some servers and proxies compress all the same. One that is not known stays as it is, and says so in its headers.
+/// Decodes the body of a response if its coding is known. An uncompressed response was requested, but some servers
+/// and proxies compress all the same. An unknown coding stays, with its header.
 pub(crate) fn plain(answer: Response<AnyBody>) -> Response<AnyBody> {
     let codings = match Codings::of(answer.headers()) {
         Ok(codings) if codings.is_empty() => return answer,

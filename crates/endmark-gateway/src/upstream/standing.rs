@@ -1,4 +1,4 @@
-//! How each upstream fares: what its requests leave for further tries, and whether it is taken for down.
+//! The health of each upstream: its retry budget, and whether it counts as down.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -10,7 +10,7 @@ use endmark_recovery::failover::{Admission, Circuit, RetryBudget};
 
 use crate::settings::Settings;
 
-/// What is remembered of the upstreams while the gateway runs.
+/// What is remembered about the upstreams while the gateway runs.
 pub(crate) struct Standing {
     began: Instant,
     of: BTreeMap<String, Mutex<State>>,
@@ -22,7 +22,7 @@ struct State {
 }
 
 impl Standing {
-    /// Of every upstream nothing is known yet.
+    /// Starts without knowledge of any upstream.
     pub(crate) fn new(settings: &Settings) -> Self {
         let retry = &settings.retry;
         let state = || State {
@@ -33,50 +33,51 @@ impl Standing {
         Self { began: Instant::now(), of: of.collect() }
     }
 
-    /// Counts a request, which is what further tries are a share of.
+    /// Counts a request, of which retries are a share.
     pub(crate) fn request(&self, upstream: &str) {
         self.with(upstream, (), |state, now| state.budget.request(now));
     }
 
-    /// Counts a request that its client sends again: it is a further try itself.
+    /// Counts a request that its client repeats: it is itself a retry.
     pub(crate) fn retried(&self, upstream: &str) {
         self.with(upstream, (), |state, now| state.budget.retried(now));
     }
 
-    /// Takes one further try out of the upstream's budget; false where there is none left.
+    /// Takes one retry from the upstream's budget. Returns false if it is used up.
     pub(crate) fn may_retry(&self, upstream: &str) -> bool {
         self.with(upstream, false, |state, now| state.budget.try_retry(now))
     }
 
-    /// Whether the upstream is to be tried where another can stand in for it.
+    /// Returns whether to try the upstream if there is a fallback.
     pub(crate) fn admit(&self, upstream: &str) -> Admission {
         self.with(upstream, Admission::Serve, |state, now| state.circuit.admit(now))
     }
 
-    /// Whether the upstream is taken for down.
+    /// Whether the upstream counts as down.
     pub(crate) fn is_down(&self, upstream: &str) -> bool {
         self.with(upstream, false, |state, _| state.circuit.is_open())
     }
 
-    /// The upstream answered.
+    /// Records that the upstream responded.
     pub(crate) fn succeeded(&self, upstream: &str) {
         self.with(upstream, (), |state, _| state.circuit.succeeded());
     }
 
-    /// The upstream was not there, or not able to answer anybody.
+    /// Records that the upstream was unreachable or could not answer any client.
     pub(crate) fn failed(&self, upstream: &str) {
         self.with(upstream, (), |state, now| state.circuit.failed(now));
     }
 
     fn with<T>(&self, upstream: &str, unknown: T, act: impl FnOnce(&mut State, Duration) -> T) -> T {
         let Some(state) = self.of.get(upstream) else { return unknown };
-        // Both are whole after every single operation, so a panic elsewhere cannot have spoilt them.
+        // Both are consistent after every operation, so a panic elsewhere cannot have corrupted them.
         let mut state: MutexGuard<'_, State> = state.lock().unwrap_or_else(PoisonError::into_inner);
         act(&mut state, self.began.elapsed())
     }
 }
 
-/// A number that nobody can foresee, evenly spread: those who failed together do not come back together.
+/// Returns an unpredictable, uniformly distributed number, so that clients that failed together do not return
+/// together.
 pub(crate) fn random() -> u32 {
     let noise = RandomState::new().build_hasher().finish();
     // The upper half is as good as the lower.

@@ -1,4 +1,4 @@
-//! What an answer is whose upstream does not say it, or says something else.
+//! Determines the type of a response whose upstream does not state it, or states it wrongly.
 
 use std::time::Duration;
 
@@ -11,21 +11,20 @@ use tokio::time::timeout;
 use super::ReadError;
 use crate::body::{AnyBody, failing, preceded};
 
-/// Bytes after which an answer of blank lines is not waited for any more.
+/// Bytes of blank lines after which a response is no longer awaited.
 const BLANK_LIMIT_BYTES: usize = 4096;
 
-/// The names of an event's fields, as their lines begin; a comment has none.
+/// The names of an event's fields, as their lines begin. A comment has none.
 const FIELDS: [&[u8]; 5] = [b"data", b"event", b"id", b"retry", b":"];
 
-/// What some servers call their streams. No JSON begins as a stream does.
+/// Wrong types that some servers give their streams. No JSON begins as a stream does.
 const MISNOMERS: [&str; 2] = ["application/json", "text/plain"];
 
-/// An answer to a request for a stream is called a stream of events where it begins as one, though its upstream says nothing
-/// of what it is, or calls it JSON or a text: libraries read it as what they asked for. `patience` is for each part of it until
-/// that is known.
-///
+/// Sets the event-stream type of a response to a request for a stream, if it begins as one although its upstream
+/// states no type, or JSON or text. Libraries then read it as what they requested. `patience` limits the silence
+/// until that is known.
 /// # Errors
-/// It falls silent before that, or it is called nothing and breaks off.
+/// It is silent before that, or it has no type and breaks off.
 pub(crate) async fn typed(
     answer: Response<AnyBody>,
     patience: Duration,
@@ -39,13 +38,13 @@ pub(crate) async fn typed(
     while begins_events(&read).is_none() && read.len() < BLANK_LIMIT_BYTES {
         match timeout(patience, body.frame()).await {
             Ok(Some(Ok(frame))) => read.extend_from_slice(&frame.into_data().unwrap_or_default()),
-            // It is what it is called, as far as anybody can tell, and whoever reads it finds out how it ends.
+            // It is what it is declared to be, as far as can be known, and its reader finds out how it ends.
             Ok(None) if is_called => break,
             Ok(Some(Err(error))) if is_called => {
                 body = failing(error);
                 break;
             }
-            // Nothing of anything came.
+            // It is completely empty.
             Ok(None) if read.trim_ascii().is_empty() => {
                 return Err(ReadError::Broken("it ended before its first event".into()));
             }
@@ -67,7 +66,7 @@ fn may_be_misnamed(headers: &HeaderMap) -> bool {
     MISNOMERS.iter().any(|misnomer| kind.eq_ignore_ascii_case(misnomer))
 }
 
-/// Whether an answer that begins so is a stream of events; none as long as more of it has to say.
+/// Whether a response that begins like this is an event stream, or `None` if more of it is needed.
 fn begins_events(read: &[u8]) -> Option<bool> {
     let read = unmarked(read).trim_ascii_start();
     if FIELDS.iter().any(|field| read.starts_with(field)) {

@@ -1,4 +1,4 @@
-//! A future that is polled where its input asks for it: on an async worker, or on a thread of the pool.
+//! A future that is polled where its input requires: on an async worker, or on a thread of the pool.
 
 use std::panic::resume_unwind;
 use std::pin::Pin;
@@ -11,12 +11,12 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use super::{CURRENT, Current, NUDGES, Scope, pool};
 
-/// Runs a future, apart where it says that its input is [`large`](super::large).
+/// Runs a future, apart once it states that its input is [`large`](super::large).
 pub(crate) struct Apart<F: Future> {
     state: State<F>,
-    /// None until it is polled apart for the first time.
+    /// `None` until it is polled apart for the first time.
     scope: Option<Arc<Scope>>,
-    /// It was asked for while it was polled.
+    /// Whether it was requested while it was polled.
     is_asked_again: bool,
     /// The nudges before that poll.
     nudges: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Apart<F: Future> {
 
 type Permit = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 
-/// A future that was polled, and what came of it.
+/// A polled future with its result.
 type Polled<F> = (Pin<Box<F>>, Poll<<F as Future>::Output>);
 
 enum State<F: Future> {
@@ -45,7 +45,7 @@ impl<F: Future> Apart<F> {
         self.scope.as_ref().is_some_and(|scope| scope.large.load(Ordering::Acquire) > 0)
     }
 
-    /// What the future shares with the pool, which wakes this task from now on.
+    /// Returns what the future shares with the pool, which wakes this task from now on.
     fn scope(&mut self, task: &Waker) -> Arc<Scope> {
         let scope = self.scope.get_or_insert_with(|| {
             Arc::new(Scope {
@@ -59,7 +59,7 @@ impl<F: Future> Apart<F> {
         Arc::clone(scope)
     }
 
-    /// Whether anything happened since the last poll apart began that the future may not have seen.
+    /// Whether anything happened since the last poll apart began that the future may not have noticed.
     fn is_to_be_polled(&self) -> bool {
         self.is_asked_again
             || self.nudges != NUDGES.load(Ordering::Acquire)
@@ -143,7 +143,7 @@ impl<F: Future> Drop for Apart<F> {
     }
 }
 
-/// Polls a future on this thread of the pool, unless its client has left.
+/// Polls a future on this thread of the pool, unless its client has disconnected.
 fn there<F: Future>(scope: Arc<Scope>, mut future: Pin<Box<F>>) -> Polled<F> {
     if scope.is_stopped.load(Ordering::Acquire) {
         return (future, Poll::Pending);
@@ -154,7 +154,7 @@ fn there<F: Future>(scope: Arc<Scope>, mut future: Pin<Box<F>>) -> Polled<F> {
     (future, polled)
 }
 
-/// Says what the current thread does, for as long as it lives.
+/// Sets what the current thread does, while it lives.
 struct Within {
     before: Option<Current>,
 }
@@ -164,7 +164,7 @@ impl Within {
         Self { before: Some(CURRENT.replace(current)) }
     }
 
-    /// What the thread did.
+    /// Returns what the thread did.
     fn end(mut self) -> Current {
         self.before.take().map_or(Current::Nothing, |before| CURRENT.replace(before))
     }

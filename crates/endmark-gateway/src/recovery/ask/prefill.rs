@@ -1,4 +1,4 @@
-//! What an upstream does with an unfinished message, and what is remembered of that.
+//! How an upstream handles an unfinished message, and what is remembered about it.
 
 use endmark_recovery::{Ending, Join, SeamStyle, Stop, Strategy};
 use endmark_wire::ask::PrefillVariant;
@@ -12,8 +12,7 @@ use super::refusal::For;
 use crate::settings::Prefill;
 
 impl Asker<'_> {
-    /// Draws the lesson from how the last answer could be joined, when there was one to draw; what can be joined in several
-    /// ways has none.
+    /// Learns from how the last answer could be joined, if it is evidence. An ambiguous join is not.
     pub(in crate::recovery) async fn learn(&mut self, joined: Option<SeamStyle>, is_ambiguous: bool) {
         if std::mem::take(&mut self.to_learn) && !is_ambiguous {
             let found =
@@ -21,12 +20,12 @@ impl Asker<'_> {
             self.found(found).await;
         }
         if joined.is_none() && self.asked_by_prefill() {
-            // Asked the same way again, it would say the same.
+            // The same request would have the same result.
             self.refused.prefill = self.refused.prefill.or(Some(For::ThisReply));
         }
     }
 
-    /// The way to prefill, unless the upstream is known not to take one.
+    /// Returns the form of prefill, unless the upstream is known to refuse it.
     pub(super) fn prefill(&self) -> Option<PrefillVariant> {
         let order = &self.case.settings.resume.strategies;
         if self.refused.prefill.is_some() || !order.prefers(Strategy::Prefill, Strategy::Prompt) {
@@ -42,10 +41,10 @@ impl Asker<'_> {
         }
     }
 
-    /// How far an answer to a prefill can be trusted to go on from the cut.
+    /// Returns how certainly an answer to a prefill continues from the cut.
     pub(super) async fn join_of_prefill(&mut self, continuation: &Continuation) -> Join {
         if continuation.echoed {
-            // A server that ignores the prefill says the same again, too, and is cut at the same place.
+            // A server that ignores the prefill repeats the same text, and is cut at the same position.
             if continuation.text.trim().is_empty() && continuation.stop == Some(Stop::Limit) {
                 return Join::Shown;
             }
@@ -59,10 +58,10 @@ impl Asker<'_> {
         }
         match self.capability {
             Capability::Continues => Join::InMessage,
-            // An upstream that echoes and now does not has answered something else.
+            // An upstream that usually echoes, and now does not, has answered something else.
             Capability::Echoes | Capability::None => Join::Shown,
             Capability::Unknown => {
-                // A refusal or a broken stream says nothing about what the upstream does with a prefill.
+                // A refusal or a broken stream is not evidence about prefills.
                 let said = matches!(continuation.stop, Some(Stop::Normal | Stop::Sequence | Stop::Limit));
                 self.to_learn = said && continuation.ending == Ending::Clean;
                 Join::Shown
@@ -70,28 +69,28 @@ impl Asker<'_> {
         }
     }
 
-    /// Whether nothing came for the unfinished text but calls.
+    /// Whether only calls arrived for the unfinished text.
     pub(super) fn is_of_calls_alone(&self, continuation: &Continuation) -> bool {
         !self.is_call() && !continuation.calls.is_empty() && continuation.text.is_empty()
     }
 
-    /// Whether the unfinished text may be the beginning of a call that its server has not recognised: models write them as
-    /// JSON, or behind a sign of their own. What a format was demanded of is a text.
+    /// Whether the unfinished text may be the beginning of a call that its server has not recognised: models write
+    /// them as JSON, or after a sign of their own. A part with a required format is a text.
     pub(super) fn may_be_a_call(&self) -> bool {
         let text = self.suspect.reply.text.trim_start();
         !self.is_call() && self.suspect.demanded.is_none() && text.starts_with(['{', '[', '<', '>'])
     }
 
-    /// Whether calls are what the text was the beginning of, or stand behind a text that was at its end: a model that goes
-    /// on with its own message says so, and any other one is believed where no word is open.
+    /// Whether calls are what the text began, or follow a finished text. A model that continues its own message shows
+    /// that. For any other, calls count if no word is unfinished.
     fn calls_end_the_text(&self) -> bool {
         let is_word_open = self.suspect.reply.text.ends_with(char::is_alphanumeric);
         self.may_be_a_call() || self.capability == Capability::Continues || !is_word_open
     }
 
-    /// What a capability is remembered for: tool calls are continued differently from text, and by how they are shown; one
-    /// format from another; and streams, in which some servers do not repeat what they repeat in a whole answer. Of the first format there was the
-    /// name is left out.
+    /// The key of a remembered capability. Tool calls are continued differently from text, depending on how they are
+    /// shown. Formats differ, and so do streams, in which some servers do not echo. The first format has no name in
+    /// the key.
     pub(super) fn subject(&self) -> String {
         let (model, format) = (&self.site.request.view().model, self.site.request.format().name());
         let kind = if self.is_call() { format!("#{}", self.shown_as.name()) } else { String::new() };

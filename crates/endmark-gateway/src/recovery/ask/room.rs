@@ -1,4 +1,4 @@
-//! How many tokens a further call may take.
+//! How many tokens a further call may use.
 
 use endmark_recovery::{AskFailure, CutKind};
 
@@ -6,11 +6,11 @@ use super::{Asker, Unanswered};
 use crate::recovery::account::Account;
 use crate::recovery::case::Case;
 
-/// A limit that every model takes, and most contexts have room for.
+/// A limit that every model accepts, and most contexts have room for.
 const MODEST_LIMIT: u64 = 1_024;
 
-/// Whether all of the reply can be asked for anew: with more room than it had, where that was too small, and not where the
-/// client itself began it.
+/// Whether the whole reply can be requested again: with a higher limit, if that was too low, and not if the client
+/// itself began it.
 pub(in crate::recovery) fn has_room_to_restart(case: &Case<'_>, account: &Account, kind: CutKind) -> bool {
     let view = case.request.view();
     let taken = taken(account, view.limit);
@@ -23,8 +23,8 @@ pub(in crate::recovery) fn has_room_to_restart(case: &Case<'_>, account: &Accoun
     is_enough && view.prefill.as_deref().unwrap_or("").is_empty()
 }
 
-/// What the reply took: as its server counted, else as much as it may have taken. A client may allow far more than a reply
-/// takes, and a server may end it long before.
+/// Returns the tokens of the reply: as its server counted, or otherwise the most it may have used. A client may
+/// permit far more than a reply uses, and a server may end it long before.
 fn taken(account: &Account, limit: Option<u64>) -> u64 {
     account.first().map(|usage| usage.completion).filter(|taken| *taken > 0).or(limit).unwrap_or(0)
 }
@@ -37,8 +37,8 @@ impl Asker<'_> {
         })
     }
 
-    /// The limit for asking for all of the reply again: more than it had, or all that may be spent where it had none;
-    /// never less than what it took.
+    /// Returns the limit for requesting the whole reply: higher than before, or all that may be spent if it had none,
+    /// and never less than it used.
     pub(super) fn more_room(&mut self) -> Result<u64, Unanswered> {
         let own = self.site.request.view().limit;
         let at_least = self.case.settings.resume.continuation_tokens;
@@ -56,8 +56,8 @@ impl Asker<'_> {
         Ok(limit)
     }
 
-    /// The limit to ask for: what is wanted, unless the upstream refused that; then no more than the client's
-    /// own, which it took, or else a modest one.
+    /// Returns the limit to request: the wanted one, unless the upstream refused that. Then at most the client's own,
+    /// which it accepted, or otherwise a modest one.
     pub(super) fn wanted(&self, wanted: u64) -> u64 {
         match self.site.request.view().limit {
             _ if !self.refused.limit => wanted,

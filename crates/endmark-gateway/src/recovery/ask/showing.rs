@@ -1,4 +1,4 @@
-//! What an upstream is shown of a part, and what is expected of its answer.
+//! What an upstream is shown of a part, and what its answer should have.
 
 use endmark_recovery::{Join, ResumeAsk};
 use endmark_store::Purpose;
@@ -29,7 +29,7 @@ pub(super) fn expecting<'a>(
     }
 }
 
-/// The call that an answer has to have in it, where the part is one.
+/// Returns the call that an answer must have, if the part is one.
 pub(super) fn expected_call(suspect: &Suspect) -> Option<ExpectedCall<'_>> {
     match &suspect.slot.part {
         Part::Text => None,
@@ -40,7 +40,7 @@ pub(super) fn expected_call(suspect: &Suspect) -> Option<ExpectedCall<'_>> {
     }
 }
 
-/// The same where a call's arguments were asked for as text.
+/// As `expecting`, for a call whose arguments were requested as text.
 pub(super) fn in_text(mut expected: Expected<'_>) -> Expected<'_> {
     if let Some(call) = &mut expected.call {
         call.as_text = true;
@@ -48,7 +48,7 @@ pub(super) fn in_text(mut expected: Expected<'_>) -> Expected<'_> {
     expected
 }
 
-/// A cut call as far as it is there by now.
+/// Returns a cut call with its received arguments.
 pub(super) fn call_so_far(suspect: &Suspect, so_far: &str) -> Option<ToolCall> {
     match &suspect.slot.part {
         Part::Text => None,
@@ -61,8 +61,8 @@ pub(super) fn partial<'a>(suspect: &'a Suspect, so_far: &'a str, call: Option<&'
     call.map_or(Partial::Text(so_far), |call| Partial::ToolCall { call, content_before, calls_before })
 }
 
-/// How a cut tool call is shown. Where the template writes calls as text, the model goes on in the middle of
-/// one; with nothing said yet, or cut after a blank, it would go astray there, and writes the call anew.
+/// Returns how a cut tool call is shown. If the template writes calls as text, the model continues within one.
+/// Without any text yet, or after a blank, it would go astray, so it writes the call again.
 pub(super) fn tool_prefill(arguments: &str) -> ToolPrefill {
     if arguments.contains('"') && !arguments.ends_with(char::is_whitespace) {
         ToolPrefill::Hermes

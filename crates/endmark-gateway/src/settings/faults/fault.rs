@@ -1,4 +1,4 @@
-//! What can go wrong, where and how often.
+//! Faults, their positions and their frequency.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,13 +8,13 @@ use http::StatusCode;
 
 use super::parse::{self, FaultError};
 
-/// The faults to rehearse, and which replies they fall on.
+/// The faults to inject, and which replies get them.
 ///
-/// Faults stand behind commas, each `KIND` or `KIND@…`, with any of these behind it: a number (after so many
-/// events of a stream), `512b` (after so many bytes), `25%` (of the replies), `2s` or `200ms` (a time), `always`
-/// (also where Endmark itself asks again).
+/// Faults are separated by commas. Each is `KIND` or `KIND@…` with any of these details: a number (after this many
+/// events of a stream), `512b` (after this many bytes), `25%` (of the replies), `2s` or `200ms` (a time), `always`
+/// (also in Endmark's own continuation requests).
 ///
-/// Faults without a share divide among themselves what the others leave of the replies.
+/// Faults without a share divide the remaining replies equally.
 ///
 /// ```
 /// use endmark_gateway::FaultPlan;
@@ -33,7 +33,7 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// Whether nothing is to go wrong.
+    /// Whether there are no faults.
     pub fn is_empty(&self) -> bool {
         self.faults.is_empty()
     }
@@ -54,17 +54,17 @@ impl fmt::Display for FaultPlan {
     }
 }
 
-/// Between whom faults strike.
+/// The side of the gateway on which faults occur.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum FaultSide {
-    /// Between the upstream and the gateway: what it does about them is seen.
+    /// Between the upstream and the gateway: shows how Endmark recovers.
     #[default]
     Upstream,
-    /// Between the gateway and its client: what the application does about them is seen.
+    /// Between the gateway and its client: shows how the application reacts.
     Client,
 }
 
-/// A side that there is not.
+/// Error of an unknown side.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no side for faults: use upstream (Endmark has to mend them) or client (your application has to)"
@@ -83,50 +83,50 @@ impl FromStr for FaultSide {
     }
 }
 
-/// One fault, as it was asked for.
+/// One requested fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) kind: Kind,
     pub(crate) place: Place,
-    /// Of all replies, in hundredths of a percent; none: what the others leave.
+    /// Its share of all replies, in hundredths of a percent; `None` for the rest.
     pub(crate) share: Option<u32>,
-    /// Whether it also falls on what Endmark itself asks for.
+    /// Whether it also occurs in Endmark's own continuation requests.
     pub(crate) always: bool,
     pub(crate) written: String,
 }
 
-/// What goes wrong.
+/// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The reply ends as if its limit had been reached: `finish_reason` is `length`.
+    /// The reply ends as if it had reached its limit: `finish_reason` is `length`.
     Cut,
-    /// The connection is closed in mid-body.
+    /// The connection closes in the middle of the body.
     Drop,
-    /// The connection is reset in mid-body.
+    /// The connection is reset in the middle of the body.
     Reset,
-    /// The body ends in order, with neither a finish reason nor `[DONE]`.
+    /// The body ends in order, without a finish reason or `[DONE]`.
     End,
-    /// Nothing more comes, and the connection stays open.
+    /// Nothing more arrives, and the connection stays open.
     Stall,
-    /// An error event takes the place of the rest.
+    /// An error event replaces the rest.
     Error,
-    /// One event is broken JSON.
+    /// One event is malformed JSON.
     Malformed,
-    /// `[DONE]` is left out.
+    /// `[DONE]` is missing.
     NoDone,
-    /// Every event comes late.
+    /// Every event arrives late.
     Slow(Duration),
-    /// An error takes the place of the reply.
+    /// An error replaces the reply.
     Status(StatusCode, Option<Duration>),
 }
 
-/// Where it goes wrong.
+/// Where the fault occurs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// After so many events; of a body that is no stream, after so many times four bytes.
+    /// After this many events. If the body is not a stream, four bytes count as one event.
     Events(usize),
-    /// After so many bytes of the body.
+    /// After this many bytes of the body.
     Bytes(usize),
-    /// Wherever it falls, near the beginning.
+    /// Anywhere near the beginning.
     Anywhere,
 }

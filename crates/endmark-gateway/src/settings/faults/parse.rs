@@ -1,4 +1,4 @@
-//! Reading what is to go wrong.
+//! Parses a fault plan.
 
 use std::time::Duration;
 
@@ -9,48 +9,48 @@ use super::fault::{Fault, Kind, Place};
 /// A hundred percent, in hundredths of a percent.
 pub(crate) const ALL: u32 = 10_000;
 
-/// What a slow reply waits before each event where nothing else is said.
+/// The default delay of a slow reply before each event.
 const DEFAULT_DELAY: Duration = Duration::from_millis(200);
 
-/// Faults that cannot be rehearsed as they are written.
+/// Error of a fault plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FaultError {
-    /// There is no such fault.
+    /// An unknown fault.
     #[error(
         "`{0}` is no fault: there are cut, drop, reset, end, stall, error, malformed, no-done, slow and a status as 429 or 503, for example cut@20,drop@10%"
     )]
     Kind(String),
-    /// What stands behind an @ cannot be read.
+    /// An invalid detail after an @.
     #[error(
         "`{given}` in the fault `{fault}` is none of: 20 (events), 512b (bytes), 25% (of replies), 200ms or 2s, always"
     )]
     Detail {
-        /// What cannot be read.
+        /// The invalid detail.
         given: String,
-        /// Where it stands.
+        /// The fault it belongs to.
         fault: String,
     },
-    /// The fault knows no such detail.
+    /// A detail that the fault does not have.
     #[error("`{given}` says nothing in the fault `{fault}`: {why}")]
     Misplaced {
-        /// What was given.
+        /// The detail.
         given: String,
-        /// Where it stands.
+        /// The fault it belongs to.
         fault: String,
-        /// What it would need.
+        /// What the fault would need.
         why: &'static str,
     },
-    /// The same thing is said twice.
+    /// A repeated detail.
     #[error("the fault `{0}` says the same twice: leave one of them out")]
     Twice(String),
-    /// More replies than there are.
+    /// The shares exceed 100 %.
     #[error(
         "the shares of the faults make more than 100%: they are of all replies, and one reply has one fault"
     )]
     TooMuch,
 }
 
-/// Every fault of a list.
+/// Parses every fault of a list.
 pub(super) fn faults(text: &str) -> Result<Vec<Fault>, FaultError> {
     let faults: Vec<Fault> = text.split(',').map(|one| fault(one.trim())).collect::<Result<_, _>>()?;
     let given: u32 = faults.iter().filter_map(|fault| fault.share).fold(0, u32::saturating_add);
@@ -61,7 +61,7 @@ pub(super) fn faults(text: &str) -> Result<Vec<Fault>, FaultError> {
     Ok(faults)
 }
 
-/// What stands behind an `@`.
+/// A detail after an `@`.
 enum Detail {
     Place(Place),
     Share(u32),

@@ -9,7 +9,7 @@ use crate::route::Target;
 use crate::settings::{Mode, Upstream};
 use crate::upstream::{Destination, for_fallback, for_upstream};
 
-/// The upstream that the request is for.
+/// Returns the upstream that the request is for.
 pub(super) fn own_destination(
     target: &Target<'_>,
     request: &wire::Request,
@@ -35,7 +35,7 @@ pub(super) fn own_destination(
     })
 }
 
-/// The upstream that can stand in for the one the request is for.
+/// Returns the fallback for that upstream.
 pub(super) fn fallback(
     gateway: &Gateway,
     target: &Target<'_>,
@@ -44,7 +44,7 @@ pub(super) fn fallback(
     mode: Mode,
 ) -> Option<Destination> {
     let upstream = gateway.upstream(target.upstream.fallback.as_deref()?)?;
-    // Neither the first's path nor its query, which may hold the client's key: they were meant for another host.
+    // Neither the original path nor its query, which may have the client's key: they were meant for another host.
     let at = |request: &wire::Request, stream: bool| {
         Target { upstream, path_and_query: request.path_elsewhere(stream) }.locate()
     };
@@ -57,7 +57,7 @@ pub(super) fn fallback(
     let (uri, further) = match located {
         Ok(located) => located,
         Err(refusal) => {
-            // The first may well serve it: that nobody could stand in is no reason to refuse.
+            // The original upstream may well serve it. A missing fallback is no reason to refuse.
             tracing::warn!(fallback = upstream.name, %refusal, "the request has no fallback");
             return None;
         }
@@ -66,11 +66,11 @@ pub(super) fn fallback(
     Some(Destination { uri, further, summary: None, headers, upstream: upstream.clone() })
 }
 
-/// Where requests for the rest go: those that are to be no streams, and those that are.
+/// Returns where continuation requests go: those without a stream, and those with one.
 fn further(upstream: &Upstream, request: &wire::Request, own: &Uri) -> Result<[Uri; 2], Refusal> {
     let of = |stream: bool| {
         let Some(path) = request.path_for(&request.view().model, stream) else { return Ok(own.clone()) };
-        // What else the client's query says belongs to these, too.
+        // The rest of the client's query applies to these as well.
         let is_taken = |pair: &&str| pair.is_empty() || pair.trim_start_matches('$').starts_with("alt=");
         let others =
             own.query().into_iter().flat_map(|query| query.split('&')).filter(|pair| !is_taken(pair));
@@ -84,13 +84,13 @@ fn further(upstream: &Upstream, request: &wire::Request, own: &Uri) -> Result<[U
     Ok([of(false)?, of(true)?])
 }
 
-/// The headers of a request whose reply is to be read.
+/// Returns the headers of a request whose reply will be read.
 fn observable(mut headers: HeaderMap, mode: Mode) -> HeaderMap {
-    // They tell of the bytes as they came: who sends those says it again.
+    // They describe the original bytes. The sender sets them again.
     headers.remove(header::CONTENT_LENGTH);
     headers.remove(header::CONTENT_ENCODING);
     if mode != Mode::Off {
-        // A reply can only be observed in plain bytes.
+        // A reply can only be read uncompressed.
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
     headers

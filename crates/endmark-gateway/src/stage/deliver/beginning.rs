@@ -1,8 +1,8 @@
-//! The beginning of a stream: whether anything of a reply comes.
+//! The beginning of a stream: whether any part of a reply arrives.
 //!
-//! A stream that fails before that, as one does whose server is overloaded, has given its client nothing yet: it is as if
-//! the request had been refused, and can be met in the same way. Events that only open a reply wait with it for what
-//! they open: behind them another answer could not be passed on as it comes, with its thoughts, signatures and ids.
+//! A stream that fails before that, for example at an overloaded server, has given its client nothing. It is handled
+//! like a refused request. Events that only open a reply are held until its content arrives: after them, another
+//! reply could not be streamed with its own thoughts, signatures and ids.
 
 use std::time::Duration;
 
@@ -16,24 +16,24 @@ use tokio::time::{Instant, timeout_at};
 use crate::body::{AnyBody, preceded};
 use crate::exchange::Exchange;
 
-/// How long a client waits for the head of its answer on this account. What fails at once fails within a moment; for what
-/// fails later the rest is asked for.
+/// How long a client waits for the head of its response because of this. An immediate failure shows within a moment.
+/// After a later failure the rest is requested.
 const HEAD_DELAY_LIMIT: Duration = Duration::from_secs(2);
 
-/// What only opens a reply is not longer, though some repeat the request in it.
+/// The longest opening of a reply, in bytes. Some servers repeat the request in it.
 const MOST_BYTES: usize = 256 * 1024;
 
 /// How a stream began.
 pub(super) enum Beginning {
-    /// Something of a reply came, or may come: the body is that of the answer, from its first byte on.
+    /// A part of a reply arrived, or may arrive. The body is that of the response, from its first byte on.
     Begun(AnyBody),
-    /// No byte came until the deadline.
+    /// No byte arrived before the deadline.
     Silent,
-    /// It ended so before anything of a reply came, and this is why.
+    /// It ended like this, for this reason, before any part of a reply arrived.
     Fruitless(Ending, String),
 }
 
-/// What an event says of a beginning.
+/// What an event shows about a beginning.
 enum Sign {
     /// Nothing yet.
     None,
@@ -41,7 +41,7 @@ enum Sign {
     Fruitless(String),
 }
 
-/// Reads a stream up to the first event that has something of a reply. With a deadline its first byte has to be there by then.
+/// Reads a stream up to the first event with a part of a reply. With a deadline, its first byte must arrive by then.
 pub(super) async fn beginning(
     exchange: &Exchange,
     mut body: AnyBody,
@@ -90,7 +90,7 @@ fn broken_off(how: &str) -> Beginning {
     Beginning::Fruitless(Ending::Dropped, format!("{how} before anything of a reply came"))
 }
 
-/// What this event says; a final error is the reply.
+/// Returns what this event shows. A final error is the reply.
 fn sign(reader: &mut dyn Reader, frame: &Frame) -> Sign {
     match reader.frame(frame) {
         Err(error) if error.is_broken_chunk() => {

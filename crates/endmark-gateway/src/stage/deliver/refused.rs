@@ -1,4 +1,4 @@
-//! Answers that are no replies: the upstream's own errors.
+//! Responses that are the upstream's own errors.
 
 use endmark_recovery::Ending;
 use endmark_wire::json::unmarked;
@@ -12,11 +12,11 @@ use crate::reply::ends_too_early;
 use crate::rescue::{Refusal, error_response};
 use crate::upstream::{of_changed_body, read_whole, without_claims};
 
-/// An error body is read to its end to see what it is; no provider's error is longer.
+/// The longest error body that is read to find out what it is.
 const MAX_ERROR_BYTES: usize = 1024 * 1024;
 
-/// Passes an upstream's error on: a JSON error byte for byte, anything else (a proxy's HTML page) in the
-/// provider's shape, with the same status and `Retry-After`.
+/// Passes an upstream's error on: a JSON error unchanged, anything else (a proxy's HTML page) in the provider's form,
+/// with the same status and `Retry-After`.
 pub(super) async fn refused(
     mut exchange: Box<Exchange>,
     answer: Response<AnyBody>,
@@ -29,7 +29,7 @@ pub(super) async fn refused(
     if let Some(call) = exchange.call.take() {
         call.settle(CallEnd::new(Ending::UpstreamError));
     }
-    // What is still compressed is so in a way that nobody here can read.
+    // A body that is still compressed has an unsupported coding.
     let is_unread = head.headers.contains_key(header::CONTENT_ENCODING);
     let is_json = is_unread || serde_json::from_slice::<serde::de::IgnoredAny>(unmarked(&body)).is_ok();
     if is_json {
@@ -48,7 +48,7 @@ pub(super) async fn refused(
     Ok(response)
 }
 
-/// What a client is told where the upstream's error is none that it could read.
+/// Returns the message for a client if the upstream's error is not in a form that it could read.
 fn without_error(exchange: &Exchange, head: &Parts, body: &[u8]) -> String {
     let (upstream, status) = (exchange.upstream_name(), head.status);
     if ends_too_early(body) {

@@ -1,4 +1,4 @@
-//! The end of a stream, as its client gets it.
+//! The end of a stream for its client.
 
 use endmark_recovery::Ending;
 use endmark_wire::reply::Usage;
@@ -13,10 +13,10 @@ use crate::stage::disclose::whole::INCOMPLETE;
 use crate::stage::mend::stream::{GivenUp, Mended};
 use crate::stage::settle::stream::Settled;
 
-/// Writes the end of a stream: its own where it needed nothing.
+/// Writes the end of a stream: its own end if it needed no recovery.
 ///
 /// # Errors
-/// [`ClientGone`] if nobody reads it any more.
+/// [`ClientGone`] if the client has disconnected.
 pub(crate) async fn stream(
     exchange: &Exchange,
     settled: Settled,
@@ -57,7 +57,7 @@ pub(crate) async fn stream(
         writer.error(&StreamError {
             message,
             kind,
-            // Sent again, an incomplete reply costs as much, as for a reply that is not streamed.
+            // Repeating an incomplete reply costs as much as repeating one that is not streamed.
             status: if *kind == REPLY_INCOMPLETE { INCOMPLETE.as_u16() } else { 502 },
             endmark: endmark.as_deref(),
             // With an error the whole reply is incomplete: no choice has ended.
@@ -75,14 +75,14 @@ pub(crate) async fn stream(
 }
 
 impl Mended {
-    /// The tokens that the end has to tell: of all calls where there was more than one, and what was counted before a stream
-    /// broke off that would have told them at its end.
+    /// Returns the usage to report at the end: that of all calls if there were several, and what was counted before a
+    /// stream broke off that would have reported it.
     fn usage(&self) -> Option<Usage> {
         let broke_off = self.observed.ending != Ending::Clean;
         self.account.total().filter(|_| self.account.has_further_calls() || broke_off)
     }
 
-    /// What a client is told whose reply broke off.
+    /// Returns the message for a client whose reply broke off.
     fn what_broke(&self, exchange: &Exchange, disclosure: &Disclosure) -> String {
         match self.result.given_up {
             Some(GivenUp::TookTooLong) => {

@@ -1,4 +1,4 @@
-//! What the client is given of a reply that came as a whole: its own bytes where it needed nothing.
+//! What the client gets of a whole reply: its own bytes if it needed no recovery.
 
 use endmark_recovery::Stop;
 use endmark_wire::edit::Edits;
@@ -19,7 +19,7 @@ use crate::stage::observe::suspects::{before, lead};
 use crate::stage::settle::whole::Settled as SettledReply;
 use crate::upstream::of_another_body;
 
-/// Answers with the whole reply; one that needs nothing is passed byte for byte.
+/// Answers with the whole reply. One that needed no recovery is passed on unchanged.
 pub(crate) async fn whole(reply: SettledReply) -> Response<AnyBody> {
     let mended = reply.mended;
     let (observed, account, disclosure) = (*mended.observed, mended.account, mended.disclosure);
@@ -58,10 +58,10 @@ pub(crate) async fn whole(reply: SettledReply) -> Response<AnyBody> {
     Response::from_parts(head, full(changed))
 }
 
-/// The status of an error instead of an incomplete reply: no client takes it for one that passes by itself.
+/// The status of an error that replaces an incomplete reply: no client takes it for a temporary one.
 pub(super) const INCOMPLETE: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
 
-/// An error instead of the reply, with what was received.
+/// Returns an error instead of the reply, with what was received.
 fn as_error<'a>(
     exchange: &Exchange,
     mut head: Parts,
@@ -98,8 +98,8 @@ fn as_error<'a>(
     Response::from_parts(head, full(edited.unwrap_or(body)))
 }
 
-/// The reply that stands in the place of one of which nothing but thoughts came. Its own thoughts belong to it, with
-/// their signatures: those of the first would be refused where a client sends them back.
+/// Returns the reply that replaces one that had only thoughts. Its own thoughts belong to it, with their signatures:
+/// those of the first would be refused if a client sent them back.
 fn anew(exchange: &Exchange, choices: &[(&Choice, Settled)]) -> Option<wire::Response> {
     let [(first, settled)] = choices else { return None };
     if !first.text.is_empty() || !first.tool_calls.is_empty() || settled.end == Some(End::Cut) {
@@ -109,8 +109,8 @@ fn anew(exchange: &Exchange, choices: &[(&Choice, Settled)]) -> Option<wire::Res
     matches!(anew.reply().choices.as_slice(), [own] if own.can_go_on()).then_some(anew)
 }
 
-/// The id to go on from, where it is another than the reply's own: after a text that of the last answer. A call's result
-/// goes to the answer that has the call.
+/// Returns the id to continue from, if it differs from the reply's own: after a text that of the last answer. A
+/// call's result goes to the answer with the call.
 fn id_of<'a>(given: &Reply, choices: &'a [(&Choice, Settled)], account: &'a Account) -> Option<&'a str> {
     if given.choices.iter().any(|choice| !choice.tool_calls.is_empty()) {
         return None;
@@ -119,7 +119,7 @@ fn id_of<'a>(given: &Reply, choices: &'a [(&Choice, Settled)], account: &'a Acco
     of_new_calls.or(account.last_id.as_deref())
 }
 
-/// Writes what became of a choice into the reply that was received.
+/// Writes the outcome of a choice into the received reply.
 fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled: &Settled) {
     let before = before(exchange, choice);
     let left_out = settled.left_out(choice).filter(|_| before.is_empty() && !edit.shows_cut_calls());
@@ -154,7 +154,7 @@ fn write(exchange: &Exchange, edit: &mut dyn ReplyEdit, choice: &Choice, settled
     }
 }
 
-/// Writes what is more than this into the reply that was given when the request was asked again.
+/// Writes what differs into the reply to the repeated request.
 fn write_anew(edit: &mut dyn ReplyEdit, own: &Choice, lead: &str, settled: &Settled) {
     let text = settled.text.as_deref().map(|text| text.strip_prefix(lead).unwrap_or(text));
     if let Some(text) = text.filter(|text| *text != own.text) {

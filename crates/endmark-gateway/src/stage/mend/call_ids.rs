@@ -1,15 +1,15 @@
-//! Ids of calls that come in several answers: some servers count their calls anew in each, and a result would go to the wrong
-//! one.
+//! Ids of calls from several answers: some servers number their calls from the start in each, so that a result would
+//! go to the wrong one.
 
 use std::collections::{HashMap, HashSet};
 
 use endmark_wire::reply::ToolCall;
 
-/// The ids that the calls of a choice have.
+/// The ids of the calls of a choice.
 #[derive(Debug, Default)]
 pub(super) struct CallIds {
     taken: HashSet<String>,
-    /// The last number that was put behind an id.
+    /// The last number that was appended to an id.
     numbers: HashMap<String, u32>,
 }
 
@@ -19,7 +19,7 @@ impl CallIds {
         Self { taken, numbers: HashMap::new() }
     }
 
-    /// Gives a call another id where its own is that of a call before it.
+    /// Gives a call another id if an earlier call has the same.
     pub(super) fn give_own(&mut self, call: &mut ToolCall) {
         let Some(id) = call.id.clone() else { return };
         let mut own = id.clone();

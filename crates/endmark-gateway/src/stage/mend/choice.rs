@@ -1,4 +1,4 @@
-//! One choice of a reply from its parts' judgement to what the client is given for it.
+//! One choice of a reply, from the judgement of its parts to what the client gets for it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,39 +16,39 @@ use crate::reply::{ClientGone, Flow, Part};
 use crate::settings::Mode;
 use crate::stage::observe::suspects::call_suspect;
 
-/// What the client is given for a choice, where it is another than was received.
+/// What the client gets for a choice, if it differs from what was received.
 #[derive(Debug, Default)]
 pub(crate) struct Settled {
     /// The message text, with the client's own beginning of it.
     pub(crate) text: Option<String>,
-    /// Calls that were received, with other arguments.
+    /// Received calls with other arguments.
     pub(crate) calls: Vec<ToolCall>,
-    /// Calls that were not received at first.
+    /// Calls that were not in the first answer.
     pub(crate) new_calls: Vec<ToolCall>,
-    /// The last of them is cut, and stays so.
+    /// Whether the last of them is cut, and stays so.
     pub(crate) last_new_call_is_cut: bool,
-    /// What the provider signed the rest of the text with.
+    /// The provider's signature of the rest of the text.
     pub(crate) signature: Option<String>,
-    /// Which of the client's stop sequences the rest of the text ends at.
+    /// The client's stop sequence at which the rest of the text ends.
     pub(crate) sequence: Option<String>,
-    /// The id of the answer that those came in, if it has one.
+    /// The id of the answer with the new calls, if it has one.
     pub(crate) new_calls_in: Option<String>,
-    /// The text was the beginning of a call, and is none.
+    /// Whether the text was the beginning of a call, and is no longer text.
     pub(crate) text_became_call: bool,
-    /// The client of a stream has read more of it than its own stream gave.
+    /// Whether the client of a stream has more of it than its own stream gave.
     pub(crate) went_on: bool,
-    /// Calls that were received, and stayed cut.
+    /// Received calls that stayed cut.
     pub(crate) cut_calls: BTreeSet<u32>,
-    /// The calls after one that was asked for, which may be the next that are cut.
+    /// The calls after a requested one, which may be the next cut ones.
     pub(crate) answered: Option<CallsAfter>,
-    /// How the choice is to say that it ended; none where the provider's own word stays.
+    /// The stop reason to report; `None` for the provider's own.
     pub(crate) end: Option<End>,
-    /// The whole reply that was given when the request was asked again.
+    /// The whole reply to the repeated request.
     pub(crate) anew: Option<Bytes>,
 }
 
 impl Settled {
-    /// The call to name in a reply of which nothing is left, where the format shows no call that is cut.
+    /// Returns the call to name in a reply of which nothing is left, if the format cannot show a cut call.
     pub(crate) fn left_out<'a>(&'a self, choice: &'a Choice) -> Option<&'a ToolCall> {
         let is_left = |text: &str| !text.trim().is_empty() && !self.text_became_call;
         let is_cut = |call: &ToolCall| self.cut_calls.contains(&call.index);
@@ -59,13 +59,13 @@ impl Settled {
         choice.tool_calls.last().or(cut_new).filter(|_| is_bare)
     }
 
-    /// Whether the client is given more than was received at first, or other.
+    /// Whether the client gets more than was received at first, or something else.
     pub(crate) fn has_more(&self) -> bool {
         self.went_on || self.text.is_some() || !self.calls.is_empty() || !self.new_calls.is_empty()
     }
 }
 
-/// Gives a part what became of those before it.
+/// Prepares a part with the outcomes of those before it.
 pub(crate) fn prepare(part: &mut Suspect, settled: &Settled) {
     part.before.join(&settled.calls);
     if let Some(answered) = &settled.answered {
@@ -73,7 +73,7 @@ pub(crate) fn prepare(part: &mut Suspect, settled: &Settled) {
     }
 }
 
-/// Adds what came of one part.
+/// Adds the outcome of one part.
 pub(crate) async fn add(
     exchange: &Exchange,
     choice: &Choice,
@@ -92,12 +92,12 @@ pub(crate) async fn add(
         settled.anew = given.whole.anew;
     }
     match finish {
-        // A call that was made whole before does not make the reply whole.
+        // An earlier recovered call does not make the reply whole.
         Finish::AsItWas if (is_left_cut || may_lack_calls) && settled.end != Some(End::Cut) => {
             settled.end = None;
         }
         Finish::AsItWas => {}
-        // Whole behind a call that stays cut, it does not make the reply whole.
+        // A whole part after a call that stays cut does not make the reply whole.
         Finish::Normal if !settled.cut_calls.is_empty() => {}
         Finish::Normal => settled.end = Some(normal_end(choice)),
         Finish::Cut => settled.end = Some(End::Cut),
@@ -134,12 +134,12 @@ pub(crate) async fn add(
     Ok(())
 }
 
-/// How a choice ends that is whole.
+/// Returns the stop reason of a whole choice.
 fn normal_end(choice: &Choice) -> End {
     if choice.tool_calls.is_empty() { End::Turn } else { End::ToolCalls }
 }
 
-/// Tool calls that came where the rest of a text was asked for: the last of them may be cut itself.
+/// Adds tool calls that arrived when the rest of a text was requested. The last of them may itself be cut.
 async fn followed(
     exchange: &Exchange,
     choice: &Choice,
@@ -162,10 +162,10 @@ async fn followed(
         .tool_calls
         .iter()
         .map(|call| settled.calls.iter().rfind(|whole| whole.index == call.index).unwrap_or(call).clone());
-    // What the model had called by then.
+    // The calls that the model had made by then.
     let mut before: Vec<ToolCall> = own_calls.collect();
     let mut ids = CallIds::of(&before);
-    // A server that counts its calls otherwise must not be taken for going on with those before.
+    // A server that numbers its calls differently must not seem to continue earlier ones.
     let next = choice.tool_calls.iter().map(|call| call.index.saturating_add(1)).max().unwrap_or(0);
     let last = following.calls.len().saturating_sub(1);
     for (position, mut call) in following.calls.into_iter().enumerate() {
@@ -189,11 +189,11 @@ async fn followed(
         let mut suspect = call_suspect(exchange, choice.index, &call, reply);
         suspect.is_last_call = position == last;
         if account.left() != (0, 0) && !suspect.needs_nothing() {
-            // It may be asked for, and is shown behind those.
+            // It may be requested, and is shown after those.
             let message = (content_before.clone(), before.clone());
             suspect.before = Before::new(Arc::new(message), before.len());
         }
-        // The parts of a part cannot follow one another without end: what follows a call is not looked at.
+        // Recursion stops here: calls after a recovered call are not inspected.
         let mended = Box::pin(mend(&exchange.case(), &suspect, account, &mut Flow::Waiting)).await?;
         disclosure.add(&mended, account);
         if mended.is_left_cut() {
@@ -212,7 +212,7 @@ async fn followed(
     Ok(())
 }
 
-/// A call with the arguments that it has by now, and what those are signed with.
+/// Returns a call with its current arguments and their signature.
 fn with_arguments(call: ToolCall, arguments: String, signature: Option<String>) -> ToolCall {
     let signature = if arguments == call.arguments { call.signature } else { signature };
     ToolCall { arguments, signature, ..call }

@@ -1,4 +1,4 @@
-//! A stream that ended, made whole part by part: what is missing goes to its client as it comes.
+//! Recovers a stream that ended, part by part: the missing text goes to its client as it arrives.
 
 use std::collections::{BTreeSet, HashMap};
 use std::pin::pin;
@@ -18,31 +18,31 @@ use crate::stage::observe::stream::{Observed, Parts, Sent};
 use crate::stage::observe::suspects::{before, lead};
 use crate::stopping::Interrupted;
 
-/// A stream after all that could be done for it.
+/// A stream after recovery.
 pub(crate) struct Mended {
     pub(crate) observed: Box<Observed>,
     pub(crate) account: Account,
     pub(crate) result: MendedReply,
 }
 
-/// What became of the reply in it.
+/// The outcome of its reply.
 pub(crate) struct MendedReply {
     /// The worst outcome of any choice.
     pub(crate) worst: Outcome,
     /// The choices that get another end than their own.
     pub(crate) ends: Vec<OtherEnd>,
-    /// Why the reply is not whole, where its own stream did not say that it ended.
+    /// Why the reply is not whole, if its own stream did not report an end.
     pub(crate) failed: Option<Disclosure>,
-    /// Why nothing more was done for it.
+    /// Why recovery stopped early.
     pub(crate) given_up: Option<GivenUp>,
-    /// A choice that is incomplete, where its client is to get an error for it.
+    /// An incomplete choice, if its client should get an error for it.
     pub(crate) incomplete: Option<Disclosure>,
 }
 
-/// Does for each part of a stream what is right for it.
+/// Does what is right for each part of a stream.
 ///
 /// # Errors
-/// [`ClientGone`] if nobody reads it any more.
+/// [`ClientGone`] if the client has disconnected.
 pub(crate) async fn stream(
     exchange: &Exchange,
     mut observed: Box<Observed>,
@@ -87,7 +87,7 @@ pub(crate) async fn stream(
     Ok(Mended { observed, account, result })
 }
 
-/// A stream whose parts are being made whole.
+/// A stream whose parts are being recovered.
 struct Mending<'a> {
     exchange: &'a Exchange,
     received: &'a Received,
@@ -101,26 +101,26 @@ struct Mending<'a> {
     result: MendedReply,
 }
 
-/// Why a reply is left as it is before all was done for it that could be.
+/// Why recovery stopped before everything possible was done.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum GivenUp {
-    /// All the time that a request has was over.
+    /// The time limit of a request was exceeded.
     TookTooLong,
-    /// The gateway was.
+    /// The gateway was stopped.
     Stopped,
 }
 
-/// Another end of a choice than its own.
+/// An end of a choice that replaces its own.
 pub(crate) struct OtherEnd {
     pub(crate) choice: u32,
-    /// None where the provider's own word stays.
+    /// `None` for the provider's own.
     pub(crate) end: Option<ReplyEnd>,
     pub(crate) endmark: Option<Box<RawValue>>,
     pub(crate) rewritten: bool,
 }
 
 impl Mending<'_> {
-    /// Every choice to its end.
+    /// Recovers every choice.
     async fn choices(&mut self, parts: &mut Parts) -> Result<(), ClientGone> {
         let mut untouched = Vec::new();
         for (whose, parts) in parts {
@@ -136,7 +136,7 @@ impl Mending<'_> {
                     .await?;
             }
             if self.fails_behind(choice) && is_as_it_came {
-                // Whole calls came, and the upstream says that more of the reply failed: its word stands.
+                // Whole calls arrived, and the upstream reports that more of the reply failed: its error stays.
                 disclosure.broke_off();
                 self.result.worst = self.result.worst.max(disclosure.outcome());
                 self.result.failed.get_or_insert(disclosure);
@@ -164,12 +164,12 @@ impl Mending<'_> {
         Ok(())
     }
 
-    /// Whether the upstream said by an error that it failed behind this choice's calls.
+    /// Whether the upstream reported an error after this choice's calls.
     fn fails_behind(&self, choice: &Choice) -> bool {
         self.ending == Ending::UpstreamError && choice.finish.is_none() && !choice.tool_calls.is_empty()
     }
 
-    /// One part of a choice, which goes on where the client has its beginning.
+    /// Recovers one part of a choice, which continues if the client has its beginning.
     async fn part(
         &mut self,
         choice: &Choice,
@@ -178,7 +178,7 @@ impl Mending<'_> {
     ) -> Result<MendedPart, ClientGone> {
         let had = self.sent(choice, part);
         let goes_on = match (&part.slot.part, had) {
-            // Behind what the server made up nothing can stand.
+            // Nothing can follow what the server invented.
             (Part::ToolCall(call), Some(had)) => {
                 had <= part.reply.text.len()
                     && choice.takes_more(call)
@@ -199,7 +199,7 @@ impl Mending<'_> {
         let mended = mend(&self.exchange.case(), part, &mut self.account, &mut flow).await?;
         if let (Flow::Live(slot), Some(text)) = (&mut flow, mended.text()) {
             let sent = slot.sent();
-            // What the client has is the beginning of the text: the machine refuses any other join.
+            // The client has the beginning of the text: the state machine refuses any other join.
             slot.extend(text.get(sent..).unwrap_or_default()).await?;
         }
         if let Flow::Live(slot) = &flow {
@@ -208,13 +208,13 @@ impl Mending<'_> {
         Ok(mended)
     }
 
-    /// It cannot be made whole any more.
+    /// Records that recovery stopped.
     fn given_up(&mut self, why: GivenUp) {
         self.result.failed = Some(self.broke_off());
         self.result.given_up = Some(why);
     }
 
-    /// The reply is not whole, and nothing more is done for it.
+    /// Records that the reply is not whole, and no more is done for it.
     fn broke_off(&mut self) -> Disclosure {
         let mut disclosure = Disclosure::new(self.exchange);
         disclosure.broke_off();
@@ -222,7 +222,8 @@ impl Mending<'_> {
         disclosure
     }
 
-    /// Bytes of a part that the client has; none of a call that it has nothing of, which can only come as a whole.
+    /// Returns the bytes of a part that the client has, or `None` for a call that it has nothing of, which can only
+    /// be sent whole.
     fn sent(&self, choice: &Choice, part: &Suspect) -> Option<usize> {
         match &part.slot.part {
             Part::Text => {
@@ -236,7 +237,7 @@ impl Mending<'_> {
         }
     }
 
-    /// The end of a choice for which something was done, or of which something is to be told.
+    /// Writes the end of a choice that was recovered, or about which something is disclosed.
     async fn choice(
         &mut self,
         choice: &Choice,
@@ -280,7 +281,7 @@ impl Mending<'_> {
             self.client.send(bytes).await?;
         }
         if is_begun || (settled.end.is_none() && choice.finish.is_none()) {
-            // Cut off, and not mended: there is no word of the protocol for that but an error.
+            // Cut, and not recovered: the protocol has no word for that except an error.
             self.result.failed.get_or_insert_with(|| disclosure.clone());
             return Ok(());
         }
@@ -293,8 +294,8 @@ impl Mending<'_> {
         Ok(())
     }
 
-    /// Calls that the client has nothing of yet, whole, or as far as they came where that can be told; and what is held back of
-    /// those that it has a beginning of.
+    /// Sends calls that the client has nothing of, whole or as far as received if that can be disclosed, and the held
+    /// part of those whose beginning it has.
     async fn held_calls(
         &mut self,
         choice: &Choice,
@@ -308,7 +309,7 @@ impl Mending<'_> {
                 _ if left_out.contains(&call.index) => continue,
                 None => self.writer.tool_call(choice.index, known.unwrap_or(call)),
                 Some(sent) => {
-                    // What was mended is written already, and of what stays cut nothing needs to be.
+                    // Recovered text is already written, and a call that stays cut needs nothing.
                     let rest = call.arguments.get(sent..).filter(|rest| !rest.is_empty());
                     let is_held = known.is_none() && !settled.cut_calls.contains(&call.index);
                     let rest = rest.filter(|_| is_held && self.writer.goes_on(choice.index, call));

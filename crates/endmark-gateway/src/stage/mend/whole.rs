@@ -1,4 +1,4 @@
-//! A reply that came as a whole, made whole part by part.
+//! Recovers a whole reply, part by part.
 
 use endmark_recovery::Ending;
 
@@ -9,19 +9,19 @@ use crate::reply::Flow;
 use crate::rescue::Refusal;
 use crate::stage::observe::whole::Observed;
 
-/// A whole reply after all that could be done for it.
+/// A whole reply after recovery.
 pub(crate) struct Mended {
     pub(crate) observed: Box<Observed>,
-    /// What its client is given for each choice.
+    /// What its client gets for each choice.
     pub(crate) choices: Vec<Settled>,
     pub(crate) account: Account,
     pub(crate) disclosure: Disclosure,
 }
 
-/// Does for each part of a reply what is right for it.
+/// Does what is right for each part of a reply.
 ///
 /// # Errors
-/// [`Refusal`] if the client went away meanwhile.
+/// [`Refusal`] if the client has disconnected in the meantime.
 pub(crate) async fn whole(mut observed: Box<Observed>) -> Result<Mended, Refusal> {
     let gone = |_| Refusal::BadRequest("the client went away".to_owned());
     let Observed { exchange, response, parts, spent, .. } = &mut *observed;

@@ -1,8 +1,8 @@
-//! The first reply of a stream: its bytes pass as they come, and are read on the way.
+//! The first reply of a stream: its bytes are passed on as they arrive, and read at the same time.
 //!
-//! Held back is only what a client would take for the end of a reply that is not whole: from the event with the stop
-//! reason on, and where parts of a reply have ends of their own, each until the next event. A reply whose end is beyond
-//! doubt is not held back at all, unless its tokens are still to be counted.
+//! Only what a client would take for the end of an incomplete reply is held back: from the event with the stop reason
+//! on, and if parts have ends of their own, each until the next event. A reply with a certain end is not held back,
+//! unless its usage is still to come.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -32,7 +32,7 @@ const MAX_GATHERED_BYTES: usize = 2 * 1024;
 
 /// A stream after its last byte.
 pub(crate) enum Seen {
-    /// It could not be read to its end, and passed unread: its end is that which HTTP says.
+    /// It could not be read to its end and was passed on unread: its end is that of HTTP.
     Unread(Ending),
     Read(Box<Observed>),
 }
@@ -43,34 +43,34 @@ pub(crate) struct Observed {
     /// The client's side of it, with what is held back.
     pub(crate) writer: Box<dyn Writer>,
     pub(crate) ending: Ending,
-    /// The error by which the upstream ended it.
+    /// The error with which the upstream ended it.
     pub(crate) error: Option<ProviderError>,
     /// Bytes of each part that the client has.
     pub(crate) sent: Sent,
     /// Bytes after the last whole frame.
     pub(crate) residue: Vec<u8>,
-    /// Its choices, each with its parts that may be cut.
+    /// Its choices, each with the parts that may be cut.
     pub(crate) parts: Parts,
-    /// What its call used.
+    /// The usage of its call.
     pub(crate) spent: Option<Spent>,
-    /// The room that all of it takes.
+    /// The memory held for it.
     pub(crate) _holding: Holding,
     pub(crate) _large: Large,
 }
 
-/// The choices of a stream, each with its parts that may be cut.
+/// The choices of a stream, each with the parts that may be cut.
 pub(crate) type Parts = Vec<(Whose, Suspects)>;
 
 /// A choice of a stream.
 pub(crate) enum Whose {
-    /// It came, at this place of what was received.
+    /// It arrived, with this index among the received ones.
     Received(usize),
-    /// Nothing of it came.
+    /// No part of it arrived.
     Missing(Box<Choice>),
 }
 
 impl Whose {
-    /// The choice, as far as it came.
+    /// Returns the choice, as far as it arrived.
     pub(crate) fn choice<'a>(&'a self, received: &'a Received) -> Option<&'a Choice> {
         match self {
             Self::Received(at) => received.choices().get(*at),
@@ -84,7 +84,7 @@ impl Whose {
 pub(crate) struct Sent(HashMap<(u32, Option<u32>), usize>);
 
 impl Sent {
-    /// None of a call that the client has nothing of.
+    /// Returns `None` for a call that the client has nothing of.
     pub(crate) fn of(&self, choice: u32, call: Option<u32>) -> Option<usize> {
         self.0.get(&(choice, call)).copied()
     }
@@ -107,11 +107,10 @@ impl Sent {
     }
 }
 
-/// Passes the upstream's stream to the client until it ends, or until its end is in doubt; then settles the call that
-/// gave it.
+/// Passes the upstream's stream to the client until it ends, or until its end is in doubt. Then settles its call.
 ///
 /// # Errors
-/// [`ClientGone`] if nobody reads it any more.
+/// [`ClientGone`] if the client has disconnected.
 pub(crate) async fn stream(
     exchange: &Exchange,
     call: Option<Call>,
@@ -133,7 +132,7 @@ pub(crate) async fn stream(
         };
         let data = match next {
             Ok(Some(data)) => data,
-            // What passes unread has the end that HTTP says.
+            // What is passed on unread has the end of HTTP.
             Ok(None) if observer.unread => break Ending::Clean,
             Ok(None) => break observer.ending_at_close(),
             Err(ending) => break ending,
@@ -162,13 +161,13 @@ pub(crate) async fn stream(
     }
     let large = match large {
         Some(large) => large,
-        // A continuation request contains the whole request.
+        // A continuation request has the whole request.
         None => work::large(came.saturating_add(exchange.request.body().len())).await,
     };
     let Passed { mut observed, last, unread } = observer.finish(ending, large);
-    // Before the last bytes go to the client: what it has whole is written down as that.
+    // Before the last bytes go to the client: what it has completely is recorded as complete.
     if let Some(call) = call {
-        // A stream that passed unread from some event on was too long to be kept.
+        // A stream that was passed on unread from some event on was too long to be kept.
         let ending = if unread && ending == Ending::Clean { Ending::OverCap } else { ending };
         let end = CallEnd { unread, ..ended(observed.reader.received(), ending, &observed.parts) };
         observed.spent = call.settle(end);
@@ -182,13 +181,13 @@ pub(crate) async fn stream(
     Ok(Seen::Read(Box::new(observed)))
 }
 
-/// More choices than these are not missed: no provider gives as many.
+/// More missing choices than these do not count: no provider gives as many.
 const MOST_CHOICES: u32 = 128;
 
 fn parts(exchange: &Exchange, received: &Received, ending: Ending, error: Option<&ProviderError>) -> Parts {
     let mut choices: Vec<Whose> = (0..received.choices().len()).map(Whose::Received).collect();
     if ending != Ending::Clean {
-        // What a stream that went wrong has nothing of is a reply, too, cut before its first character.
+        // A choice of which a failed stream has nothing is a reply as well, cut before its first character.
         let asked_for = 0..exchange.request.view().choices.min(MOST_CHOICES);
         let missing = asked_for.filter(|index| received.choice_at(*index).is_none());
         choices.extend(missing.map(|index| Whose::Missing(Box::new(Choice::new(index)))));
@@ -204,7 +203,7 @@ fn parts(exchange: &Exchange, received: &Received, ending: Ending, error: Option
     choices
 }
 
-/// How the call ended whose answer the stream is.
+/// Returns how the stream's call ended.
 fn ended(received: &Received, ending: Ending, parts: &Parts) -> CallEnd {
     CallEnd { judged: worst(parts.iter().map(|(_, parts)| parts.worst)), ..CallEnd::stream(ending, received) }
 }
@@ -214,27 +213,27 @@ struct Observer<'a> {
     decoder: Decoder,
     reader: Box<dyn Reader>,
     writer: Box<dyn Writer>,
-    /// An end that is in doubt is held back.
+    /// Whether an end in doubt is held back.
     holds_end: bool,
-    /// Calls are held back until they are whole, and with them all that follows.
+    /// Whether calls are held back until they are whole, with everything that follows.
     holds_calls: bool,
     /// Calls that wait for what follows them.
     waiting: Waiting,
     sent: Sent,
-    /// What waits with them.
+    /// What is held with them.
     unsent: Sent,
     outgoing: Vec<u8>,
     unread: bool,
     error: Option<ProviderError>,
-    /// Since when what only says that the stream lives waits behind what is held back.
+    /// Since when heartbeats are held behind what is held back.
     idle_since: Option<Instant>,
-    /// The calls that were found to be whole, with so many bytes of arguments.
+    /// Calls that were found to be whole, with the length of their arguments in bytes.
     whole_calls: HashMap<u32, usize>,
     sure: Sure,
     holding: Holding,
-    /// What of it is held for calls, besides their bytes.
+    /// Memory held for calls, in addition to their bytes.
     entry_bytes: usize,
-    /// What came behind its end.
+    /// What arrived after its end.
     behind: Vec<u8>,
 }
 
@@ -263,18 +262,18 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Takes bytes; says how the stream ended, if it did.
+    /// Processes bytes. Returns how the stream ended, if it did.
     fn read(&mut self, data: &[u8]) -> Option<Ending> {
         if self.unread {
             self.outgoing.extend_from_slice(data);
             return None;
         }
-        // What came before took this beside its bytes.
+        // What arrived before used this in addition to its bytes.
         let entry_bytes = self.reader.received().entry_bytes();
         let grown = entry_bytes.saturating_sub(std::mem::replace(&mut self.entry_bytes, entry_bytes));
         let has_room = self.holding.grow(data.len() + grown);
         let too_long = self.decoder.push(data).is_err() || !has_room;
-        // Mostly all of it passes as it came.
+        // Usually everything is passed on unchanged.
         self.outgoing.reserve_exact(self.decoder.finished());
         while let Some(frame) = self.decoder.next_frame() {
             if let Some(ending) = self.frame(frame_without_claims(frame)) {
@@ -282,7 +281,7 @@ impl<'a> Observer<'a> {
             }
         }
         if too_long {
-            // A frame over the cap cannot be read; what follows passes, and cannot be mended.
+            // A frame over the limit cannot be read. The rest is passed on, and cannot be recovered.
             self.unread = true;
             self.outgoing.extend(self.writer.release());
             let decoder = std::mem::replace(&mut self.decoder, Decoder::new(0));
@@ -299,16 +298,16 @@ impl<'a> Observer<'a> {
             Err(error) => {
                 tracing::warn!(request = self.exchange.id, %error, "the upstream sent an event that cannot be read");
                 if error.is_broken_chunk() && self.exchange.mode() != Mode::Warn {
-                    // What it held is missing in all that follows, so the reply ends before it.
+                    // Its content is missing from everything that follows, so the reply ends before it.
                     return Some(Ending::UpstreamError);
                 }
-                // The client may be able to read it. What follows cannot be mended any more.
+                // The client may be able to read it. The rest cannot be recovered any more.
                 self.outgoing.extend_from_slice(&frame.raw);
                 return None;
             }
         };
         if self.exchange.asks_usage && event.only_counts() {
-            // The client did not ask for it.
+            // The client did not request it.
             return None;
         }
         let ending = match (&event.error, event.done) {
@@ -332,7 +331,7 @@ impl<'a> Observer<'a> {
         ending
     }
 
-    /// Whether the client must not have an event before it is known how its reply ends.
+    /// Whether the client may not have an event before the end of its reply is known.
     fn is_held_back(&mut self, event: &Event) -> bool {
         if event.idle {
             return self.is_held_back_while_idle();
@@ -345,14 +344,14 @@ impl<'a> Observer<'a> {
         let had_waited = !self.waiting.is_over();
         let waits =
             self.writer.calls_come_whole() && self.waiting.next(self.exchange, self.reader.received(), event);
-        // What waited may be cut. Nothing may overtake it any more.
+        // What was held may be cut. Nothing may overtake it any more.
         self.holds_calls |= had_waited && is_end;
-        // Only as long as its end is not told can it go on.
+        // It can only continue before its end is reported.
         self.holds_calls = self.holds_calls || event.closed_call.is_some_and(|call| self.is_cut(call));
         self.holds_calls || is_end || event.closes || waits || (self.holds_end && event.pieces.is_empty())
     }
 
-    /// Whether a comment or a ping waits: it overtakes nothing, but for a client that would not hear anything for long.
+    /// Whether a comment or a ping is held. It overtakes nothing, unless the client would get nothing for too long.
     fn is_held_back_while_idle(&mut self) -> bool {
         if !self.writer.holds() {
             self.idle_since = None;
@@ -362,16 +361,16 @@ impl<'a> Observer<'a> {
         since.elapsed() < self.exchange.gateway.settings.limits.heartbeat
     }
 
-    /// Whether a call that is said to be complete is not: its arguments have begun, and are no JSON.
+    /// Whether a call that is reported complete is not: its arguments have begun, and are not JSON.
     fn is_cut(&mut self, call: u32) -> bool {
-        // Formats that say so have one choice.
+        // Formats that report this have one choice.
         let Some(known) = self.reader.received().call_at(0, call) else { return false };
         if self.whole_calls.get(&call) == Some(&known.arguments.len()) {
-            // It was said before.
+            // It was reported before.
             return false;
         }
         if known.free_text {
-            // Nothing but what follows tells.
+            // Only what follows can show it.
             return false;
         }
         let arguments = known.arguments.trim();
@@ -383,7 +382,7 @@ impl<'a> Observer<'a> {
         is_cut
     }
 
-    /// Whether an event says of a reply that it ended, and that is in doubt.
+    /// Whether an event reports the end of a reply, and that is in doubt.
     fn ends_in_doubt(&mut self, event: &Event) -> bool {
         let received = self.reader.received();
         if event.done {
@@ -401,10 +400,10 @@ impl<'a> Observer<'a> {
         doubt
     }
 
-    /// Whether a choice that ended needs nothing, whatever may still be counted of its tokens.
+    /// Whether a choice that ended needs no recovery, even if its usage is still to come.
     fn is_beyond_doubt(&self, choice: &Choice, event: &Event) -> bool {
         let view = self.exchange.request.view();
-        // A client that leaves when its reply ends is not to leave before its tokens are counted.
+        // A client that disconnects when its reply ends should not do so before the usage arrives.
         let is_awaited = self.exchange.asks_usage && view.choices == 1;
         let count_may_come = event.usage.is_none()
             && (is_awaited || (self.exchange.limit_of_one_reply().is_some() && view.include_usage));
@@ -417,8 +416,8 @@ impl<'a> Observer<'a> {
         suspects(self.exchange, choice, sure, Ending::Clean, counted, None).left.is_empty()
     }
 
-    /// How a stream ended whose bytes just stopped: a finish reason for every choice is an end, too. Where the format has a
-    /// last event of its own that did not come, all choices have to be there that were asked for.
+    /// Returns how a stream ended whose bytes just stopped: a finish reason for every choice is an end as well. If
+    /// the format has a last event that did not arrive, all requested choices must be there.
     fn ending_at_close(&self) -> Ending {
         let choices = self.reader.received().choices();
         let request = &self.exchange.request;
@@ -431,7 +430,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Whether the stream is at its own end, and its tokens were not counted.
+    /// Whether the stream has ended by itself without its usage.
     fn ended_uncounted(&self) -> bool {
         let received = self.reader.received();
         !self.unread && received.is_done() && !received.is_counted()
@@ -466,11 +465,11 @@ impl<'a> Observer<'a> {
     }
 }
 
-/// What has passed, and what is to pass.
+/// What has been passed on, and what will be.
 struct Passed {
     observed: Observed,
-    /// What came last of what the client is to have, and has not got yet.
+    /// The last bytes for the client that it has not got yet.
     last: Vec<u8>,
-    /// The stream could not be read to its end, and passed unread.
+    /// Whether the stream could not be read to its end and was passed on unread.
     unread: bool,
 }

@@ -1,29 +1,29 @@
-//! Calls that an end was said behind, and that were beyond doubt: a server may say that end with every event, and they are not
-//! judged anew each time.
+//! Calls that precede an end and were certain: a server may report that end with every event, and they are not judged
+//! again each time.
 
 use std::collections::HashMap;
 
 use endmark_wire::reply::{Event, Piece, Received};
 
-/// How many calls of each choice are beyond doubt, from its first one on; none where one of them went on after that.
+/// How many calls of each choice are certain, from its first on; `None` if one of them continued afterwards.
 #[derive(Debug, Default)]
 pub(super) struct Sure(HashMap<u32, Option<usize>>);
 
 impl Sure {
-    /// From which call on those of a choice are to be judged; none where all of it is in doubt.
+    /// Returns the first call of a choice to judge, or `None` if all are in doubt.
     pub(super) fn from(&self, choice: u32) -> Option<usize> {
         self.0.get(&choice).copied().unwrap_or(Some(0))
     }
 
-    /// Notes that these choices, with so many calls each, were beyond doubt as they ended. The last call may be the one that
-    /// the next end is about.
+    /// Records that these choices, with this many calls each, were certain when they ended. The last call may be the
+    /// one that the next end is about.
     pub(super) fn are_beyond_doubt(&mut self, choices: Vec<(u32, usize)>) {
         for (choice, calls) in choices.into_iter().filter(|(_, calls)| *calls > 0) {
             self.0.insert(choice, Some(calls - 1));
         }
     }
 
-    /// Takes what came next: where it belongs to one of those calls, that one was not at its end.
+    /// Processes the next event: if it belongs to one of those calls, that call was not complete.
     pub(super) fn take(&mut self, received: &Received, event: &Event) {
         for delta in &event.pieces {
             let Piece::ToolCall { index, .. } = &delta.piece else { continue };

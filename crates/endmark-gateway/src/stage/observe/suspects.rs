@@ -1,4 +1,4 @@
-//! Which parts of a choice may be cut, each with what is demanded of it.
+//! The parts of a choice that may be cut, each with its required form.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -16,11 +16,12 @@ use crate::recovery::{
 };
 use crate::reply::{Part, Slot};
 
-/// The parts of a choice that may be cut: its text, or, where it calls tools, the arguments of each call and what stands
-/// behind the last.
+/// Returns the parts of a choice that may be cut: its text, or, if it calls tools, the arguments of each call and
+/// what follows the last.
 ///
-/// Text before a call is complete, and so is every call that something follows: the model went on after it. Only those are kept
-/// about which anything is to be done or told: a reply may have thousands that need nothing. Calls before `from` are known to.
+/// Text before a call is complete, and so is every call that something follows: the model continued after it. Only
+/// parts that need recovery or disclosure are kept, since a reply may have thousands that need nothing. Calls before
+/// `from` are known to need nothing.
 pub(crate) fn suspects(
     exchange: &Exchange,
     choice: &Choice,
@@ -58,7 +59,7 @@ pub(crate) fn suspects(
         reply,
     };
     let unshown = || {
-        // What came of it may not be all that there is: only how it ended tells anything, and a call that is said to go on.
+        // What arrived may be incomplete: only how it ended is evidence, and a call that is reported to continue.
         let (said, demanded) =
             if choice.unfinished { ("{", Some(Format::Json)) } else { (choice.text.as_str(), None) };
         let reply = Reply { reasoned: false, ..reply(said) };
@@ -75,8 +76,8 @@ pub(crate) fn suspects(
         return Suspects::of(unshown());
     }
     if choice.tool_calls.is_empty() {
-        // Of a text with a thought behind it, or a part of the server's, the rest is that of those: a request could only show
-        // what stands before.
+        // If a text is followed by a thought, or a part of the server's own, the rest belongs to those. A request
+        // could only show what precedes them.
         if choice.ends_unshown {
             return Suspects::of(unshown());
         }
@@ -113,7 +114,7 @@ pub(crate) fn suspects(
     suspects
 }
 
-/// Why no request can go on with a choice, where none can.
+/// Returns why no request can continue a choice, if so.
 fn hindrance(choice: &Choice) -> Option<&'static str> {
     match () {
         () if choice.meaning() == Some(Meaning::Repetition) => Some(REPEATED),
@@ -122,8 +123,8 @@ fn hindrance(choice: &Choice) -> Option<&'static str> {
     }
 }
 
-/// Whether a call that others follow may lack its end. Pieces of calls may alternate, so what follows a call proves nothing if its
-/// own text does not show its end.
+/// Whether a call that others follow may lack its end. Pieces of calls may alternate, so what follows a call proves
+/// nothing unless its own text shows its end.
 fn may_go_on(call: &ToolCall, is_trusted: bool) -> bool {
     match call.progress {
         CallProgress::Open => shows_no_end(call),
@@ -132,12 +133,12 @@ fn may_go_on(call: &ToolCall, is_trusted: bool) -> bool {
     }
 }
 
-/// Whether nothing in the text of a call can show its end.
+/// Whether the text of a call cannot show its end.
 fn shows_no_end(call: &ToolCall) -> bool {
     call.free_text || call.arguments.trim().is_empty()
 }
 
-/// Whether their server calls some of these calls complete that are cut. Then it says nothing by the ends of others.
+/// Whether their server reports cut calls as complete. Then its reports about others are not evidence.
 fn ends_half_calls(calls: &[ToolCall]) -> bool {
     let closed = || calls.iter().filter(|call| call.progress == CallProgress::Closed);
     let is_half = |call: &ToolCall| {
@@ -148,7 +149,7 @@ fn ends_half_calls(calls: &[ToolCall]) -> bool {
     closed().any(shows_no_end) && closed().any(is_half)
 }
 
-/// The parts of a choice that need something, and the judgement of all of its parts.
+/// The parts of a choice that need something, and the judgement of all its parts.
 #[derive(Default)]
 pub(crate) struct Suspects {
     pub(crate) left: Vec<Suspect>,
@@ -167,7 +168,7 @@ impl Suspects {
         suspects
     }
 
-    /// Says what stands before each call that is left.
+    /// Records what precedes each remaining call.
     fn stand_in(&mut self, choice: &Choice) {
         if self.left.is_empty() {
             return;
@@ -184,8 +185,8 @@ impl Suspects {
     }
 }
 
-/// Leaves of the choices behind those that were asked for only the first part that is cut, which is told of and not mended: they
-/// pass as they are, however many an upstream answers.
+/// Keeps of the surplus choices only the first cut part, which is disclosed and not recovered. They are passed on
+/// unchanged, however many an upstream returns.
 pub(crate) fn without_surplus<'a>(exchange: &Exchange, choices: impl Iterator<Item = &'a mut Suspects>) {
     let asked_for = exchange.request.view().choices.max(1);
     let mut is_told = false;
@@ -197,7 +198,7 @@ pub(crate) fn without_surplus<'a>(exchange: &Exchange, choices: impl Iterator<It
     }
 }
 
-/// The judgement of a reply: the worst of those of its parts.
+/// Returns the judgement of a reply: the worst of its parts.
 pub(crate) fn worst(judgements: impl IntoIterator<Item = Option<Judgement>>) -> Option<Judgement> {
     let badness = |judgement: &Judgement| match judgement {
         Judgement::Passed => 0,
@@ -207,21 +208,21 @@ pub(crate) fn worst(judgements: impl IntoIterator<Item = Option<Judgement>>) -> 
     judgements.into_iter().flatten().max_by_key(badness)
 }
 
-/// One tool call as a part that may be cut.
+/// Returns one tool call as a part that may be cut.
 pub(crate) fn call_suspect(exchange: &Exchange, choice: u32, call: &ToolCall, reply: Reply) -> Suspect {
     let schema = exchange.tool_schema(&call.name);
     let is_made_up = is_made_up(&reply, schema.as_ref());
-    // A finished call without arguments has an empty text from some servers, and is whole.
+    // Some servers send an empty text for a finished call without arguments, which is whole.
     let without_arguments = reply.text.is_empty() && reply.stop == Some(Stop::Normal) && !is_made_up;
     let reply = match (is_made_up, without_arguments) {
-        // Nothing of the call has come.
+        // No part of the call has arrived.
         (true, _) => Reply { text: String::new(), ..reply },
         // It is whole at any count of tokens, too.
         (_, true) => Reply { limit: None, ..reply },
         _ => reply,
     };
     let has_grammar = !without_arguments && !call.free_text;
-    // An end that broke off says nothing of a call that was said to be complete before.
+    // An end that broke off says nothing about a call that was reported complete before.
     let is_proved = call.free_text && call.progress == CallProgress::Closed && reply.ending != Ending::Clean;
     Suspect {
         slot: Slot { choice, part: Part::ToolCall(call.clone()) },
@@ -239,18 +240,18 @@ pub(crate) fn call_suspect(exchange: &Exchange, choice: u32, call: &ToolCall, re
     }
 }
 
-/// What stands before the part of a choice's text that a demanded grammar is demanded of, and is not looked at.
+/// Returns what precedes the part of a choice's text that has a required grammar, and is not examined.
 pub(crate) fn before<'a>(exchange: &Exchange, choice: &'a Choice) -> &'a str {
     let length = if exchange.demanded.is_some() { choice.last_part } else { 0 };
     choice.text.get(..length).unwrap_or_default()
 }
 
-/// The text with what the client itself began it with, whether or not the server repeated that.
+/// Returns the text with what the client itself wrote at its beginning, whether or not the server repeated that.
 fn with_lead(exchange: &Exchange, text: &str) -> String {
     format!("{}{text}", lead(exchange, text))
 }
 
-/// What stands before the received text and was not received: the client's own beginning of the reply.
+/// Returns what precedes the received text and was not received: the client's own beginning of the reply.
 pub(crate) fn lead<'a>(exchange: &'a Exchange, text: &str) -> &'a str {
     match exchange.request.view().prefill.as_deref() {
         Some(prefill) if !text.starts_with(prefill) => prefill,

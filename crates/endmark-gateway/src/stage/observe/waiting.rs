@@ -1,11 +1,11 @@
-//! Calls whose arguments come all at once, and that wait until something follows them: one that its function refuses, or
-//! that has no arguments, may be all that a server could read of a cut one.
+//! Calls whose arguments arrive at once, and that wait until something follows them. A call that its function
+//! refuses, or without arguments, may be all that a server could parse of a cut one.
 
 use endmark_wire::reply::{Event, Piece, Received};
 
 use crate::exchange::Exchange;
 
-/// The choices whose last word is such a call.
+/// The choices whose last event is such a call.
 #[derive(Debug, Default)]
 pub(super) struct Waiting(Vec<u32>);
 
@@ -14,7 +14,7 @@ impl Waiting {
         self.0.is_empty()
     }
 
-    /// Takes what came next; answers whether it has to wait, too.
+    /// Processes the next event. Returns whether it has to wait as well.
     pub(super) fn next(&mut self, exchange: &Exchange, received: &Received, event: &Event) -> bool {
         let ends = |choice: &u32| event.finishes.iter().any(|finish| finish.choice == *choice);
         let goes_on = |choice: &u32| event.pieces.iter().any(|delta| delta.choice == *choice);
@@ -30,7 +30,7 @@ impl Waiting {
     }
 }
 
-/// Whether a piece is a call that would count as cut where the reply reached its limit.
+/// Whether a piece is a call that would count as cut if the reply reached its limit.
 fn is_doubtful(exchange: &Exchange, received: &Received, choice: u32, piece: &Piece) -> bool {
     let Piece::ToolCall { index, .. } = piece else { return false };
     let Some(call) = received.call_at(choice, *index) else { return false };

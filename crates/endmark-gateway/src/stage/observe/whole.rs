@@ -1,4 +1,4 @@
-//! A reply that comes as a whole, read and judged.
+//! A whole reply, read and judged.
 
 use bytes::Bytes;
 use endmark_recovery::Ending;
@@ -22,7 +22,7 @@ use crate::work::{self, Large};
 
 /// A whole reply after its last byte.
 pub(crate) enum Seen {
-    /// It passes unread.
+    /// It is passed on unread.
     Unread(Response<AnyBody>),
     Read(Box<Observed>),
 }
@@ -35,17 +35,17 @@ pub(crate) struct Observed {
     pub(crate) response: wire::Response,
     /// The parts of each of its choices that may be cut, in the order of the choices.
     pub(crate) parts: Vec<Suspects>,
-    /// What its call used.
+    /// The usage of its call.
     pub(crate) spent: Option<Spent>,
-    /// The room that the body takes, which is given back when all is done with it.
+    /// The memory held for the body until it is processed.
     pub(crate) _holding: Holding,
     pub(crate) _large: Large,
 }
 
-/// Reads a reply, and settles the call that gave it. One that breaks off is asked for again: its client has nothing of it.
+/// Reads a reply, and settles its call. One that breaks off is requested again: its client has no part of it.
 ///
 /// # Errors
-/// [`Refusal`] where it was lost, or is none.
+/// [`Refusal`] if it was lost, or is not a reply.
 pub(crate) async fn whole(
     mut exchange: Box<Exchange>,
     mut answer: Response<AnyBody>,
@@ -76,7 +76,7 @@ pub(crate) async fn whole(
 
 /// Why a reply was not read.
 enum Unseen {
-    /// It broke off, and may be asked for again.
+    /// It broke off, and may be requested again.
     Lost(Box<Lost>),
     Refused(Refusal),
 }
@@ -87,8 +87,8 @@ struct Lost {
 }
 
 impl Unseen {
-    /// A reply whose body ended in this error. An upstream that was silent for the whole time allowed is not given that time
-    /// twice.
+    /// Makes a reply whose body ended in this error. An upstream that was silent for the whole permitted time does
+    /// not get that time twice.
     fn broken(exchange: Box<Exchange>, error: ReadError) -> Self {
         let is_silent = matches!(error, ReadError::Stalled(_));
         let refusal = Refusal::AnswerLost { upstream: exchange.upstream_name().to_owned(), error };
@@ -164,13 +164,13 @@ async fn observed(mut exchange: Box<Exchange>, answer: Response<AnyBody>) -> Res
     })))
 }
 
-/// The error that a body is instead of a reply.
+/// Returns the error that a body has instead of a reply.
 fn error_in(exchange: &Exchange, body: &Bytes) -> Option<ProviderError> {
     Value::parse_body(body).ok().and_then(|root| exchange.request.format().read_error(root))
 }
 
-/// What follows an error under a status of success: it is asked for again like a reply that was lost, unless the same request
-/// would be refused again. Such a refusal passes unchanged, with a header that marks it.
+/// Handles an error under a status of success. It is retried like a lost reply, unless the same request would be
+/// refused again. Such a refusal is passed on unchanged, with a header that marks it.
 fn refused(
     exchange: Box<Exchange>,
     call: Option<Call>,
@@ -185,15 +185,15 @@ fn refused(
         answer.headers_mut().insert(REASON, HeaderValue::from_static("upstream_error"));
         return Ok(Seen::Unread(answer));
     }
-    // A provider's error may repeat the key that it was asked with.
+    // A provider's error may repeat the key of the request.
     let error = ReadError::Broken(exchange.recorder.clean(&said.message).into());
     Err(Unseen::broken(exchange, error))
 }
 
-/// Lets a reply pass unread, which is too large to be read.
+/// Passes a reply on unread that is too large to be read.
 ///
 /// # Errors
-/// [`Refusal::Reading`] where it may call a tool that its client does not know.
+/// [`Refusal::Reading`] if it may call a tool that its client does not know.
 fn passes(exchange: &Exchange, why: &'static str) -> Result<(), Refusal> {
     if exchange.offers_reading() {
         return Err(Refusal::Reading("says more than can be held to look for calls of endmark_read"));
@@ -204,9 +204,9 @@ fn passes(exchange: &Exchange, why: &'static str) -> Result<(), Refusal> {
 
 /// The body of a reply, as far as it is kept.
 enum Received {
-    /// All of it, and the room that it takes.
+    /// All of it, with the memory that it uses.
     Whole(Bytes, Holding),
-    /// It is too long: it passes, and its call is settled when it ends.
+    /// It is too long: it is passed on, and its call is settled when it ends.
     Unread(AnyBody),
 }
 
@@ -247,7 +247,7 @@ fn settle(call: Option<Call>, end: CallEnd) {
     }
 }
 
-/// The parts of each choice that may be cut.
+/// Returns the parts of each choice that may be cut.
 fn parts(exchange: &Exchange, reply: &Reply) -> Vec<Suspects> {
     let output_tokens = reply.usage.as_ref().map(|usage| usage.completion);
     let of = |choice| suspects(exchange, choice, 0, Ending::Clean, output_tokens, None);
@@ -256,7 +256,7 @@ fn parts(exchange: &Exchange, reply: &Reply) -> Vec<Suspects> {
     parts
 }
 
-/// How the call ended that gave the reply.
+/// Returns how the reply's call ended.
 fn ended(reply: &Reply, parts: &[Suspects]) -> CallEnd {
     CallEnd { judged: worst(parts.iter().map(|parts| parts.worst)), ..CallEnd::whole(reply) }
 }

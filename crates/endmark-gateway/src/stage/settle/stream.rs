@@ -1,4 +1,4 @@
-//! A reply that came as a stream, written down.
+//! Records a streamed reply.
 
 use endmark_recovery::Ending;
 
@@ -6,14 +6,14 @@ use crate::exchange::Exchange;
 use crate::ledger::Ended;
 use crate::stage::mend::stream::Mended;
 
-/// A stream of which all is written down.
+/// A stream that is completely recorded.
 pub(crate) struct Settled {
     pub(crate) mended: Mended,
-    /// What its server was to say behind the reply did not come.
+    /// Whether the server's data after the reply did not arrive.
     pub(crate) end_lost: bool,
 }
 
-/// Writes down how a request ended, and under which id its reply goes on.
+/// Records how a request ended, and the id under which its reply continues.
 pub(crate) fn stream(exchange: &Exchange, mended: Mended) -> Settled {
     exchange.calls.watch.end(Ended::Replied(mended.result.worst));
     let observed = &mended.observed;
@@ -21,7 +21,7 @@ pub(crate) fn stream(exchange: &Exchange, mended: Mended) -> Settled {
     let lacks_end = exchange.request.format().facts().wants_last_event
         && !observed.reader.received().is_done()
         && observed.residue.is_empty();
-    // Behind an error that the client was told of nothing is made up.
+    // After an error that the client got, nothing is invented.
     let end_lost = observed.error.is_none() && (observed.ending != Ending::Clean || lacks_end);
     if end_lost && mended.result.failed.is_none() {
         mended.note_lost_end(exchange);
@@ -31,7 +31,7 @@ pub(crate) fn stream(exchange: &Exchange, mended: Mended) -> Settled {
 }
 
 impl Mended {
-    /// The reply is all there, and what its server was to say behind it is not: its last event, or what it counted.
+    /// Records that the reply is complete, but its last event or its usage is missing.
     fn note_lost_end(&self, exchange: &Exchange) {
         let every_choice_ended =
             self.observed.reader.received().choices().iter().all(|choice| choice.finish.is_some());
@@ -47,8 +47,8 @@ impl Mended {
         }
     }
 
-    /// The client goes on from the id that its stream began with; its server has all of the reply under that of the last
-    /// answer. A call's result goes to the response that has the call.
+    /// The client continues from the id at the beginning of its stream. Its server has the whole reply under that of
+    /// the last answer. A call's result goes to the response with the call.
     fn note_successor(&self, exchange: &Exchange) {
         let is_whole = self.result.failed.is_none() && self.result.worst.is_delivered_whole();
         let has_calls =

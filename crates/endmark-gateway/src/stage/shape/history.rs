@@ -1,5 +1,5 @@
-//! What of a request's history is changed before it goes upstream: calls that no server can read, references to items that
-//! the server stored cut, and a response that went on under another id.
+//! Changes of a request's history before it is sent upstream: calls that no server can read, references to items that
+//! the server stored cut, and a response that continued under another id.
 
 use endmark_wire::request::Request;
 
@@ -7,7 +7,7 @@ use crate::exchange::Changed;
 use crate::gateway::Gateway;
 use crate::mended_items;
 
-/// Changes what has to be changed.
+/// Makes the necessary changes.
 pub(super) async fn change(
     gateway: &Gateway,
     upstream: &str,
@@ -23,7 +23,8 @@ pub(super) async fn change(
     changed
 }
 
-/// Lets a request go on from the whole of a response that it knows by the id of its beginning; the id that it has then.
+/// Lets a request continue from the whole of a response that it knows by the id of its beginning. Returns the id that
+/// the response has.
 pub(super) fn go_on(
     gateway: &Gateway,
     upstream: &str,

@@ -1,4 +1,4 @@
-//! The history of a request that is for no reply.
+//! The history of a request that is not for a reply.
 
 use bytes::Bytes;
 use endmark_wire::format::FORMATS;
@@ -16,8 +16,8 @@ use crate::route::Target;
 use crate::stage::admit::mode_of;
 use crate::upstream::Credential;
 
-/// Changes a request that is for no reply where it goes on from a response or refers to items: counting what that has, or making it shorter, is
-/// of no use with the beginning of it alone.
+/// Changes a request that is not for a reply if it continues a response or refers to items: counting or condensing
+/// only their beginnings would be wrong.
 pub(crate) async fn change_passing(
     gateway: &Gateway,
     target: &Target<'_>,
