@@ -1,4 +1,4 @@
-//! What may be spent. (CX-7)
+//! The budgets. (CX-7)
 
 use endmark_context::budget::{Period, Rule, Scope, Unit, Zone};
 use endmark_gateway::{BudgetSettings, Hidden, Secret};
@@ -7,44 +7,44 @@ use endmark_setting::{AtLeast, OneOf, settings};
 use super::kinds::{Dollars, ZoneName};
 
 settings! {
-    /// What may be spent; 0 is no budget. Dollars are held in nano-dollars.
+    /// The budgets; 0 means unlimited. Dollars are held in nano-dollars.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Budget {
-        /// Tokens that a session may take; 0: any number (`SRE_AGENT_TOKEN_BUDGET`, `ENDMARK_TOKEN_BUDGET`).
+        /// Tokens that a session may use; 0: unlimited (`SRE_AGENT_TOKEN_BUDGET`, `ENDMARK_TOKEN_BUDGET`).
         session_tokens: u64 = 0, AtLeast(0);
-        /// Dollars that a session may cost; 0: any sum.
+        /// Dollars that a session may cost; 0: unlimited.
         session_usd: u64 = 0, Dollars;
-        /// Tokens that all requests may take on one day; 0: any number.
+        /// Tokens that all requests may use on one day; 0: unlimited.
         day_tokens: u64 = 0, AtLeast(0);
-        /// Dollars that all requests may cost on one day; 0: any sum.
+        /// Dollars that all requests may cost on one day; 0: unlimited.
         day_usd: u64 = 0, Dollars;
-        /// Tokens that one key may take on one day; 0: any number.
+        /// Tokens that one key may use on one day; 0: unlimited.
         key_day_tokens: u64 = 0, AtLeast(0);
-        /// Dollars that one key may cost on one day; 0: any sum.
+        /// Dollars that one key may cost on one day; 0: unlimited.
         key_day_usd: u64 = 0, Dollars;
-        /// Tokens that one model may take on one day; 0: any number.
+        /// Tokens that one model may use on one day; 0: unlimited.
         model_day_tokens: u64 = 0, AtLeast(0);
-        /// Dollars that one model may cost on one day; 0: any sum.
+        /// Dollars that one model may cost on one day; 0: unlimited.
         model_day_usd: u64 = 0, Dollars;
-        /// Tokens of output that are held for a call that names no limit.
+        /// Output tokens that are held for a call without a limit.
         assume_output_tokens: u64 = 4_096, AtLeast(1);
-        /// Whether calls are made where the store cannot hold them: open, or closed.
+        /// Whether calls are made if the store cannot hold them: open, or closed.
         on_store_error: OnStoreError = OnStoreError::Open, ON_STORE_ERROR;
-        /// A model without a price, where a budget is in dollars: refuse, or count_tokens_only.
+        /// A model without a price, if a budget is in dollars: refuse, or count_tokens_only.
         unknown_price: UnknownPrice = UnknownPrice::Refuse, UNKNOWN_PRICE;
-        /// Paths whose cost is not counted, where a budget applies: refuse, or pass.
+        /// Paths whose cost is not counted, if a budget applies: refuse, or pass.
         unknown_paths: UnknownPaths = UnknownPaths::Refuse, UNKNOWN_PATHS;
         /// The zone in which days and months begin at midnight: UTC, +02:00, Europe/Berlin.
         zone: Zone = Zone::default(), ZoneName;
-        // Its address is enough to send something there.
-        /// An address that is sent an event when a budget comes to 80 or 95 percent.
+        // Its address alone permits sending events there.
+        /// An address that gets an event when a budget reaches 80 or 95 percent.
         webhook: Option<Secret> = None, Hidden;
         /// The secret that signs these events (HMAC-SHA256, in x-endmark-signature).
         webhook_secret: Option<Secret> = None, Hidden;
     }
 }
 
-/// What is done with a call that cannot be held, since the store fails.
+/// The treatment of a call that cannot be held because the store fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnStoreError {
     /// It is made.
@@ -62,7 +62,7 @@ pub enum UnknownPrice {
     CountTokensOnly,
 }
 
-/// How a request of unknown cost or model is treated where a budget or a list of models applies.
+/// The treatment of a request of unknown cost or model, if a budget or a list of models applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownPaths {
     /// It is refused.
@@ -81,7 +81,7 @@ const UNKNOWN_PATHS: OneOf<UnknownPaths> =
     OneOf(&[("refuse", UnknownPaths::Refuse), ("pass", UnknownPaths::Pass)]);
 
 impl Budget {
-    /// The same for the gateway.
+    /// Converts it for the gateway.
     pub fn for_gateway(&self) -> BudgetSettings {
         use {Period::Day, Period::Ever, Unit::NanoUsd, Unit::Tokens};
         let rules = [

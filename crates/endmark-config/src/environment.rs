@@ -1,26 +1,26 @@
 //! The environment variables that Endmark reads, by name.
 //!
-//! A name is systematic: `ENDMARK_`, the section and the key, joined by `_`, in capitals. An upstream's
-//! are `ENDMARK_UPSTREAMS_<NAME>_<KEY>`, a schema's `ENDMARK_SCHEMAS_<NAME>`.
+//! Names are systematic: `ENDMARK_`, the section and the key, joined by `_`, in capitals. Those of an upstream are
+//! `ENDMARK_UPSTREAMS_<NAME>_<KEY>`, those of a schema `ENDMARK_SCHEMAS_<NAME>`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-/// What every name of ours begins with.
+/// The prefix of every name.
 pub(crate) const PREFIX: &str = "ENDMARK_";
-/// The configuration file, in place of the ones that are looked for.
+/// The configuration file, instead of the default ones.
 pub(crate) const CONFIG: &str = "ENDMARK_CONFIG";
-/// What is logged to standard error, as `level` or `target=level,…`.
+/// The log filter for standard error, as `level` or `target=level,…`.
 pub const LOG: &str = "ENDMARK_LOG";
-/// What the pages below `/endmark/` ask for.
+/// The key for the pages below `/endmark/`.
 pub const ADMIN_KEY: &str = "ENDMARK_ADMIN_KEY";
-/// What the variables of an upstream begin with; its name and one of its keys follow.
+/// The prefix of an upstream's variables; its name and one of its keys follow.
 pub const UPSTREAMS: &str = "ENDMARK_UPSTREAMS_";
-/// What the variable of a schema begins with; its name follows.
+/// The prefix of a schema's variable; its name follows.
 pub(crate) const SCHEMAS: &str = "ENDMARK_SCHEMAS_";
 
-/// Variables of other names that set a key, too: those by which others know it. A later one beats those before it, and the
-/// systematic name beats them all.
+/// Variables of other names that set a key as well, known from other programs. A later one overrides those before it,
+/// and the systematic name overrides them all.
 pub(crate) const OTHER_NAMES: [(&str, &str); 4] = [
     ("MAX_RESULT_CHARS", "cap.max_chars"),
     ("SAFE_TRIGGER_TOKENS", "compact.emergency.trigger_tokens"),
@@ -28,24 +28,24 @@ pub(crate) const OTHER_NAMES: [(&str, &str); 4] = [
     ("ENDMARK_TOKEN_BUDGET", "budget.session_tokens"),
 ];
 
-/// The environment as it was when the process began, so that what is read from it can be tested.
+/// The environment at the start of the process. It is a value, so that readers of it can be tested.
 #[derive(Clone, Default)]
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// Takes these variables; those that are not UTF-8 are none of ours.
+    /// Takes these variables. Those that are not UTF-8 are ignored.
     pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let readable =
             |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Self(variables.into_iter().filter_map(readable).collect())
     }
 
-    /// The value of this variable; one that is empty counts as not set.
+    /// Returns the value of this variable. An empty one counts as unset.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Every variable that is set and whose name begins like this, in order of the names.
+    /// Returns the variables whose names begin like this, in order of the names.
     pub fn beginning_with<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0
             .range(prefix.to_owned()..)

@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration.
+//! Errors of a configuration.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use endmark_failure::CommandError;
 
 use super::provenance::Origin;
 
-/// Why a configuration cannot be used. Each variant knows where the fault is and what to do about it.
+/// Error of a configuration. Each variant has the place of the fault and how to correct it.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the message of each variant says what it is")]
 pub enum ConfigError {
@@ -28,7 +28,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// The word for programs.
+    /// Returns the code for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Read { .. } => "config_unreadable",
@@ -39,7 +39,7 @@ impl ConfigError {
         }
     }
 
-    /// What to do about it.
+    /// Returns how to correct it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Read { .. } => Some("Name a file that exists with `--config`, or leave it out.".to_owned()),

@@ -1,4 +1,4 @@
-//! Reads a TOML file into keys, each with the line it stands on.
+//! Reads a TOML file into keys, each with its line.
 
 use std::path::{Path, PathBuf};
 
@@ -18,11 +18,11 @@ pub(crate) struct Assignment {
     pub(crate) line: usize,
 }
 
-/// Reads the assignments of a file's text, in the order in which they stand in it.
+/// Reads the assignments of a file's text, in order.
 pub(crate) fn read(path: &Path, text: &str) -> Result<Vec<Assignment>, ConfigError> {
     let document = DeTable::parse(text).map_err(|error| syntax(path, text, &error))?;
     let mut assignments = Vec::new();
-    // TOML's parser bounds the nesting, so this list of open tables is bounded too.
+    // TOML's parser limits the nesting, and so the length of this list of open tables.
     let mut open = vec![(String::new(), document.get_ref())];
     while let Some((section, table)) = open.pop() {
         for (key, value) in table {
@@ -60,7 +60,7 @@ fn given(value: &Spanned<DeValue<'_>>) -> Given {
     }
 }
 
-/// What `{ env = "NAME" }` or `{ file = "PATH" }` refers to.
+/// Returns the target of `{ env = "NAME" }` or `{ file = "PATH" }`.
 fn reference(table: &DeTable<'_>) -> Option<Given> {
     let (kind, place) = table.iter().next().filter(|_| table.len() == 1)?;
     let place = place.get_ref().as_str()?.to_owned();
@@ -77,7 +77,7 @@ fn syntax(path: &Path, text: &str, error: &toml::de::Error) -> ConfigError {
     ConfigError::Syntax { path: PathBuf::from(path), line, column, message }
 }
 
-/// Line and column (in characters) of a byte offset, both from 1.
+/// Returns line and column (in characters) of a byte offset, both from 1.
 fn position(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset.min(text.len())).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);

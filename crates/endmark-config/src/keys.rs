@@ -1,4 +1,4 @@
-//! The keys of the configuration: the file, the environment, the flags and `config show` all go by them.
+//! The keys of the configuration, used by the file, the environment, the flags and `config show`.
 
 #[cfg(test)]
 mod reference;
@@ -15,7 +15,7 @@ use super::settings::{Files, Runs, Settings, Tls};
 
 pub(crate) type Key = endmark_setting::Key<Settings>;
 
-/// The keys of a section, as keys of all settings.
+/// Returns the keys of a section, as keys of all settings.
 macro_rules! section {
     ($name:literal, $section:ty, $($field:ident).+) => {
         <$section>::keys()
@@ -24,7 +24,7 @@ macro_rules! section {
     };
 }
 
-/// Every key that is not of an upstream, a price or a schema, in the order in which they are shown.
+/// Every key except those of upstreams, prices and schemas, in display order.
 pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     let mut keys = Vec::new();
     keys.extend(section!("", ListenerSettings, gateway.listener));
@@ -46,12 +46,12 @@ pub(crate) static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
     keys
 });
 
-/// The key of this full name.
+/// Returns the key of this full name.
 pub(crate) fn named(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name() == name)
 }
 
-/// The key that this environment variable sets.
+/// Returns the key that this environment variable sets.
 pub(crate) fn of_variable(variable: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.variable() == variable)
 }

@@ -1,4 +1,4 @@
-//! The kinds of values that only the configuration has.
+//! Value types that only the configuration has.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::secret_source::SecretSource;
 
-/// Reads a rate, from dollars per million tokens.
+/// Parses a rate, in dollars per million tokens.
 pub(crate) fn rate(given: &Given) -> Result<Rate, Expected> {
     let dollars = match given {
         #[expect(clippy::cast_precision_loss, reason = "no price has 16 digits")]
@@ -30,7 +30,7 @@ pub(crate) struct Dollars;
 
 impl Kind<u64> for Dollars {
     fn read(&self, given: &Given) -> Result<u64, Expected> {
-        // A rate is nano-dollars for a million of something: here for one thing.
+        // A rate is nano-dollars for a million of something, here for one.
         rate(given).map_err(|_| "a number of dollars, 0 or more, like 2.50".to_owned())
     }
 
@@ -67,7 +67,7 @@ impl Kind<Zone> for ZoneName {
     }
 }
 
-/// The place of a store.
+/// The address of a store.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StorePlace;
 
@@ -86,7 +86,7 @@ impl Kind<StoreLocation> for StorePlace {
     }
 }
 
-/// A secret, or the place where one is kept.
+/// A secret, or a reference to one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kept;
 

@@ -1,4 +1,4 @@
-//! One layer upon the other: what is said later wins, and each value remembers who said it.
+//! Settings in layers: a later layer wins, and each value has its origin.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -18,7 +18,7 @@ use super::provenance::{Origin, Provenance};
 use super::secret_source::SecretSource;
 use super::settings::{ProxyChoice, Schema, Settings, Upstream};
 
-/// The keys that every upstream has.
+/// The keys of every upstream.
 pub(crate) const UPSTREAM_KEYS: [&str; 13] = [
     "format",
     "base_url",
@@ -35,17 +35,18 @@ pub(crate) const UPSTREAM_KEYS: [&str; 13] = [
     "ca_file",
 ];
 
-/// Settings in the making.
+/// Settings that are being read.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     pub(crate) settings: Settings,
     pub(crate) provenance: Provenance,
-    /// What `~` stands for at the beginning of the store's path.
+    /// The folder that `~` means at the beginning of the store's path.
     pub(crate) home: Option<PathBuf>,
 }
 
 impl Layers {
-    /// The store in the home folder, as documentation and shells write it: no shell expands it in a file, nor behind `sqlite:`.
+    /// Expands `~` in the store's path, as documentation and shells write it: no shell expands it in a file, or after
+    /// `sqlite:`.
     fn at_home(&self, name: &str, given: &Given) -> Given {
         let text = given.text().ok().filter(|_| name == "store");
         let below = text.as_deref().and_then(|text| text.trim().strip_prefix("sqlite:~/"));
@@ -55,7 +56,7 @@ impl Layers {
         }
     }
 
-    /// Sets one key, given by its full name; paths are relative to `folder`.
+    /// Sets one key, given by its full name. Paths are relative to `folder`.
     pub(crate) fn set(
         &mut self,
         name: &str,
@@ -104,7 +105,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Sets what the environment says; answers with a warning for each name that means nothing.
+    /// Sets the values of the environment. Returns a warning for each name without a meaning.
     pub(crate) fn set_environment(&mut self, environment: &Environment) -> Result<Vec<String>, ConfigError> {
         let mut warnings = Vec::new();
         for (variable, name) in environment::OTHER_NAMES {
@@ -136,11 +137,11 @@ impl Layers {
         Ok(warnings)
     }
 
-    /// Fills in what only stands where nothing was said, and checks what only the whole can tell.
+    /// Adds the defaults that depend on other values, and checks the whole.
     pub(crate) fn finish(&mut self) -> Result<(), ConfigError> {
         self.settings.has_own_upstreams = !self.settings.upstreams.is_empty();
         if self.settings.upstreams.is_empty() {
-            // The gateway's own default; what is said of it without a file is said by its name.
+            // The gateway's own default. Keys without a file refer to it by its name.
             let public = self.settings.gateway.upstreams.clone();
             self.settings.upstreams.extend(public.into_iter().map(|known| Upstream {
                 base_url: Some(known.base_url),
@@ -164,7 +165,7 @@ impl Layers {
         self.check_tls()
     }
 
-    /// Half a price would make a sum that is too small.
+    /// Half a price would give sums that are too small.
     fn check_prices(&self) -> Result<(), ConfigError> {
         let missing = |price: &Price| price.missing().map(|key| (price.pattern.clone(), key));
         let Some((pattern, missing)) = self.settings.prices.iter().find_map(missing) else { return Ok(()) };
@@ -176,7 +177,7 @@ impl Layers {
         Err(ConfigError::Value { key, origin, expected })
     }
 
-    /// A certificate is of no use without its key, nor a key without its certificate.
+    /// A certificate is useless without its key, and a key without its certificate.
     fn check_tls(&self) -> Result<(), ConfigError> {
         let (given, missing) = match (&self.settings.tls.certificate, &self.settings.tls.key) {
             (Some(_), None) => ("tls.certificate", "tls.key"),
@@ -187,7 +188,8 @@ impl Layers {
         Err(ConfigError::Value { key: given.to_owned(), origin: self.provenance.of(given), expected })
     }
 
-    /// A fallback is another upstream of this configuration that speaks the same: it gets the client's request as it is.
+    /// A fallback is another upstream of this configuration with the same format: it gets the client's request
+    /// unchanged.
     fn check_fallback(&self, upstream: &Upstream) -> Result<(), ConfigError> {
         let speaks_the_same =
             |other: &&Upstream| other.name != upstream.name && other.format == upstream.format;
@@ -204,14 +206,16 @@ impl Layers {
         }
         let names: Vec<String> = others().map(|other| format!("`{}`", other.name)).collect();
         let expected = match names.as_slice() {
-            [] => "the name of another upstream of the same `format`, and there is none".to_owned(),
+            [] => {
+                "the name of another upstream of the same `format`, but there is no such upstream".to_owned()
+            }
             names => format!("the name of another upstream of the same `format`: {}", names.join(", ")),
         };
         let key = format!("upstreams.{}.fallback", upstream.name);
         Err(ConfigError::Value { origin: self.provenance.of(&key), key, expected })
     }
 
-    /// The full name of the key that this variable sets.
+    /// Returns the full name of the key that this variable sets.
     fn key_of_variable(&self, variable: &str) -> Option<String> {
         if let Some(key) = keys::of_variable(variable) {
             return Some(key.name().to_owned());
@@ -306,7 +310,7 @@ fn set_upstream(
     Ok(())
 }
 
-/// A provider's format by its name.
+/// Parses the name of a provider's format.
 fn format(given: &Given) -> Result<&'static Provider, Expected> {
     let name = given.text().unwrap_or_default();
     let all = Provider::all();
@@ -316,14 +320,14 @@ fn format(given: &Given) -> Result<&'static Provider, Expected> {
     })
 }
 
-/// Patterns that a request may meet; `example` shows one.
+/// Parses patterns for requests. `example` shows one.
 fn patterns<P: FromStr<Err = UnusablePattern>>(given: &Given, example: &str) -> Result<Vec<P>, Expected> {
     let texts = given.names().map_err(|_| format!("a list of patterns, like [\"{example}\"]"))?;
     let parsed = texts.iter().map(|text| text.parse()).collect::<Result<Vec<P>, _>>();
     parsed.map_err(|error| format!("a list of patterns, like [\"{example}\"] ({error})"))
 }
 
-/// Where a secret is kept that is not written here.
+/// Returns the reference of a secret that is kept elsewhere.
 fn kept(given: &Given, folder: Option<&Path>) -> Option<SecretSource> {
     match given {
         Given::FromEnvironment(name) => Some(SecretSource::Environment(name.clone())),
@@ -347,7 +351,7 @@ fn proxy(given: &Given, folder: Option<&Path>) -> Result<ProxyChoice, Expected> 
     }
 }
 
-/// A base URL that can be asked.
+/// Parses a base URL for requests.
 pub fn base_url(text: &str) -> Result<BaseUrl, Expected> {
     let url = text.trim().parse();
     url.map_err(|_| "an http or https URL without query, like \"http://127.0.0.1:8080/v1\"".to_owned())
@@ -387,7 +391,7 @@ fn unknown(name: &str, given: &Given, origin: Origin) -> ConfigError {
     ConfigError::UnknownKey { key: name.to_owned(), origin, nearest: nearest(name, known) }
 }
 
-/// A path as it is meant by a file in this folder.
+/// Resolves a path relative to its file's folder.
 fn below(folder: Option<&Path>, path: &Path) -> PathBuf {
     folder.map_or_else(|| path.to_owned(), |folder| folder.join(path))
 }

@@ -1,4 +1,4 @@
-//! The configuration: read in layers, each value with the place it came from.
+//! The configuration: read in layers, with the origin of each value.
 
 mod budget;
 mod environment;
@@ -43,36 +43,36 @@ pub use show::{Shown, shown};
 /// The name of the store's file.
 const STORE_FILE: &str = "endmark.db";
 
-/// Where it is by default, as people read it in the documentation: which folder that is, the environment says when the
+/// The default store as the documentation shows it. The environment determines the actual folder when the
 /// configuration is read.
 pub const SHOWN_STORE: &str = "~/.local/state/endmark/endmark.db";
 
-/// The configuration as it is in effect.
+/// The effective configuration.
 #[derive(Debug)]
 pub struct Effective {
-    /// What is configured.
+    /// The settings.
     pub settings: Settings,
-    /// Where each value came from.
+    /// The origin of each value.
     pub provenance: Provenance,
-    /// The file that was read, if there is one.
+    /// The file that was read, if any.
     pub file: Option<PathBuf>,
-    /// What looks like a mistake and is none for certain.
+    /// Possible mistakes.
     pub warnings: Vec<String>,
 }
 
 /// A key set on the command line.
 #[derive(Debug, Clone)]
 pub struct Override {
-    /// The flag, as in `--listen`.
+    /// The flag, such as `--listen`.
     pub flag: String,
     /// The key's full name.
     pub key: String,
-    /// Its value, as it is written.
+    /// Its value, as written.
     pub value: String,
 }
 
 impl Override {
-    /// Reads `KEY=VALUE`, as `--set` takes it.
+    /// Parses `KEY=VALUE`, the argument of `--set`.
     pub fn parse(assignment: &str) -> Result<Self, ConfigError> {
         let (key, value) =
             assignment.split_once('=').ok_or_else(|| ConfigError::NotAnAssignment(assignment.to_owned()))?;
@@ -80,7 +80,7 @@ impl Override {
     }
 }
 
-/// By custom, the name of a file with nothing in it.
+/// By convention, the name of an empty file.
 const NO_FILE: &str = "/dev/null";
 
 /// Reads the configuration: defaults, then the file, then the environment, then the flags.
@@ -118,7 +118,7 @@ pub fn load(
     Ok(Effective { settings: layers.settings, provenance: layers.provenance, file, warnings })
 }
 
-/// The configuration file: the one that is named, which must exist, or the first that exists.
+/// Returns the configuration file: the named one, which must exist, or the first that exists.
 fn find(environment: &Environment, named: Option<&Path>) -> Option<PathBuf> {
     named
         .map(Path::to_owned)
@@ -131,8 +131,8 @@ fn is_there(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_dir())
 }
 
-/// Where records are kept when nobody says where: in the user's state folder (XDG Base Directory), wherever the command
-/// is run. Without a home folder it is the current one.
+/// Returns the default store: in the user's state folder (XDG Base Directory), wherever the command runs. Without a
+/// home folder it is the current folder.
 fn default_store(environment: &Environment) -> StoreLocation {
     let absolute = |name| environment.get(name).map(Path::new).filter(|path| path.is_absolute());
     let folder = absolute("XDG_STATE_HOME")
@@ -144,7 +144,7 @@ fn default_store(environment: &Environment) -> StoreLocation {
     )
 }
 
-/// What is to be said where nobody said where the store is, and there is no home folder for it.
+/// Returns a warning if there is neither a configured store nor a home folder.
 fn without_home(environment: &Environment, provenance: &Provenance) -> Option<String> {
     let is_chosen = provenance.of("store") != Origin::Default;
     (!is_chosen && default_store(environment) == StoreLocation::sqlite(STORE_FILE)).then(|| {
@@ -154,7 +154,7 @@ fn without_home(environment: &Environment, provenance: &Provenance) -> Option<St
     })
 }
 
-/// Where a configuration file is looked for when none is named, in order.
+/// Returns the paths at which a configuration file is searched for, in order.
 pub fn searched(environment: &Environment) -> Vec<PathBuf> {
     let folder = environment
         .get("XDG_CONFIG_HOME")

@@ -1,8 +1,8 @@
-//! Addresses that a gateway listens on.
+//! Addresses of a gateway's listener.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Where this machine reaches a listener, which may listen on all its addresses.
+/// Returns the address at which this machine reaches a listener, which may listen on all its addresses.
 pub fn reachable(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -1,4 +1,4 @@
-//! How each upstream is reached: through which proxy, and certified by whom.
+//! How each upstream is reached: its proxy, and its certificate authorities.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use endmark_process::{MAX_WRITTEN_BYTES, read_regular};
 use super::environment::Environment;
 use super::settings::{ProxyChoice, Settings, Upstream};
 
-/// The upstream as a client reaches it, without its key.
+/// Returns the upstream as a client reaches it, without its key.
 pub fn reached(
     settings: &Settings,
     upstream: &Upstream,
@@ -41,7 +41,8 @@ pub fn reached(
     Ok(gateway::Upstream { proxy, authorities, ..gateway::Upstream::new(&upstream.name, base_url) })
 }
 
-/// A server at this address that is no configured upstream, as the environment and the common settings reach it.
+/// Returns a server at this address that is not a configured upstream, with the proxy and authorities of the
+/// environment and the common settings.
 pub fn reached_at(
     settings: &Settings,
     base_url: BaseUrl,

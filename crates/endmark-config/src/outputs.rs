@@ -1,4 +1,4 @@
-//! From the configuration to how outputs are capped, and how they are kept in full.
+//! From the configuration to the limits of outputs, and how they are kept in full.
 
 use endmark_context::cap::Unit;
 use endmark_failure::CommandError;
@@ -7,14 +7,14 @@ use endmark_store::{CapRequest, Keeper};
 use super::settings::Settings;
 
 impl Settings {
-    /// What keeps full outputs in the store.
+    /// Makes what keeps full outputs in the store.
     pub fn keeper(&self) -> Keeper {
         let policy = &self.gateway.store_policy;
         Keeper::new(self.files.store.clone(), policy.keep_days, policy.outputs_max_bytes)
     }
 
-    /// A request with the limits that are given; else with those of the configuration, as far as they stay below the
-    /// `own_limit` at which the reader itself would cut.
+    /// Returns a request with the given limits, otherwise with those of the configuration as far as they are below
+    /// `own_limit`, at which the reader itself would cut.
     pub fn cap_request(
         &self,
         limit: Option<(u64, Unit)>,

@@ -9,10 +9,10 @@ use super::kinds::rate;
 /// The keys of a price.
 pub(crate) const PRICE_KEYS: [&str; 4] = ["input", "cached_input", "output", "context_tokens"];
 
-/// What the tokens of the models that a pattern names cost.
+/// The prices of the models that match a pattern.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Price {
-    /// A model's name; `*` stands for any characters.
+    /// A model's name; `*` matches any characters.
     pub pattern: String,
     pub input: Option<Rate>,
     pub cached_input: Option<Rate>,
@@ -31,13 +31,13 @@ impl Price {
         Ok(())
     }
 
-    /// The key without which there is no price.
+    /// Returns the key without which there is no price.
     pub fn missing(&self) -> Option<&'static str> {
         let is_there = [("input", self.input), ("output", self.output)];
         is_there.into_iter().find(|(_, rate)| rate.is_none()).map(|(key, _)| key)
     }
 
-    /// Keys, values and what they say.
+    /// Returns keys, values and their descriptions.
     pub fn values(&self) -> [(&'static str, Value, &'static str); 4] {
         let dollars = |rate: Option<Rate>| json!(rate.map(in_dollars));
         [
@@ -49,7 +49,7 @@ impl Price {
     }
 }
 
-/// As it was written: the nearest number to a rate is the one that the rate was made from.
+/// Returns a rate as it was written: the nearest number is the one that it was made from.
 fn in_dollars(rate: Rate) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "checked just below")]
     let dollars = rate as f64 / 1e9;

@@ -1,13 +1,13 @@
-//! Where each value came from.
+//! The origin of each value.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where one value was said.
+/// The origin of one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Nowhere: it is the default.
+    /// It is the default.
     Default,
     /// In a file, on this line (from 1).
     File {
@@ -18,7 +18,7 @@ pub enum Origin {
     },
     /// In the environment variable of this name.
     Environment(String),
-    /// By this flag.
+    /// In this flag.
     Flag(String),
 }
 
@@ -38,12 +38,12 @@ impl fmt::Display for Origin {
 pub struct Provenance(BTreeMap<String, Origin>);
 
 impl Provenance {
-    /// Notes that the value of this key now comes from here.
+    /// Records the origin of this key's value.
     pub fn set(&mut self, key: &str, origin: Origin) {
         self.0.insert(key.to_owned(), origin);
     }
 
-    /// Where the value of this key came from.
+    /// Returns the origin of this key's value.
     pub fn of(&self, key: &str) -> Origin {
         self.0.get(key).cloned().unwrap_or(Origin::Default)
     }

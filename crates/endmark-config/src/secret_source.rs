@@ -1,4 +1,4 @@
-//! Where a secret is kept: in the configuration itself, in the environment, or in a file of its own.
+//! The source of a secret: the configuration itself, the environment, or a file of its own.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,22 +10,22 @@ use serde_json::{Value, json};
 
 use super::environment::Environment;
 
-/// A key or a URL is never longer; what is longer is another file than was meant.
+/// No key or URL is longer. A longer file was named by mistake.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// Where a secret is kept.
+/// The source of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretSource {
-    /// Written in the configuration.
+    /// In the configuration.
     Value(Secret),
     /// In the environment variable of this name.
     Environment(String),
-    /// In this file, which holds nothing else.
+    /// In this file, which has nothing else.
     File(PathBuf),
 }
 
 impl SecretSource {
-    /// The secret itself; `what` says what it is, as in "the key of the upstream `a`".
+    /// Returns the secret itself. `what` describes it, as in "the key of the upstream `a`".
     pub fn read(&self, environment: &Environment, what: &str) -> Result<Secret, CommandError> {
         let text = match self {
             Self::Value(secret) => return Ok(secret.clone()),
@@ -40,7 +40,7 @@ impl SecretSource {
                 CommandError::input("missing_key", message, "Name a file that exists and may be read.")
             })?,
         };
-        // Editors end a file with a line break; no secret does.
+        // Editors end a file with a line break. No secret does.
         let text = text.trim();
         if text.is_empty() {
             let message = format!("{} is empty, and should hold {what}", self.place());
@@ -57,7 +57,7 @@ impl SecretSource {
         Ok(Secret::new(text.to_owned()))
     }
 
-    /// It as it may be shown: by the place where it is kept.
+    /// Returns it for display: only its source.
     pub fn shown(&self) -> Value {
         match self {
             Self::Value(_) => json!("***"),
@@ -66,7 +66,7 @@ impl SecretSource {
         }
     }
 
-    /// Where it is kept, for people.
+    /// Returns its source, for people.
     fn place(&self) -> String {
         match self {
             Self::Value(_) => "the configuration".to_owned(),

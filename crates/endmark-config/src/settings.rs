@@ -18,36 +18,36 @@ use super::secret_source::SecretSource;
 /// Everything that can be configured, with its default.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// The sections that the gateway declares. Its upstreams, schemas, prices, budget and TLS files come from the other fields
-    /// when the gateway is built.
+    /// The sections that the gateway declares. Its upstreams, schemas, prices, budget and TLS files come from the
+    /// other fields when the gateway is built.
     pub gateway: endmark_gateway::Settings,
-    /// The files that belong to all of it.
+    /// Files for all sections.
     pub files: Files,
     /// The files for TLS on the listener.
     pub tls: Tls,
-    /// In the order in which they were given: the first serves the paths that name none.
+    /// In their given order: the first serves the paths that name none.
     pub upstreams: Vec<Upstream>,
-    /// Whether somebody named them: else they are the providers' public endpoints.
+    /// Whether the user configured any. Otherwise they are the providers' public endpoints.
     pub has_own_upstreams: bool,
-    /// What may be spent.
+    /// The budgets.
     pub budget: Budget,
-    /// Where events of supervised runs go (CG-4).
+    /// The target of events of supervised runs (CG-4).
     pub runs: Runs,
-    /// The schemas that requests name.
+    /// The schemas that requests can name.
     pub schemas: Vec<Schema>,
-    /// The user's own prices, in the order in which they were given.
+    /// The user's own prices, in their given order.
     pub prices: Vec<Price>,
 }
 
 impl Settings {
-    /// Whether the admin key is written in the configuration itself.
+    /// Whether the admin key is in the configuration itself.
     pub fn holds_admin_key(&self) -> bool {
         matches!(self.files.admin_key, Some(SecretSource::Value(_)))
     }
 
-    /// Returns whether only the machine's own users reach the listener. Under another name it is reached from elsewhere, through
-    /// a proxy or a tunnel. A proxy may also keep that name to itself; a gateway that requires keys has clients whom its owner
-    /// does not trust with what is stored.
+    /// Returns whether only this machine's users reach the listener. With other host names it is reached from
+    /// elsewhere, through a proxy or a tunnel. A proxy may also hide such a name. A gateway that requires keys has
+    /// clients whom its owner does not trust with the stored data.
     pub fn is_local(&self) -> bool {
         let listener = &self.gateway.listener;
         listener.listen.ip().to_canonical().is_loopback()
@@ -68,14 +68,15 @@ impl Settings {
 }
 
 settings! {
-    /// The store, and what protects it and the ways to upstreams.
+    /// The store, and the files that protect it and the connections to upstreams.
     #[derive(Debug, Clone)]
     pub struct Files {
-        /// The key that opens the pages below /endmark/; without one they open on the loopback address alone, and not with require_key.
+        /// The key for the pages below /endmark/; without one they are open only on the loopback address without
+        /// require_key.
         admin_key: Option<SecretSource> = None, Kept;
         /// Where recoveries are recorded: sqlite:PATH.
         store: StoreLocation = StoreLocation::sqlite(super::SHOWN_STORE), StorePlace;
-        /// Certificate authorities (PEM) that upstreams may be certified by, beside the system's.
+        /// Certificate authorities (PEM) for upstreams, in addition to the system's.
         ca_file: Option<PathBuf> = None, FilePath;
     }
 }
@@ -92,10 +93,10 @@ settings! {
 }
 
 settings! {
-    /// Where events of supervised runs go (CG-4). An address is enough to send something there.
+    /// The target of events of supervised runs (CG-4). Its address alone permits sending events there.
     #[derive(Debug, Clone, PartialEq, Eq)]
     pub struct Runs {
-        /// An address that is sent each event of supervised runs.
+        /// An address that gets each event of supervised runs.
         webhook: Option<Secret> = None, Hidden;
         /// The secret that signs these events (HMAC-SHA256, in x-endmark-signature).
         webhook_secret: Option<Secret> = None, Hidden;
@@ -108,28 +109,28 @@ settings! {
 pub struct Upstream {
     pub name: String,
     pub format: &'static Provider,
-    /// What a request has to meet for it.
+    /// The conditions for its requests.
     pub conditions: Conditions,
-    /// None only until the whole configuration has been read.
+    /// `None` only until the whole configuration has been read.
     pub base_url: Option<BaseUrl>,
-    /// Its own key, used in place of the client's.
+    /// Its own key, used instead of the client's.
     pub api_key: Option<SecretSource>,
     pub prefill: Prefill,
-    /// The name of the upstream that answers where this one cannot.
+    /// The name of the upstream that answers if this one cannot.
     pub fallback: Option<String>,
-    /// The model it is asked for where it stands in for another.
+    /// Its model when it is the fallback of another upstream.
     pub model: Option<String>,
-    /// The model that is asked for summaries.
+    /// The model for summaries.
     pub summary_model: Option<String>,
     /// Whether it is another Endmark.
     pub endmark: bool,
     pub proxy: ProxyChoice,
-    /// Certificate authorities that are trusted for it beside all others.
+    /// Certificate authorities for it, in addition to all others.
     pub ca_file: Option<PathBuf>,
 }
 
 impl Upstream {
-    /// An upstream of this name, as it is before anything is said about it.
+    /// Makes an upstream of this name with default values.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -149,7 +150,7 @@ impl Upstream {
 }
 
 impl Upstream {
-    /// Whether its key stands in the configuration itself.
+    /// Whether its key is in the configuration itself.
     pub fn holds_key(&self) -> bool {
         matches!(self.api_key, Some(SecretSource::Value(_)))
     }
@@ -158,13 +159,13 @@ impl Upstream {
 /// The proxy of an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProxyChoice {
-    /// The one that the environment has for it, if any.
+    /// The environment's proxy for it, if any.
     Environment,
-    /// None, whatever the environment says.
+    /// No proxy, whatever the environment says.
     None,
-    /// This one.
+    /// This proxy.
     Named(Proxy),
-    /// The one whose URL is kept elsewhere.
+    /// The proxy whose URL is kept elsewhere.
     Kept(SecretSource),
 }
 

@@ -1,4 +1,4 @@
-//! The effective configuration as a list that can be shown.
+//! The effective configuration as a list to display.
 
 use endmark_gateway::PREFILLS;
 use serde_json::{Value, json};
@@ -9,20 +9,20 @@ use super::provenance::Origin;
 use super::secret_source::SecretSource;
 use super::settings::{ProxyChoice, Upstream};
 
-/// One key with its value, where that came from, and what it is.
+/// One key with its value, origin and description.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shown {
     /// The full name.
     pub key: String,
-    /// Null where nothing is set. Secrets are `***`.
+    /// Null if unset. Secrets are `***`.
     pub value: Value,
-    /// Where its value came from.
+    /// The origin of its value.
     pub origin: Origin,
-    /// What it is for, in one line.
+    /// Its purpose, in one line.
     pub summary: &'static str,
 }
 
-/// Every key that has a value or could have one, section by section.
+/// Returns every key that has or could have a value, section by section.
 pub fn shown(effective: &Effective) -> Vec<Shown> {
     let show = |key: String, value: Value, summary: &'static str| {
         let origin = effective.provenance.of(&key);
@@ -67,10 +67,10 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
         (
             "api_key",
             upstream.api_key.as_ref().map_or(Value::Null, SecretSource::shown),
-            "its own key, in place of the client's",
+            "its own key, instead of the client's",
         ),
         ("for_paths", all(&conditions.paths), "paths that are for it, of which it then gets no others"),
-        ("for_models", all(&conditions.models), "models that are for it; `*` stands for anything"),
+        ("for_models", all(&conditions.models), "its models; `*` matches anything"),
         ("for_headers", all(&conditions.headers), "header fields of requests that are for it"),
         (
             "prefill",
@@ -78,7 +78,7 @@ fn upstream_values(upstream: &Upstream) -> [(&'static str, Value, &'static str);
             "how it is asked to continue an unfinished message",
         ),
         ("fallback", json!(upstream.fallback), "the upstream that answers where this one cannot"),
-        ("model", json!(upstream.model), "the model it is asked for where it stands in for another"),
+        ("model", json!(upstream.model), "its model when it is the fallback of another upstream"),
         (
             "summary_model",
             json!(upstream.summary_model),

@@ -136,7 +136,7 @@ fn a_value_of_the_wrong_kind_says_what_is_wanted() {
         ("[upstreams.\"a b\"]\nbase_url = \"http://a\"", "2: `a b` cannot be the name of an upstream"),
         (
             "[upstreams.a]\nbase_url = \"http://a\"\nfallback = \"b\"",
-            "3: `upstreams.a.fallback` must be the name of another upstream of the same `format`, and there is none",
+            "3: `upstreams.a.fallback` must be the name of another upstream of the same `format`, but there is no such upstream",
         ),
         (
             "[upstreams.a]\nbase_url = \"http://a\"\n[upstreams.b]\nbase_url = \"http://b\"\nfallback = \"b\"",

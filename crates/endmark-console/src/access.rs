@@ -1,4 +1,4 @@
-//! Who may read what is remembered: whoever is on the machine itself, or has the admin key.
+//! Access to the stored data: from the machine itself, or with the admin key.
 
 use std::fmt::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,14 +9,14 @@ use sha2::{Digest as _, Sha256};
 
 use crate::answer::Failure;
 
-/// The cookie that stands for the admin key in a browser.
+/// The cookie that replaces the admin key in a browser.
 const COOKIE_NAME: &str = "endmark_admin";
 
-/// How long it does, in seconds.
+/// The lifetime of the cookie, in seconds.
 const LOGGED_IN_SECONDS: u64 = 12 * 3_600;
 
-/// Who may read, and the secret that its forms and cookies are signed with. There is no way from the outside in without a
-/// key.
+/// The access rule, and the secret that signs forms and cookies. Without a key there is no access from other
+/// machines.
 pub(crate) struct Access {
     rule: Rule,
     secret: [u8; 32],
@@ -24,17 +24,17 @@ pub(crate) struct Access {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rule {
-    /// Everybody who reaches the listener, which only its own machine does.
+    /// Every client of the listener, which only this machine can reach.
     Open,
-    /// Whoever has the key with this hash.
+    /// Clients that have the key with this hash.
     Key([u8; 32]),
-    /// No client: strangers can reach the listener, and no admin key is set.
+    /// No client: others can reach the listener, and no admin key is set.
     Closed,
 }
 
 impl Access {
-    /// With the admin key where one is configured; else by whether only its owner reaches the listener. `nonce` is
-    /// what nobody can guess: it signs forms where there is no key.
+    /// With the admin key if one is configured, otherwise by whether only the owner reaches the listener. `nonce` is
+    /// unpredictable. It signs forms if there is no key.
     pub(crate) fn new(admin_key: Option<&str>, is_local: bool, nonce: &str) -> Self {
         let rule = match admin_key {
             Some(key) => Rule::Key(hash(key)),
@@ -45,12 +45,12 @@ impl Access {
         Self { rule, secret: hash(&format!("endmark console\n{}", admin_key.unwrap_or(nonce))) }
     }
 
-    /// Whether a key is asked for.
+    /// Whether a key is required.
     pub(crate) fn has_key(&self) -> bool {
         matches!(self.rule, Rule::Key(_))
     }
 
-    /// Lets a request in, or says why not.
+    /// Admits a request, or returns why not.
     pub(crate) fn admit(&self, headers: &HeaderMap) -> Result<(), Failure> {
         match &self.rule {
             Rule::Open => Ok(()),
@@ -63,7 +63,7 @@ impl Access {
         }
     }
 
-    /// The cookie for whoever has the admin key; none for another key.
+    /// Returns the cookie for the admin key, or `None` for another key.
     pub(crate) fn log_in(&self, key: &str) -> Option<String> {
         self.is_key(key).then(|| {
             let value = self.signed(now() + LOGGED_IN_SECONDS);
@@ -73,17 +73,17 @@ impl Access {
         })
     }
 
-    /// What takes the cookie away.
+    /// Returns what removes the cookie.
     pub(crate) fn log_out() -> String {
         format!("{COOKIE_NAME}=; Path=/endmark; Max-Age=0; HttpOnly; SameSite=Strict")
     }
 
-    /// What a form has to send along, which no page of another site can know.
+    /// Returns the token that a form must send, which no page of another site can know.
     pub(crate) fn form_token(&self) -> String {
         self.signature("form")
     }
 
-    /// Whether a form is one of these pages' own.
+    /// Checks that a form is from one of these pages.
     pub(crate) fn check_form(&self, token: Option<&str>) -> Result<(), Failure> {
         if token.is_some_and(|token| hash(token) == hash(&self.form_token())) {
             Ok(())
@@ -93,7 +93,7 @@ impl Access {
     }
 
     fn is_key(&self, key: &str) -> bool {
-        // Hashes are compared: how long that takes says nothing about the key.
+        // Comparing hashes takes the same time for any key.
         self.rule == Rule::Key(hash(key))
     }
 
@@ -106,7 +106,7 @@ impl Access {
         until.is_some_and(|until| until > now && hash(cookie) == hash(&self.signed(until)))
     }
 
-    /// Of what is signed, twice hashed with the secret, so that nobody can go on from one.
+    /// Signs with two hashes of the secret, so that no signature can be extended.
     fn signature(&self, what: &str) -> String {
         let inner = Sha256::new().chain_update(self.secret).chain_update(what).finalize();
         let outer = Sha256::new().chain_update(self.secret).chain_update(inner).finalize();
@@ -118,13 +118,13 @@ impl Access {
     }
 }
 
-/// The key in `Authorization: Bearer KEY`.
+/// Returns the key in `Authorization: Bearer KEY`.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, key) = headers.get(AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
-/// The values of the cookie.
+/// Returns the values of the cookie.
 fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let sent = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = sent.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));

@@ -1,4 +1,4 @@
-//! What is answered: documents, and why there is none.
+//! Responses: documents and errors.
 
 use std::error::Error;
 
@@ -10,47 +10,47 @@ use http_body_util::{BodyExt as _, Full};
 use serde::Serialize;
 use serde_json::json;
 
-/// The body of an answer.
+/// The body of a response.
 pub type ConsoleBody = UnsyncBoxBody<Bytes, Box<dyn Error + Send + Sync>>;
 
-/// Why there is no answer.
+/// Why a request fails.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// What was asked cannot be meant.
+    /// The request is invalid.
     #[error("{0}")]
     BadRequest(String),
-    /// There is no such thing.
+    /// The requested object does not exist.
     #[error("{0}")]
     NotFound(String),
-    /// The admin key is missing or another one.
+    /// The admin key is missing or wrong.
     #[error("this asks for the admin key: send it as `Authorization: Bearer KEY`")]
     Unauthorized,
-    /// Nobody may read here.
+    /// No client may read here.
     #[error(
         "the gateway has no admin key, and other machines or clients with its keys can reach it: set `admin_key` in its configuration"
     )]
     Closed,
-    /// A form that is none of the pages' own.
+    /// The form is not from one of the pages.
     #[error(
         "the form does not match the page as it is now: go back, reload the page and send the form again"
     )]
     Forged,
-    /// Only reading is offered there.
+    /// Only reading is supported there.
     #[error("only GET and HEAD are offered here")]
     Method,
-    /// Too many listen already.
+    /// Too many clients already follow the events.
     #[error("at most {0} clients can follow events at once: try again later")]
     Busy(usize),
     /// The store cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The answer cannot be written.
+    /// The response cannot be serialised.
     #[error("the answer cannot be written: {0}")]
     Write(#[from] serde_json::Error),
 }
 
 impl Failure {
-    /// Its word and its status.
+    /// Returns its type and its status.
     pub(crate) fn kind(&self) -> (&'static str, StatusCode) {
         match self {
             Self::BadRequest(_) => ("bad_request", StatusCode::BAD_REQUEST),
@@ -65,7 +65,7 @@ impl Failure {
         }
     }
 
-    /// As a JSON document.
+    /// Returns it as a JSON document.
     pub(crate) fn in_json(&self) -> Response<ConsoleBody> {
         let (code, status) = self.kind();
         let document = json!({ "error": { "code": code, "message": self.to_string() } });
@@ -79,19 +79,19 @@ impl Failure {
     }
 }
 
-/// A document as JSON.
+/// Returns a document as JSON.
 pub(crate) fn json_of(data: &impl Serialize) -> Result<Response<ConsoleBody>, Failure> {
     let mut text = serde_json::to_vec(data)?;
     text.push(b'\n');
     Ok(document_of("application/json", text))
 }
 
-/// A document that nobody keeps, and no page of another origin may use.
+/// Returns a document that is not cached and that pages of other origins cannot use.
 pub(crate) fn document_of(kind: &'static str, body: impl Into<Bytes>) -> Response<ConsoleBody> {
     response_of(kind, Full::new(body.into()).map_err(|never| match never {}).boxed_unsync())
 }
 
-/// The same with a body that may still be coming.
+/// As `document_of`, with a body that may still be arriving.
 pub(crate) fn response_of(kind: &'static str, body: ConsoleBody) -> Response<ConsoleBody> {
     let mut response = Response::new(body);
     let headers = [

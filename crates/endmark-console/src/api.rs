@@ -1,5 +1,5 @@
-//! What is remembered, as JSON below `/endmark/api/`. Each route answers with the same `data` as its command with `--json`;
-//! a list has `next` where it goes on, the address of its next page.
+//! The stored data as JSON below `/endmark/api/`. Each route returns the same `data` as its command with `--json`. A
+//! list that continues has `next`, the address of its next page.
 
 pub(crate) mod events;
 mod lists;
@@ -10,13 +10,13 @@ use http::Response;
 use crate::answer::{ConsoleBody, Failure};
 use crate::console::{Console, Visit};
 
-/// Where they are.
+/// The prefix of the routes.
 pub(crate) const BELOW: &str = "/endmark/api/";
 
-/// Rows of one page at most.
+/// The most rows of one page.
 const MAX_ROWS: u32 = 1_000;
 
-/// Answers a request for one of them.
+/// Answers a request for one of the routes.
 pub(crate) async fn respond(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
     let path = visit.head.uri.path();
     let query = visit.head.uri.query();

@@ -1,4 +1,4 @@
-//! What answers.
+//! Answers requests for the stored data.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,16 +16,16 @@ use crate::answer::{ConsoleBody, Failure};
 use crate::api::{self, events};
 use crate::page;
 
-/// What a console has to know.
+/// The settings of a console.
 #[derive(Debug, Clone)]
 pub struct ConsoleSettings {
-    /// The admin key; where there is one, it is always asked for.
+    /// The admin key. If there is one, it is always required.
     pub admin_key: Option<String>,
-    /// Whether only its owner reaches the listener: from the machine itself, under its own names, and with no key required.
+    /// Whether only its owner reaches the listener: from this machine, under its own names, without a required key.
     pub is_local: bool,
-    /// What nobody can guess, for the forms of the pages.
+    /// An unpredictable value, for the forms of the pages.
     pub nonce: String,
-    /// What is known of models and their prices.
+    /// The table of models and their prices.
     pub models: Arc<Models>,
     /// The configured budgets.
     pub rules: Vec<Rule>,
@@ -39,21 +39,21 @@ pub struct ConsoleSettings {
     pub continuation_tokens: u64,
 }
 
-/// A request, with what it may be answered from.
+/// A request, with the data that it may be answered from.
 pub struct Visit {
     /// Its head.
     pub head: Parts,
-    /// Its body as a whole.
+    /// Its whole body.
     pub body: Bytes,
-    /// What is remembered.
+    /// The store.
     pub store: Store,
-    /// Whether the gateway is asked to stop: answers that go on end then.
+    /// Whether the gateway is stopping: endless responses end then.
     pub is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// The median and the 95th percentile of the latency that the gateway adds, in milliseconds, once that is known.
+    /// The median and the 95th percentile of the latency that the gateway adds, in milliseconds, once known.
     pub added_ms: Option<(f64, f64)>,
 }
 
-/// Answers requests for what is remembered.
+/// Answers requests for the stored data.
 pub struct Console {
     pub(crate) access: Access,
     pub(crate) models: Arc<Models>,

@@ -1,8 +1,8 @@
-//! What Endmark remembers, reported: the same reports for the command (`endmark usage --json`), as JSON below
-//! `/endmark/api/` and as pages.
+//! Reports about the stored data: the same for the command (`endmark usage --json`), as JSON below `/endmark/api/`
+//! and as pages.
 //!
-//! A [`Console`] answers requests for them. It reads a [`Store`](endmark_store::Store), always on a thread of its own, and
-//! changes nothing in it but budgets and keys, by forms.
+//! A [`Console`] answers requests for them. It reads a [`Store`](endmark_store::Store), always on a separate thread,
+//! and changes only budgets and keys, by forms.
 
 mod access;
 mod answer;

@@ -1,5 +1,5 @@
-//! What is remembered, as pages below `/endmark/`: whole documents that are read without a script, and refreshed by one. They
-//! show what the JSON routes answer, and ask the store nothing else.
+//! The stored data as pages below `/endmark/`: complete documents that need no script, and are refreshed by one. They
+//! show the same data as the JSON routes.
 
 mod assets;
 mod budgets;
@@ -23,17 +23,17 @@ use maud::Markup;
 use crate::answer::{ConsoleBody, Failure, document_of};
 use crate::console::{Console, Visit};
 
-/// Where they are.
+/// The prefix of the pages.
 const BELOW: &str = "/endmark";
 
-/// What a page may do: show what comes from here, and nothing that stands in it as a script or a style.
+/// What a page may do: show content from here. Scripts and styles within a page do not run.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Rows of one page.
 const ROWS: u32 = 50;
 
-/// Answers a request for one of them.
+/// Answers a request for a page.
 pub(crate) async fn respond(console: &Console, visit: &Visit) -> Response<ConsoleBody> {
     let shown = shown(console, visit).await;
     shown.unwrap_or_else(|failure| failed(console, &failure))
@@ -44,7 +44,7 @@ async fn shown(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>
     let path = head.uri.path().strip_prefix(BELOW).unwrap_or_default().trim_matches('/');
     let query = head.uri.query();
     let parts = path.split_once('/').unwrap_or((path, ""));
-    // What everybody gets who may ask the gateway anything at all.
+    // For every client that may send requests to the gateway.
     match (&head.method, parts) {
         (&Method::GET | &Method::HEAD, ("assets", name)) => return assets::respond(&head.headers, name),
         (&Method::GET | &Method::HEAD, ("login", "")) => return Ok(document(login::form(console, false))),
@@ -96,7 +96,7 @@ fn failed(console: &Console, failure: &Failure) -> Response<ConsoleBody> {
     response
 }
 
-/// An answer that sends a browser on.
+/// Redirects a browser.
 fn see_other(place: &str) -> Response<ConsoleBody> {
     let mut response = document_of("text/plain", "");
     *response.status_mut() = StatusCode::SEE_OTHER;

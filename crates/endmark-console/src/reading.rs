@@ -1,4 +1,4 @@
-//! What JSON routes and pages alike ask of the store, from the parameters of an address.
+//! Queries of the store that JSON routes and pages share, from the parameters of an address.
 
 use std::sync::Arc;
 
@@ -35,13 +35,13 @@ pub(crate) const RUNS: [&str; 2] = ["before", "limit"];
 /// Events of a run that are shown, as `endmark runs show` does.
 const MAX_EVENTS: u32 = 10_000;
 
-/// What stands between the parts of a budget's place. Only a subject can hold it, and that stands last.
+/// The separator of the parts of a budget's key. Only the subject, which is last, can contain it.
 const BETWEEN_PARTS: char = '~';
 
-/// Rows of a list, and the key behind which it goes on, if it does.
+/// Rows of a list, and the key after which it continues, if it does.
 pub(crate) type Page<T> = (Vec<T>, Option<String>);
 
-/// Takes one row more than were asked for away again: it says that there is a next page, which begins behind the last row.
+/// Removes a surplus row, which shows that there is a next page after the last row.
 fn cut<T>(mut rows: Vec<T>, limit: u32, key: impl Fn(&T) -> String) -> Page<T> {
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let goes_on = rows.len() > limit;
@@ -88,7 +88,7 @@ fn by(typed: Option<&str>) -> Result<UsageKey, Failure> {
     })
 }
 
-/// What the ledger says of a span of time.
+/// The report of the ledger about a span of time.
 pub(crate) async fn report(console: &Console, store: &Store, since: &str) -> Result<Found, Failure> {
     let seconds = seconds_of(since)?;
     let models = Arc::clone(&console.models);
@@ -127,7 +127,7 @@ fn filter(query: &Query) -> Result<LogFilter, Failure> {
     })
 }
 
-/// The outcomes that requests can be filtered by; `look` are those that are worth a look, `any-cut` those whose reply was cut.
+/// The outcomes that requests can be filtered by. `look` are those worth a look, `any-cut` those whose reply was cut.
 pub(crate) const OUTCOMES: [&str; 13] = [
     "look",
     "any-cut",
@@ -144,7 +144,7 @@ pub(crate) const OUTCOMES: [&str; 13] = [
     "unread",
 ];
 
-/// The outcome of requests that the gateway refused. They are not in the store: no upstream was called.
+/// The outcome of requests that the gateway refused. They are not in the store, since no upstream was called.
 pub(crate) const REFUSED: &str = "refused";
 
 /// Requests, the newest first.
@@ -167,7 +167,7 @@ pub(crate) async fn requests(store: &Store, query: &Query, limit: u32) -> Result
     Ok(page)
 }
 
-/// Adds the refused requests that belong on a page, each at its place in time.
+/// Adds the refused requests of a page, in order of time.
 fn add_refused(page: &mut RequestPage, refused: Vec<RefusedRequest>, filter: &RequestFilter, limit: u32) {
     let key = |row: &RequestRow| (row.started_at().to_owned(), row.request_id().to_owned());
     let refused = refused.into_iter().map(RequestRow::refused).filter(|row| {
@@ -182,7 +182,7 @@ fn add_refused(page: &mut RequestPage, refused: Vec<RefusedRequest>, filter: &Re
             && filter.since.as_ref().is_none_or(|since| key.0 >= *since)
             && filter.before.as_ref().is_none_or(|before| key < *before)
             && page.next.as_ref().is_none_or(|next| key > *next)
-            // A call that no budget admits any more can follow one that was made.
+            // A call that a budget refuses can follow one that was made.
             && !page.rows.iter().any(|other| other.request_id() == row.request_id())
     });
     let refused: Vec<RequestRow> = refused.collect();
@@ -216,12 +216,12 @@ fn request_filter(query: &Query) -> Result<RequestFilter, Failure> {
     })
 }
 
-/// Returns what `before` has to be for the next page of requests.
+/// Returns the `before` of the next page of requests.
 pub(crate) fn next_requests(page: &RequestPage) -> Option<String> {
     page.next.as_ref().map(|(at, id)| format!("{at}{BETWEEN_PARTS}{id}"))
 }
 
-/// All that is known of a recovery by its number, or of a request by its id.
+/// Returns everything about a recovery by its number, or a request by its id.
 pub(crate) async fn recovery(store: &Store, id: &str) -> Result<(Option<Recovery>, Vec<UsageRow>), Failure> {
     let id = percent_decoded(id);
     let asked = id.clone();
@@ -250,7 +250,7 @@ pub(crate) async fn compactions(
     Ok((rows.into_iter().map(compactions::Row::from).collect(), next))
 }
 
-/// All that is known of a session.
+/// Returns everything about a session.
 pub(crate) async fn session(console: &Console, store: &Store, id: &str) -> Result<session::Report, Failure> {
     let (id, models) = (percent_decoded(id), Arc::clone(&console.models));
     let asked = id.clone();
@@ -300,7 +300,7 @@ pub(crate) async fn runs(store: &Store, query: &Query, limit: u32) -> Result<Pag
     Ok(cut(runs, limit, |run: &AgentRun| run.id.clone()))
 }
 
-/// One run by its id or the beginning of it, and what happened to it.
+/// Returns a run by its id or a prefix of it, with its events.
 pub(crate) async fn run(store: &Store, id: &str) -> Result<(AgentRun, Vec<RunEventReport>), Failure> {
     let id = percent_decoded(id);
     let asked = id.clone();

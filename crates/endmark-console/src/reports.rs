@@ -1,4 +1,4 @@
-//! What is remembered, as it is reported: by commands, by JSON routes and on pages alike.
+//! Reports about the stored data, shared by commands, JSON routes and pages.
 
 pub mod budgets;
 pub mod calls;

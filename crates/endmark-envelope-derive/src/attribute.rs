@@ -1,14 +1,14 @@
-//! What `#[limits(…)]` says on a field.
+//! Parses `#[limits(…)]` on a field.
 
 use syn::parse::Parser;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta, Path, Token, parse_quote};
 
-/// What can be said, in the order in which it is offered.
+/// The names, in the order in which they are suggested.
 const NAMES: [&str; 4] = ["max_bytes", "max_chars", "max_items", "skip"];
 
-/// What one field says.
+/// The limits of one field.
 #[derive(Default)]
 pub(crate) struct FieldLimits {
     pub(crate) max_bytes: Option<u64>,
@@ -91,7 +91,7 @@ fn misplaced(attribute: &Attribute) -> Error {
     Error::new(attribute.span(), "limits stand on fields: put it onto the field that is limited")
 }
 
-/// What stands in an attribute's parentheses, separated by commas.
+/// Returns the items in an attribute's parentheses, separated by commas.
 pub(crate) fn metas(attribute: &Attribute) -> Result<Vec<Meta>, Error> {
     let Meta::List(list) = &attribute.meta else {
         return Ok(Vec::new());

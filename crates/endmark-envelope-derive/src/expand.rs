@@ -1,4 +1,4 @@
-//! The implementation that is written for a type.
+//! Generates the implementation for a type.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -71,7 +71,7 @@ fn of_struct(data: &DataStruct, names: &SerdeNames, input: &DeriveInput) -> Resu
                 add(&mut bodies, field, names, None)?;
             }
         }
-        // A newtype is written as what it holds.
+        // A newtype is serialised as its content.
         Fields::Unnamed(fields) if fields.unnamed.len() == 1 => {
             for field in &fields.unnamed {
                 add(&mut bodies, field, names, Some(quote!(0)))?;
@@ -146,7 +146,7 @@ fn add(
     if limits.max_items.is_some() {
         bodies.declare.extend(quote_spanned!(span=> endmark_envelope::limits::is_list::<#kind>();));
     }
-    // What is not in the JSON cannot come back in it.
+    // A field that is not in the JSON cannot return in it.
     if !own.is_skipped {
         bodies.declare.extend(quote_spanned! {span=>
             <#kind as endmark_envelope::Limits>::declare(#pattern, #limit, into);
@@ -158,13 +158,13 @@ fn add(
     Ok(())
 }
 
-/// Where the limits of a field stand.
+/// Returns the position of a field's limits.
 fn span_of_limits(field: &Field) -> Span {
     let attribute = field.attrs.iter().find(|attribute| attribute.path().is_ident("limits"));
     attribute.map_or_else(|| field.span(), Spanned::span)
 }
 
-/// What a generic type holds has to know its own limits.
+/// The content of a generic type must have limits of its own.
 fn bounded(mut generics: Generics) -> Generics {
     for parameter in &mut generics.params {
         if let GenericParam::Type(parameter) = parameter {

@@ -1,18 +1,18 @@
-//! Under what name serde writes a field, so that paths and schemas name what stands in the JSON.
+//! Serde's names of fields, so that paths and schemas match the JSON.
 
 use syn::spanned::Spanned;
 use syn::{Attribute, Error, Expr, ExprLit, Lit, Meta};
 
 use crate::attribute::metas;
 
-/// What `#[serde(…)]` says about names.
+/// The names in `#[serde(…)]`.
 #[derive(Default)]
 pub(crate) struct SerdeNames {
     rename: Option<String>,
     rename_all: Option<String>,
-    /// The field is no part of the JSON, neither of what is read nor of what is written.
+    /// Whether the field is not part of the JSON at all.
     pub(crate) is_skipped: bool,
-    /// The struct is written as the one field that it has.
+    /// Whether the struct is serialised as its only field.
     pub(crate) is_transparent: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Closes a cut JSON text truthfully, and marks every value in it that is not finished (PC-1).
+//! Closes a cut JSON text truthfully, and marks every unfinished value in it (PC-1).
 
 mod pointer;
 mod walk;
@@ -10,18 +10,17 @@ use walk::{Ending, Walk};
 use crate::detect::detect;
 use crate::{Format, InToken, Verdict, escape_control_characters};
 
-/// Closes a cut JSON text: its settled beginning, byte for byte, and then only what closes it (PC-1).
+/// Closes a cut JSON text: keeps its settled beginning unchanged, and adds only what closes it (PC-1).
 ///
-/// The closed text says nothing that the complete one could deny, as long as what is marked is read as
-/// marked. A cut string keeps its settled part; a number that touches the cut, an incomplete literal and a
-/// key without its value are left out, for nothing true could stand in their places; a list or an object
-/// that was open is a beginning of the complete one. Each of them is one of [`Completed::unfinished`].
+/// The complete text never contradicts the closed one, if marked values are read as unfinished. A cut string keeps
+/// its settled part. A number at the cut, an incomplete literal and a key without its value are left out, since
+/// nothing true can replace them. An open list or object is a beginning of the complete one. Each of them is one of
+/// [`Completed::unfinished`].
 ///
 /// Raw control characters in strings are escaped, so that the closed text is strict JSON; [`Completed::escaped`] counts them.
 ///
-/// A whole text comes back as it is, with nothing unfinished. In JSON Lines what is cut is the last value;
-/// those before it stay. In [`Format::Auto`] the text must be JSON from its beginning on. The cost is
-/// linear in the text, at any depth.
+/// A whole text is returned unchanged, with nothing unfinished. In JSON Lines only the last value is cut. In
+/// [`Format::Auto`] the text must be JSON from its beginning on. The cost is linear in the text, at any depth.
 ///
 /// ```
 /// use endmark_text::{Format, UnfinishedKind, complete};
@@ -29,7 +28,7 @@ use crate::{Format, InToken, Verdict, escape_control_characters};
 /// let cut = br#"{"path": "a.rs", "tags": ["x", "y"], "line": 12"#;
 /// let completed = complete(cut, &Format::Json).unwrap();
 /// assert_eq!(completed.text, r#"{"path": "a.rs", "tags": ["x", "y"]}"#);
-/// // The line may be 12 or 120: it is left out, and the object is known to lack something.
+/// The line may be 12 or 120: it is left out, and the object is known to lack something.
 /// let unfinished: Vec<_> = completed.unfinished().map(|place| (place.pointer, place.kind)).collect();
 /// assert_eq!(unfinished, [("", UnfinishedKind::Object), ("/line", UnfinishedKind::Number)]);
 ///
@@ -44,7 +43,7 @@ pub fn complete(raw: &[u8], format: &Format) -> Result<Completed, CompleteError>
     }
 }
 
-/// Closes a text, with its raw control characters as they are.
+/// Closes a text, with its raw control characters unchanged.
 fn closed(raw: &[u8], format: &Format) -> Result<Completed, CompleteError> {
     let values = match format {
         Format::Json | Format::Jsonl => format,
@@ -53,7 +52,7 @@ fn closed(raw: &[u8], format: &Format) -> Result<Completed, CompleteError> {
     };
     match detect(raw, values).verdict {
         Verdict::Malformed { index, reason } => Err(CompleteError::Malformed { index, reason }),
-        // At the end of a whole text a digit can only be that of a number which stands by itself.
+        // At the end of a whole text a digit can only belong to a number outside of any bracket.
         Verdict::Whole if raw.last().is_some_and(u8::is_ascii_digit) => {
             let value = Walk::over(raw).values().saturating_sub(1);
             let number = Place { end: 0, kind: UnfinishedKind::Number, left_out: false };
@@ -77,7 +76,7 @@ fn closed(raw: &[u8], format: &Format) -> Result<Completed, CompleteError> {
     }
 }
 
-/// What a text is, if it is JSON from its beginning on.
+/// Returns the format of a text, if it is JSON from its beginning on.
 fn guess(raw: &[u8]) -> Result<&'static Format, CompleteError> {
     if raw.trim_ascii().is_empty() {
         return Err(CompleteError::NoValue);
@@ -90,13 +89,13 @@ fn guess(raw: &[u8]) -> Result<&'static Format, CompleteError> {
         (_, Some(Format::Json | Format::Jsonl)) => detect(raw, &Format::Jsonl).verdict,
         _ => return Err(CompleteError::NotJson),
     };
-    // Prose may look like more values, or have some in it: then the guess is another text.
+    // Prose may look like more values, or contain some. Then the detected format describes another text.
     let end = |verdict: &Verdict| verdict.truncation().map(|found| found.truncation_index);
     let is_same = guessed.verdict.is_whole() == values.is_whole() && end(&guessed.verdict) == end(&values);
     if is_same { Ok(&Format::Jsonl) } else { Err(CompleteError::NotJson) }
 }
 
-/// Settled bytes as text; what is settled has no incomplete character, and detection refuses an invalid one.
+/// Converts settled bytes to text. They have no incomplete character, and detection rejects invalid ones.
 fn text_of(settled: &[u8]) -> Result<String, CompleteError> {
     match str::from_utf8(settled) {
         Ok(text) => Ok(text.to_owned()),
@@ -106,26 +105,26 @@ fn text_of(settled: &[u8]) -> Result<String, CompleteError> {
     }
 }
 
-/// A text that was closed, and what in it is unfinished (PC-1).
+/// A closed text, and what in it is unfinished (PC-1).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Completed {
-    /// The closed text: whole in its format, and a beginning of the given one but for what closes it.
+    /// The closed text: whole in its format, and a beginning of the given text, apart from what closes it.
     pub text: String,
-    /// Which value of the text the unfinished places are in, counted from 0; in JSON always 0. It may
-    /// itself be left out, and then there are as many values in the text.
+    /// The index of the value with the unfinished places, from 0; in JSON always 0. If that value itself is left out,
+    /// the text has this many values.
     pub value: usize,
-    /// How many raw control characters in its strings were escaped.
+    /// The number of raw control characters that were escaped in its strings.
     pub escaped: usize,
-    /// The pointer of the innermost place. All others are beginnings of it: copied out for each level,
-    /// they would take space quadratic in the depth.
+    /// The pointer of the innermost place. All others are prefixes of it: separate copies would take space quadratic
+    /// in the depth.
     pointer: String,
     places: Vec<Place>,
 }
 
-/// A place that is unfinished.
+/// An unfinished place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Place {
-    /// How much of the innermost place's pointer is its own.
+    /// The length of its prefix of the innermost pointer.
     end: usize,
     kind: UnfinishedKind,
     left_out: bool,
@@ -137,8 +136,8 @@ impl Completed {
         self.places.is_empty()
     }
 
-    /// What is unfinished, outermost first: each object and array that was open, then what was cut in the
-    /// innermost of them or must still come there.
+    /// Returns what is unfinished, outermost first: each open object and array, then what was cut in the innermost
+    /// one or must still follow there.
     pub fn unfinished(
         &self,
     ) -> impl DoubleEndedIterator<Item = Unfinished<'_>> + ExactSizeIterator + Clone + '_ {
@@ -150,13 +149,13 @@ impl Completed {
     }
 }
 
-/// A place in a closed text that is not as it is in the complete one (PC-1).
+/// A place in a closed text that differs from the complete one (PC-1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unfinished<'a> {
-    /// Where it is: a JSON Pointer (RFC 6901) into the value. Where an object has a name twice, the last
-    /// one is meant. A lone surrogate in a name is U+FFFD here.
+    /// Its JSON Pointer (RFC 6901) within the value. If an object has a name twice, the last one is meant. A lone
+    /// surrogate in a name is U+FFFD here.
     pub pointer: &'a str,
-    /// What it is.
+    /// The kind of the place.
     pub kind: UnfinishedKind,
     /// Whether it is left out of the closed text.
     pub left_out: bool,
@@ -165,28 +164,28 @@ pub struct Unfinished<'a> {
 /// What is unfinished (PC-1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UnfinishedKind {
-    /// A string that was cut: its beginning is there.
+    /// A cut string, with its beginning.
     String,
-    /// An array that was open: its first elements are there.
+    /// An open array, with its first elements.
     Array,
-    /// An object that was open: its first members are there.
+    /// An open object, with its first members.
     Object,
-    /// A number that touches the cut, and may go on. It is left out, unless it is the whole value: then
-    /// the text is whole as it stands, and it is only marked.
+    /// A number at the cut, which may continue. It is left out, unless it is the whole value: then the text is whole,
+    /// and the number is only marked.
     Number,
     /// An incomplete `true`, `false` or `null`, left out.
     Literal,
     /// A name whose value had not begun; both are left out. The pointer ends in the name.
     Key,
-    /// A member that must come, of which not even the name is complete, left out. The pointer is that of
-    /// its object.
+    /// A member that must follow, of which not even the name is complete, left out. The pointer is that of its
+    /// object.
     Member,
-    /// An element that must come after a comma and had not begun, left out. The pointer is its own.
+    /// An element that must follow a comma and had not begun, left out. The pointer is its own.
     Element,
 }
 
 impl UnfinishedKind {
-    /// The literal name, as in the answers of `detect`.
+    /// Returns the literal name, as in the answers of `detect`.
     pub fn name(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -204,28 +203,28 @@ impl UnfinishedKind {
 /// Why a text cannot be closed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompleteError {
-    /// No continuation could make it valid, so that it has no true beginning either.
+    /// No continuation could make it valid, so it has no verified beginning either.
     #[error("malformed at byte {index}: {reason}")]
     Malformed {
-        /// Byte offset of the first byte that cannot stand where it stands.
+        /// Byte offset of the first byte that is not permitted there.
         index: usize,
         /// What is wrong with it: a lowercase fragment.
         reason: String,
     },
-    /// Nothing of a value is settled, so that there is nothing true to say.
+    /// No part of a value is settled, so nothing true can be kept.
     #[error("nothing of a value is settled yet")]
     NoValue,
-    /// The text, whose format was to be guessed, is no JSON from its beginning on: what is behind prose or in a
-    /// fence is only a part of it, and closed by itself it would not be a beginning of the text.
+    /// The text, whose format is to be detected, is not JSON from its beginning on. JSON after prose or in a fence is
+    /// only a part of it, and closing that part would not give a beginning of the text.
     #[error("the text is not JSON from its beginning on; of one in prose or in a fence, give the JSON alone")]
     NotJson,
-    /// A format in which nothing is closed.
+    /// A format in which nothing can be closed.
     #[error("a text of the format `{0}` cannot be closed: only json, jsonl and auto can")]
     NoGrammar(&'static str),
 }
 
 impl CompleteError {
-    /// The literal name, as in the answers of `detect`.
+    /// Returns the literal name, as in the answers of `detect`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Malformed { .. } => "malformed",

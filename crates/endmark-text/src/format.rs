@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::Verdict;
 
-/// What a text is supposed to be, and so what "whole" means for it (PC-1).
+/// The required form of a text, which defines what "whole" means for it (PC-1).
 ///
 /// ```
 /// use endmark_text::Format;
@@ -58,7 +58,7 @@ impl Format {
         }
     }
 
-    /// The literal name, as in commands and JSON answers.
+    /// Returns the literal name, as in commands and JSON answers.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -110,7 +110,7 @@ fn is_a_number_alone(text: &str) -> bool {
         && text.trim_start().chars().all(|sign| sign.is_ascii_digit() || "+-.eE".contains(sign))
 }
 
-/// Whether one element holds all of a text that is whole. Where its tags stand in comments as well, it counts as none.
+/// Whether one element encloses a whole text. If its tags also occur in comments, it does not count.
 fn is_one_element(text: &str) -> bool {
     let mut text = text.trim();
     // `<?xml version="1.0"?>`, `<!DOCTYPE html>`

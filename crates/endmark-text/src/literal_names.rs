@@ -1,4 +1,5 @@
-//! The words that stand in answers, in the log and in the configuration: others read them, so none may change.
+//! Tests of the words in answers, in the log and in the configuration. Other programs read them, so they may not
+//! change.
 
 use crate::{Format, Hint, InToken, Markup, Open, Truncation, Verdict};
 

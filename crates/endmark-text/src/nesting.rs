@@ -60,7 +60,7 @@ impl Nesting {
         }
     }
 
-    /// Whether it is a state that can be reached.
+    /// Whether this state is reachable.
     pub(crate) fn is_consistent(&self) -> bool {
         self.depth <= MAX_DEPTH && self.outer.len() == self.depth.saturating_sub(1) / LEVELS_PER_WORD
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// The escape of the character that stands for an unreadable one. It is as long as any other `\u` escape.
+/// The escape of the replacement character. It is as long as any other `\u` escape.
 const REPLACEMENT: &[u8] = br"\ufffd";
 
 /// Replaces each escape of a lone surrogate in JSON by `\ufffd`, so that parsers with Unicode strings accept it.

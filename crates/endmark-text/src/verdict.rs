@@ -1,4 +1,4 @@
-//! What detection says of a text (PC-1).
+//! The results of detection (PC-1).
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub enum Verdict {
     Truncated(Truncation),
     /// No continuation could make it valid.
     Malformed {
-        /// Byte offset of the first byte that cannot stand where it stands.
+        /// Byte offset of the first byte that is not permitted there.
         index: usize,
         /// What is wrong with it: a lowercase fragment.
         reason: String,
@@ -23,7 +23,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// The literal name: `whole`, `truncated` or `malformed`.
+    /// Returns the literal name: `whole`, `truncated` or `malformed`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -51,7 +51,7 @@ impl Verdict {
 pub struct Truncation {
     /// Up to here every token is settled: none of them can change, whatever follows.
     pub truncation_index: usize,
-    /// The last offset at which every bracket opened so far is closed; 0 if there is none.
+    /// The last offset at which every bracket opened so far is closed; 0 without any.
     pub balanced_index: usize,
     /// The raw source of the last settled token; inside a string its settled part from the opening
     /// quote, at most its last 200 characters. Empty only if the text is.
@@ -88,7 +88,7 @@ pub enum Open {
     Markup(Markup),
 }
 
-/// Markup that ends in signs of its own, whatever stands in it.
+/// Markup with an end sequence of its own, whatever its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Markup {
     /// `<!--`, up to `-->`
@@ -171,7 +171,7 @@ pub enum InToken {
     Utf8,
     /// Inside a code fence of Markdown.
     Code,
-    /// Inside an HTML block of Markdown that is none of the following.
+    /// Inside an HTML block of Markdown that is not one of the following.
     Html,
     /// Inside the destination or the title of a Markdown link.
     Link,
@@ -192,7 +192,7 @@ pub enum InToken {
 }
 
 impl InToken {
-    /// The literal name, as in the answers of `detect`.
+    /// Returns the literal name, as in the answers of `detect`.
     pub fn name(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -224,7 +224,7 @@ pub enum Hint {
 }
 
 impl Hint {
-    /// The literal name, as in the answers of `detect`.
+    /// Returns the literal name, as in the answers of `detect`.
     pub fn name(self) -> &'static str {
         match self {
             Self::MidSentence => "mid_sentence",

@@ -1,4 +1,4 @@
-//! The reference of the configuration, `docs/configuration.md`: compared with the keys that there are.
+//! The reference `docs/configuration.md`, compared with the existing keys.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -12,10 +12,10 @@ use crate::provenance::Provenance;
 use crate::settings::{Schema, Settings, Upstream};
 use crate::show::{Shown, shown};
 
-/// Set to anything, it has the page written in place of compared.
+/// If set, the page is written instead of compared.
 const UPDATE: &str = "ENDMARK_UPDATE_REFERENCE";
 
-/// What stands in the page before the tables.
+/// The page's text before the tables.
 const INTRODUCTION: &str = "# Configuration
 
 Every key, with its default. `endmark.toml` comes from `--config`, `ENDMARK_CONFIG`, the current folder or `~/.config/endmark/`.
@@ -30,7 +30,7 @@ A key of a section is written below the section's name:
 [Reference in short](reference.md) has the keys that most users need. This page is generated from the list of keys in the source.
 ";
 
-/// A default as it is written in the file.
+/// Returns a default as it is written in the file.
 fn default(value: &Value) -> String {
     match value {
         Value::Null => "none".to_owned(),
@@ -40,7 +40,7 @@ fn default(value: &Value) -> String {
     }
 }
 
-/// The section of a key and its name there. A model's or an upstream's name stands between them.
+/// Returns the section of a key and its name there. The name of a model or an upstream is between them.
 fn section(key: &str) -> (String, &str) {
     match key.rsplit_once('.') {
         None => (String::new(), key),
@@ -49,7 +49,7 @@ fn section(key: &str) -> (String, &str) {
     }
 }
 
-/// The defaults, with one upstream, price and schema of which nothing is said.
+/// Returns the defaults, with one empty upstream, price and schema.
 fn defaults() -> Vec<Shown> {
     let settings = Settings {
         upstreams: vec![Upstream::new("NAME")],

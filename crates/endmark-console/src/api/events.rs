@@ -1,4 +1,4 @@
-//! `runs/events`: what happens to runs, as server-sent events, from now on or from an event on.
+//! `runs/events`: the events of runs, as server-sent events, from now on or from an event on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,23 +16,23 @@ use crate::answer::{ConsoleBody, Failure, response_of};
 use crate::console::{Console, Visit};
 use crate::query::Query;
 
-/// Clients that follow at once.
+/// The most clients that follow at once.
 pub(crate) const MAX_FOLLOWERS: usize = 32;
-/// How often the store is asked: runs are written by other processes, too.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(400);
-/// How long nothing is sent at most: so long a client that is gone is not noticed.
+/// How often the store is polled: other processes write runs, too.
+const POLL_INTERVAL: Duration = Duration::from_millis(400);
+/// Longest silence before a heartbeat, and so before a lost client is noticed.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// How long one answer goes on. The client then asks again, and loses nothing: it says which event it saw last.
+/// The longest response. The client then reconnects and misses nothing, since it sends its last event.
 const LIFETIME: Duration = Duration::from_mins(5);
-/// How many events are read at once.
+/// The most events that are read at once.
 const EVENTS_AT_ONCE: u32 = 500;
-/// What an answer begins with: how soon a client asks again that was cut off, in milliseconds.
-const BEGINNING: &str = "retry: 1000\n\n";
+/// The beginning of a response: when a client reconnects, in milliseconds.
+const RETRY_PREAMBLE: &str = "retry: 1000\n\n";
 
 type Events = Sender<Bytes, Box<dyn std::error::Error + Send + Sync>>;
 
-/// What is followed, and up to where.
-struct Following {
+/// What is followed, and the last event.
+struct RunEventStream {
     store: Store,
     is_stopping: Arc<dyn Fn() -> bool + Send + Sync>,
     run: Option<String>,
@@ -40,8 +40,8 @@ struct Following {
     _place: OwnedSemaphorePermit,
 }
 
-/// `runs/events?run=&after=`: events behind the one with this number, which `Last-Event-ID` also says and wins; without
-/// either those from now on.
+/// `runs/events?run=&after=`: events after the one with this number, which `Last-Event-ID` overrides. Without either,
+/// those from now on.
 pub(super) async fn follow(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
     let query = Query::parse(visit.head.uri.query(), &["run", "after"])?;
     let last = visit.head.headers.get("last-event-id").map(|last| {
@@ -58,7 +58,7 @@ pub(super) async fn follow(console: &Console, visit: &Visit) -> Result<Response<
         Some(after) => after,
         None => visit.store.read(endmark_store::Reader::newest_run_event).await?,
     };
-    let following = Following {
+    let following = RunEventStream {
         store: visit.store.clone(),
         is_stopping: Arc::clone(&visit.is_stopping),
         run: query.owned("run"),
@@ -66,16 +66,16 @@ pub(super) async fn follow(console: &Console, visit: &Visit) -> Result<Response<
         _place: place,
     };
     let (events, body) = Channel::new(8);
-    tokio::spawn(following.until_over(events));
+    tokio::spawn(following.send_until_closed(events));
     Ok(response_of("text/event-stream", body.boxed_unsync()))
 }
 
-impl Following {
-    /// Sends what happens until the client is gone, the gateway stops, the store fails or its time is over.
-    async fn until_over(mut self, mut events: Events) {
+impl RunEventStream {
+    /// Sends events until the client disconnects, the gateway stops, the store fails or the time is over.
+    async fn send_until_closed(mut self, mut events: Events) {
         let until = Instant::now() + LIFETIME;
         let mut last_sent = Instant::now();
-        if events.send_data(BEGINNING.into()).await.is_err() {
+        if events.send_data(RETRY_PREAMBLE.into()).await.is_err() {
             return;
         }
         while Instant::now() < until && !(self.is_stopping)() {
@@ -105,13 +105,13 @@ impl Following {
                 }
             }
             if !is_full {
-                tokio::time::sleep(BETWEEN_LOOKS).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         }
     }
 }
 
-/// An event as it is sent. JSON has no line break in it, so that nothing in a message can end the frame.
+/// Formats an event. JSON has no line breaks, so no message can end the frame.
 fn frame(event: StoredRunEvent) -> String {
     let id = event.id;
     let data = serde_json::to_string(&RunEventReport::from(event)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Lists, the newest first, and what stands in them in full.
+//! Lists, newest first, and their entries in full.
 
 use endmark_runs::{AgentRun, RunEventReport};
 use endmark_store::Store;
@@ -12,12 +12,12 @@ use crate::query::Query;
 use crate::reading;
 use crate::reports::{budgets, compactions, recoveries, requests};
 
-/// A page of a list: what its command answers, and where it goes on.
+/// A page of a list: the command's data, and where it continues.
 #[derive(Serialize)]
 struct Page<T> {
     #[serde(flatten)]
     report: T,
-    /// What `before` or `after` has to be for the next page; null at the end.
+    /// The `before` or `after` of the next page; null at the end.
     next: Option<String>,
 }
 

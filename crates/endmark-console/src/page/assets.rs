@@ -1,4 +1,4 @@
-//! The style, the script and the mark, in the binary.
+//! The style sheet, the script and the logo, in the binary.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -36,7 +36,7 @@ static ASSETS: [Asset; 3] = [
     asset!("mark.svg", "image/svg+xml"),
 ];
 
-/// Answers with one of them.
+/// Returns one of the files.
 pub(super) fn respond(headers: &HeaderMap, name: &str) -> Result<Response<ConsoleBody>, Failure> {
     let asset = ASSETS.iter().find(|asset| asset.name == name);
     let asset = asset.ok_or_else(|| Failure::NotFound(format!("there is no file {name}")))?;

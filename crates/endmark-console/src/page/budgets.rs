@@ -30,18 +30,18 @@ const ENOUGH_OF_WINDOW: f64 = 4.0;
 /// Budgets near their end that are searched for.
 const MAX_NEAR: u32 = 20;
 
-/// How a budget stands at a moment.
+/// The state of a budget at a moment.
 pub(super) struct Standing {
     spent: f64,
     held: f64,
-    /// Percent at the end of the window at this pace, where the window ends.
+    /// Percent at the end of the window at this pace, if the window ends.
     forecast: Option<f64>,
     words: String,
     is_used_up: bool,
 }
 
 impl Standing {
-    /// Returns how a budget stands now, in seconds since 1970. A forecast holds the pace of the window so far.
+    /// Returns the state of a budget now, in seconds since 1970. A forecast extends the pace of the window so far.
     pub(super) fn of(row: &Row, zone: &Zone, now: u64) -> Self {
         let limit = limit(row).unwrap_or(0);
         let share = |amount: u64| if limit > 0 { ratio(amount, limit) * 100.0 } else { 0.0 };
@@ -91,7 +91,7 @@ impl Standing {
         format!("At this pace it ends in about {}.", words::span(seconds / 60 * 60))
     }
 
-    /// The class of its state.
+    /// Returns the class of its state.
     pub(super) fn class(&self) -> &'static str {
         if self.is_used_up || self.spent + self.held >= VERY_NEAR {
             "bad"
@@ -107,7 +107,7 @@ impl Standing {
         self.is_used_up
     }
 
-    /// What is to be expected, in words.
+    /// Returns the forecast, in words.
     pub(super) fn forecast(&self) -> &str {
         &self.words
     }
@@ -117,7 +117,7 @@ impl Standing {
         self.spent + self.held
     }
 
-    /// It as a bar.
+    /// Returns it as a bar.
     pub(super) fn bar(&self, height: u32, ticks: &[f64]) -> Markup {
         let bar = Bar {
             class: self.class(),
@@ -145,7 +145,7 @@ fn window(name: &str, zone: &Zone, now: u64) -> Option<(u64, u64)> {
         return None;
     }
     let end = period.resets_at(at, zone)?;
-    // The end of the window before: from a moment that is certainly in that one.
+    // The end of the previous window, from a moment that is certainly in it.
     let days = if period == Period::Month { 31 } else { 1 };
     let mut before = now.saturating_sub(days * 86_400);
     while period.window(Moment::from_unix_seconds(before), zone) == name {
@@ -243,7 +243,7 @@ fn item(console: &Console, row: &Row, now: u64) -> Markup {
     } }
 }
 
-/// Whose a budget is.
+/// Returns whose budget it is.
 pub(super) fn whose(row: &Row) -> Markup {
     match row.scope.as_str() {
         "session" => html! { "session " (layout::hash(&row.subject)) },
@@ -298,7 +298,7 @@ pub(super) async fn raise(console: &Console, visit: &Visit) -> Result<Response<C
     Ok(login::go_to(PLACE))
 }
 
-/// Returns the budgets of the windows of now that are near their end, the fullest first.
+/// Returns the budgets of the current windows that are near their end, the fullest first.
 pub(super) async fn near_their_end(console: &Console, store: &Store) -> Result<Vec<Row>, Failure> {
     let (rules, zone, now) = (console.rules.clone(), console.zone.clone(), words::now());
     let found = store.read(move |reader| near(reader, &rules, &zone, now)).await?;
@@ -343,7 +343,7 @@ fn share(row: &Row) -> f64 {
     limit(row).map_or(0.0, |limit| ratio(row.spent.saturating_add(row.held), limit))
 }
 
-/// What there is to spend, where it is configured.
+/// Returns the limit, if the budget is configured.
 fn limit(row: &Row) -> Option<u64> {
     row.limit.map(|limit| limit.saturating_add(row.extra))
 }

@@ -1,4 +1,5 @@
-//! The gateway's own keys: which there are, and one taken back. A secret is nowhere to be shown: only its hash is kept. (CX-7)
+//! The gateway's own keys: a list, and a form to revoke one. Secrets cannot be shown, since only their hashes are
+//! kept. (CX-7)
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -71,7 +72,7 @@ fn allowance(budget: KeyBudget) -> Markup {
     html! { (limit) @if budget.period == Period::Ever { " in all" } @else { " per " (budget.period.name()) } }
 }
 
-/// Takes a key back, as `endmark keys revoke`.
+/// Revokes a key, as `endmark keys revoke`.
 pub(super) async fn revoke(console: &Console, visit: &Visit) -> Result<Response<ConsoleBody>, Failure> {
     let form = login::form_of(&visit.body, &["token", "name"])?;
     console.access.check_form(form.text("token"))?;

@@ -1,4 +1,4 @@
-//! What all pages have in common, and the small parts that they are made of.
+//! The layout that all pages share, and small components.
 
 use std::fmt::Write as _;
 
@@ -27,11 +27,11 @@ pub(super) struct Frame<'a> {
     pub place: &'a str,
     /// Its title in a window's bar.
     pub title: &'a str,
-    /// The route with the same as JSON.
+    /// The route with the same data as JSON.
     pub json: Option<String>,
-    /// Seconds after which all of it is requested again, where it is.
+    /// Seconds after which the page is refreshed, if it is.
     pub seconds: Option<u32>,
-    /// The route whose events have all of it requested again.
+    /// The route whose events refresh the page.
     pub events: Option<String>,
 }
 
@@ -88,7 +88,7 @@ impl Frame<'_> {
     }
 }
 
-/// Why there is no page.
+/// Returns the page for an error.
 pub(super) fn failure(console: &Console, failure: &Failure) -> Markup {
     let content = html! {
         h1 { "This page cannot be shown" }
@@ -100,7 +100,7 @@ pub(super) fn failure(console: &Console, failure: &Failure) -> Markup {
     Frame { title: "This page cannot be shown", ..Frame::default() }.page(console, &content)
 }
 
-/// A title with what belongs below it.
+/// A title with the content below it.
 pub(super) fn lead(title: &Markup, below: &Markup) -> Markup {
     html! { div.lead { div { h1 { (title) } (below) } } }
 }
@@ -174,7 +174,7 @@ pub(super) fn outcome_class(word: &str) -> Option<&str> {
     }
 }
 
-/// A word with the colour and the shape that it has everywhere.
+/// A word with its usual colour and shape.
 pub(super) fn chip(word: &str) -> Markup {
     let class = outcome_class(word).unwrap_or(match word {
         "succeeded" | "valid" => "good",
@@ -186,7 +186,7 @@ pub(super) fn chip(word: &str) -> Markup {
     html! { span class={ "chip " (class) } { bdi { (word) } } }
 }
 
-/// The link to the next page of a list, where there is one.
+/// The link to the next page of a list, if there is one.
 pub(super) fn further(place: &str, parameters: &[(&str, &str)], key: &str, next: Option<&str>) -> Markup {
     let Some(next) = next else { return html! {} };
     let given = parameters.iter().copied().chain([(key, next)]).filter(|(_, value)| !value.is_empty());
@@ -194,7 +194,7 @@ pub(super) fn further(place: &str, parameters: &[(&str, &str)], key: &str, next:
     html! { div.older { span {} a.button rel="next" href={ (place) "?" (query.join("&")) } { "Older" } } }
 }
 
-/// A value as it stands in an address.
+/// Percent-encodes a value for an address.
 pub(super) fn encoded(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     for byte in value.bytes() {
@@ -211,7 +211,7 @@ pub(super) fn encoded(value: &str) -> String {
 /// How much of a text one page shows, in characters, from each of its ends.
 const EXCERPT_CHARS: usize = 20_000;
 
-/// A text of somebody else, or its two ends with what is left out between them said.
+/// A text from outside, or its two ends with the size of the part left out.
 pub(super) fn excerpt(text: &str) -> Markup {
     let length = text.chars().count();
     if length <= 2 * EXCERPT_CHARS {

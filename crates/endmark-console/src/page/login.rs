@@ -1,4 +1,4 @@
-//! The admin key, asked for once: a cookie stands for it from then on.
+//! The login with the admin key. A cookie replaces the key afterwards.
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -11,7 +11,7 @@ use crate::answer::{ConsoleBody, Failure};
 use crate::console::Console;
 use crate::query::Query;
 
-/// The form; `was_wrong` where it was sent with another key.
+/// The form. `was_wrong` is whether a wrong key was sent.
 pub(super) fn form(console: &Console, was_wrong: bool) -> Markup {
     let content = html! {
         h1 { "Log in" }
@@ -30,7 +30,7 @@ pub(super) fn form(console: &Console, was_wrong: bool) -> Markup {
     Frame { title: "Log in", ..Frame::default() }.page(console, &content)
 }
 
-/// Takes the key, and gives a cookie for it.
+/// Checks the key, and sets the cookie.
 pub(super) fn log_in(console: &Console, body: &Bytes) -> Result<Response<ConsoleBody>, Failure> {
     let form = form_of(body, &["key"])?;
     let Some(cookie) = console.access.log_in(form.text("key").unwrap_or_default()) else {
@@ -41,7 +41,7 @@ pub(super) fn log_in(console: &Console, body: &Bytes) -> Result<Response<Console
     Ok(with_cookie(go_to("/endmark/"), &cookie))
 }
 
-/// Takes the cookie away.
+/// Removes the cookie.
 pub(super) fn log_out(console: &Console, body: &Bytes) -> Result<Response<ConsoleBody>, Failure> {
     let form = form_of(body, &["token"])?;
     console.access.check_form(form.text("token"))?;

@@ -1,4 +1,4 @@
-//! What was left out of requests: compactions, and a reader for what was kept of them and of capped results.
+//! Content left out of requests: compactions, and a reader for their kept originals and for those of capped results.
 
 use endmark_context::cap::{Limits, Unit};
 use endmark_context::read::{Excerpt, ExcerptError, Part, PartError, Place};
@@ -73,7 +73,7 @@ pub(super) fn table(rows: &[compactions::Row]) -> Markup {
     scroll("List of compactions", &table)
 }
 
-/// The way to a kept output.
+/// The link to a kept output.
 pub(super) fn link(handle: &str) -> Markup {
     html! { a href={ "/endmark/outputs/" (encoded(handle)) } { bdi.id { (handle) } } }
 }
@@ -84,7 +84,7 @@ pub(super) fn dropped(row: &compactions::Row) -> String {
     if counts.is_empty() { "unknown".to_owned() } else { counts.join(", ") }
 }
 
-/// What a page of the reader shows.
+/// The content of a page of the reader.
 struct Shown {
     format: String,
     bytes: u64,

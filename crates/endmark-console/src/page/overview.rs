@@ -51,7 +51,7 @@ const SPANS: [Span; 3] = [
     ("30d", "30 days", "in the last 30 days", "the month before", 30 * DAY),
 ];
 
-/// All that the page shows.
+/// The data of the page.
 struct Seen {
     now: u64,
     found: Found,
@@ -61,7 +61,7 @@ struct Seen {
     /// Replies by hour, of the last day.
     hours: BTreeMap<String, u64>,
     newest: Vec<RequestRow>,
-    /// Requests in the order in which they came, while there are few.
+    /// Requests in order, while there are few.
     first: Vec<RequestRow>,
     /// When the first call began.
     began: Option<String>,
@@ -94,13 +94,13 @@ impl Seen {
         })
     }
 
-    /// Returns whether all that is recorded is of the last day.
+    /// Returns whether all records are from the last day.
     fn is_first_day(&self) -> bool {
         self.began.as_deref().and_then(words::seconds_of).is_none_or(|began| began + DAY > self.now)
     }
 }
 
-/// What became of replies.
+/// The outcomes of replies.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
     replies: u64,
@@ -187,7 +187,7 @@ fn nothing_cut() -> Markup {
     )
 }
 
-/// One sentence that says whether work is being lost.
+/// States in one sentence whether work is being lost.
 fn state(counts: Counts, requests: u64, (since, _, when, ..): Span) -> Markup {
     let Counts { replies, cut, made_whole, worth_a_look, .. } = counts;
     let look = html! { a href={ "/endmark/requests?outcome=look&since=" (since) } { (words::of(worth_a_look, "is worth a look", "are worth a look")) } };
@@ -209,7 +209,7 @@ fn state(counts: Counts, requests: u64, (since, _, when, ..): Span) -> Markup {
 
 type Half<'a, 'b> = (Counts, &'a cuts::Report<'b>);
 
-/// The four figures, each with its course and the change to the span before.
+/// The four figures, each with its history and the change from the previous span.
 fn figures(
     visit: &Visit,
     seen: &Seen,

@@ -18,7 +18,7 @@ use crate::reports::requests::{is_recovery, total};
 /// The address of the list.
 pub(super) const PLACE: &str = "/endmark/requests";
 
-/// Parameters of a filter, but for the outcome.
+/// Parameters of a filter, without the outcome.
 const FILTERS: [&str; 5] = ["model", "upstream", "key", "session", "since"];
 
 /// Which columns a list has.
@@ -83,7 +83,7 @@ pub(super) async fn list(console: &Console, store: &Store, query: Option<&str>) 
         .page(console, &content))
 }
 
-/// The choices that there are; a value that is given is among them, and so is what the rows have.
+/// The filters with their choices, including the selected value and those of the rows.
 fn filters(query: &Query, choices: &RequestChoices, rows: &[RequestRow]) -> Markup {
     let of_rows = |of: fn(&RequestRow) -> &str| rows.iter().map(move |row| of(row).to_owned());
     let with =
@@ -200,7 +200,7 @@ pub(super) fn milliseconds(at: &str) -> Option<f64> {
     Some((words::seconds_of(at)? * 1_000 + fraction) as f64)
 }
 
-/// What happened to a request, in a few words, and what followed.
+/// Describes what happened to a request, in a few words, and what followed.
 pub(super) fn happened(row: &RequestRow) -> (String, Option<String>) {
     if let Some(refusal) = &row.refusal {
         return (format!("Refused by the gateway with {}", refusal.status), Some(refusal.message.clone()));
@@ -256,7 +256,7 @@ fn what_followed(cut: &LogRow, outcome: &str) -> String {
     }
 }
 
-/// Says where two parts were joined.
+/// Describes where two parts were joined.
 pub(super) fn seam_in_words(style: Option<&str>) -> &'static str {
     match style {
         Some("exact") => "joined at the cut",

@@ -1,4 +1,4 @@
-//! Values as people read them: money, tokens, durations, moments and names. All pure, but for the clock.
+//! Values for people: money, tokens, durations, moments and names. All pure, except for the clock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -88,7 +88,7 @@ pub(super) fn money(nano_usd: u64) -> String {
     }
 }
 
-/// A sum of money with all of its places in `title`. What has no price is not $0.
+/// A sum of money with all of its digits in `title`. Calls without a price are not shown as $0.
 pub(super) fn cost(total: &Total) -> Markup {
     let exact = format!("${}", dollars(total.nano_usd));
     html! {

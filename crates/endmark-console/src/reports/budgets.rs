@@ -1,4 +1,4 @@
-//! Budgets: how they stand (CX-7).
+//! The state of budgets (CX-7).
 
 use endmark_context::budget::{Period, Rule, Scope};
 use endmark_store::{BudgetRow, Key, KeyBudget};
@@ -24,20 +24,20 @@ pub struct Row {
     pub window: String,
     /// `tokens` or `nano_usd`.
     pub unit: String,
-    /// What is configured; null where there is no such budget any more.
+    /// The configured limit; null if the budget is no longer configured.
     pub limit: Option<u64>,
-    /// What was added to that.
+    /// What was added to the limit.
     pub extra: u64,
-    /// What calls that are over did cost.
+    /// The cost of finished calls.
     pub spent: u64,
-    /// What calls under way hold.
+    /// The amount that calls in progress hold.
     pub held: u64,
     /// Whether its closing call was made.
     pub closed: bool,
 }
 
 impl Row {
-    /// The report of a row, with the rule or the key that it is held to.
+    /// Makes the report of a row, with its rule or key.
     pub fn of(row: &BudgetRow, rules: &[Rule], keys: &[Key]) -> Self {
         let of_key = keys
             .iter()

@@ -1,4 +1,4 @@
-//! Compactions: what the beginnings of conversations were condensed to (CX-1, CX-2).
+//! Compactions: the summaries that replace the beginnings of conversations (CX-1, CX-2).
 
 use std::collections::BTreeMap;
 
@@ -21,26 +21,26 @@ pub struct Report {
 pub struct Row {
     /// Its number.
     pub id: i64,
-    /// The hash of the client's credential; empty where it sent none.
+    /// The hash of the client's credential; empty without one.
     pub client: String,
     /// `window` or `emergency`.
     pub mode: String,
-    /// How many turns it stands for.
+    /// The number of turns that it replaces.
     pub turns: u64,
     /// Tokens of the history before, as an estimate.
     pub tokens_before: u64,
     /// Tokens of the history after.
     pub tokens_after: u64,
-    /// Bytes of the request that it was made of.
+    /// Bytes of the original request.
     pub bytes: u64,
-    /// Under which `endmark read` shows that request; null where it was not kept.
+    /// The handle with which `endmark read` shows that request; null if it was not kept.
     pub handle: Option<String>,
     /// When, in RFC 3339.
     #[serde(serialize_with = "zoned")]
     pub created_at: String,
-    /// The hash of the session in which it was made; null where that is not known.
+    /// The hash of its session; null if unknown.
     pub session: Option<String>,
-    /// How much no longer stands in full, by kind: turns, calls, results.
+    /// How much is no longer in full, by kind: turns, calls, results.
     pub dropped: BTreeMap<String, u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Cuts: how many replies were cut, of which kind, what became of them, and what resuming costs (PC-9).
+//! Cuts: how many replies were cut, of which kind, their outcomes, and what resuming costs (PC-9).
 
 use endmark_context::Models;
 use endmark_store::{CutPeriod, CutSummary, Reader, StoreError, Summed, UsageReport, UsageSummary};
@@ -6,24 +6,24 @@ use serde::Serialize;
 
 use super::usage::{Sums, Total, UsageKey};
 
-/// How the estimate is made, in the words that programs and people get.
+/// How the estimate is made, in words for programs and people.
 const METHOD: &str = "one continuation for each reply that was left cut: its prompt and what came of the reply are \
 sent again, and at most [resume] continuation_tokens come back; tokens that were not reported are estimated";
 
-/// Places of the dollars that people read: continuations mostly cost less than a cent.
+/// Decimal places of dollars for people: continuations mostly cost less than a cent.
 const DOLLAR_PLACES: usize = 6;
 
-/// What the ledger says of a span of time.
+/// The report of the ledger about a span of time.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report<'a> {
-    /// The span that was asked for.
+    /// The requested span.
     pub since: &'a str,
     /// Requests in all.
     pub requests: u64,
-    /// Replies that were looked at.
+    /// Replies that were examined.
     pub replies: u64,
-    /// Of these, the ones that were cut.
+    /// Cut replies among these.
     pub cut: u64,
     /// Calls whose process was killed before they were over.
     pub interrupted: u64,
@@ -31,7 +31,7 @@ pub struct Report<'a> {
     pub cuts: Vec<Cut<'a>>,
     /// Replies by day, upstream and model.
     pub days: Vec<DayReport<'a>>,
-    /// What was really spent on recovery.
+    /// The actual cost of recovery.
     pub spent: Spent,
     /// What resuming the replies that were left cut would have cost.
     pub would_cost: Estimate,
@@ -48,7 +48,7 @@ pub struct Cut<'a> {
     /// `resumed`, `restarted`, `corrected`, `cut` (left so), `exhausted`, `cancelled` or `interrupted`.
     pub outcome: &'a str,
     pub replies: u64,
-    /// Of the replies left cut, the ones that reached the limit which their client set.
+    /// Of the replies left cut, those that reached a limit set by their client.
     pub at_own_limit: u64,
 }
 
@@ -68,7 +68,7 @@ pub struct DayReport<'a> {
     pub output_tokens: u64,
 }
 
-/// What recovery took: of calls whose tokens were not reported, an estimate.
+/// The cost of recovery, with estimates for calls without reported tokens.
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -78,9 +78,9 @@ pub struct Spent {
     pub output_tokens: u64,
     /// Calls of which the upstream reported no tokens.
     pub calls_unreported: u64,
-    /// Calls of models whose price is not known.
+    /// Calls of models without a known price.
     pub unpriced_calls: u64,
-    /// Dollars with nine places; null where a price is missing.
+    /// Dollars with nine places; null if a price is missing.
     pub usd: Option<String>,
     /// Dollars of the calls whose price is known.
     pub usd_at_least: String,
@@ -91,7 +91,7 @@ pub struct Spent {
     pub nano_usd: u64,
 }
 
-/// What the store has for a report.
+/// The data of a report.
 #[derive(Debug)]
 pub struct Found {
     read: UsageReport,
@@ -102,7 +102,7 @@ impl Found {
     /// Reads the last `seconds` seconds, priced by this table.
     ///
     /// # Errors
-    /// [`StoreError`] where the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     pub fn read(reader: &Reader, seconds: u64, models: &Models) -> Result<Self, StoreError> {
         Self::of(models, |of_recovery| reader.usage_since(seconds, of_recovery))
     }
@@ -110,7 +110,7 @@ impl Found {
     /// Reads the span of the same length before the last `seconds` seconds.
     ///
     /// # Errors
-    /// [`StoreError`] where the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     pub fn read_before(reader: &Reader, seconds: u64, models: &Models) -> Result<Self, StoreError> {
         Self::of(models, |of_recovery| reader.usage_before(seconds, of_recovery))
     }
@@ -153,7 +153,7 @@ impl Spent {
     }
 }
 
-/// What recovery would take.
+/// The cost that recovery would have.
 #[expect(missing_docs, reason = "they have the names of what they report")]
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -162,14 +162,14 @@ pub struct Estimate {
     pub replies: u64,
     pub prompt_tokens: u64,
     pub output_tokens_at_most: u64,
-    /// Of these replies, the ones whose tokens are estimated.
+    /// Replies among these whose tokens are estimated.
     pub replies_guessed: u64,
     /// How this is estimated.
     pub method: &'static str,
 }
 
 impl<'a> Report<'a> {
-    /// The report of what was read.
+    /// Makes the report.
     pub fn of(found: &'a Found, since: &'a str, continuation_tokens: u64) -> Self {
         let read = &found.read;
         let sum = |of: fn(&UsageSummary) -> u64| read.days.iter().map(of).sum();

@@ -1,15 +1,15 @@
-//! Why nothing was asked for a cut reply, and what would change that (PC-7).
+//! Why the rest of a cut reply was not requested, and what would change that (PC-7).
 
 use endmark_store::{LEFT_BY_CLOSING_LIMIT, LEFT_BY_OWN_LIMIT, LEFT_BY_WARN, LogRow};
 use serde::Serialize;
 
-/// Why nothing was asked, in words.
+/// Why nothing was requested, in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotAsked {
-    /// What kept the gateway from it.
+    /// What prevented the request.
     pub because: &'static str,
-    /// What makes it ask the next time.
+    /// What permits it the next time.
     pub remedy: &'static str,
 }
 
@@ -29,7 +29,8 @@ const CLOSING_LIMIT: NotAsked = NotAsked {
 };
 
 impl NotAsked {
-    /// Of a row of the log; none where something was asked, or where something about the reply was in the way.
+    /// Returns the reason for a row of the log, or `None` if something was requested or the reply itself prevented
+    /// it.
     pub fn of(row: &LogRow) -> Option<Self> {
         [WATCHING, OWN_LIMIT, CLOSING_LIMIT].into_iter().find(|not_asked| not_asked.because == row.reason)
     }

@@ -1,4 +1,4 @@
-//! Recoveries: which replies were cut, what became of them, and how (PC-7).
+//! Recoveries: which replies were cut, and their outcomes (PC-7).
 
 use endmark_store::{LogRow, Piece, Recovery, UsageRow};
 use serde::Serialize;
@@ -13,7 +13,7 @@ use super::zoned;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report<'a> {
     pub rows: Vec<Row<'a>>,
-    /// The upstream calls of the request, where it is asked for: `log show`.
+    /// The upstream calls of the request, for `log show`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<Vec<CallReport<'a>>>,
 }
@@ -42,10 +42,10 @@ pub struct Row<'a> {
     pub extra_prompt_tokens: i64,
     pub extra_output_tokens: i64,
     pub reason: &'a str,
-    /// Why nothing was asked, where the request itself kept Endmark from it.
+    /// Why nothing was requested, if the request itself prevented it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_asked: Option<NotAsked>,
-    /// What was received, where it is asked for: `log show`.
+    /// The received pieces, for `log show`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pieces: Option<Vec<PieceReport<'a>>>,
 }
@@ -90,10 +90,10 @@ pub struct PieceReport<'a> {
     pub stop: Option<&'a str>,
     pub judged: &'a str,
     pub why: &'a str,
-    /// Where it was joined to what came before.
+    /// Where it was joined to the previous text.
     pub seam: Option<PieceSeam<'a>>,
     pub sha256: &'a str,
-    /// Only where texts are kept.
+    /// Only if texts are kept.
     pub text: Option<&'a str>,
 }
 
@@ -117,7 +117,7 @@ pub fn explained(recovery: &Recovery) -> Report<'_> {
     Report { rows: rows.collect(), calls: None }
 }
 
-/// The same with the upstream calls; of a request of which nothing was cut there are only these.
+/// As `explained`, with the upstream calls. A request without a cut has only these.
 pub fn in_full<'a>(recovery: Option<&'a Recovery>, calls: &'a [UsageRow]) -> Report<'a> {
     let report = recovery.map_or(Report { rows: Vec::new(), calls: None }, explained);
     Report { calls: Some(calls.iter().map(CallReport::of).collect()), ..report }

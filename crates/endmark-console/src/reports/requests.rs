@@ -1,4 +1,4 @@
-//! Requests: what became of each, with its upstream calls.
+//! Requests: the outcome of each, with its upstream calls.
 
 use endmark_store::{Purpose, RefusedRequest, RequestRow, UsageRow};
 use serde::Serialize;
@@ -20,11 +20,11 @@ pub struct Report<'a> {
 pub struct Row<'a> {
     /// Its id.
     pub request_id: &'a str,
-    /// What became of it: an outcome of the header, or `recovering`, `cancelled`, `interrupted`, `failed`, `unread` or `refused`.
+    /// Its outcome: one of the header, or `recovering`, `cancelled`, `interrupted`, `failed`, `unread` or `refused`.
     pub outcome: &'a str,
-    /// Whether its client did not get the whole reply, although it did not ask for a part.
+    /// Whether its client did not get the whole reply, although it did not request only a part.
     pub is_worth_a_look: bool,
-    /// What all of its calls used and cost.
+    /// The usage and cost of all its calls.
     pub total: Total,
     /// The cut parts of its reply.
     pub cuts: Vec<recoveries::Row<'a>>,
@@ -87,7 +87,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Returns what calls used and cost together.
+/// Returns the usage and cost of calls together.
 pub fn total<'a>(calls: impl IntoIterator<Item = &'a UsageRow>, models: &Models) -> Total {
     let mut sums = Sums::new(UsageKey::Purpose, models);
     for call in calls {

@@ -1,4 +1,4 @@
-//! One session: what it used, what of it was condensed or shortened, and the runs that it belongs to.
+//! One session: its usage, its compactions and capped results, and its runs.
 
 use endmark_context::Models;
 use endmark_runs::AgentRun;
@@ -10,16 +10,16 @@ use super::{compactions, usage, zoned};
 /// Rows of each list at most.
 const MAX_ROWS: u32 = 1_000;
 
-/// All that is known of a session.
+/// Everything about a session.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Its hash.
     pub session: String,
-    /// What its calls came to, by model.
+    /// The sums of its calls, by model.
     pub usage: usage::Report,
-    /// What of it was condensed, the newest first.
+    /// Its compactions, newest first.
     pub compactions: Vec<compactions::Row>,
-    /// Results of tools that were shortened in it first, and whose full values are kept, the newest first.
+    /// Capped tool results that occurred in it first and whose full values are kept, newest first.
     pub outputs: Vec<Output>,
     /// Supervised runs whose calls it has, the newest first.
     pub runs: Vec<AgentRun>,
@@ -28,9 +28,9 @@ pub struct Report {
 /// A kept output.
 #[derive(Debug, Serialize)]
 pub struct Output {
-    /// Under which `endmark read` shows it.
+    /// The handle for `endmark read`.
     pub handle: String,
-    /// What it was taken for.
+    /// Its detected format.
     pub format: String,
     /// Its length in bytes.
     pub bytes: u64,
@@ -42,10 +42,10 @@ pub struct Output {
 }
 
 impl Report {
-    /// Reads what is known of a session; none where nothing is.
+    /// Reads everything about a session, or returns `None` if there is nothing.
     ///
     /// # Errors
-    /// [`StoreError`] where the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     pub fn read(reader: &Reader, session: &str, models: &Models) -> Result<Option<Self>, StoreError> {
         let report = Self {
             session: session.to_owned(),

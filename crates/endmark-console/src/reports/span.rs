@@ -3,18 +3,18 @@
 use endmark_context::Day;
 use endmark_store::{Reader, StoreError};
 
-/// Why something is no moment.
+/// Error of a text that is not a moment.
 #[derive(Debug, thiserror::Error)]
 pub enum MomentError {
     /// It is neither a day nor a span.
     #[error("`{0}` is no day and no span of time")]
     Unusable(String),
-    /// The store's clock cannot be asked.
+    /// The store's clock cannot be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// The seconds of a span: `90m`, `12h`, `7d`, `4w`; none where it is no span, or an empty one.
+/// Parses the seconds of a span: `90m`, `12h`, `7d`, `4w`. Returns `None` for any other text, or an empty span.
 ///
 /// ```
 /// use endmark_console::reports::span::seconds;
@@ -35,10 +35,10 @@ pub fn seconds(typed: &str) -> Option<u64> {
     count.checked_mul(seconds).filter(|seconds| *seconds > 0)
 }
 
-/// A day (`2026-11-24`), or so long ago (`7d`), as the store writes moments.
+/// Converts a day (`2026-11-24`) or a span before now (`7d`) to the store's form.
 ///
 /// # Errors
-/// [`MomentError`] where it is neither, or the store's clock cannot be asked.
+/// [`MomentError`] if it is neither, or the store's clock cannot be read.
 pub fn moment(reader: &Reader, typed: &str) -> Result<String, MomentError> {
     if Day::parse(typed).is_some() {
         return Ok(format!("{typed} 00:00:00"));

@@ -1,4 +1,4 @@
-//! Calls, summed by the store, and priced here: the prices are those of today's table, whenever calls were summed.
+//! Sums of calls from the store, priced here with today's table, whenever the calls were summed.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,12 +9,12 @@ use serde::{Serialize, Serializer};
 /// A moment before every row, and one after it.
 pub const EVER: (&str, &str) = ("0000-01-01 00:00:00", "9999-12-31 23:59:59");
 
-/// By what calls are summed.
+/// The dimension by which calls are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UsageKey {
     /// The session, by its hash.
     Session,
-    /// The model that was asked for.
+    /// The requested model.
     Model,
     /// The client's key, by its hash.
     Key,
@@ -48,9 +48,9 @@ impl UsageKey {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
-    /// By what the calls are summed.
+    /// The dimension of the sums.
     pub by: &'static str,
-    /// The sums, the dearest first; days in their order.
+    /// The sums, the most expensive first; days in order.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>"))]
     pub rows: Vec<Row>,
     /// All of them together.
@@ -63,7 +63,7 @@ impl Report {
     /// Sums the calls that began from `since` on and before `until`, as the store writes moments.
     ///
     /// # Errors
-    /// [`StoreError`] where the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     pub fn read(
         reader: &Reader,
         by: UsageKey,
@@ -82,7 +82,7 @@ impl Report {
     /// Sums all calls of a session, by model.
     ///
     /// # Errors
-    /// [`StoreError`] where the store cannot be read.
+    /// [`StoreError`] if the store cannot be read.
     pub fn of_session(reader: &Reader, session: &str, models: &Models) -> Result<Self, StoreError> {
         Self::sum(reader, UsageKey::Model, (Dimension::Session, Some(session)), EVER, models)
     }
@@ -95,7 +95,7 @@ impl Report {
         models: &Models,
     ) -> Result<Self, StoreError> {
         let mut sums = Sums::new(by, models);
-        // Before the sums, so that each of these calls is in the sums too.
+        // Before the sums, so that each of these calls is also in the sums.
         let session = if of.0 == Dimension::Session { of.1 } else { None };
         let billed_apart = reader.calls_billed_apart(session, since, until)?;
         reader.sums(of, since, until, |summed| sums.add(summed))?;
@@ -118,11 +118,11 @@ pub struct Total {
     pub cache_write_tokens: u64,
     pub completion_tokens: u64,
     pub reasoning_tokens: u64,
-    /// Calls whose tokens the provider did not report to the end of the reply: they are estimated.
+    /// Calls whose tokens the provider did not report completely: they are estimated.
     pub estimated_calls: u64,
-    /// Calls of models whose price is not known.
+    /// Calls of models without a known price.
     pub unpriced_calls: u64,
-    /// Dollars with nine places; null where a price is missing.
+    /// Dollars with nine places; null if a price is missing.
     pub usd: Option<String>,
     /// Dollars of the calls whose price is known.
     pub usd_at_least: String,
@@ -136,7 +136,7 @@ pub struct Total {
 /// One sum under its key. It is written as an object whose first field has the key's own name.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// By what the calls are summed.
+    /// The dimension of the sum.
     pub by: UsageKey,
     /// The session, model, key, upstream, day or purpose.
     pub key: String,
@@ -158,17 +158,17 @@ impl Serialize for Row {
     }
 }
 
-/// Sums in the making.
+/// Sums while calls are added.
 pub struct Sums<'a> {
     by: UsageKey,
     models: &'a Models,
-    /// What is known of each name.
+    /// The model of each name, once looked up.
     known: HashMap<String, Option<&'a Model>>,
     rows: BTreeMap<String, Total>,
 }
 
 impl<'a> Sums<'a> {
-    /// None yet, by this key.
+    /// Makes empty sums by this key.
     pub fn new(by: UsageKey, models: &'a Models) -> Self {
         Self { by, models, known: HashMap::new(), rows: BTreeMap::new() }
     }
@@ -209,13 +209,13 @@ impl<'a> Sums<'a> {
         }
     }
 
-    /// Corrects the price of a call that was added: by its tier, its audio, and the searches that the provider made.
+    /// Corrects the price of an added call, by its tier, its audio, and the provider's searches.
     pub fn correct(&mut self, call: &UsageRow) {
         let (class, counts) = counted(call);
         self.correct_counted(call, &class, &counts);
     }
 
-    /// The same for a call that was counted before.
+    /// As `correct`, for a call that was already counted.
     fn correct_counted(&mut self, call: &UsageRow, class: &CallClass, counts: &CallSums) {
         if class.kinds == 0 {
             return;
@@ -260,15 +260,15 @@ impl<'a> Sums<'a> {
         self.rows.entry(key.to_owned()).or_default()
     }
 
-    /// Millionths of nano-dollars; none where a price is not known.
+    /// Returns millionths of nano-dollars, or `None` if a price is unknown.
     fn cost(&mut self, day: &str, class: &CallClass, sums: &CallSums) -> Option<u128> {
         let (model, at) = self.priced_at(day, class)?;
         model.prices.cost_of_many(&tokens(sums), at, class.above_tokens.saturating_add(1))
     }
 
-    /// The model that is billed, and a moment with the price of these calls.
+    /// Returns the billed model, and a moment with the price of these calls.
     fn priced_at(&mut self, day: &str, class: &CallClass) -> Option<(&'a Model, Moment)> {
-        // What answered is billed; some servers answer with a name of their own for a model.
+        // The answering model is billed. Some servers name it differently.
         let named = [&class.answered_model, &class.model].into_iter().filter(|name| !name.is_empty());
         let model = named.into_iter().find_map(|name| self.model(name))?;
         let (hour, minute) = (class.from_minute / 60, class.from_minute % 60);
@@ -329,8 +329,8 @@ impl Total {
         self.millionths = self.millionths.saturating_add(other.millionths);
     }
 
-    /// Its dollars for people, with as many places: where prices are missing, what is known and for how many calls
-    /// nothing is.
+    /// Returns its dollars for people, with this many places. If prices are missing, it has the known sum and the
+    /// number of calls without a price.
     ///
     /// ```
     /// use endmark_console::reports::usage::Total;
@@ -352,7 +352,7 @@ impl Total {
         }
     }
 
-    /// With its dollars written out: null, and not too few, where a price is missing.
+    /// Sets its dollars: null if a price is missing.
     fn priced(self) -> Self {
         let nano_usd = rounded(self.millionths);
         let usd = dollars(nano_usd);
@@ -365,7 +365,7 @@ impl Total {
     }
 }
 
-/// What the calls of one client came to.
+/// The sums of one client's calls.
 pub struct Spent {
     /// Tokens of the prompts.
     pub prompt: u64,
@@ -373,14 +373,14 @@ pub struct Spent {
     pub completion: u64,
     /// The largest single call, prompt and completion together.
     pub largest_call: u64,
-    /// None where the price of one is not known.
+    /// `None` if a price is unknown.
     pub nano_usd: Option<u64>,
-    /// The model that was asked for first.
+    /// The first requested model.
     pub model: Option<String>,
 }
 
 impl Spent {
-    /// Sums calls; none where there are no calls.
+    /// Sums calls. Returns `None` if there are none.
     pub fn of(calls: &[UsageRow], models: &Models) -> Option<Self> {
         let first = calls.first()?;
         let mut sums = Sums::new(UsageKey::Key, models);

@@ -21,9 +21,9 @@ pub(super) fn push_name(pointer: &mut String, source: &[u8]) {
     }
 }
 
-/// What the inside of a whole string says; a lone surrogate is U+FFFD.
+/// Returns the value of a whole string's content; a lone surrogate is U+FFFD.
 fn unescaped(source: &str) -> String {
-    // In UTF-16 the halves of a surrogate pair find each other by themselves.
+    // In UTF-16 the halves of a surrogate pair combine by themselves.
     let mut units = Vec::with_capacity(source.len());
     let mut rest = source.chars();
     while let Some(character) = rest.next() {

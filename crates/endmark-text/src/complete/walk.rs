@@ -1,4 +1,4 @@
-//! Where in a document its settled part ends: a walk over bytes that detection has found to be right.
+//! Walks over bytes that detection has accepted, to find where in a document their settled part ends.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use memchr::memchr2;
 use super::pointer::{push_index, push_name};
 use super::{Place, UnfinishedKind};
 
-/// What the text goes on with after its settled part.
+/// What follows the settled part of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// Nothing, or the rest of a string.
@@ -18,10 +18,10 @@ pub(super) enum Ending {
     Literal,
 }
 
-/// What stands last in the innermost bracket, or at the end of the text if none is open.
+/// What comes last in the innermost bracket, or at the end of the text if none is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// The bracket itself, a whole value, or nothing at all.
+    /// The bracket itself, a whole value, or nothing.
     Value,
     /// A comma.
     Comma,
@@ -31,7 +31,7 @@ enum Last {
     String { name: bool },
 }
 
-/// A bracket that is open.
+/// An open bracket.
 #[derive(Debug)]
 struct Level {
     inside: Inside,
@@ -41,25 +41,25 @@ struct Level {
 
 #[derive(Debug)]
 enum Inside {
-    /// The index of the element that stands last, or comes next.
+    /// The index of the last or next element.
     Array { index: usize },
-    /// The source of the name that stands last, with its quotes.
+    /// The source of the last name, with its quotes.
     Object { name: Range<usize> },
 }
 
-/// What a settled text comes to, in one pass and without a call for each level.
+/// The structure of a settled text, found in one pass without recursion.
 #[derive(Debug)]
 pub(super) struct Walk<'r> {
     settled: &'r [u8],
     /// The open brackets, outermost first.
     levels: Vec<Level>,
     last: Last,
-    /// How many values have ended outside of all brackets.
+    /// The number of values that have ended outside of all brackets.
     values: usize,
 }
 
 impl<'r> Walk<'r> {
-    /// Walks over bytes that are settled, and so a valid beginning.
+    /// Walks over settled bytes, which are a valid beginning.
     pub(super) fn over(settled: &'r [u8]) -> Self {
         let mut walk = Self { settled, levels: Vec::new(), last: Last::Value, values: 0 };
         let mut at = 0;
@@ -69,12 +69,12 @@ impl<'r> Walk<'r> {
         walk
     }
 
-    /// How many values have ended outside of all brackets.
+    /// Returns the number of values that have ended outside of all brackets.
     pub(super) fn values(&self) -> usize {
         self.values
     }
 
-    /// Takes the token that begins with `byte` at `at`, and answers where it ends.
+    /// Processes the token that begins with `byte` at `at`. Returns where it ends.
     fn token(&mut self, byte: u8, at: usize) -> usize {
         match byte {
             b'{' => self.enter(Inside::Object { name: at..at }, at + 1),
@@ -139,7 +139,7 @@ impl<'r> Walk<'r> {
         matches!(self.levels.last(), Some(Level { inside: Inside::Object { .. }, .. }))
     }
 
-    /// Where the string ends whose inside begins at `at`; none if it does not.
+    /// Returns where the string ends whose content begins at `at`, or `None`.
     fn end_of_string(&self, mut at: usize) -> Option<usize> {
         loop {
             at += memchr2(b'"', b'\\', self.settled.get(at..)?)?;
@@ -150,14 +150,14 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Where the number or literal ends that begins at `at`.
+    /// Returns where the number or literal ends that begins at `at`.
     fn end_of_scalar(&self, at: usize) -> usize {
         let goes_on =
             |byte: &&u8| matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'+' | b'-' | b'.');
         at + self.settled[at..].iter().take_while(goes_on).count()
     }
 
-    /// How much of the settled part stays in the closed text; none if that would have no value.
+    /// Returns how much of the settled part stays in the closed text, or `None` if that would have no value.
     pub(super) fn kept(&self, ending: Ending) -> Option<usize> {
         let is_left_out = self.last_place(ending).is_some_and(|(_, left_out)| left_out);
         match self.levels.last() {
@@ -167,7 +167,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// Writes what closes the string and the brackets that are open.
+    /// Writes what closes the open string and brackets.
     pub(super) fn close(&self, text: &mut String) {
         if self.last == (Last::String { name: false }) {
             text.push('"');
@@ -178,7 +178,7 @@ impl<'r> Walk<'r> {
         }));
     }
 
-    /// What is unfinished in the innermost bracket, and whether it is left out.
+    /// Returns what is unfinished in the innermost bracket, and whether it is left out.
     fn last_place(&self, ending: Ending) -> Option<(UnfinishedKind, bool)> {
         match (ending, self.last) {
             (Ending::Number, _) => Some((UnfinishedKind::Number, true)),
@@ -192,7 +192,7 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// The unfinished places, outermost first, and the pointer whose beginnings are theirs.
+    /// Returns the unfinished places, outermost first, and the pointer whose prefixes are theirs.
     pub(super) fn unfinished(&self, ending: Ending) -> (String, Vec<Place>) {
         let mut pointer = String::new();
         let mut places = Vec::new();
@@ -204,7 +204,7 @@ impl<'r> Walk<'r> {
             };
             places.push(Place { end: pointer.len(), kind, left_out: false });
             let is_innermost = depth + 1 == self.levels.len();
-            // Before a member there is no name, and after a whole value nothing, that it could end in.
+            // Before a member the path has no name to end in, and after a whole value it has nothing.
             if is_innermost && matches!(last, None | Some((UnfinishedKind::Member, _))) {
                 break;
             }

@@ -158,7 +158,7 @@ impl WholeText {
 }
 
 impl AutoMachine {
-    /// Takes the text's next bytes.
+    /// Reads the text's next bytes.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         let base = self.position();
         let mut at = self.byte_order_mark(chunk, base);
@@ -253,7 +253,7 @@ impl AutoMachine {
         self.tags().filter(|tags| tags.machine.is_too_deep())
     }
 
-    /// Whether it is a state that can be reached, as far as anything rests on it.
+    /// Whether this state is reachable, as far as later code relies on it.
     pub(super) fn is_consistent(&self) -> bool {
         let position = self.position();
         let follows = |start: usize, length: usize| start.checked_add(length) == Some(position);
@@ -273,7 +273,7 @@ impl AutoMachine {
             && self.broken.as_ref().is_none_or(|broken| broken.index < position)
     }
 
-    /// Bytes seen.
+    /// Bytes read so far.
     pub(super) fn position(&self) -> usize {
         self.whole.markdown.position()
     }
@@ -283,7 +283,7 @@ impl AutoMachine {
         self.broken.is_some() || self.whole.markdown.is_malformed() || self.too_deep().is_some()
     }
 
-    /// Whether the text, should it end here, is whole as far as can be told.
+    /// Whether the text would be whole if it ended here, as far as that is known.
     pub(super) fn is_whole(&self) -> bool {
         if self.is_malformed() {
             return false;
@@ -296,7 +296,7 @@ impl AutoMachine {
         }
     }
 
-    /// What the text is taken for.
+    /// Returns the detected format.
     pub(super) fn detected(&self) -> Format {
         let several = match (self.tags(), self.ends_in(), self.found) {
             (Some(_), _, _) => return Format::Tags,
@@ -326,11 +326,11 @@ impl AutoMachine {
         if is_prose { self.whole.markdown.hint() } else { None }
     }
 
-    /// What the text is, should it end here.
+    /// Returns the verdict as if the text ended here.
     pub(super) fn verdict(&self) -> Verdict {
         let text = self.whole.markdown.text();
         if let Some(Broken { index, reason }) = &self.broken {
-            // Half a byte order mark is a fault of the text before the JSON that stands behind it.
+            // Half a byte order mark is a fault of the text before the JSON that follows it.
             return match text.verdict() {
                 Verdict::Malformed { index: earlier, reason } if earlier < *index => {
                     Verdict::Malformed { index: earlier, reason }

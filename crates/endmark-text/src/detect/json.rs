@@ -77,7 +77,7 @@ struct Chunk<'c> {
 /// Which source was settled last.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 struct Settled {
-    /// The end of the last settled token; inside a string of what is settled of it. 0 if there is none.
+    /// The end of the last settled token; within a string, the end of its settled part; 0 without any.
     end: usize,
     /// The last settled token that is no comma or colon, or the string the text ends in.
     speaking: usize,
@@ -96,7 +96,7 @@ pub(super) struct JsonMachine {
     #[serde(with = "literal")]
     literal: Missing,
     nesting: Nesting,
-    /// Bytes seen.
+    /// Bytes read so far.
     position: usize,
     /// Where the number or literal begins that is not settled.
     pending: usize,
@@ -106,7 +106,7 @@ pub(super) struct JsonMachine {
     tail: SettledTail,
     /// Whether an object's member was seen, as far as its colon.
     member: bool,
-    /// The first byte that cannot stand where it stands, and why.
+    /// The first byte that is not permitted there, and why.
     malformed: Option<(usize, Cow<'static, str>)>,
     /// The first raw control character in a string.
     #[serde(default)]
@@ -148,7 +148,7 @@ impl JsonMachine {
 
 /// Reading: from one token to the next, and only at the end of a chunk by way of a state within a token.
 impl JsonMachine {
-    /// Takes the text's next bytes.
+    /// Reads the text's next bytes.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let chunk = Chunk { bytes, base: self.position };
         self.position += bytes.len();

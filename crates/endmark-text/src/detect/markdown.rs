@@ -24,23 +24,23 @@ pub(super) struct MarkdownMachine {
 }
 
 impl MarkdownMachine {
-    /// Takes the text's next bytes.
+    /// Reads the text's next bytes.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.text.push(chunk);
         self.blocks.push(chunk);
     }
 
-    /// Whether it is a state that can be reached, as far as anything rests on it.
+    /// Whether this state is reachable, as far as later code relies on it.
     pub(super) fn is_consistent(&self) -> bool {
         self.text.is_consistent() && self.blocks.is_consistent(self.text.position())
     }
 
-    /// Bytes seen.
+    /// Bytes read so far.
     pub(super) fn position(&self) -> usize {
         self.text.position()
     }
 
-    /// Whether it is no UTF-8.
+    /// Whether it is not valid UTF-8.
     pub(super) fn is_malformed(&self) -> bool {
         self.text.is_malformed()
     }
@@ -65,7 +65,7 @@ impl MarkdownMachine {
         &self.blocks
     }
 
-    /// What the text is, should it end here.
+    /// Returns the verdict as if the text ended here.
     pub(super) fn verdict(&self) -> Verdict {
         match self.text.verdict() {
             malformed @ Verdict::Malformed { .. } => malformed,

@@ -77,7 +77,7 @@ impl MarkerMachine {
         Self { text: TextMachine::default(), marker: Arc::new(Marker::new(marker)), matched: 0, ended: false }
     }
 
-    /// Takes the text's next bytes.
+    /// Reads the text's next bytes.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         self.text.push(chunk);
         let text = chunk.trim_ascii_end();
@@ -105,27 +105,27 @@ impl MarkerMachine {
         String::from_utf8_lossy(&self.marker.bytes).into_owned()
     }
 
-    /// Whether it is a state that can be reached, as far as anything rests on it.
+    /// Whether this state is reachable, as far as later code relies on it.
     pub(super) fn is_consistent(&self) -> bool {
         self.matched <= self.marker.bytes.len() && self.text.is_consistent()
     }
 
-    /// Bytes seen.
+    /// Bytes read so far.
     pub(super) fn position(&self) -> usize {
         self.text.position()
     }
 
-    /// Whether it is no UTF-8.
+    /// Whether it is not valid UTF-8.
     pub(super) fn is_malformed(&self) -> bool {
         self.text.is_malformed()
     }
 
-    /// Whether the text, should it end here, is whole.
+    /// Whether the text would be whole if it ended here.
     pub(super) fn is_whole(&self) -> bool {
         self.ended && self.text.is_whole()
     }
 
-    /// What the text is, should it end here.
+    /// Returns the verdict as if the text ended here.
     pub(super) fn verdict(&self) -> Verdict {
         match self.text.verdict() {
             Verdict::Whole if !self.ended => Verdict::Truncated(self.text.truncation()),

@@ -156,7 +156,7 @@ impl Detector {
         }
     }
 
-    /// Takes the text's next bytes; they may begin and end anywhere, also inside a character.
+    /// Reads the text's next bytes; they may begin and end anywhere, also inside a character.
     pub fn push(&mut self, bytes: &[u8]) {
         match &mut self.machine {
             Machine::Json(machine) => machine.push(bytes),
@@ -232,7 +232,7 @@ impl Detector {
         }
     }
 
-    /// Bytes seen so far.
+    /// Bytes read so far.
     pub fn position(&self) -> usize {
         match &self.machine {
             Machine::Json(machine) => machine.position(),

@@ -20,11 +20,11 @@ pub(super) struct Saved {
 pub(super) enum RestoreError {
     /// It was saved by another version.
     #[error(
-        "the saved state has the version {0}, and this is version {SAVED_STATE_VERSION}: detect the text anew"
+        "the saved state has the version {0}, and this is version {SAVED_STATE_VERSION}: detect the text again"
     )]
     Version(u32),
     /// No text leads to it.
-    #[error("the saved state is none that a text leads to: detect the text anew")]
+    #[error("no text leads to the saved state: detect the text again")]
     Inconsistent,
 }
 

@@ -11,8 +11,7 @@ const KEPT_BYTES: usize = 4 * TOKEN_CHARACTERS;
 
 /// The raw source of the last settled token, and of what follows it unsettled.
 ///
-/// It is told after each chunk, not after each byte, which range is settled: what lies between costs
-/// nothing. What is kept never depends on how the text was split.
+/// It is updated after each chunk and not after each byte. What is kept never depends on the chunking.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct SettledTail {
     /// The last bytes of the settled source, up to `end`.

@@ -12,8 +12,8 @@ use scanner::{Scanner, Step};
 use super::text::TextMachine;
 use crate::{Markup, Open, Truncation, Verdict};
 
-/// The machine for tags (PC-1). What models write in tags is often code, so only what is a tag beyond doubt is
-/// one: see `docs/detect.md` for the rules.
+/// The machine for tags (PC-1). Text in tags is often code, so only certain tags count: see `docs/detect.md` for the
+/// rules.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct TagsMachine {
@@ -26,7 +26,7 @@ pub(super) struct TagsMachine {
     blank_line: bool,
     /// Whether the text says that it is HTML.
     html: bool,
-    /// What the first tag is.
+    /// The kind of the first tag.
     first: Option<FirstTag>,
     /// Where nothing was open last, after a tag.
     balanced: usize,
@@ -39,7 +39,7 @@ pub(super) struct TagsMachine {
     too_deep: Option<usize>,
 }
 
-/// What the first tag of a text is.
+/// The kind of a text's first tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum FirstTag {
     /// One of HTML's elements.
@@ -54,7 +54,7 @@ impl TagsMachine {
         Self { guessed: true, blank_line: true, ..Self::default() }
     }
 
-    /// Takes the text's next bytes.
+    /// Reads the text's next bytes.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         let base = self.text.position();
         self.text.push(chunk);
@@ -158,7 +158,7 @@ impl TagsMachine {
         }
     }
 
-    /// Whether it is a state that can be reached, as far as anything rests on it.
+    /// Whether this state is reachable, as far as later code relies on it.
     pub(super) fn is_consistent(&self) -> bool {
         let position = self.text.position();
         self.text.is_consistent()
@@ -167,7 +167,7 @@ impl TagsMachine {
             && self.balanced.max(self.token).max(self.too_deep.unwrap_or(0)) <= position
     }
 
-    /// Bytes seen.
+    /// Bytes read so far.
     pub(super) fn position(&self) -> usize {
         self.text.position()
     }
@@ -182,7 +182,7 @@ impl TagsMachine {
         self.too_deep.is_some()
     }
 
-    /// What the first tag is; none before one.
+    /// Returns the kind of the first tag, if there is one.
     pub(super) fn first(&self) -> Option<FirstTag> {
         self.first
     }
@@ -222,7 +222,7 @@ impl TagsMachine {
         names[..end].iter().map(AsRef::as_ref)
     }
 
-    /// What the text is, should it end here.
+    /// Returns the verdict as if the text ended here.
     pub(super) fn verdict(&self) -> Verdict {
         match (self.text.verdict(), self.too_deep) {
             (Verdict::Malformed { index, reason }, too_deep)

@@ -9,7 +9,7 @@ use crate::{Hint, InToken, OpenStack, Truncation, Verdict};
 /// The machine for text without a grammar.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct TextMachine {
-    /// Bytes seen.
+    /// Bytes read so far.
     position: usize,
     /// Where the complete characters end.
     settled: usize,
@@ -23,7 +23,7 @@ pub(super) struct TextMachine {
 }
 
 impl TextMachine {
-    /// Takes the text's next bytes.
+    /// Reads the text's next bytes.
     pub(super) fn push(&mut self, chunk: &[u8]) {
         let base = self.position;
         self.position += chunk.len();
@@ -69,7 +69,7 @@ impl TextMachine {
         self.malformed = Some(base + index);
     }
 
-    /// Whether it is a state that can be reached, as far as anything rests on it.
+    /// Whether this state is reachable, as far as later code relies on it.
     pub(super) fn is_consistent(&self) -> bool {
         self.position <= super::MAX_POSITION
             && self.tail.is_consistent(self.position, self.settled)
@@ -77,22 +77,22 @@ impl TextMachine {
             && self.malformed.is_none_or(|index| index < self.position)
     }
 
-    /// Bytes seen.
+    /// Bytes read so far.
     pub(super) fn position(&self) -> usize {
         self.position
     }
 
-    /// Whether it is no UTF-8.
+    /// Whether it is not valid UTF-8.
     pub(super) fn is_malformed(&self) -> bool {
         self.malformed.is_some()
     }
 
-    /// Whether the text, should it end here, is whole as far as can be told.
+    /// Whether the text would be whole if it ended here, as far as that is known.
     pub(super) fn is_whole(&self) -> bool {
         self.malformed.is_none() && self.pending.is_none() && self.has_text
     }
 
-    /// What the text is, should it end here.
+    /// Returns the verdict as if the text ended here.
     pub(super) fn verdict(&self) -> Verdict {
         match self.malformed {
             Some(index) => Verdict::Malformed { index, reason: "invalid UTF-8".to_owned() },

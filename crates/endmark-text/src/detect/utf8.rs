@@ -18,7 +18,7 @@ pub(super) enum Utf8Step {
     Complete,
     /// More bytes must follow.
     Incomplete(Utf8),
-    /// It cannot stand there.
+    /// It is not permitted there.
     Invalid,
 }
 
@@ -38,7 +38,7 @@ impl Utf8 {
         Some(Self { missing, lowest, highest })
     }
 
-    /// Whether it is a state that can be reached.
+    /// Whether this state is reachable.
     pub(super) fn is_consistent(self) -> bool {
         (1..=3).contains(&self.missing)
     }

@@ -1,4 +1,5 @@
-//! What needs attention: budgets near their end, runs at risk, upstreams that fail, refused requests. Nothing is shown if nothing does.
+//! What needs attention: budgets near their end, runs at risk, failing upstreams, refused requests. Empty if nothing
+//! does.
 
 use std::collections::BTreeMap;
 
@@ -124,7 +125,7 @@ fn failing(calls: &[UsageRow], now: u64) -> Vec<(&str, usize, usize, Option<u16>
     judged.collect()
 }
 
-/// Returns whether it was the upstream that failed: a client that leaves or asks for what is not allowed says nothing of it.
+/// Returns whether the upstream failed. A client that disconnects or sends a forbidden request is not evidence.
 fn has_failed(call: &UsageRow) -> bool {
     match call.http_status {
         Some(status) => status == 429 || status >= 500,

@@ -1,4 +1,4 @@
-//! The seam, side by side: what came, what was asked, what came then, and the joint between them.
+//! The seam, side by side: the received text, the request, the continuation, and the joint between them.
 
 use endmark_store::{LogRow, Piece};
 use maud::{Markup, html};
@@ -15,10 +15,10 @@ const NEAR_CHARS: usize = 160;
 /// Where a continuation was joined to the text before it.
 #[derive(Debug, PartialEq, Eq)]
 struct Joint<'a> {
-    /// The text before that was kept, and its end that was left out.
+    /// The kept part of the text before, and the end that was left out.
     kept: &'a str,
     dropped: &'a str,
-    /// The beginning of the continuation that was left out, what was kept of it, and its end that was left out.
+    /// The beginning of the continuation that was left out, the kept part, and the end that was left out.
     head: &'a str,
     new: &'a str,
     tail: &'a str,
@@ -27,8 +27,9 @@ struct Joint<'a> {
 }
 
 impl<'a> Joint<'a> {
-    /// Returns the joint that a record describes, or `None` if the texts do not fit it. The record has where the text before
-    /// ends and how many bytes were left out in all; what a style leaves out tells at which end of the continuation that is.
+    /// Returns the joint that a record describes, or `None` if the texts do not match it. The record has the end of
+    /// the text before and the number of omitted bytes. The style determines at which end of the continuation they
+    /// are.
     fn of(before: &'a str, continuation: &'a str, piece: &Piece) -> Option<Self> {
         let at = usize::try_from(piece.seam_at?).ok()?;
         let (kept, dropped) = before.split_at_checked(at)?;
@@ -161,7 +162,7 @@ fn not_kept(sha256: &str) -> Markup {
     } } }
 }
 
-/// What a strategy asks a model.
+/// Describes the request of a strategy.
 fn asked(strategy: &str) -> &'static str {
     match strategy.split(['@', ' ']).next().unwrap_or_default() {
         "prefill" => {

@@ -14,12 +14,12 @@ impl JsonMachine {
         if self.only_quote() { self.settled.speaking_before } else { self.settled.speaking }
     }
 
-    /// Bytes seen.
+    /// Bytes read so far.
     pub(in crate::detect) fn position(&self) -> usize {
         self.position
     }
 
-    /// The first byte that cannot stand where it stands, and why, if no continuation makes it valid.
+    /// The first byte that is not permitted there, and why, if no continuation makes it valid.
     pub(in crate::detect) fn malformed(&self) -> Option<(usize, &str)> {
         self.malformed.as_ref().map(|(index, reason)| (*index, reason.as_ref()))
     }
@@ -34,7 +34,7 @@ impl JsonMachine {
         (self.balanced > 0).then_some(self.balanced)
     }
 
-    /// Whether the text, should it end here, is whole.
+    /// Whether the text would be whole if it ended here.
     pub(in crate::detect) fn is_whole(&self) -> bool {
         match &self.state {
             State::Done { .. } => true,
@@ -48,7 +48,7 @@ impl JsonMachine {
         self.member
     }
 
-    /// What the text is, should it end here.
+    /// Returns the verdict as if the text ended here.
     pub(in crate::detect) fn verdict(&self) -> Verdict {
         if let Some((index, reason)) = self.malformed() {
             return Verdict::Malformed { index, reason: reason.to_owned() };

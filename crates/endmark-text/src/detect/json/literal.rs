@@ -1,4 +1,4 @@
-//! What is missing of a literal is saved as text.
+//! Serialises the missing part of a literal as text.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 

@@ -30,7 +30,7 @@ pub(super) enum NumberScan {
     Open(Number),
     /// Before the byte at this index, which is not part of it.
     Ended(usize),
-    /// At the byte at this index, which cannot stand there.
+    /// At the byte at this index, which is not permitted there.
     Invalid(usize),
 }
 

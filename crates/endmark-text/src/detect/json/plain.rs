@@ -1,4 +1,4 @@
-//! How far the inside of a string goes on without a look at each byte: the innermost loops of detection.
+//! How far the content of a string continues without examining each byte: the innermost loops of detection.
 
 use super::special::{first_special, is_special, special_bits};
 
@@ -15,9 +15,9 @@ fn plain_length(bytes: &[u8]) -> usize {
     length + bytes[length..].iter().take_while(|byte| !is_special(**byte)).count()
 }
 
-/// How many bytes at the beginning of what stands in a string are whole characters and escapes.
+/// Returns how many bytes of a string's content, from its beginning, are whole characters and escapes.
 ///
-/// What is left is the end of the string, or of the chunk, or needs a closer look.
+/// The rest begins with the end of the string or of the chunk, or has to be examined.
 #[inline]
 pub(super) fn settled_length(bytes: &[u8]) -> usize {
     let mut length = 0;

@@ -1,5 +1,5 @@
-//! What a state is good for: whether a saved one can be reached, as far as anything rests on it, and whether two
-//! take alike what follows.
+//! Checks of saved states: whether a state is reachable, as far as later code relies on it, and whether two states
+//! process the following text alike.
 
 use super::{JsonMachine, State, Values};
 
@@ -9,8 +9,8 @@ impl JsonMachine {
         self.values
     }
 
-    /// Whether this machine and another take whatever follows alike, wherever they stand. False where that is not
-    /// sure.
+    /// Whether this machine and another process the following text alike, at any positions. False if that is not
+    /// certain.
     pub(in crate::detect) fn goes_on_like(&self, other: &Self) -> bool {
         let between = |machine: &Self| match machine.state {
             State::String { .. } => machine.string.is_between_characters(),

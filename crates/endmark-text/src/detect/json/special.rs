@@ -1,12 +1,12 @@
 //! Which bytes of a block need a look inside a string: the innermost step of detection.
 //!
-//! Special are a quote, a backslash, a control, and whatever is no ASCII. Both ways to find them are plain
+//! Special are a quote, a backslash, a control, and any byte outside of ASCII. Both ways to find them are plain
 //! arithmetic: several bytes of a word at once, and loops of a form that compilers turn into vector instructions.
 
 /// A one in each byte of a word.
 const ONES: u64 = u64::MAX / 255;
 
-/// The place of the first special byte of eight; none if there is none.
+/// Returns the index of the first special byte of eight, or `None`.
 #[inline]
 pub(super) fn first_special(block: [u8; 8]) -> Option<usize> {
     let special = special_high_bits(u64::from_le_bytes(block));
@@ -42,7 +42,7 @@ pub(super) fn special_bits(block: &[u8; 64]) -> u64 {
 /// Whether a byte is special.
 #[inline]
 pub(super) fn is_special(byte: u8) -> bool {
-    // As signed numbers controls and whatever is no ASCII are below the space.
+    // As signed numbers controls and any byte outside of ASCII are below the space.
     byte.cast_signed() < 0x20 || byte == b'"' || byte == b'\\'
 }
 

@@ -39,7 +39,7 @@ pub(super) enum StringScan {
     Closed(usize),
     /// At the raw control character at this index, which the strict grammar does not allow.
     Control(usize),
-    /// At the byte at this index, which cannot stand there.
+    /// At the byte at this index, which is not permitted there.
     Invalid(usize, &'static str),
 }
 

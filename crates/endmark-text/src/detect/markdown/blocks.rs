@@ -34,7 +34,7 @@ enum Leaf {
     Html { block: HtmlBlock, line_start: usize },
 }
 
-/// What the current line is, as far as it has come.
+/// The kind of the current line, as far as it has arrived.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 enum Line {
     /// Whitespace and the signs of containers.
@@ -81,7 +81,7 @@ struct Rule {
 /// Follows the lines of a text.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::detect) struct Blocks {
-    /// Bytes seen.
+    /// Bytes read so far.
     position: usize,
     line_start: usize,
     containers: Vec<Container>,
@@ -142,7 +142,7 @@ impl Default for Blocks {
 }
 
 impl Blocks {
-    /// Takes the text's next bytes.
+    /// Reads the text's next bytes.
     pub(in crate::detect) fn push(&mut self, bytes: &[u8]) {
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
@@ -190,7 +190,7 @@ impl Blocks {
             Some(rule) if is_space => rule.gap = true,
             Some(rule) if rule.sign == byte => {
                 rule.count += 1;
-                // A gap at the end is none; one before another sign is.
+                // A gap at the end does not count, only one before another sign.
                 if rule.gap {
                     rule.underlines = false;
                 }

@@ -1,4 +1,4 @@
-//! Code fences: the signs that open and close them, and what they say is in them.
+//! Code fences: the signs that open and close them, and the language that they declare.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::detect::MAX_POSITION;
 /// How many bytes of a fence's info string are looked at.
 const INFO_BYTES: usize = 8;
 
-/// What a fence says is in it.
+/// The language that a fence declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::detect) enum Language {
     /// `json`, `jsonl` or `ndjson`.
@@ -44,14 +44,14 @@ pub(super) struct Opening {
 }
 
 impl Fence {
-    /// Whether it is a state that can be reached, as far as anything rests on it.
+    /// Whether this state is reachable, as far as later code relies on it.
     pub(super) fn is_consistent(&self) -> bool {
         self.length <= MAX_POSITION && self.sign.is_ascii()
     }
 }
 
 impl Opening {
-    /// Whether it is a state that can be reached, as far as anything rests on it.
+    /// Whether this state is reachable, as far as later code relies on it.
     pub(super) fn is_consistent(&self) -> bool {
         self.length <= MAX_POSITION && self.info_length <= INFO_BYTES + 1 && self.sign.is_ascii()
     }
@@ -74,7 +74,7 @@ impl Opening {
         }
     }
 
-    /// Whether nothing stands behind the signs.
+    /// Whether nothing follows the signs.
     pub(super) fn is_bare(&self) -> bool {
         self.info_length == 0
     }
@@ -92,7 +92,7 @@ impl Opening {
     }
 }
 
-/// A line that opens or closes fenced code, for whoever reads Markdown line by line.
+/// A line that opens or closes fenced code, for code that reads Markdown line by line.
 ///
 /// ```
 /// use endmark_text::CodeFence;
@@ -109,7 +109,7 @@ pub struct CodeFence {
 }
 
 impl CodeFence {
-    /// The fence that a line is, however far it is indented: whoever reads knows in which list it stands.
+    /// Returns the fence of a line at any indentation: the caller knows the surrounding list.
     pub fn of(line: &str) -> Option<Self> {
         let line = line.trim();
         let sign = *line.as_bytes().first().filter(|sign| matches!(sign, b'`' | b'~'))?;
@@ -120,7 +120,7 @@ impl CodeFence {
         is_fence.then_some(Self { sign, length, is_bare: info.is_empty() })
     }
 
-    /// Whether the two are written alike, so that one line closes what either of them opens.
+    /// Whether the two have the same sign and length, so that one line closes what either opens.
     pub fn is_like(self, other: Self) -> bool {
         self.sign == other.sign && self.length == other.length
     }

@@ -89,14 +89,14 @@ fn raw_element(name: &[u8]) -> Option<Markup> {
 pub(super) enum HtmlBlock {
     /// It ends before a blank line.
     UntilBlank,
-    /// It ends with the line that these signs stand in.
+    /// It ends with the line that has these signs.
     UntilSigns { markup: Markup, matched: Ending },
 }
 
 /// What of the end of an HTML block the text ends in.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Ending {
-    /// How many signs of the end match; of an end tag, how many bytes stand behind `<`.
+    /// How many signs of the end match; for an end tag, how many bytes follow `<`.
     length: usize,
     name: [u8; NAME_BYTES],
 }
@@ -112,7 +112,7 @@ impl HtmlBlock {
         Self::UntilSigns { markup, matched: Ending { length, name: [0; NAME_BYTES] } }
     }
 
-    /// Whether it is a state that can be reached, as far as anything rests on it.
+    /// Whether this state is reachable, as far as later code relies on it.
     pub(super) fn is_consistent(&self) -> bool {
         match self {
             Self::UntilBlank => true,
@@ -209,7 +209,7 @@ impl HtmlStart {
         Self::Name { name: [0; NAME_BYTES], length: 0 }
     }
 
-    /// Whether it is a state that can be reached, as far as anything rests on it.
+    /// Whether this state is reachable, as far as later code relies on it.
     pub(super) fn is_consistent(self) -> bool {
         match self {
             Self::Name { length, .. } => length <= NAME_BYTES,
@@ -262,7 +262,7 @@ impl HtmlStart {
         HtmlStep::Open(Self::Name { name, length: length + 1 })
     }
 
-    #[expect(clippy::match_same_arms, reason = "the arms stand in the order of the grammar")]
+    #[expect(clippy::match_same_arms, reason = "the arms are in the order of the grammar")]
     fn step_tag(tag: Tag, byte: u8) -> HtmlStep {
         let is_space = matches!(byte, b' ' | b'\t');
         let next = match (tag, byte) {

@@ -15,7 +15,7 @@ enum Link {
     None,
     /// After `](`, and perhaps whitespace.
     Begin,
-    /// In a bare destination with so many parentheses open.
+    /// In a bare destination with this many open parentheses.
     Bare { depth: usize },
     /// In a destination behind `<`.
     Angle,
@@ -61,7 +61,7 @@ impl Inline {
         *self = Self { brackets, complete: self.complete, ..Self::default() };
     }
 
-    /// Whether it is a state that can be reached, as far as anything rests on it.
+    /// Whether this state is reachable, as far as later code relies on it.
     pub(super) fn is_consistent(&self) -> bool {
         let depth = if let Link::Bare { depth } = self.link { depth } else { 0 };
         self.brackets.len() <= MAX_REMEMBERED_BRACKETS && depth.max(self.run) <= MAX_POSITION
@@ -130,7 +130,7 @@ impl Inline {
         }
     }
 
-    #[expect(clippy::match_same_arms, reason = "the arms stand in the order of the grammar")]
+    #[expect(clippy::match_same_arms, reason = "the arms are in the order of the grammar")]
     fn step_link(&mut self, byte: u8) {
         let is_space = matches!(byte, b' ' | b'\t' | b'\n');
         self.link = match (self.link, byte) {

@@ -11,7 +11,7 @@ enum Cell {
     Colon,
     Dashes,
     Ended,
-    /// It is none.
+    /// Not a delimiter cell.
     Other,
 }
 
@@ -34,7 +34,7 @@ impl Default for Row {
 }
 
 impl Row {
-    /// Whether it is a state that can be reached, as far as anything rests on it.
+    /// Whether this state is reachable, as far as later code relies on it.
     pub(super) fn is_consistent(self) -> bool {
         self.bars <= MAX_POSITION
     }

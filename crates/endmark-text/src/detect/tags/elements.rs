@@ -50,7 +50,7 @@ impl Elements {
         self.names.len() < MAX_OPEN_ELEMENTS
     }
 
-    /// Whether it is a state that can be reached.
+    /// Whether this state is reachable.
     pub(super) fn is_consistent(&self) -> bool {
         self.names.len() <= MAX_OPEN_ELEMENTS
     }

@@ -27,7 +27,7 @@ enum State {
     Closing,
     /// In a start tag, after whitespace.
     Space,
-    /// In an attribute's name, of so many bytes.
+    /// In an attribute's name, with this length in bytes.
     Attribute(usize),
     /// After it and whitespace.
     AfterAttribute,
@@ -49,7 +49,7 @@ enum State {
     Markup(Markup, u8),
 }
 
-/// What a byte has brought.
+/// The result of a byte.
 pub(super) enum Step {
     /// It belongs to something that may be a tag.
     Inside,
@@ -83,7 +83,7 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    /// Whether it is a state that can be reached after `position` bytes, as far as anything rests on it.
+    /// Whether this state is reachable after `position` bytes, as far as later code relies on it.
     pub(super) fn is_consistent(&self, position: usize) -> bool {
         self.start.max(self.settled) <= position && self.name.len() <= NAME_BYTES
     }
@@ -103,7 +103,7 @@ impl Scanner {
     }
 
     /// Takes one byte, at `offset` in the text.
-    #[expect(clippy::match_same_arms, reason = "the arms stand in the order of the grammar")]
+    #[expect(clippy::match_same_arms, reason = "the arms are in the order of the grammar")]
     pub(super) fn step(&mut self, byte: u8, offset: usize) -> Step {
         let is_space = byte.is_ascii_whitespace();
         match self.state {
@@ -319,7 +319,7 @@ impl Scanner {
         last.is_ascii_alphanumeric() || matches!(last, b'_' | b')' | b']') || self.before == *b"::"
     }
 
-    /// Whether a start tag is one beyond doubt: `List<String>` has none, and neither has `a <b and c> d`.
+    /// Whether a start tag is certain: neither `List<String>` nor `a <b and c> d` has one.
     pub(super) fn is_certain(&self, is_known: bool) -> bool {
         is_known || self.value || !self.is_attached() && !self.attribute
     }

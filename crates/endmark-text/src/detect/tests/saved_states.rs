@@ -374,5 +374,5 @@ fn a_state_of_another_version_or_shape_is_refused() {
     let mut older = state;
     older["version"] = json!(1);
     let error = serde_json::from_value::<Detector>(older).unwrap_err().to_string();
-    assert_eq!(error, "the saved state has the version 1, and this is version 2: detect the text anew");
+    assert_eq!(error, "the saved state has the version 1, and this is version 2: detect the text again");
 }

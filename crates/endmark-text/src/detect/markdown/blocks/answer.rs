@@ -8,7 +8,7 @@ use crate::detect::MAX_POSITION;
 use crate::{InToken, Open};
 
 impl Blocks {
-    /// Whether it is a state that can be reached after `position` bytes, as far as anything rests on it.
+    /// Whether this state is reachable after `position` bytes, as far as later code relies on it.
     pub(in crate::detect) fn is_consistent(&self, position: usize) -> bool {
         let fits = |number: usize| number <= MAX_POSITION;
         let line = match self.line {
