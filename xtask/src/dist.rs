@@ -124,7 +124,7 @@ fn build_library(root: &Path, target: &str, package: &str, path: &OsStr) -> Resu
     Ok(built_in(root).join(target).join("release"))
 }
 
-/// What one build leaves has its own folder: other flags would have everything compiled anew in the usual one.
+/// Returns the folder for builds. It is separate, since other flags would recompile everything in the usual one.
 fn built_in(root: &Path) -> PathBuf {
     root.join("target/dist-build")
 }

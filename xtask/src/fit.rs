@@ -12,7 +12,7 @@ const WEIGHTS: &str = "crates/endmark-recovery/src/stitch/decision/weights.rs";
 const UNIT: f64 = 1024.0;
 /// How much is held against a weight of one: a sign that few cases have is not trusted far.
 const DOUBT: f64 = 1.0;
-/// So often the weights are made better, and by so much at most at once.
+/// The number of steps of the fit, and the largest change of a weight in one step.
 const ROUNDS: usize = 150;
 const MOST_AT_ONCE: f64 = 4.0;
 /// What the names of weights of likelihood have in them.

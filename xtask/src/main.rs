@@ -1,5 +1,5 @@
-//! `cargo xtask check`: what a machine can check of the project's shape, in seconds. `cargo xtask models`: makes the table
-//! of models anew. `cargo xtask fit`: the weights of the stitcher. `cargo xtask dist`: builds and packs what is published.
+//! `cargo xtask check`: what a machine can check of the project's shape, in seconds. `cargo xtask models`: builds the table
+//! of models. `cargo xtask fit`: the weights of the stitcher. `cargo xtask dist`: builds and packs what is published.
 //!
 //! Each check is one file in `check/`. A failure names the place and a next step.
 

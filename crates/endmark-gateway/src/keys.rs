@@ -1,7 +1,7 @@
-//! The gateway's own keys (CX-7): who a client is by one of them, and what it may ask for.
+//! The gateway's own keys (CX-7): the identity of a client, and what it may request.
 //!
-//! What a key is stands in the store, where `endmark keys` writes it while the gateway serves. It is looked up at most once a
-//! second for each secret, so that one that is revoked lets nobody in a second later.
+//! `endmark keys` writes keys to the store while the gateway serves. Each secret is looked up at most once a second, so
+//! that a revoked key stops working within a second.
 
 pub(crate) mod refused;
 
@@ -20,22 +20,22 @@ use crate::settings::{Pattern, Secret, SoleKey};
 use crate::upstream::{CREDENTIALS, Credential, secrets_in};
 use refused::KeyRefused;
 
-/// How long what is known of a secret is taken for true.
+/// How long the result of a lookup is valid.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
 
-/// Secrets that are known at once; when there are more, all are looked up anew.
+/// The most secrets that are remembered. If there are more, all are looked up again.
 const MAX_KNOWN: usize = 4_096;
 
-/// Digits of a secret.
+/// Hexadecimal digits of a secret.
 const KEY_DIGITS: usize = 64;
 
-/// Secrets that are looked up at once, whatever clients send.
+/// The most secrets that are looked up at once.
 const LOOKED_UP_AT_ONCE: usize = 2;
 
-/// What is known of the secrets that clients sent lately.
+/// The secrets that clients sent recently.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    /// The only key that is accepted, where there is one; the store is not asked then.
+    /// The only accepted key, if there is one. The store is then not used.
     sole: Option<(Secret, Arc<OwnKey>)>,
     known: Mutex<HashMap<String, (Instant, Arc<OwnKey>)>>,
     looking_up: Semaphore,

@@ -136,7 +136,7 @@ impl Decoded {
         (decoded.bytes.len() < bytes.len()).then_some(decoded)
     }
 
-    /// Decodes once more, for what was encoded twice.
+    /// Decodes again, for what was encoded twice.
     fn again(&self) -> Option<Self> {
         let mut inner = Self::of(&self.bytes)?;
         for start in &mut inner.starts {

@@ -41,7 +41,7 @@ const SIGNATURE: &str = "x-endmark-signature";
 /// webhook.send(&serde_json::json!({"event": "run_finished"}));
 /// Before the program ends: wait at most this long for what is still queued.
 /// let all_sent = webhook.flush(Duration::from_millis(1)).await;
-/// assert!(!all_sent, "nobody listens there");
+/// assert!(!all_sent, "no server listens there");
 /// # Ok(())
 /// # }
 /// ```

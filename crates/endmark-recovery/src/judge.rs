@@ -15,7 +15,7 @@ pub enum CutKind {
     Format,
     /// A required end marker is missing.
     Marker,
-    /// Reasoning used up the limit, and there is no text.
+    /// Reasoning used up the limit, without any text.
     Empty,
     /// The provider refuses the request because it exceeds the context window. It is read from an error and never
     /// from a reply, so [`judge`] does not return it.

@@ -1,4 +1,4 @@
-//! The product's tree stays small: what nobody compiles, nobody has to trust.
+//! Keeps the number of crates in the product small: each one must be trusted.
 
 use std::collections::BTreeSet;
 

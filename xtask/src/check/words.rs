@@ -1,4 +1,6 @@
-//! Words that must not stay in the repository: what is not done is not left lying in the code.
+//! Words that must not stay in the repository: marks of unfinished work, and phrases that are not plain English.
+
+mod dialect;
 
 use std::path::Path;
 
@@ -17,6 +19,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Vec<String>, WorkspaceError> 
         // A NUL is what tells data from text.
         if !text.contains('\0') {
             failures.extend(failures_of(&file, &text));
+            failures.extend(dialect::failures_of(&file, &text));
         }
     }
     Ok(failures)

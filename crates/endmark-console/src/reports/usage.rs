@@ -380,7 +380,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Sums calls. Returns `None` if there are none.
+    /// Sums calls. Returns `None` without calls.
     pub fn of(calls: &[UsageRow], models: &Models) -> Option<Self> {
         let first = calls.first()?;
         let mut sums = Sums::new(UsageKey::Key, models);

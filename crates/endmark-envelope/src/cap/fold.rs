@@ -7,7 +7,7 @@ use crate::document::Document;
 use crate::path::FieldPath;
 use crate::warning::{MORE_TRUNCATED, Warning};
 
-/// Returns the size of the document in bytes with all possible warnings folded into one, or `None` if there are none.
+/// Returns the size of the document in bytes with all possible warnings folded into one, or `None` without such warnings.
 pub(super) fn least_bytes(document: &Document) -> Option<usize> {
     let fold = Fold::of(document, 0, &HashSet::new())?;
     Some(fold.bytes)

@@ -127,7 +127,7 @@ impl Server {
 
     /// Serves connections until `shutdown` resolves, then lets replies in progress end. Meanwhile it answers only its
     /// own pages: `/endmark/readyz` reports at once that it stops. Replies that do not end in time are cut off: their
-    /// clients are told, and the end of each call is recorded.
+    /// clients get an error, and the end of each call is recorded.
     ///
     /// # Errors
     /// [`ServeError::NotDrained`] if some did not end in time.

@@ -338,7 +338,7 @@ impl<'a> Asker<'a> {
         Ok((reply, Join::Exact))
     }
 
-    /// Continues by the provider's own token. Returns `None` if there is none or the provider refuses it.
+    /// Continues by the provider's own token. Returns `None` without a token, or if the provider refuses it.
     async fn natively(
         &mut self,
         ask: &ResumeAsk,

@@ -87,7 +87,7 @@ pub(crate) struct Judged {
     judgement: Judgement,
     /// The byte up to which the text is settled.
     settled: Option<usize>,
-    /// Whether the required format is evidence. Markdown with nothing open is none.
+    /// Whether the required format is evidence. Markdown with nothing open is not.
     by_format: bool,
     /// The format's fault in a text that is not cut.
     fault: Option<FormFault>,

@@ -45,7 +45,7 @@ impl<'a> Site<'a> {
         !self.is_fallback && self.case.fallback.is_some()
     }
 
-    /// Switches to the other upstream. Returns false if there is none.
+    /// Switches to the other upstream. Returns false without another upstream.
     pub(super) fn leave(&mut self) -> bool {
         let Some(fallback) = self.case.fallback.filter(|_| self.may_leave()) else {
             return false;

@@ -50,9 +50,9 @@ impl Meant {
         }
     }
 
-    /// Whether the client's key, if there is one, may go to an upstream that is not said to speak the format.
-    /// One that has a key of its own never gets the client's. A server on this machine may speak more than is said,
-    /// and gets what is no provider's key.
+    /// Whether the client's key, if there is one, may go to an upstream that is not configured for the format.
+    /// An upstream with a key of its own never gets the client's. A server on this machine may support more formats
+    /// than configured, and gets keys that belong to no provider.
     pub(crate) fn may_go_to(self, upstream: &Upstream, query: Option<&str>, headers: &HeaderMap) -> bool {
         let Self::Surely(_) = self else { return true };
         let keys = keys(query, headers);

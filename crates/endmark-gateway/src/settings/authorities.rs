@@ -35,7 +35,7 @@ impl Authorities {
     /// Reads the certificates of a PEM file.
     ///
     /// # Errors
-    /// [`AuthoritiesError`] if there is none, or one that cannot be used.
+    /// [`AuthoritiesError`] for a file without usable certificates.
     pub fn from_pem(pem: &[u8]) -> Result<Self, AuthoritiesError> {
         let certificates = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
         let certificates = certificates.map_err(|error| AuthoritiesError::NotPem(error.to_string()))?;

@@ -9,7 +9,7 @@ const BREAKS_BEFORE_LEAVING: u32 = 2;
 ///
 /// An orderly end, such as a cut at the limit, is not evidence against an upstream. An upstream that stalled,
 /// reported an error or sent unreadable data is left at once, since another try may cost the client the same wait. An
-/// upstream whose stream broke is asked once more.
+/// upstream whose stream broke gets one more try.
 ///
 /// ```
 /// use endmark_recovery::Ending;

@@ -22,7 +22,7 @@ const MAX_CUT_BYTES: usize = 3;
 /// The joined text, and everything else received.
 #[derive(Debug, Clone)]
 pub(super) struct Body {
-    /// The required grammar, unless there is none or the text has violated it.
+    /// The required grammar, if any, unless the text has violated it.
     grammar: Option<Format>,
     text: String,
     /// The verdict of the grammar on `text`, if it is evidence. Markdown with nothing open may end or continue.

@@ -14,7 +14,7 @@ pub enum ResumeError {
 }
 
 impl ResumeOutcome {
-    /// Returns the whole text, or why there is none.
+    /// Returns the whole text, or why it does not exist.
     ///
     /// ```
     /// use endmark_recovery::{AskFailure, Reply, ResumeError, ResumePolicy, Stop, resume_if_truncated};

@@ -34,9 +34,9 @@ const TELLING: usize = 12;
 ///
 /// let mut stream = StitchStream::new(r#"{"a": "It was a quiet mor"#, &Format::Json, AskedFrom::Unknown);
 /// stream.push("Sure, here is the rest:\n\n");
-/// assert!(stream.certain().is_none(), "an announcement is no part of the text");
+/// assert!(stream.certain().is_none(), "an announcement is not part of the text");
 /// stream.push("a quiet morning, and the gulls had not yet found the boats. Mira counted the nets twice, ");
-/// stream.push("because her father had taught her to count everything twice, and then once more.");
+/// stream.push("because her father had taught her to count everything twice, and then twice again.");
 /// let certain = stream.certain().unwrap();
 /// assert_eq!(certain.keep, 25);
 /// assert!(certain.rest.starts_with("ning, and the gulls"));

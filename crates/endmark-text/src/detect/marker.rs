@@ -88,7 +88,7 @@ impl MarkerMachine {
         self.match_on(&chunk[text.len()..]);
     }
 
-    /// Goes on with `bytes`. How much of the marker matches after them depends on no more of them than
+    /// Continues with `bytes`. How much of the marker matches after them depends on no more of them than
     /// the marker is long.
     fn match_on(&mut self, bytes: &[u8]) {
         let skipped = bytes.len().saturating_sub(self.marker.bytes.len());

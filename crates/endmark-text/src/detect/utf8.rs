@@ -43,7 +43,7 @@ impl Utf8 {
         (1..=3).contains(&self.missing)
     }
 
-    /// Goes on with the character's next byte.
+    /// Continues with the character's next byte.
     pub(super) fn next(self, byte: u8) -> Utf8Step {
         if byte < self.lowest || byte > self.highest {
             return Utf8Step::Invalid;

@@ -23,7 +23,7 @@ use super::parse::{self, FaultError};
 /// let error = "cut@twenty".parse::<FaultPlan>().unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "`twenty` in the fault `cut@twenty` is none of: 20 (events), 512b (bytes), 25% (of replies), 200ms or 2s, always"
+///     "`twenty` in the fault `cut@twenty` is not one of: 20 (events), 512b (bytes), 25% (of replies), 200ms or 2s, always"
 /// );
 /// # Ok::<(), endmark_gateway::FaultError>(())
 /// ```

@@ -22,7 +22,7 @@ pub enum FaultError {
     Kind(String),
     /// An invalid detail after an @.
     #[error(
-        "`{given}` in the fault `{fault}` is none of: 20 (events), 512b (bytes), 25% (of replies), 200ms or 2s, always"
+        "`{given}` in the fault `{fault}` is not one of: 20 (events), 512b (bytes), 25% (of replies), 200ms or 2s, always"
     )]
     Detail {
         /// The invalid detail.

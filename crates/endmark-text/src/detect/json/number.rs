@@ -46,12 +46,12 @@ impl Number {
         }
     }
 
-    /// Whether it is a number as it stands.
+    /// Whether it is a whole number token.
     pub(super) fn is_whole(self) -> bool {
         matches!(self, Self::Zero | Self::Integer | Self::Fraction | Self::ExponentDigits)
     }
 
-    /// Goes on with the bytes of `chunk` from `at`.
+    /// Continues with the bytes of `chunk` from `at`.
     #[inline]
     pub(super) fn scan(mut self, chunk: &[u8], mut at: usize) -> NumberScan {
         loop {

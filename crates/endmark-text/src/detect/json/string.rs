@@ -85,7 +85,7 @@ impl StringScanner {
         matches!(self.inside, Inside::Character(_))
     }
 
-    /// Goes on with the bytes of `chunk` from `at`; the chunk begins at `base` in the text.
+    /// Continues with the bytes of `chunk` from `at`; the chunk begins at `base` in the text.
     #[inline]
     pub(super) fn scan(&mut self, chunk: &[u8], mut at: usize, base: usize) -> StringScan {
         loop {

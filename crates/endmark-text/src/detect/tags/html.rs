@@ -138,7 +138,7 @@ const AFTER_PARAGRAPH: [&str; 30] = [
     "ul",
 ];
 
-/// Whether a start tag of this name is whole as it stands.
+/// Whether a start tag of this name is whole by itself.
 pub(super) fn is_void(name: &str, attributes: bool) -> bool {
     VOID.contains(&name) || attributes && VOID_WITH_ATTRIBUTES.contains(&name)
 }
