@@ -1,4 +1,4 @@
-//! Clients that are pointed at a gateway: what each needs, and their configuration files, which are changed in place.
+//! Points clients at a gateway: what each needs, and their configuration files, which are edited in place.
 
 mod address;
 mod client;

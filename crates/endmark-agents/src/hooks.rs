@@ -1,4 +1,4 @@
-//! What agents' hooks run: the guard, the cap, the ledger and the form of findings, answered in the spelling of each agent.
+//! What agents' hooks run: the guard, the cap, the ledger and the findings protocol, answered in each agent's format.
 
 mod agent;
 mod attempts;

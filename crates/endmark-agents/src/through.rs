@@ -1,4 +1,5 @@
-//! `run --through`: a gateway for each run, on a free port of the loopback address, with a key and a budget of its own. (CX-7)
+//! `run --through`: a gateway for each run, on a free port of the loopback address, with a key and a budget of its
+//! own. (CX-7)
 
 mod agents;
 mod files;
@@ -24,14 +25,14 @@ use endmark_wire::provider::Provider;
 use tempfile::NamedTempFile;
 use tokio::task::JoinHandle;
 
-/// How long is waited for the last call of an agent that is gone to be written down.
+/// How often to check whether the last call of an agent that ended is recorded.
 const LOOKS_FOR_END: u32 = 300;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// A key that is as long as this is not found in the value of a variable by chance.
+/// From this length on, a key does not occur in the value of a variable by chance.
 const MIN_SEARCHED_KEY_BYTES: usize = 16;
 
-/// Begins a gateway for each task that wants one.
+/// Starts a gateway for each task that wants one.
 pub fn open_all(
     environment: &Environment,
     models: &Arc<Models>,
@@ -51,8 +52,8 @@ pub fn open_all(
     Ok(())
 }
 
-/// Closes the memory and the environment of this process to others of its user: the agent runs under the same user id, and
-/// the providers' keys are here. Root can read them all the same.
+/// Protects the memory and the environment of this process from others of its user: the agent has the same user id,
+/// and the providers' keys are here. Root can still read them.
 fn hide_memory() -> Result<(), CommandError> {
     #[cfg(target_os = "linux")]
     rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
@@ -60,11 +61,11 @@ fn hide_memory() -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The settings of `serve`, for agents whose keys are in the environment and not in the configuration.
+/// Returns the settings of `serve`, for agents whose keys are in the environment and not in the configuration.
 fn for_runs(environment: &Environment, settings: &Settings) -> Result<Settings, CommandError> {
     let mut settings = settings.clone();
     for upstream in &mut settings.upstreams {
-        // Where nobody says where to go, the agents go where the environment says.
+        // Without configured upstreams, the agents use those of the environment.
         if !settings.has_own_upstreams
             && let Some(url) = environment.get(upstream.format.base_url_variable)
         {
@@ -88,7 +89,7 @@ fn for_runs(environment: &Environment, settings: &Settings) -> Result<Settings, 
     Ok(settings)
 }
 
-/// The variables of this process that hold a key of the gateway's, or say where the admin key is.
+/// Returns the variables of this process with a key of the gateway's, or the location of the admin key.
 fn withheld(
     gateway: &endmark_gateway::Settings,
     settings: &Settings,
@@ -105,7 +106,7 @@ fn withheld(
         |value: &str| keys.iter().any(|key| key.len() >= MIN_SEARCHED_KEY_BYTES && value.contains(key));
     let with_key =
         environment.beginning_with("").filter(|(_, value)| has_key(value)).map(|(name, _)| name.to_owned());
-    // A section of the configuration in variables has its keys in them as they are.
+    // Configuration in variables has its keys in them.
     let systematic = environment.beginning_with(UPSTREAM_VARIABLES).map(|(name, _)| name.to_owned());
     named.chain(with_key).chain(systematic).chain([ADMIN_KEY_VARIABLE.to_owned()]).collect()
 }
@@ -116,17 +117,17 @@ struct Way {
     origin: String,
     variables: Vec<(String, OsString)>,
     withheld: Vec<String>,
-    /// The agent's command, with the words that lead it here.
+    /// The agent's command, with the words that point it here.
     command: Vec<OsString>,
-    /// What those words or variables name; it is removed with this.
+    /// The file that those words or variables name, removed with this.
     _file: Option<NamedTempFile>,
     server: Arc<Server>,
     serving: JoinHandle<()>,
     store: Store,
     models: Arc<Models>,
-    /// When it was begun, in UTC.
+    /// When it was started, in UTC.
     since: String,
-    /// How many calls belong to attempts that are over.
+    /// The number of calls that belong to finished attempts.
     counted: Cell<u32>,
 }
 
@@ -143,7 +144,7 @@ impl Way {
             serving.any(|upstream| upstream.api_key.is_some())
         };
         let wanted = agents::providers_of(task.agent);
-        // Whatever the agent starts finds the gateway for the others, too.
+        // Other programs that the agent starts find the gateway as well.
         let reached: Vec<&'static Provider> = Provider::all().into_iter().filter(has_key).collect();
         if !wanted.iter().any(|provider| reached.contains(provider)) {
             let names = wanted.iter().flat_map(|provider| agents::key_variables(provider)).copied();
@@ -187,7 +188,7 @@ impl Way {
         let server = Server::new(gateway);
         let serving = {
             let server = Arc::clone(&server);
-            // It is never asked to stop: that would close the store, which is the run's.
+            // It is never asked to stop: that would close the store, which belongs to the run.
             tokio::spawn(async move {
                 let _ = server.serve(listener, std::future::pending()).await;
             })

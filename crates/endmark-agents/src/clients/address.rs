@@ -1,11 +1,11 @@
-//! Where clients find the gateway: from its configuration, or as it is said.
+//! The gateway's address for clients: from its configuration, or as given.
 
 use endmark_config::{Settings, reachable};
 use endmark_failure::{CommandError, nearest};
 
 use super::client::Address;
 
-/// The address for a client, and for the upstream that was named.
+/// Returns the address for a client, and for a named upstream.
 pub fn address(
     url: Option<&str>,
     upstream: Option<&str>,
@@ -43,7 +43,7 @@ fn given(url: &str) -> Result<String, CommandError> {
     if uri.query().is_some() || url.contains('#') || root.ends_with("/v1") || root.ends_with("/v1beta") {
         return Err(invalid(format!("`{url}` says more than where the gateway is")));
     }
-    // It is written into files of several languages, in one line of each.
+    // It is written on one line in files of several languages.
     if url.chars().any(|character| character.is_control() || " \"'\\`$#".contains(character)) {
         return Err(invalid(format!("`{url}` has characters that belong in no URL")));
     }
@@ -68,7 +68,7 @@ fn configured(settings: &Settings) -> Result<String, CommandError> {
     Ok(format!("http://{}", reachable(listen)))
 }
 
-/// A value as it can be shown: without what stands before the `@` of an address.
+/// Returns a value without a password before the `@` of an address.
 pub fn without_password(value: &str) -> String {
     let Some((scheme, rest)) = value.split_once("://") else { return value.to_owned() };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

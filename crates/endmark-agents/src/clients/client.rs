@@ -1,4 +1,4 @@
-//! The clients: what each needs to go through Endmark, where its configuration is, and which format it speaks.
+//! The clients: what each needs to go through Endmark, where its configuration is, and which format it uses.
 
 use std::path::{Path, PathBuf};
 
@@ -23,14 +23,14 @@ pub enum ClientChoice {
     Gemini,
     /// opencode
     Opencode,
-    /// The OpenAI libraries, and whatever reads `OPENAI_BASE_URL`
+    /// The OpenAI libraries, and other programs that read `OPENAI_BASE_URL`
     Openai,
-    /// The Anthropic libraries, and whatever reads `ANTHROPIC_BASE_URL`
+    /// The Anthropic libraries, and other programs that read `ANTHROPIC_BASE_URL`
     Anthropic,
 }
 
 impl ClientChoice {
-    /// As it is typed.
+    /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -43,10 +43,10 @@ impl ClientChoice {
     }
 }
 
-/// The addresses of the gateway, as clients want them.
+/// The addresses of the gateway in the forms that clients need.
 #[derive(Debug, Clone)]
 pub struct Address {
-    /// Without the version, as `http://127.0.0.1:4141`; with `/u/NAME` for a named upstream.
+    /// Without the version, such as `http://127.0.0.1:4141`; with `/u/NAME` for a named upstream.
     pub root: String,
 }
 
@@ -56,24 +56,24 @@ impl Address {
     }
 }
 
-/// What is special about one client.
+/// The properties of one client.
 pub struct Client {
-    /// What it is called.
+    /// Its title.
     pub title: &'static str,
-    /// The formats it speaks.
+    /// The formats that it uses.
     pub formats: &'static [&'static dyn WireFormat],
     /// The language of its configuration file.
     pub syntax: Syntax,
-    /// What has to be known besides; each a sentence.
+    /// Further notes, one sentence each.
     pub notes: &'static [&'static str],
 }
 
-/// One key, and what it has to be.
+/// One key, and its required value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
-    /// The names that lead to it.
+    /// The path of the key.
     pub path: Vec<String>,
-    /// What it has to be.
+    /// Its required value.
     pub value: Value,
 }
 
@@ -82,27 +82,27 @@ impl Setting {
         Self { path: path.iter().map(|&name| name.to_owned()).collect(), value: Value::Text(value.into()) }
     }
 
-    /// The names that lead to it.
+    /// Returns the path of the key.
     pub fn path(&self) -> Vec<&str> {
         self.path.iter().map(String::as_str).collect()
     }
 }
 
-/// The formats that a client will ask in, once it is set up.
+/// Returns the formats that a client will use once it is set up.
 pub fn needed(choice: ClientChoice, model: Option<&str>) -> &'static [&'static dyn WireFormat] {
     match choice {
-        // Which of its other providers are used is the user's choice.
+        // The user chooses its other providers.
         ClientChoice::Opencode if model.is_some() => &[&Chat],
         ClientChoice::Opencode => &[],
         _ => Client::of(choice).formats,
     }
 }
 
-/// The providers of opencode that have an address of their own, and the version that belongs into it.
+/// The providers of opencode with an address of their own, and the version in it.
 const OPENCODE_PROVIDERS: [(&str, &str); 3] = [("openai", "v1"), ("anthropic", "v1"), ("google", "v1beta")];
 
 impl Client {
-    /// What is special about this one.
+    /// Returns the properties of this client.
     pub fn of(choice: ClientChoice) -> Self {
         match choice {
             ClientChoice::Claude => Self {
@@ -158,7 +158,7 @@ impl Client {
     }
 }
 
-/// Where the configuration of a client is, as the client itself finds it; none where not even a home folder is known.
+/// Returns the path of a client's configuration, as the client itself finds it, or `None` without a home folder.
 pub fn file(choice: ClientChoice, environment: &Environment) -> Option<PathBuf> {
     let named = |name: &str| environment.get(name).map(PathBuf::from);
     let home = || named("HOME");
@@ -174,7 +174,7 @@ pub fn file(choice: ClientChoice, environment: &Environment) -> Option<PathBuf> 
         }
         ClientChoice::Opencode => named("OPENCODE_CONFIG").or_else(|| {
             let folder = named("XDG_CONFIG_HOME").or_else(|| Some(home()?.join(".config")))?.join("opencode");
-            // Of those that exist the last that it reads, which counts most.
+            // Of the existing ones the last that it reads, which has precedence.
             let found = ["opencode.jsonc", "opencode.json", "config.json"]
                 .map(|file| folder.join(file))
                 .into_iter()
@@ -185,7 +185,7 @@ pub fn file(choice: ClientChoice, environment: &Environment) -> Option<PathBuf> 
     }
 }
 
-/// What a client's configuration has to say.
+/// Returns the required settings of a client's configuration.
 pub fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) -> Vec<Setting> {
     match choice {
         ClientChoice::Claude => vec![Setting::text(&["env", "ANTHROPIC_BASE_URL"], address.root.clone())],
@@ -195,7 +195,7 @@ pub fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) ->
                 Setting::text(&["model_provider"], "endmark"),
                 provider("name", "Endmark"),
                 provider("base_url", &address.with("v1")),
-                // Of a provider of its own it asks over HTTP; of its built-in one over a WebSocket first.
+                // For a custom provider it uses HTTP; for its built-in one it first tries a WebSocket.
                 provider("wire_api", "responses"),
                 provider("env_key", "OPENAI_API_KEY"),
             ]
@@ -208,7 +208,7 @@ pub fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) ->
                 Setting::text(&["provider", "endmark", "npm"], "@ai-sdk/openai-compatible"),
                 Setting::text(&["provider", "endmark", "name"], "Endmark"),
                 Setting::text(&["provider", "endmark", "options", "baseURL"], address.with("v1")),
-                // A provider of its own has no key unless its options name one.
+                // A custom provider has no key unless its options name one.
                 Setting::text(&["provider", "endmark", "options", "apiKey"], "{env:OPENAI_API_KEY}"),
                 Setting {
                     path: ["provider", "endmark", "models", model].map(str::to_owned).to_vec(),
@@ -225,7 +225,7 @@ pub fn settings(choice: ClientChoice, address: &Address, model: Option<&str>) ->
     }
 }
 
-/// The keys that are taken back by `--undo`, each with all below it.
+/// Returns the keys that `--undo` removes, each with everything below it.
 pub fn owned(choice: ClientChoice) -> &'static [&'static [&'static str]] {
     match choice {
         ClientChoice::Claude => &[&["env", "ANTHROPIC_BASE_URL"]],
@@ -242,7 +242,7 @@ pub fn owned(choice: ClientChoice) -> &'static [&'static [&'static str]] {
     }
 }
 
-/// The keys of other clients whose configuration is in the same language: one file may be for several of them.
+/// Returns the keys of other clients with the same configuration language: one file may serve several of them.
 pub fn owned_by_others(choice: ClientChoice) -> Vec<&'static [&'static str]> {
     let syntax = Client::of(choice).syntax;
     let others = ClientChoice::value_variants().iter().copied();
@@ -250,7 +250,7 @@ pub fn owned_by_others(choice: ClientChoice) -> Vec<&'static [&'static str]> {
     others.flat_map(owned).copied().collect()
 }
 
-/// What comes before the client's settings in its own file, as far as it leads elsewhere: the key, and its value.
+/// Returns a setting in the client's own file that overrides the required ones, with its value.
 pub fn overridden(choice: ClientChoice, document: &Document) -> Option<(String, String)> {
     if choice != ClientChoice::Codex {
         return None;

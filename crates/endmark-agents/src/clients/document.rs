@@ -1,4 +1,4 @@
-//! A configuration file as text that is changed in place: comments, order, spelling and whatever is unknown stay.
+//! Edits a configuration file in place: comments, order, spelling and unknown content stay.
 
 mod dotenv;
 mod jsonc;
@@ -16,7 +16,7 @@ use toml::Toml;
 /// The language of a configuration file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {
-    /// JSON, in which comments and trailing commas are left alone.
+    /// JSON, whose comments and trailing commas are kept.
     Jsonc,
     /// TOML.
     Toml,
@@ -25,7 +25,7 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// Its name, for people.
+    /// Returns its name, for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Jsonc => "JSON",
@@ -35,40 +35,40 @@ impl Syntax {
     }
 }
 
-/// What a key is set to.
+/// The value of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// A text.
     Text(String),
-    /// A table with nothing in it, unless there is one already.
+    /// A table, which stays if it exists.
     Table,
 }
 
 /// Why a file cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// It is not what it has to be.
+    /// It is not valid in its language.
     #[error("{0}")]
     Unreadable(String),
-    /// Where a table is needed stands something else.
+    /// Another value is where a table is needed.
     #[error("`{0}` is no table in it")]
     NoTable(String),
-    /// Where a value is needed stands a table; whatever is in it would be lost.
+    /// A table is where a value is needed. Its content would be lost.
     #[error("`{0}` is a table in it")]
     IsTable(String),
-    /// Where a list is needed stands something else.
+    /// Another value is where a list is needed.
     #[error("`{0}` is no list in it")]
     NoList(String),
-    /// Writing it back would change more than what is asked for.
+    /// Writing it back would change more than requested.
     #[error("it cannot be written back as it is")]
     Unfaithful,
 }
 
-/// A file that was read, ready to be changed.
+/// A parsed file, ready to be changed.
 pub struct Document {
     inner: Inner,
     has_mark: bool,
-    /// Lines end in CR LF, all of them.
+    /// Whether all lines end in CR LF.
     has_carriage_returns: bool,
 }
 
@@ -78,7 +78,7 @@ enum Inner {
     Dotenv(Dotenv),
 }
 
-/// The name of what stands below another name.
+/// Returns the name of a key below another one.
 fn below(name: &str, key: &str) -> String {
     if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") }
 }
@@ -86,7 +86,7 @@ fn below(name: &str, key: &str) -> String {
 const MARK: char = '\u{feff}';
 
 impl Document {
-    /// Reads it. What could not be written back exactly is refused, before anything is changed.
+    /// Parses it. A file that could not be written back exactly is refused before anything is changed.
     pub fn parse(syntax: Syntax, text: &str) -> Result<Self, Unfit> {
         let body = text.strip_prefix(MARK);
         let has_mark = body.is_some();
@@ -103,7 +103,7 @@ impl Document {
         if document.text() == text { Ok(document) } else { Err(Unfit::Unfaithful) }
     }
 
-    /// The text as it is now.
+    /// Returns the current text.
     pub fn text(&self) -> String {
         let text = match &self.inner {
             Inner::Jsonc(inner) => inner.text(),
@@ -114,7 +114,7 @@ impl Document {
         if self.has_mark { format!("{MARK}{text}") } else { text }
     }
 
-    /// What a key is set to, texts without their quotes; none where it is not there.
+    /// Returns the value of a key, texts without their quotes, or `None` if it is missing.
     pub fn value(&self, path: &[&str]) -> Option<String> {
         match &self.inner {
             Inner::Jsonc(inner) => inner.value(path),
@@ -123,7 +123,7 @@ impl Document {
         }
     }
 
-    /// What stands in a table, however deep: names below it, joined by dots, and values. None where it is no table.
+    /// Returns all values in a table: names below it, joined by dots, and values. `None` if it is not a table.
     pub fn leaves(&self, path: &[&str]) -> Option<Vec<(String, String)>> {
         match &self.inner {
             Inner::Jsonc(inner) => inner.leaves(path),
@@ -132,7 +132,7 @@ impl Document {
         }
     }
 
-    /// Sets a key, with the tables on the way to it.
+    /// Sets a key, and creates its parent tables.
     pub fn set(&mut self, path: &[&str], value: &Value) -> Result<(), Unfit> {
         match &mut self.inner {
             Inner::Jsonc(inner) => inner.set(path, value),
@@ -144,7 +144,7 @@ impl Document {
         }
     }
 
-    /// The elements of a list; none where it is no list.
+    /// Returns the elements of a list, or `None` if it is not a list.
     pub fn list(&self, path: &[&str]) -> Option<Vec<serde_json::Value>> {
         match &self.inner {
             Inner::Jsonc(inner) => inner.list(path),
@@ -152,7 +152,7 @@ impl Document {
         }
     }
 
-    /// Adds an element to a list, with the tables on the way to it.
+    /// Appends an element to a list, and creates its parent tables.
     pub fn append(&mut self, path: &[&str], element: &serde_json::Value) -> Result<(), Unfit> {
         match &mut self.inner {
             Inner::Jsonc(inner) => inner.append(path, element),
@@ -160,7 +160,7 @@ impl Document {
         }
     }
 
-    /// Takes elements out of the lists in a list.
+    /// Removes elements from the lists in a list.
     pub fn remove_elements(&mut self, path: &[&str], removal: &Removal<'_>) {
         match &mut self.inner {
             Inner::Jsonc(inner) => inner.remove_elements(path, removal),
@@ -168,8 +168,8 @@ impl Document {
         }
     }
 
-    /// Makes a key, and all below it, what it is in another document of the same language; tables that have nothing left
-    /// in them go, unless they stand in the other.
+    /// Sets a key, and everything below it, to its state in another document of the same language. Tables that become
+    /// empty are removed, unless the other document has them.
     pub fn take_from(&mut self, other: &Self, path: &[&str]) -> Result<(), Unfit> {
         match (&mut self.inner, &other.inner) {
             (Inner::Jsonc(inner), Inner::Jsonc(other)) => inner.take_from(other, path),

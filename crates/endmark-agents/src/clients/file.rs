@@ -1,4 +1,4 @@
-//! A configuration file on the disk: read whole, replaced at once, with what is kept beside it.
+//! A configuration file on disk: read completely, replaced atomically, with records beside it.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -14,28 +14,28 @@ use tempfile::NamedTempFile;
 use super::lock::Lock;
 use super::revision::Record;
 
-/// A new file may come to hold a key.
+/// A new file may get a key.
 const OWNER_ONLY_MODE: u32 = 0o600;
 
 /// A client's configuration file.
 pub struct ConfigurationFile {
-    /// Where it really is: a link is followed, and stays.
+    /// Its real path: a link is followed, and stays.
     pub path: PathBuf,
-    /// What it said when it was read.
+    /// Its content when it was read.
     pub text: Option<String>,
-    /// Held from before it was read until after it is written, where it is to be written.
+    /// Held from before the read until after the write, if it is to be written.
     lock: Option<RefCell<Lock>>,
 }
 
 impl ConfigurationFile {
-    /// Reads it, if there is one.
+    /// Reads it, if it exists.
     pub fn open(named: &Path) -> Result<Self, CommandError> {
         let path = Self::real(named)?;
         let text = read(&path)?;
         Ok(Self { path, text, lock: None })
     }
 
-    /// Reads it, if there is one, and keeps other processes of Endmark's from writing it until this is dropped.
+    /// Reads it, if it exists, and locks it against other processes of Endmark until this is dropped.
     pub fn open_to_write(named: &Path) -> Result<Self, CommandError> {
         let path = Self::real(named)?;
         // Report an unreadable file before a lock is made beside it.
@@ -52,7 +52,7 @@ impl ConfigurationFile {
         Ok(Self { path, text, lock: Some(RefCell::new(lock)) })
     }
 
-    /// Where it really is.
+    /// Returns its real path.
     fn real(named: &Path) -> Result<PathBuf, CommandError> {
         Ok(match fs::canonicalize(named) {
             Ok(path) => path,
@@ -61,28 +61,28 @@ impl ConfigurationFile {
         })
     }
 
-    /// What was kept when it was written.
+    /// Returns what was recorded when it was written.
     pub fn record(&self) -> Result<Option<Record>, CommandError> {
         let Some(written) = read(&self.written())? else { return Ok(None) };
         Ok(Some(Record { original: read(&self.backup())?, written }))
     }
 
-    /// A copy of the file as it was found.
+    /// Returns the path of the copy of the original file.
     pub fn backup(&self) -> PathBuf {
         beside(&self.path, ".endmark-backup")
     }
 
-    /// A copy of the file as it was left, by which it is known whether somebody else has changed it.
+    /// Returns the path of the copy of the written file, which shows whether it was changed since.
     pub fn written(&self) -> PathBuf {
         beside(&self.path, ".endmark-written")
     }
 
-    /// How many folders there were not, when it was written: those that end with it.
+    /// Returns the path of the record of created folders, which are removed with the file.
     fn folders(&self) -> PathBuf {
         beside(&self.path, ".endmark-folders")
     }
 
-    /// Writes what is kept, then the file: at every moment there is the old one or the new one, and a way back.
+    /// Writes the record, then the file: at each moment there is the old or the new file, and a way back.
     pub fn write(&self, record: &Record) -> Result<(), CommandError> {
         self.check_writable()?;
         let missing = self.lock.as_ref().map_or(0, |lock| lock.borrow().folders_made());
@@ -101,7 +101,8 @@ impl ConfigurationFile {
         self.replace(&self.path, &record.written)
     }
 
-    /// Keeps a backup under another name where the file was changed since, and the next backup will have that change.
+    /// Keeps an existing backup under another name if the file was changed since, because the next backup will
+    /// include that change.
     fn keep_other_backup(&self, next: &str) -> Result<(), CommandError> {
         match read(&self.backup())? {
             Some(earlier) if earlier != next => {
@@ -112,18 +113,18 @@ impl ConfigurationFile {
         }
     }
 
-    /// Where earlier backups are kept.
+    /// Returns the paths of earlier backups.
     fn earlier_backups(&self) -> impl Iterator<Item = PathBuf> {
         (1_u32..).map(|number| beside(&self.path, &format!(".endmark-backup-{number}")))
     }
 
-    /// Gives it this text, or removes it, and forgets what was kept.
+    /// Writes this text, or removes the file, and deletes the record.
     pub fn restore(&self, text: Option<&str>) -> Result<(), CommandError> {
         self.put(text)?;
         self.forget()
     }
 
-    /// Gives it this text, or removes it.
+    /// Writes this text, or removes the file.
     pub fn put(&self, text: Option<&str>) -> Result<(), CommandError> {
         self.check_writable()?;
         self.check_untouched()?;
@@ -133,7 +134,7 @@ impl ConfigurationFile {
         }
     }
 
-    /// Removes what is kept beside it, and the folders that were made for it where nothing else is in them.
+    /// Removes the record, and the created folders if they are empty.
     pub fn forget(&self) -> Result<(), CommandError> {
         remove(&self.written())?;
         remove(&self.backup())?;
@@ -145,17 +146,17 @@ impl ConfigurationFile {
         if let Some(lock) = &self.lock {
             lock.borrow_mut().release();
         }
-        // One in which something is cannot be removed, and none above it is empty then.
+        // A folder with content cannot be removed, and then no parent is empty.
         let _ = self.above().take(made).try_for_each(fs::remove_dir);
         Ok(())
     }
 
-    /// The folders that it is in, the innermost first.
+    /// Returns its parent folders, the innermost first.
     fn above(&self) -> impl Iterator<Item = &Path> {
         self.path.ancestors().skip(1).take_while(|folder| !folder.as_os_str().is_empty())
     }
 
-    /// Putting another file in its place would get around its rights, so they are asked for before.
+    /// Replacing the file would bypass its permissions, so they are checked first.
     fn check_writable(&self) -> Result<(), CommandError> {
         match fs::metadata(&self.path) {
             Ok(metadata) if metadata.permissions().readonly() => Err(CommandError::input(
@@ -167,7 +168,7 @@ impl ConfigurationFile {
         }
     }
 
-    /// Clients write their configuration, too: what was decided on must still stand there.
+    /// Clients write their configuration as well: it must still have the content that was read.
     fn check_untouched(&self) -> Result<(), CommandError> {
         if read(&self.path)? == self.text {
             return Ok(());
@@ -212,7 +213,7 @@ fn read(path: &Path) -> Result<Option<String>, CommandError> {
     String::from_utf8(bytes).map(Some).map_err(|_| refused("it is not UTF-8".to_owned()))
 }
 
-/// Puts a file in the place of another at once, with its owner and rights.
+/// Replaces a file atomically, with the same owner and permissions.
 fn replace(path: &Path, text: &str, like: Option<&Metadata>) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
@@ -229,7 +230,7 @@ fn replace(path: &Path, text: &str, like: Option<&Metadata>) -> io::Result<()> {
     Ok(())
 }
 
-/// What is kept says what was written into a file that was there before, and not what it was before.
+/// Error of a record that has the written file and not the original.
 pub fn lost(file: &ConfigurationFile) -> CommandError {
     let (backup, written) = (file.backup(), file.written());
     CommandError::input(

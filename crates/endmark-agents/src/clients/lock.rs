@@ -1,7 +1,7 @@
-//! A lock on a configuration file, for as long as it is read, copied and written.
+//! A lock on a configuration file while it is read, copied and written.
 //!
-//! It is a file beside the configuration, so that every process finds the same one, whatever its home folder is. The system
-//! releases the lock with the process; a stale file locks no process out.
+//! The lock is a file beside the configuration, so that every process finds the same one, whatever its home folder.
+//! The system releases the lock with the process; a stale file locks no process out.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// How often, and how far apart, a lock that another process holds is tried: ten seconds together.
+/// How often, and at what interval, a lock of another process is tried: ten seconds in total.
 const TRIES: u32 = 500;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
-/// A lock that is held. Dropping it removes its file, and the folders that were made for it where nothing else is in them.
+/// A held lock. Dropping it removes its file, and the folders created for it if they are empty.
 pub(super) struct Lock {
     path: PathBuf,
     file: Option<File>,
-    /// The folders that there were not before, the innermost first.
+    /// The created folders, the innermost first.
     made: Vec<PathBuf>,
 }
 
@@ -26,7 +26,7 @@ impl Lock {
     /// Waits for the lock of this path.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] where another process holds it for too long, and what the system reports.
+    /// [`io::ErrorKind::WouldBlock`] if another process holds it for too long, otherwise the system's error.
     pub(super) fn take(path: PathBuf) -> io::Result<Self> {
         let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
         let made = folders.take_while(|folder| !folder.exists()).map(Path::to_owned).collect();
@@ -34,7 +34,7 @@ impl Lock {
         for _ in 0..TRIES {
             let file = lock.open()?;
             match file.try_lock() {
-                // Its holder may have removed it after it was opened here; then it locks nothing.
+                // Its holder may have removed it after it was opened here. Then it locks nothing.
                 Ok(()) if lock.is_at_its_path(&file) => {
                     lock.file = Some(file);
                     return Ok(lock);
@@ -47,7 +47,7 @@ impl Lock {
         Err(io::Error::new(io::ErrorKind::WouldBlock, "another process is writing it"))
     }
 
-    /// How many folders were made for it.
+    /// Returns the number of created folders.
     pub(super) fn folders_made(&self) -> usize {
         self.made.len()
     }
@@ -55,7 +55,7 @@ impl Lock {
     /// Removes the file of the lock, after the last change.
     pub(super) fn release(&mut self) {
         if let Some(file) = self.file.take() {
-            // Removed while the lock is held, so that no other process has locked this file.
+            // Removed while the lock is held, so no other process has locked this file.
             let _ = fs::remove_file(&self.path);
             drop(file);
         }
@@ -79,7 +79,7 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         self.release();
-        // One in which something is cannot be removed, and none above it is empty then.
+        // A folder with content cannot be removed, and then no parent is empty.
         let _ = self.made.iter().try_for_each(fs::remove_dir);
     }
 }

@@ -1,19 +1,19 @@
-//! What a configuration file becomes, and how it comes back: decided on texts alone.
+//! Decides how a configuration file is changed and restored, on texts alone.
 
 use super::client::Setting;
 use super::document::{Document, Syntax, Unfit};
 
-/// What is kept beside a file that was written, so that it can come back.
+/// What is recorded beside a written file, to restore it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The file as it was found; none if there was none.
+    /// The original file, if it existed.
     pub original: Option<String>,
-    /// The file as it was left.
+    /// The written file.
     pub written: String,
 }
 
 impl Record {
-    /// Whether the file was there before, though nothing is kept of it: more was left than keys of Endmark's.
+    /// Whether the file existed before although its original is lost: the written file had more than Endmark's keys.
     pub fn has_lost_its_original(&self, syntax: Syntax, keys: Keys<'_>) -> Result<bool, Unfit> {
         if self.original.is_some() {
             return Ok(false);
@@ -33,65 +33,65 @@ pub struct Change {
     /// The names that lead to it, with dots between them.
     /// Its key.
     pub key: String,
-    /// What it was; none where it was not set.
+    /// The previous value, if it was set.
     pub before: Option<String>,
-    /// What it is now.
+    /// The new value, if it is set.
     pub after: Option<String>,
 }
 
-/// A key of Endmark's that somebody has set to something else since: it stays.
+/// A key of Endmark's that was changed by another program since: it stays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
     /// Its key.
     pub key: String,
-    /// What of a table is not as Endmark left it. The table stays whole: half of it could be none to its client.
+    /// The changed values of a table. The table stays whole: half of it could be invalid for its client.
     pub changed: Vec<String>,
 }
 
-/// What writing comes to.
+/// The result of a change.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Revision {
-    /// The file says it all already.
+    /// The file already has everything.
     Same,
-    /// It is to be written.
+    /// It must be written.
     New {
-        /// What is kept beside the file.
+        /// What is recorded beside the file.
         record: Record,
-        /// What changes.
+        /// The changes.
         changes: Vec<Change>,
     },
 }
 
-/// What taking back comes to.
+/// The result of an undo.
 #[derive(Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each field is what it is called in every variant")]
 pub enum Reversion {
-    /// There is nothing of Endmark's in the file.
+    /// The file has nothing of Endmark's.
     Nothing,
-    /// The file was not touched since: it becomes what it was, or goes.
+    /// The file was not touched since: it becomes the original, or is removed.
     Exactly { original: Option<String>, changes: Vec<Change> },
-    /// It holds what other clients need, too: only this client's keys go back, and what is kept beside it is for theirs.
+    /// Other clients need it, too: only this client's keys are restored, and the record stays for the others.
     Shared { record: Record, changes: Vec<Change>, left: Vec<Left> },
-    /// It was touched since: only Endmark's keys go back.
+    /// It was touched since: only Endmark's keys are restored.
     OwnKeys {
         text: String,
         changes: Vec<Change>,
-        /// Keys of Endmark's that somebody has set to something else since; they stay.
+        /// Keys of Endmark's that were changed since; they stay.
         left: Vec<Left>,
     },
 }
 
-/// The keys of Endmark's in a file.
+/// Endmark's keys in a file.
 #[derive(Clone, Copy)]
 pub struct Keys<'a> {
-    /// Those of the client that is at hand, each with all below it.
+    /// Those of this client, each with everything below it.
     pub own: &'a [&'a [&'a str]],
-    /// Those of other clients that can share a file with it.
+    /// Those of other clients that can share the file.
     pub others: &'a [&'a [&'a str]],
 }
 
-/// What a file becomes that has to say this. A file that was written before is revised from what it was before that, so
-/// that taking back once is enough; what was written for other clients stays in it.
+/// Returns the file with these settings. A file that was written before is revised from its original, so that one
+/// undo suffices. Settings of other clients stay.
 pub fn revise(
     syntax: Syntax,
     current: Option<&str>,
@@ -125,8 +125,8 @@ pub fn revise(
     Ok(Revision::New { record: Record { original, written: document.text() }, changes })
 }
 
-/// What a file becomes that is to have nothing of Endmark's any more. `settings` is what would be written now: where no
-/// record says what was written, a key counts as Endmark's that has just that value.
+/// Returns the file without anything of Endmark's. `settings` is what would be written now: without a record, a key
+/// with exactly that value counts as Endmark's.
 pub fn revert(
     syntax: Syntax,
     current: &str,
@@ -161,7 +161,7 @@ pub fn revert(
     })
 }
 
-/// A file that somebody has touched, as it would be if Endmark had written nothing into it for any client.
+/// Returns a changed file as if Endmark had never written to it for any client.
 fn without_ours(
     syntax: Syntax,
     current: &str,
@@ -173,12 +173,12 @@ fn without_ours(
     Ok(given_back(syntax, current, Some(record), settings, &all)?.0.text())
 }
 
-/// Whether any of these keys is something else in another document.
+/// Whether any of these keys differs in another document.
 fn differs(paths: &[&[&str]], one: &Document, other: &Document) -> bool {
     paths.iter().any(|path| one.value(path) != other.value(path))
 }
 
-/// Makes these keys what they are in the document that was found.
+/// Sets these keys to their original state.
 fn keep(paths: &[&[&str]], found: &Document, document: &mut Document) -> Result<(), Unfit> {
     for path in paths {
         if found.value(path) != document.value(path) {
@@ -188,7 +188,7 @@ fn keep(paths: &[&[&str]], found: &Document, document: &mut Document) -> Result<
     Ok(())
 }
 
-/// The file with Endmark's keys as they were before, and those that are Endmark's no more.
+/// Returns the file with the previous values of Endmark's keys, and the keys that were changed since.
 fn given_back(
     syntax: Syntax,
     current: &str,

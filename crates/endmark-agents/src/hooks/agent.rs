@@ -1,7 +1,7 @@
-//! The agents: which events they have, where their settings are, and how each wants to be answered.
+//! The agents: their events, their settings, and their format of answers.
 //!
-//! The spellings are those that Claude Code 2.1.331, Codex 0.169.0 and Gemini CLI 0.61.0 were seen to obey; what the
-//! documentation of Gemini CLI says (`hookSpecificOutput.tool_output`) has no effect there.
+//! The formats are those that Claude Code 2.1.331, Codex 0.169.0 and Gemini CLI 0.61.0 were observed to accept.
+//! Gemini CLI documents `hookSpecificOutput.tool_output`, which has no effect there.
 
 use std::path::{Path, PathBuf};
 
@@ -22,25 +22,25 @@ pub enum HookAgent {
     Gemini,
 }
 
-/// What a hook is for.
+/// The purpose of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum HookKind {
-    /// Cap results of tools
+    /// Cap tool results
     Tool,
-    /// Hold the agent to its artifact
+    /// Check the agent's artifact before it stops
     Stop,
     /// Keep values over a compaction (Claude Code)
     Compact,
-    /// Have sub-agents hand over whole findings (Claude Code)
+    /// Give sub-agents the findings protocol (Claude Code)
     Findings,
 }
 
-/// An event that an agent runs hooks at.
+/// An event at which an agent runs hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct At {
     /// Its name.
     pub event: &'static str,
-    /// For which tools, or sources; none where there is nothing to choose.
+    /// The tools or sources, if there is a choice.
     pub matcher: Option<&'static str>,
 }
 
@@ -48,22 +48,22 @@ const fn at(event: &'static str, matcher: Option<&'static str>) -> At {
     At { event, matcher }
 }
 
-/// Tools whose results are capped. The lines of `Read` are numbered by Claude Code after its hooks, and would be numbered
-/// wrongly behind a cut; what editing tools return the model does not read.
+/// Tools whose results are capped. Claude Code numbers the lines of `Read` after its hooks, which would be wrong
+/// after a cut. The model does not read the results of editing tools.
 const CLAUDE_TOOLS: &str = "Bash|BashOutput|TaskOutput|Task|Agent|Grep|Glob|WebFetch|WebSearch|mcp__.*";
 const CLAUDE_UNTOUCHED: [&str; 6] = ["Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "NotebookRead"];
 
-/// Characters of a token, about.
+/// Approximate characters of a token.
 const CHARS_PER_TOKEN: u64 = 4;
 
-/// How long a hook may take, in seconds.
+/// The time limit of a hook, in seconds.
 const TIMEOUT_SECONDS: u64 = 60;
 
 impl HookAgent {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Claude, Self::Codex, Self::Gemini];
 
-    /// As it is typed.
+    /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -72,7 +72,7 @@ impl HookAgent {
         }
     }
 
-    /// What people call it.
+    /// Returns its title.
     pub fn title(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code",
@@ -81,7 +81,7 @@ impl HookAgent {
         }
     }
 
-    /// The events that a hook of this kind is run at; none where the agent has none.
+    /// Returns the events at which a hook of this kind runs; empty if the agent has none.
     pub fn events(self, kind: HookKind) -> &'static [At] {
         match (self, kind) {
             (Self::Claude, HookKind::Tool) => const { &[at("PostToolUse", Some(CLAUDE_TOOLS))] },
@@ -99,19 +99,20 @@ impl HookAgent {
         }
     }
 
-    /// The agent itself cuts what is longer, and not by what it says: so the cap stays below, in characters.
+    /// Returns the limit above which the agent itself cuts, without regard to content, in characters. The cap stays
+    /// below.
     pub fn own_limit(self) -> u64 {
         match self {
             // `BASH_MAX_OUTPUT_LENGTH`.
             Self::Claude => 30_000,
-            // What it hands to hooks and models of a command's output, where nothing else is set.
+            // The part of a command's output that it passes to hooks and models by default.
             Self::Codex => 10_000,
             // `truncateToolOutputThreshold`.
             Self::Gemini => 40_000,
         }
     }
 
-    /// The most that the agent keeps of a hook's answer whatever its settings are, in tokens or characters.
+    /// Returns the most that the agent keeps of a hook's answer whatever its settings, in tokens or characters.
     pub(super) fn keeps_at_most(self, in_tokens: bool) -> Option<u64> {
         match self {
             Self::Codex if in_tokens => Some(self.own_limit() / CHARS_PER_TOKEN),
@@ -120,12 +121,12 @@ impl HookAgent {
         }
     }
 
-    /// Whether the results of this tool can be shortened at all.
+    /// Whether the results of this tool can be shortened.
     pub fn is_capped(self, tool: &str) -> bool {
         self != Self::Claude || !CLAUDE_UNTOUCHED.contains(&tool)
     }
 
-    /// The settings that hooks stand in: the user's own, or those of the project in the current folder.
+    /// Returns the path of the settings with hooks: the user's own, or those of the project in the current folder.
     pub fn settings(self, is_project: bool, environment: &Environment) -> Option<PathBuf> {
         let (client, folder, name) = match self {
             Self::Claude => (ClientChoice::Claude, ".claude", "settings.json"),
@@ -138,7 +139,7 @@ impl HookAgent {
         file(client, environment).map(|file| file.with_file_name(name))
     }
 
-    /// The folder that relative paths begin at, if the agent says so.
+    /// Returns the folder of relative paths, if the agent states it.
     pub(super) fn project_folder(self, environment: &Environment) -> Option<PathBuf> {
         let name = match self {
             Self::Claude => "CLAUDE_PROJECT_DIR",
@@ -148,7 +149,7 @@ impl HookAgent {
         environment.get(name).map(PathBuf::from).filter(|folder| folder.is_absolute())
     }
 
-    /// What stands in the settings so that the command is run at the event.
+    /// Returns the entry in the settings that runs the command at the event.
     pub(super) fn entry(self, at: At, kind: HookKind, command: &str) -> Value {
         let hook = match self {
             Self::Claude | Self::Codex => {
@@ -166,7 +167,7 @@ impl HookAgent {
         }
     }
 
-    /// What has to be known of its hooks; each a sentence.
+    /// Returns notes about its hooks, one sentence each.
     pub fn notes(self) -> &'static [&'static str] {
         match self {
             Self::Claude => &["Claude Code 2.1.163 to 2.1.177 ignores what hooks make of a tool's result."],
@@ -182,7 +183,7 @@ impl HookAgent {
         }
     }
 
-    /// The answer that puts a shortened result in the place of the tool's own.
+    /// Returns the answer that replaces the tool's result by a shortened one.
     pub(super) fn replaced(self, result: Shortened) -> Value {
         match (self, result) {
             (_, Shortened::Shaped(value)) => json!({
@@ -192,7 +193,7 @@ impl HookAgent {
         }
     }
 
-    /// The answer after which the agent goes on with this as its prompt.
+    /// Returns the answer after which the agent continues with this prompt.
     pub(super) fn refused(self, reason: &str) -> Value {
         match self {
             Self::Claude | Self::Codex => json!({"decision": "block", "reason": reason}),
@@ -200,16 +201,16 @@ impl HookAgent {
         }
     }
 
-    /// The answer by which any agent goes its way, and its user reads this.
+    /// Returns the answer that lets any agent continue, and shows this message to its user.
     pub(super) fn said(message: &str) -> Value {
         json!({"systemMessage": message})
     }
 }
 
-/// A tool's result that was shortened, as its agent takes it.
+/// A shortened tool result, in its agent's form.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Shortened {
-    /// The same value with shorter texts in it: any other shape is ignored in silence.
+    /// The same value with shorter texts in it: agents silently ignore any other shape.
     Shaped(Value),
     /// A text alone.
     Text(String),
@@ -219,7 +220,7 @@ impl HookKind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Tool, Self::Stop, Self::Compact, Self::Findings];
 
-    /// As it is typed.
+    /// Returns its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tool => "tool",

@@ -1,4 +1,4 @@
-//! How often an agent tried, by session and artifact: a small file each, beside the store.
+//! Counts an agent's attempts, by session and artifact: a small file each, beside the store.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -17,7 +17,7 @@ use tempfile::NamedTempFile;
 
 use super::agent::HookAgent;
 
-/// What is known of an agent's attempts at one artifact in one session.
+/// The attempts of an agent at one artifact in one session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) agent: String,
@@ -25,16 +25,16 @@ pub(super) struct Record {
     pub(super) artifact: String,
     /// How often it wanted to stop.
     pub(super) attempts: u32,
-    /// How many of the last attempts left everything as it was.
+    /// The number of last attempts that changed nothing.
     pub(super) unchanged: u32,
-    /// What stood there at the last attempt.
+    /// The fingerprint of the artifact at the last attempt.
     pub(super) fingerprint: String,
     pub(super) state: State,
     pub(super) reason: Option<Reason>,
 }
 
 impl Record {
-    /// Notes what was decided after an attempt.
+    /// Records the decision after an attempt.
     pub(super) fn note(&mut self, decision: Decision, fingerprint: &str) {
         if self.state != State::Released {
             self.attempts += 1;
@@ -49,15 +49,15 @@ impl Record {
     }
 }
 
-/// What was decided, and what is known since.
+/// A decision, with the record after it.
 pub(super) struct Decided {
     pub(super) decision: Decision,
     pub(super) record: Record,
-    /// Whether the agent was let go before.
+    /// Whether the agent was released before.
     pub(super) was_released: bool,
 }
 
-/// The place of one record.
+/// The location of one record.
 pub(super) struct Attempts {
     folder: PathBuf,
     path: PathBuf,
@@ -88,7 +88,7 @@ impl Attempts {
         Ok(Self { path: folder.join(name).with_extension("json"), folder, new, keep: kept_for(settings) })
     }
 
-    /// Changes the record, alone: hooks of one session may run at once.
+    /// Changes the record under a lock: hooks of one session may run at once.
     pub(super) fn change(
         &self,
         decide: impl FnOnce(&mut Record) -> Decision,
@@ -99,12 +99,12 @@ impl Attempts {
         let lock = open_to_write(&mut options, &self.folder.join("lock")).map_err(failed)?;
         lock.lock().map_err(failed)?;
         let mut record = match read_regular(&self.path, MAX_WRITTEN_BYTES) {
-            // One that cannot be read is begun anew: at worst the agent has a few tries more.
+            // An unreadable record is started again: at worst the agent has a few more tries.
             Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_else(|_| self.new.clone()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.new.clone(),
             Err(error) => return Err(failed(error)),
         };
-        // What was finished once and is not any more is a new piece of work.
+        // An artifact that was finished and no longer is counts as new work.
         if record.state == State::Succeeded {
             record = self.new.clone();
         }
@@ -117,7 +117,7 @@ impl Attempts {
     }
 }
 
-/// Where hooks keep what they know of sessions. Nobody else may read it.
+/// Returns the folder of the hooks' records, which only its owner can read.
 pub(super) fn folder(settings: &Settings) -> Result<PathBuf, CommandError> {
     let store = settings.files.store.absolute();
     let folder = store.path().parent().unwrap_or(Path::new(".")).join("hooks");
@@ -125,13 +125,13 @@ pub(super) fn folder(settings: &Settings) -> Result<PathBuf, CommandError> {
     Ok(folder)
 }
 
-/// Makes a folder for its owner alone, if it is not there.
+/// Creates a folder for its owner alone, if it does not exist.
 pub(super) fn make(folder: &Path) -> Result<(), CommandError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| unusable(folder, &error))
 }
 
-/// The text of a kept file; `None` if there is no such file.
+/// Returns the text of a record, or `None` if it does not exist.
 pub(super) fn kept(path: &Path) -> Result<Option<String>, CommandError> {
     match read_regular_text(path, MAX_WRITTEN_BYTES) {
         Ok(text) => Ok(Some(text)),
@@ -140,7 +140,7 @@ pub(super) fn kept(path: &Path) -> Result<Option<String>, CommandError> {
     }
 }
 
-/// A name for what these words stand for.
+/// Returns a name derived from these words.
 pub(super) fn name_of(words: &[&str]) -> String {
     hexadecimal(&Sha256::digest(words.join("\0")))
 }
@@ -149,7 +149,7 @@ pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     format!("{:x}", Bytes::copy_from_slice(bytes))
 }
 
-/// Puts a file in its place at once, for its owner alone.
+/// Writes a file atomically, for its owner alone.
 pub(super) fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     file.write_all(bytes)?;
@@ -162,13 +162,13 @@ pub(super) fn unusable(path: &Path, error: &io::Error) -> CommandError {
     CommandError::Store { message, hint: Some("See to its rights, or name another `store`.".to_owned()) }
 }
 
-/// How long records are kept; none for ever.
+/// Returns how long records are kept; `None` for forever.
 pub(super) fn kept_for(settings: &Settings) -> Option<Duration> {
     let days = settings.gateway.store_policy.keep_days;
     (days > 0).then(|| Duration::from_secs(u64::from(days) * 86_400))
 }
 
-/// Removes what no session has used for so long. What cannot be removed stays until the next time.
+/// Removes records that no session has used for this long. A file that cannot be removed stays until the next time.
 pub(super) fn forget_old(folder: &Path, keep: Option<Duration>) {
     let Some(before) = keep.and_then(|keep| SystemTime::now().checked_sub(keep)) else { return };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

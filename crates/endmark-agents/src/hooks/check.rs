@@ -1,5 +1,5 @@
-//! Whether the hooks in agents' settings work: each command is run as its agent would run it, with an event that has a
-//! canary in it, and the canary has to come back.
+//! Checks that the hooks in agents' settings work: runs each command as its agent would, with an event that has a
+//! canary, and checks that the canary returns.
 
 mod canary;
 mod version;
@@ -15,7 +15,7 @@ use super::agent::{At, HookAgent, HookKind};
 use super::install::is_ours;
 use crate::clients::{ConfigurationFile, Document, Syntax};
 
-/// A hook that stands in an agent's settings.
+/// A hook in an agent's settings.
 struct Installed {
     agent: HookAgent,
     kind: HookKind,
@@ -24,7 +24,7 @@ struct Installed {
     file: PathBuf,
 }
 
-/// Tries every hook of Endmark's, of the user and of the project in this folder.
+/// Checks every hook of Endmark's, of the user and of the project in this folder.
 pub async fn checks(environment: &Environment) -> Result<Vec<Check>, CommandError> {
     let mut checks = Vec::new();
     for agent in HookAgent::ALL {
@@ -40,7 +40,7 @@ pub async fn checks(environment: &Environment) -> Result<Vec<Check>, CommandErro
         }
         if !installed.is_empty() {
             checks.push(version::check(agent).await);
-            // What no canary shows: whether the agent calls its hooks at all, and what it cuts before.
+            // A canary does not show whether the agent calls its hooks at all, and what it cuts before.
             checks.extend(agent.notes().iter().map(|note| {
                 Check::passed(format!("hooks.{}.note", agent.name()), format!("not checked: {note}"))
             }));
@@ -53,7 +53,7 @@ pub async fn checks(environment: &Environment) -> Result<Vec<Check>, CommandErro
     Ok(checks)
 }
 
-/// The hooks of Endmark's in the settings of an agent.
+/// Returns Endmark's hooks in the settings of an agent.
 fn installed(environment: &Environment, agent: HookAgent) -> Result<Vec<Installed>, CommandError> {
     let paths = [false, true].map(|is_project| agent.settings(is_project, environment));
     let mut installed = Vec::new();

@@ -1,4 +1,4 @@
-//! What agents report to their hooks; the names are the same for all of them.
+//! Events that agents report to their hooks, with the same names in all agents.
 
 use std::path::{Path, PathBuf};
 
@@ -10,33 +10,33 @@ use serde_json::Value;
 
 use super::agent::HookAgent;
 
-/// A larger event is not read; agents cut results long before.
+/// The largest event that is read. Agents cut results long before.
 pub const MOST_EVENT_BYTES: u64 = 256 << 20;
 
 /// The states of a finished task, which will not wake the agent.
 const ENDED: [&str; 6] = ["completed", "failed", "killed", "stopped", "cancelled", "canceled"];
 
-/// One event, as far as anything is made of it.
+/// One event, with the fields that are used.
 #[derive(Debug, Default, Deserialize)]
 pub struct Event {
     pub(super) session_id: Option<String>,
     pub(super) cwd: Option<PathBuf>,
     pub(super) transcript_path: Option<PathBuf>,
     pub(super) hook_event_name: Option<String>,
-    /// The tool whose result it is.
+    /// The tool of the result.
     pub tool_name: Option<String>,
-    /// Of a sub-agent that starts or stops.
+    /// The sub-agent that starts or stops.
     pub(super) agent_id: Option<String>,
     pub(super) agent_type: Option<String>,
     /// Whether a hook has kept it from stopping before; of what is not said nothing is assumed.
     pub(super) stop_hook_active: Option<bool>,
     #[serde(default)]
     pub(super) tool_response: Value,
-    /// What the agent said last (Claude Code, Codex).
+    /// The agent's last message (Claude Code, Codex).
     last_assistant_message: Option<String>,
     /// The same in Gemini CLI.
     prompt_response: Option<String>,
-    /// What runs for the agent, and will wake it.
+    /// Tasks that run for the agent, and will wake it.
     #[serde(default)]
     background_tasks: Value,
     #[serde(default)]
@@ -44,7 +44,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// Reads it from what stands on standard input.
+    /// Parses it from standard input.
     pub fn read(bytes: &[u8]) -> Result<Self, CommandError> {
         serde_json::from_slice(&replace_lone_surrogate_bytes(bytes)).map_err(|error| {
             CommandError::input(
@@ -55,19 +55,19 @@ impl Event {
         })
     }
 
-    /// The session, without which nothing can be counted.
+    /// Returns the session, without which nothing can be counted.
     pub fn session(&self) -> Result<&str, CommandError> {
         self.session_id.as_deref().filter(|id| !id.is_empty()).ok_or_else(|| {
             CommandError::input("not_an_event", "the event has no `session_id`", "Update the agent.")
         })
     }
 
-    /// What the agent said last.
+    /// Returns the agent's last message.
     pub fn said(&self) -> &str {
         self.last_assistant_message.as_deref().or(self.prompt_response.as_deref()).unwrap_or_default()
     }
 
-    /// Whether something is under way that will wake the agent again.
+    /// Whether a running task will wake the agent again.
     pub fn is_waiting(&self) -> bool {
         let runs = |task: &Value| {
             let status = task.get("status").and_then(Value::as_str);
@@ -77,7 +77,7 @@ impl Event {
         has_any(&self.background_tasks) || has_any(&self.session_crons)
     }
 
-    /// A path of the project.
+    /// Resolves a path of the project.
     pub fn resolved(&self, agent: HookAgent, environment: &Environment, path: &Path) -> PathBuf {
         let folder = agent.project_folder(environment).or_else(|| self.cwd.clone()).unwrap_or_default();
         folder.join(path)

@@ -1,4 +1,4 @@
-//! `endmark hook findings`: sub-agents hand over their findings in a form that shows whether it is whole, and do again what was cut.
+//! `endmark hook findings`: gives sub-agents the findings protocol, and asks for the missing part of a cut result.
 //! (AR-1, AR-4)
 
 use std::fmt::Write as _;
@@ -15,13 +15,13 @@ use super::agent::HookAgent;
 use super::attempts::{folder, forget_old, kept, kept_for, make, name_of, put, unusable};
 use super::event::Event;
 
-/// So much of the hash distinguishes two sub-agents of one kind.
+/// Characters of the hash that distinguish two sub-agents of one kind.
 const HASH_CHARS: usize = 8;
-/// The longest part of a name that is the kind of the sub-agent.
+/// The longest part of a name with the kind of the sub-agent.
 const KIND_CHARS: usize = 60;
 
-/// The answer to the event: the form, when a sub-agent starts; what it has to do again, when it stops.
-/// With `is_required` each sub-agent has to hand over a result, also one that has begun none.
+/// Returns the answer to the event: the protocol when a sub-agent starts, and what to do again when it stops. With
+/// `is_required` each sub-agent must hand over a result, even one that has not begun any.
 pub fn findings(
     event: &Event,
     is_required: bool,
@@ -75,7 +75,7 @@ fn begin(folder: &Path, base: &str) -> Result<String, CommandError> {
     Ok(numbered(base, number))
 }
 
-/// Which result the sub-agent is working on, counted from 1.
+/// Returns the number of the sub-agent's current result, from 1.
 fn number(folder: &Path, base: &str) -> Result<u32, CommandError> {
     let kept = kept(&number_file(folder, base))?;
     Ok(kept.and_then(|text| text.parse().ok()).unwrap_or(1))
@@ -89,7 +89,7 @@ fn numbered(base: &str, number: u32) -> String {
     if number == 1 { base.to_owned() } else { format!("{base}-{number}") }
 }
 
-/// The name of a sub-agent in its first result and in the names of its files; later results add a number.
+/// Returns the sub-agent's name in its first result and in its file names. Later results add a number.
 fn base_name(event: &Event) -> Result<String, CommandError> {
     let agent = event.agent_id.as_deref().unwrap_or_default();
     let mut hash = name_of(&["findings", event.session()?, agent]);
@@ -103,16 +103,16 @@ fn base_name(event: &Event) -> Result<String, CommandError> {
     Ok(format!("{kind}-{hash}"))
 }
 
-/// What a sub-agent has handed over, a file for each run, and what follows.
+/// The results of a sub-agent, a file for each run, and what follows.
 struct Audit {
     recovery: Recovery,
     last: AgentResult,
-    /// In the order of the runs, named for them.
+    /// In the order of the runs, and named for them.
     files: Vec<PathBuf>,
 }
 
 impl Audit {
-    /// Reads the runs that were kept. The recovery is computed from them each time, so it needs no state but these files.
+    /// Reads the kept runs. The recovery is computed from them each time, so these files are its only state.
     fn replayed(folder: &Path, name: &str) -> Result<Option<Self>, CommandError> {
         let mut audit: Option<Self> = None;
         while let Some(file) = Self::next_file(audit.as_ref(), folder, name) {
@@ -123,7 +123,8 @@ impl Audit {
         Ok(audit)
     }
 
-    /// Keeps the run that has ended now. `None` if no further run was due, or if the sub-agent hands over nothing.
+    /// Keeps the run that has just ended. Returns `None` if no further run was due, or if the sub-agent has no
+    /// result.
     fn extended(
         before: Option<Self>,
         folder: &Path,
@@ -135,7 +136,7 @@ impl Audit {
         let mut transcript = read(said.as_bytes());
         let is_audit = transcript.results.iter().any(|result| result.begins.is_some())
             || !transcript.checkpoints.is_empty();
-        // Sub-agents that look for nothing are left alone.
+        // Sub-agents without a task to find anything are ignored.
         if before.is_none() && !is_audit && !is_required {
             return Ok(None);
         }
@@ -144,7 +145,7 @@ impl Audit {
         Ok(Some(Self::with(before, name, file, result)))
     }
 
-    /// The file of the next run; `None` if no run is left.
+    /// Returns the file of the next run, or `None` if no run is left.
     fn next_file(audit: Option<&Self>, folder: &Path, name: &str) -> Option<PathBuf> {
         let suffix = match audit {
             None => String::new(),
@@ -172,7 +173,7 @@ impl Audit {
         audit
     }
 
-    /// What the sub-agent is told to do again.
+    /// Returns what the sub-agent must do again.
     fn again(&self, run: &Run) -> String {
         let result = &self.last;
         let what = match result.cut {
@@ -214,7 +215,7 @@ impl Audit {
         text + &protocol.text()
     }
 
-    /// The command that has all parts as one, with the part of a run that is still to come.
+    /// Returns the command that merges all parts, including that of a pending run.
     fn merging(&self, next: Option<&Run>) -> String {
         let folder = self.files.first().and_then(|file| file.parent()).unwrap_or(Path::new("."));
         let next = next.map(|run| folder.join(format!("{}{}.txt", run.agent_id, suffix(run))));
@@ -223,7 +224,7 @@ impl Audit {
         format!("endmark findings merge {}", files.join(" "))
     }
 
-    /// What the user reads of a result in several parts.
+    /// Returns what the user reads about a result in several parts.
     fn over(&self, name: &str) -> String {
         // `endmark findings merge` refuses parts that are all like this.
         if self.recovery.past().iter().all(|past| past.cut == Cut::Severe) {
@@ -246,7 +247,7 @@ impl Audit {
     }
 }
 
-/// How the file of a run ends, as `endmark findings` reads it.
+/// Returns the suffix of a run's file, as `endmark findings` reads it.
 fn suffix(run: &Run) -> String {
     match (run.kind, run.round) {
         (RunKind::First | RunKind::Unasked, _) => String::new(),

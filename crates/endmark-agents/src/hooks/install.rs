@@ -1,4 +1,4 @@
-//! `endmark hook install`: hooks into an agent's settings, next to those of others, and out again.
+//! `endmark hook install`: adds hooks to an agent's settings, next to those of others, and removes them.
 
 mod command;
 
@@ -15,11 +15,11 @@ use crate::clients::{ConfigurationFile, Document, Removal, Syntax, Unfit};
 
 pub(super) use command::is_ours;
 
-/// The only agent for which a limit is lowered is Codex.
+/// Only for Codex a limit is lowered.
 const LIMIT_LOWERED: &str = "The limit was lowered to what Codex keeps of a hook's output: 10,000 characters, or 2,500 tokens. Codex cuts \
     what is longer, and keeps no lines that report errors.";
 
-/// An entry that comes or goes.
+/// An added or removed entry.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[expect(missing_docs, reason = "the fields are those of the answer, whose schema has their names")]
@@ -30,33 +30,33 @@ pub struct Change {
     pub entry: Value,
 }
 
-/// Which hooks are to be written into an agent's settings, or taken out.
+/// Which hooks to add to an agent's settings, or to remove.
 #[derive(Debug, Clone)]
 pub struct Installation {
-    /// Whose settings.
+    /// The agent.
     pub agent: HookAgent,
-    /// Which hooks; `tool` where none is named, or all where they are removed.
+    /// The hooks. By default `tool`, or all if they are removed.
     pub kinds: Vec<HookKind>,
-    /// Into the settings of the project in this folder, and not the user's own.
+    /// Whether to use the settings of the project in this folder instead of the user's own.
     pub is_for_project: bool,
-    /// They are taken out.
+    /// Whether they are removed.
     pub is_removal: bool,
-    /// Nothing is written.
+    /// Whether nothing is written.
     pub is_dry_run: bool,
-    /// The limit on results, in characters.
+    /// The limit of results, in characters.
     pub max_chars: Option<u64>,
     /// In bytes.
     pub max_bytes: Option<u64>,
     /// In tokens.
     pub max_tokens: Option<u64>,
-    /// What the hook `stop` holds the agent to.
+    /// What the hook `stop` checks.
     pub held_to: HeldTo,
-    /// The hook `findings`, too; with a pattern, for sub-agents whose type matches it.
+    /// The hook `findings` as well; with a pattern, for sub-agents whose type matches.
     pub findings: Option<String>,
 }
 
 impl Installation {
-    /// The kinds that are meant.
+    /// Returns the selected kinds.
     pub fn kinds(&self) -> Result<Vec<HookKind>, CommandError> {
         let mut kinds = self.kinds.clone();
         kinds.extend(self.findings.as_ref().map(|_| HookKind::Findings));
@@ -73,7 +73,7 @@ impl Installation {
         Ok(kinds)
     }
 
-    /// What has to be known of the agent, and of the limit that was typed.
+    /// Returns notes about the agent, and about a given limit.
     pub fn notes(&self) -> Vec<&'static str> {
         let mut notes = self.agent.notes().to_vec();
         let is_for_tools =
@@ -85,49 +85,49 @@ impl Installation {
     }
 }
 
-/// What an agent has to hand over before it may stop.
+/// What an agent must hand over before it may stop.
 #[derive(Debug, Clone, Default)]
 pub struct HeldTo {
-    /// The file that has to be whole.
+    /// The file that must be whole.
     pub artifact: Option<PathBuf>,
-    /// The template that it is held to.
+    /// The template of the file.
     pub template: Option<PathBuf>,
-    /// How many lines that are not blank it must have.
+    /// The fewest non-blank lines of the file.
     pub min_lines: Option<u32>,
-    /// Titles of the sections that it must have.
+    /// Titles of the required sections.
     pub sections: Vec<String>,
-    /// After how many attempts the agent is let go.
+    /// The number of attempts after which the agent is released.
     pub attempts: u32,
 }
 
-/// What is to change in an agent's settings.
+/// The planned changes of an agent's settings.
 pub struct Planned {
     file: ConfigurationFile,
     text: String,
     is_left_over: bool,
-    /// The entries that come or go; none where the settings are as they are to be.
+    /// The added or removed entries; empty if nothing changes.
     pub changes: Vec<Change>,
 }
 
 impl Planned {
-    /// The agent's settings.
+    /// Returns the path of the agent's settings.
     pub fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// Writes the settings. A file that has nothing but what was written here goes with it.
+    /// Writes the settings. A file without anything else is removed.
     pub fn write(&self) -> Result<(), CommandError> {
         self.file.put((!self.is_left_over).then_some(self.text.as_str()))
     }
 }
 
-/// Reads an agent's settings, and plans what is to change in them.
+/// Reads an agent's settings, and plans the changes.
 pub fn plan(arguments: &Installation, environment: &Environment) -> Result<Planned, CommandError> {
     let agent = arguments.agent;
     let path = agent.settings(arguments.is_for_project, environment).ok_or_else(|| {
         CommandError::input(
             "no_home",
-            format!("nobody knows where the settings of {} are: HOME is not set", agent.title()),
+            format!("the settings of {} cannot be found: HOME is not set", agent.title()),
             "Set HOME, or use --project.",
         )
     })?;
@@ -148,7 +148,7 @@ pub fn plan(arguments: &Installation, environment: &Environment) -> Result<Plann
     Ok(Planned { file, text, is_left_over, changes })
 }
 
-/// An entry that has to stand in the settings.
+/// A required entry of the settings.
 struct Wanted {
     kind: HookKind,
     at: At,
@@ -182,7 +182,7 @@ fn wanted(
     Ok(wanted)
 }
 
-/// The settings with what is wanted, and without what stood there for it before.
+/// Returns the settings with the required entries, and without earlier ones for the same purpose.
 fn revised(
     text: &str,
     arguments: &Installation,
@@ -212,7 +212,7 @@ fn revised(
     Ok((document.text(), changes))
 }
 
-/// The entries of ours for an event, without the hooks of others in them.
+/// Returns Endmark's entries for an event, without the hooks of others in them.
 fn ours(document: &Document, path: &[&str], kind: HookKind) -> Vec<Value> {
     let of_entry = |mut entry: Value| {
         let hooks = entry.get_mut("hooks")?.as_array_mut()?;
@@ -226,7 +226,7 @@ fn is_hook_of(hook: &Value, kind: HookKind) -> bool {
     hook.get("command").and_then(Value::as_str).is_some_and(|command| is_ours(command, kind))
 }
 
-/// A file that has these entries alone, as it would have been written.
+/// Returns a file with only these entries, as it would have been written.
 fn alone(arguments: &Installation, changes: &[Change]) -> Result<Option<String>, Unfit> {
     let mut document = Document::parse(Syntax::Jsonc, "")?;
     for kind in HookKind::ALL {

@@ -1,4 +1,4 @@
-//! `endmark hook compact`: what a conversation was about, kept over the agent's own compaction. (CX-4)
+//! `endmark hook compact`: keeps the values of a conversation over the agent's own compaction. (CX-4)
 
 use std::io;
 use std::path::Path;
@@ -16,16 +16,16 @@ use serde_json::{Value, json};
 use super::attempts::{folder, forget_old, kept, kept_for, name_of, put, unusable};
 use super::event::Event;
 
-/// Claude Code puts what is longer into a file, of which the model sees the beginning.
+/// Claude Code moves a longer text to a file, of which the model sees the beginning.
 const MOST_CHARS: usize = 9_500;
-/// Tokens to begin with; fewer where the text has more characters than that.
+/// The initial number of tokens; fewer if the text has too many characters.
 const ROOM_TOKENS: u64 = 2_800;
-/// How often the room is corrected.
+/// How often that number is corrected.
 const ATTEMPTS: usize = 5;
 /// A longer transcript is not read.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The answer to the event: the ledger, when the session begins again after a compaction.
+/// Returns the answer to the event: the ledger, when the session continues after a compaction.
 pub fn ledger(event: &Event, settings: &Settings) -> Result<Option<Value>, CommandError> {
     let folder = folder(settings)?;
     let path = folder.join(name_of(&["ledger", event.session()?])).with_extension("txt");
@@ -55,7 +55,7 @@ fn transcript_of(path: &Path) -> Result<Vec<u8>, CommandError> {
     })
 }
 
-/// The ledger of a transcript of Claude Code's; none where there is nothing to keep.
+/// Returns the ledger of a transcript of Claude Code's, or `None` if there is nothing to keep.
 fn ledger_of_transcript(transcript: &str) -> Result<Option<String>, CommandError> {
     let messages: Vec<Value> = transcript.lines().filter_map(message).collect();
     let body = json!({"messages": messages}).to_string();
@@ -70,14 +70,14 @@ fn ledger_of_transcript(transcript: &str) -> Result<Option<String>, CommandError
         if chars <= MOST_CHARS {
             return Ok(Some(ledger));
         }
-        // A little below what would just do: tokens are not all of one length.
+        // Slightly less than would just fit, since tokens differ in length.
         room = room * (MOST_CHARS * 9 / 10) as u64 / chars as u64;
     }
     Err(CommandError::input("too_large", "the ledger cannot be made short enough", "Nothing is given back."))
 }
 
-/// The message in a line of a transcript, if it is one of the conversation itself: subagents have their own, and what the
-/// agent wrote of it in an earlier compaction is no source.
+/// Returns the message in a line of a transcript, if it belongs to the conversation itself. Sub-agents have their
+/// own, and the agent's text from an earlier compaction is not a source.
 fn message(line: &str) -> Option<Value> {
     let mut entry: Value = serde_json::from_str(&replace_lone_surrogates(line)).ok()?;
     let is = |name: &str| entry.get(name).and_then(Value::as_bool) == Some(true);

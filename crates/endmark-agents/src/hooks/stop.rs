@@ -1,4 +1,4 @@
-//! `endmark hook stop`: an agent that says it is done is held to its artifact, so often and no more. (CG-1, CG-5)
+//! `endmark hook stop`: checks the artifact of an agent that wants to stop, up to a limit. (CG-1, CG-5)
 
 mod recorded;
 
@@ -16,23 +16,23 @@ use super::agent::HookAgent;
 use super::attempts::{Attempts, Record, hexadecimal};
 use super::event::Event;
 
-/// An agent that says it is done, and what it is held to.
+/// An agent that wants to stop, and what is checked.
 pub struct Stopped<'a> {
-    /// Whose event it is.
+    /// The agent.
     pub agent: HookAgent,
     /// The event.
     pub event: &'a Event,
-    /// The artifact, as it is named.
+    /// The artifact's name.
     pub named: &'a Path,
-    /// What the artifact says; none where it is not there.
+    /// The artifact's content, if it exists.
     pub text: Option<&'a str>,
-    /// What it is held to.
+    /// The checks.
     pub guard: &'a Guard,
-    /// After how many attempts the agent is let go.
+    /// The number of attempts after which the agent is released.
     pub attempts: u32,
 }
 
-/// The answer to the event; none where the agent may stop. `warn` is told what its user should know.
+/// Returns the answer to the event, or `None` if the agent may stop. `warn` gets messages for its user.
 pub fn stop(
     stopped: &Stopped<'_>,
     settings: &Settings,
@@ -54,7 +54,7 @@ pub fn stop(
     })?;
     let attempt = decided.record.attempts;
     let project = resolved(Path::new("")).display().to_string();
-    // Once is enough, however often it stops afterwards.
+    // It is recorded only once, however often the agent stops afterwards.
     let is_noted = decided.was_released && decided.record.state == State::Released;
     let recorded =
         if is_noted { Ok(()) } else { recorded::record(settings, &decided.record, project, &report, most) };
@@ -87,7 +87,7 @@ pub fn stop(
     })
 }
 
-/// What follows this attempt. An agent that was let go is not asked again in its session.
+/// Returns what follows this attempt. A released agent is not asked again in its session.
 fn follows(record: &Record, report: &Report, fingerprint: &str, attempts: u32) -> Decision {
     let checks_pass = report.findings().is_empty();
     if !checks_pass && record.state == State::Released {
@@ -102,14 +102,14 @@ fn follows(record: &Record, report: &Report, fingerprint: &str, attempts: u32) -
         is_without_progress,
         ceiling: Ceiling::Below,
     });
-    // The agent's process goes on whatever is decided here: it is let go, and has not failed.
+    // The agent's process continues in any case: it is released, and has not failed.
     match decision {
         Decision::Fail(reason) => Decision::Release(reason),
         other => other,
     }
 }
 
-/// What stands there, and what it lacks: equal where an attempt changed nothing.
+/// Returns a fingerprint of the artifact and its faults: equal if an attempt changed nothing.
 fn fingerprint(text: Option<&str>, report: &Report) -> String {
     let mut hash = Sha256::new();
     hash.update(text.unwrap_or_default());

@@ -1,4 +1,4 @@
-//! `endmark hook tool`: a tool's result, shortened before the model reads it. (CX-5)
+//! `endmark hook tool`: shortens a tool's result before the model reads it. (CX-5)
 
 mod texts;
 
@@ -12,11 +12,11 @@ use serde_json::Value;
 use super::agent::{HookAgent, Shortened};
 use super::event::Event;
 
-/// What was printed is read up to this size.
+/// The largest printed output that is read.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Caps the result in an event, and keeps it in full. The answer is none where the result is small enough, or nothing that
-/// could be shortened; `warn` is told what its user should know.
+/// Caps the result in an event, and keeps it in full. Returns `None` if the result is small enough or cannot be
+/// shortened. `warn` gets messages for its user.
 pub fn cap_result(
     agent: HookAgent,
     event: &Event,
@@ -43,7 +43,7 @@ struct Capping<'a> {
 }
 
 impl Capping<'_> {
-    /// The text of a result, if it is one and too long, behind a line that says what was done.
+    /// Returns a shortened text after a line about the cap, if the result is a text and too long.
     fn text(&mut self, agent: HookAgent, response: &Value) -> Result<Option<Shortened>, CommandError> {
         let Some(text) = texts::text_of(response) else { return Ok(None) };
         if size(&text, self.asked.limits.unit) <= self.asked.limits.most {
@@ -52,7 +52,7 @@ impl Capping<'_> {
         let has_failed = response.get("error").is_some_and(|error| !error.is_null());
         let heading = match (agent, has_failed) {
             (_, true) => "[Endmark: the tool failed; this is its output, shortened.]\n",
-            // Codex gives its hooks no exit code, and this takes the place of the line that has it.
+            // Codex gives its hooks no exit code, and this replaces the line that has it.
             (HookAgent::Codex, false) => {
                 "[Endmark: the tool ran; this is its output, shortened. It is no error, and says nothing of the exit code.]\n"
             }
@@ -63,7 +63,7 @@ impl Capping<'_> {
         Ok(Some(Shortened::Text(format!("{heading}{capped}"))))
     }
 
-    /// The same value with shorter texts in it.
+    /// Returns the same value with shorter texts in it.
     fn shaped(&mut self, event: &Event) -> Result<Option<Shortened>, CommandError> {
         let mut value = with_all_that_was_printed(event);
         let unit = self.asked.limits.unit;
@@ -90,15 +90,15 @@ impl Capping<'_> {
     }
 }
 
-/// A result of Claude Code's. Of a long output it has the beginning alone, and names the file with all of it, which lies
-/// beside the session's transcript; the rows that report errors are mostly there.
+/// Returns a result of Claude Code's with its full output. A long result has only the beginning, and names the file
+/// with all of it, beside the session's transcript. Error rows are mostly there.
 fn with_all_that_was_printed(event: &Event) -> Value {
     let mut value = event.tool_response.clone();
     let Some(result) = value.as_object_mut() else { return value };
     let Some(path) = result.get("persistedOutputPath").and_then(Value::as_str) else { return value };
     let path = Path::new(path);
     let folder = event.transcript_path.as_deref().map(|transcript| transcript.with_extension(""));
-    // Nothing that an event names elsewhere is read.
+    // No file elsewhere that an event names is read.
     let is_of_session = folder.is_some_and(|folder| path.starts_with(folder))
         && path.components().all(|part| part != Component::ParentDir);
     if !is_of_session {

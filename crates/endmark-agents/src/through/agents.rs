@@ -1,4 +1,4 @@
-//! What leads each agent to a gateway: words, and variables of its environment.
+//! What points each agent to a gateway: words, and environment variables.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,35 +12,35 @@ use endmark_wire::openai_chat::OPENAI;
 use endmark_wire::provider::Provider;
 use serde_json::{Map, Value, json};
 
-/// The option of Claude Code that names settings, as JSON or by their file. They come before those of the user and the project.
+/// The option of Claude Code that names settings, as JSON or by their file. They override those of the user and the
+/// project.
 pub(super) const CLAUDE_SETTINGS: &str = "--settings";
-/// Variables that have an agent's key; the first is the one that all of a provider's agents read.
+/// Variables with an agent's key. All of a provider's agents read the first one.
 const KEY_VARIABLES: [(&Provider, &[&str]); 3] = [
     (&OPENAI, &["OPENAI_API_KEY"]),
     (&ANTHROPIC, &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]),
     (&GEMINI, &["GEMINI_API_KEY", "GOOGLE_API_KEY"]),
 ];
-/// Variables with the address of a proxy; one is not on the way to this machine.
+/// Variables with the address of a proxy, which cannot be between the agent and this machine.
 const PROXIES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
-/// Variables with what no proxy is asked for.
+/// Variables with the exceptions of proxies.
 const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
-/// Variables with which Gemini CLI has its replies from another place than the one that its key is for.
+/// Variables with which Gemini CLI uses another service than the one of its key.
 const GEMINI_ELSEWHERE: [&str; 2] = ["GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"];
-/// Where opencode reads a configuration that comes before its files.
+/// The variable of opencode with a configuration that overrides its files.
 const OPENCODE_CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
-/// The providers of opencode with a format of their own, and the version that belongs into their addresses. All others
-/// speak OpenAI's.
+/// The providers of opencode with a format of their own, and the version in their addresses. All others use OpenAI's.
 const OPENCODE_PROVIDERS: [(&str, &Provider, &str); 3] =
     [("openai", &OPENAI, "v1"), ("anthropic", &ANTHROPIC, "v1"), ("google", &GEMINI, "v1beta")];
 
-/// The variables that have a key of this provider.
+/// Returns the variables with a key of this provider.
 pub(super) fn key_variables(provider: &Provider) -> &'static [&'static str] {
     let found = KEY_VARIABLES.iter().find(|(of, _)| *of == provider);
     found.map_or(&[], |(_, names)| names)
 }
 
-/// The providers whose formats an agent may speak.
+/// Returns the providers whose formats an agent may use.
 pub(super) fn providers_of(agent: Agent) -> Vec<&'static Provider> {
     match agent {
         Agent::Claude => vec![&ANTHROPIC],
@@ -50,7 +50,7 @@ pub(super) fn providers_of(agent: Agent) -> Vec<&'static Provider> {
     }
 }
 
-/// The command with the words that it needs, after those of the user: of two that contradict each other the last one counts.
+/// Returns the command with the necessary words after the user's: of two contradictory words the last counts.
 pub(super) fn words(agent: Agent, command: &[OsString], origin: &str, file: Option<&Path>) -> Vec<OsString> {
     let mut words = command.to_vec();
     let options = match (agent, file) {
@@ -67,7 +67,7 @@ pub(super) fn words(agent: Agent, command: &[OsString], origin: &str, file: Opti
 }
 
 fn codex(origin: &str) -> Vec<OsString> {
-    // Of a provider of its own it asks over HTTP; of its built-in one over a WebSocket first.
+    // For a custom provider it uses HTTP; for its built-in one it first tries a WebSocket.
     let options = [
         "model_provider=\"endmark\"".to_owned(),
         "model_providers.endmark.name=\"Endmark\"".to_owned(),
@@ -78,7 +78,7 @@ fn codex(origin: &str) -> Vec<OsString> {
     options.into_iter().flat_map(|option| ["-c".to_owned(), option]).map(OsString::from).collect()
 }
 
-/// The variables that it needs: where the gateway is, and the run's own key in place of each provider's.
+/// Returns the necessary variables: the gateway's address, and the run's own key instead of each provider's.
 pub(super) fn variables(
     task: &Task,
     served: &[&'static Provider],
@@ -110,7 +110,7 @@ pub(super) fn variables(
     variables.into_iter().map(|(name, value)| (name, value.into())).collect()
 }
 
-/// The configuration of opencode with these ways for its own providers, and for the one of the model that is named.
+/// Returns the configuration of opencode with these addresses for its own providers, and for that of the named model.
 fn opencode(
     mut config: Value,
     command: &[OsString],
@@ -135,7 +135,7 @@ fn opencode(
     config
 }
 
-/// The provider in `--model PROVIDER/MODEL`.
+/// Returns the provider in `--model PROVIDER/MODEL`.
 fn provider_of_model(command: &[OsString]) -> Option<String> {
     let words: Vec<&str> = command.iter().filter_map(|word| word.to_str()).collect();
     let behind = words.windows(2).find(|pair| matches!(pair[0], "--model" | "-m")).map(|pair| pair[1]);
@@ -143,7 +143,7 @@ fn provider_of_model(command: &[OsString]) -> Option<String> {
     model.split_once('/').map(|(provider, _)| provider.to_owned())
 }
 
-/// Puts the fields of an object into the one at this place, and leaves its others.
+/// Adds the fields of an object to the one at this path, and keeps its others.
 pub(super) fn put(config: &mut Value, path: &[&str], fields: Value) {
     let mut place = config;
     for name in path {

@@ -1,4 +1,4 @@
-//! Files that lead an agent to a gateway where its own settings would come before its environment.
+//! Files that point an agent to a gateway if its own settings would override its environment.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -15,11 +15,11 @@ use tempfile::NamedTempFile;
 
 use super::agents::{CLAUDE_SETTINGS, put};
 
-/// Variables with which Claude Code has its replies from another place, or with another key.
+/// Variables with which Claude Code uses another service, or another key.
 const CLAUDE_ELSEWHERE: [&str; 4] =
     ["CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY", "ANTHROPIC_AUTH_TOKEN"];
-/// Writes the settings that lead an agent to the gateway, where it needs such a file, for their owner alone: they hold the key
-/// of the run.
+/// Writes the settings that point an agent to the gateway, if it needs such a file, for their owner alone: they have
+/// the run's key.
 pub(super) fn file(
     task: &Task,
     variables: &[(String, OsString)],
@@ -33,7 +33,7 @@ pub(super) fn file(
     file.map(Some).map_err(|error| super::of_system(&error))
 }
 
-/// The settings that the command names, with the variables in their `env`: that comes before the environment.
+/// Returns the settings that the command names, with the variables in their `env`, which override the environment.
 fn claude(task: &Task, variables: &[(String, OsString)]) -> Result<Value, CommandError> {
     let mut settings = match named_settings(&task.command) {
         None => Value::Object(Map::new()),
@@ -46,7 +46,7 @@ fn claude(task: &Task, variables: &[(String, OsString)]) -> Result<Value, Comman
     Ok(settings)
 }
 
-/// The value of the last `--settings`, which is the one that Claude Code takes.
+/// Returns the value of the last `--settings`, which Claude Code uses.
 fn named_settings(command: &[OsString]) -> Option<String> {
     let words: Vec<_> =
         command.iter().map(|word| word.to_string_lossy()).take_while(|word| word != "--").collect();

@@ -1,13 +1,13 @@
-//! Lines `NAME=value`, as shells and the many readers of `.env` know them.
+//! Lines `NAME=value`, as shells and the readers of `.env` parse them.
 
 use super::{Unfit, Value};
 
 pub(super) struct Dotenv {
-    /// Lines with their breaks; those of a value that goes over several, in quotes, together.
+    /// Lines with their breaks. A quoted value over several lines is one entry.
     entries: Vec<String>,
 }
 
-/// In these a value may go over several lines.
+/// Quotes in which a value may have several lines.
 const QUOTES: [char; 3] = ['"', '\'', '`'];
 
 impl Dotenv {
@@ -17,7 +17,7 @@ impl Dotenv {
         while let Some((number, line)) = lines.next() {
             let mut entry = line.to_owned();
             if let Some(quote) = left_open(line) {
-                // Where it ends, readers would not agree.
+                // Readers disagree about where it ends.
                 let unclear = || {
                     Unfit::Unreadable(format!(
                         "line {number}: it is not clear where the value ends that begins with {quote}"
@@ -46,7 +46,7 @@ impl Dotenv {
         Some(Setting::of(self.entry(path)?)?.value.to_owned())
     }
 
-    /// Sets a name, and keeps what stands around its value.
+    /// Sets a name, and keeps what surrounds its value.
     pub(super) fn set(&mut self, path: &[&str], value: &Value) {
         let Some(name) = path.last() else { return };
         let text = match value {
@@ -93,20 +93,20 @@ impl Dotenv {
         self.entries.get(self.position(path)?).map(String::as_str)
     }
 
-    /// Where a name is set: of several places the last, as a shell takes it.
+    /// Returns the index of the last assignment of a name, as in a shell.
     fn position(&self, path: &[&str]) -> Option<usize> {
         let name = path.last()?;
         self.entries.iter().rposition(|entry| Setting::of(entry).is_some_and(|setting| setting.name == *name))
     }
 }
 
-/// What sets a name.
+/// The assignment of a name.
 struct Setting<'a> {
     is_exported: bool,
     name: &'a str,
     /// Without its quotes.
     value: &'a str,
-    /// What stands behind the value, with the blanks before it.
+    /// What follows the value, with the blanks before it.
     comment: &'a str,
 }
 
@@ -118,7 +118,7 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// Whether a name is exported, the name, and all that stands behind the `=`.
+/// Returns whether a name is exported, the name, and everything after the `=`.
 fn split(entry: &str) -> Option<(bool, &str, &str)> {
     let line = entry.trim_start();
     let exported = line.strip_prefix("export ");
@@ -128,14 +128,14 @@ fn split(entry: &str) -> Option<(bool, &str, &str)> {
     (is_name && !name.is_empty()).then_some((exported.is_some(), name, text.trim_end()))
 }
 
-/// A value in quotes, and the comment behind it.
+/// Returns a quoted value, and the comment after it.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let (quote, inside) = begun(text)?;
     let (value, behind) = closing(inside, quote).or_else(|| Some((inside.strip_suffix(quote)?, "")))?;
     is_comment(behind).then_some((value, behind))
 }
 
-/// A value without quotes, and the comment behind it: what has a blank before it.
+/// Returns an unquoted value, and the comment after it, which begins with a blank.
 fn bare(text: &str) -> (&str, &str) {
     let mut signs = text.match_indices('#').map(|(at, _)| text.split_at(at).0);
     let before = signs.find(|before| before.ends_with(char::is_whitespace)).unwrap_or(text);
@@ -143,21 +143,21 @@ fn bare(text: &str) -> (&str, &str) {
     (value.trim_start(), comment)
 }
 
-/// The quote that a line opens and does not close.
+/// Returns the quote that a line opens and does not close.
 fn left_open(line: &str) -> Option<char> {
     let (quote, inside) = begun(split(line)?.2)?;
-    // A path of Windows may end in what looks like a quote that is escaped.
+    // A Windows path may end in what looks like an escaped quote.
     let is_closed = closing(inside, quote).is_some() || inside.ends_with(quote);
     (!is_closed).then_some(quote)
 }
 
-/// The quote that a value begins with, and what follows it.
+/// Returns the quote that begins a value, and what follows it.
 fn begun(text: &str) -> Option<(char, &str)> {
     let text = text.trim_start();
     QUOTES.into_iter().find_map(|quote| Some((quote, text.strip_prefix(quote)?)))
 }
 
-/// What stands before the quote that closes a value, and what behind it.
+/// Returns the text before and after the quote that closes a value.
 fn closing(text: &str, quote: char) -> Option<(&str, &str)> {
     let mut signs = text.char_indices();
     while let Some((at, sign)) = signs.next() {
@@ -171,7 +171,7 @@ fn closing(text: &str, quote: char) -> Option<(&str, &str)> {
     None
 }
 
-/// Whether there is nothing behind a value, or a comment.
+/// Whether nothing or a comment follows a value.
 fn is_comment(behind: &str) -> bool {
     let behind = behind.trim_start();
     behind.is_empty() || behind.starts_with('#')

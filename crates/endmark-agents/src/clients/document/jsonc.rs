@@ -9,7 +9,7 @@ pub(super) struct Jsonc(CstRootNode);
 
 impl Jsonc {
     pub(super) fn parse(text: &str) -> Result<Self, Unfit> {
-        // Comments and trailing commas are common in such files; the freedoms of JSON5 are not, and would be guessed at.
+        // Such files often have comments and trailing commas. The other freedoms of JSON5 would be guesses.
         let options = ParseOptions {
             allow_comments: true,
             allow_trailing_commas: true,
@@ -75,7 +75,7 @@ impl Jsonc {
         Ok(())
     }
 
-    /// Removes a key, and the tables on the way to it that have nothing left in them.
+    /// Removes a key, and its parent tables that become empty.
     pub(super) fn remove_empty(&mut self, path: &[&str]) {
         self.remove_up_to(path, |_| false);
     }
@@ -100,7 +100,7 @@ impl Jsonc {
         let mut table =
             self.0.object_value_or_create().ok_or_else(|| Unfit::NoTable("the whole file".to_owned()))?;
         for (index, name) in tables.iter().enumerate() {
-            // Of several the library would take the first, and its readers the last.
+            // Of several equal names the library would take the first, and readers take the last.
             let found = find(&table, name);
             table = found
                 .map_or_else(|| table.object_value_or_create(name), |property| property.object_value())
@@ -125,18 +125,18 @@ impl Jsonc {
     }
 }
 
-/// A value without the quotes of a text.
+/// Returns a value, texts without their quotes.
 fn text_of(value: &CstNode) -> String {
     let text = value.as_string_lit().and_then(|text| text.decoded_value().ok());
     text.unwrap_or_else(|| value.to_string())
 }
 
-/// The property of this name. Of several the last, as every reader takes it.
+/// Returns the last property of this name, as every reader does.
 fn find(table: &CstObject, name: &str) -> Option<CstObjectProp> {
     table.properties().into_iter().rfind(|property| property.decoded_name().as_deref() == Some(name))
 }
 
-/// A value, to be written elsewhere. Nesting is bounded by the parser.
+/// Copies a value. The parser limits its nesting.
 fn input(value: &CstNode) -> Result<CstInputValue, Unfit> {
     let unreadable = || Unfit::Unreadable(format!("`{value}` cannot be read"));
     if let Some(text) = value.as_string_lit() {

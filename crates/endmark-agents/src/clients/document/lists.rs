@@ -1,4 +1,4 @@
-//! Lists in a JSON document: elements are added at the end, and taken out, without touching those of others.
+//! Lists in a JSON document: appends and removes elements without touching others.
 
 use jsonc_parser::cst::{CstArray, CstInputValue, CstNode};
 use serde_json::Value;
@@ -6,21 +6,21 @@ use serde_json::Value;
 use super::Unfit;
 use super::jsonc::Jsonc;
 
-/// Which elements a list of lists has to lose.
+/// The elements to remove from a list of lists.
 pub struct Removal<'a> {
-    /// The list that each element of the outer list has.
+    /// The list within each element of the outer list.
     pub within: &'a str,
-    /// Which of that list's elements go. An outer element goes with the last of them.
+    /// Selects the elements to remove. An outer element is removed with its last one.
     pub is_removed: &'a dyn Fn(&Value) -> bool,
 }
 
 impl Jsonc {
-    /// The elements of a list; none where there is no list.
+    /// Returns the elements of a list, or `None` without a list.
     pub(super) fn list(&self, path: &[&str]) -> Option<Vec<Value>> {
         Some(self.array(path)?.elements().iter().filter_map(CstNode::to_serde_value).collect())
     }
 
-    /// Adds an element to a list, with the tables on the way to it.
+    /// Appends an element to a list, and creates its parent tables.
     pub(super) fn append(&mut self, path: &[&str], element: &Value) -> Result<(), Unfit> {
         if self.property(path).is_none() {
             return self.put(path, CstInputValue::Array(vec![written(element)]));
@@ -30,7 +30,7 @@ impl Jsonc {
         Ok(())
     }
 
-    /// Takes elements out of the lists in a list. Lists and tables that have nothing left in them go as well.
+    /// Removes elements from the lists in a list. Lists and tables that become empty are removed as well.
     pub(super) fn remove_elements(&mut self, path: &[&str], removal: &Removal<'_>) {
         let Some(outer) = self.array(path) else { return };
         let mut has_removed = false;

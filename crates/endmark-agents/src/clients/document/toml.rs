@@ -6,14 +6,14 @@ use super::{Unfit, Value, below};
 
 pub(super) struct Toml {
     document: DocumentMut,
-    /// The last line had no line break; the library gives it one.
+    /// Whether the last line had no line break; the library adds one.
     is_open: bool,
 }
 
 impl Toml {
     pub(super) fn parse(text: &str) -> Result<Self, Unfit> {
         let document = text.parse().map_err(|error: toml_edit::TomlError| {
-            // Its first line names the place, those below draw it.
+            // Its first line has the position; the others draw it.
             let text = error.to_string();
             let message = error.message();
             Unfit::Unreadable(match text.lines().next() {
@@ -101,7 +101,7 @@ impl Toml {
         }
         match table.get_mut(last) {
             Some(found) => {
-                // The comment behind a value stays behind it.
+                // The comment after a value stays.
                 if let (Some(old), Some(new)) = (found.as_value(), item.as_value_mut()) {
                     *new.decor_mut() = old.decor().clone();
                 }
@@ -127,7 +127,7 @@ impl Toml {
     }
 }
 
-/// A value without the quotes of a text.
+/// Returns a value, texts without their quotes.
 fn text_of(item: &Item) -> String {
     item.as_str().map_or_else(|| item.to_string().trim().to_owned(), str::to_owned)
 }

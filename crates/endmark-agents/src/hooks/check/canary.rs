@@ -1,4 +1,4 @@
-//! Events with a canary in them, and where it has to come back.
+//! Events with a canary, and where it must return.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,16 +13,16 @@ use tokio::time::timeout;
 
 use crate::hooks::agent::{HookAgent, HookKind};
 
-/// Agents have less patience with hooks.
+/// Agents wait less for hooks.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The line that must not get lost.
+/// The line that must not be lost.
 const CANARY: &str = "canary-e7d1";
-/// More than any limit that a hook is sensibly given.
+/// More rows than any sensible limit of a hook.
 const ROWS: usize = 60_000;
 const SESSION: &str = "endmark-doctor";
 
-/// Runs the command with its agent's events, and says what came back, or why that is wrong. What it keeps goes into a
-/// folder that is removed afterwards.
+/// Runs the command with its agent's events. Returns what came back, or why that is wrong. Its records go to a
+/// temporary folder.
 pub(super) async fn fly(agent: HookAgent, kind: HookKind, command: &str) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| format!("cannot be tried: {error}"))?;
     match kind {
@@ -33,7 +33,7 @@ pub(super) async fn fly(agent: HookAgent, kind: HookKind, command: &str) -> Resu
     }
 }
 
-/// A long output with one row in its middle that reports an error.
+/// A long output with one error row in its middle.
 async fn tool(agent: HookAgent, command: &str, folder: &TempDir) -> Result<String, String> {
     let mut output = String::new();
     for row in 0..ROWS {
@@ -69,7 +69,7 @@ async fn tool(agent: HookAgent, command: &str, folder: &TempDir) -> Result<Strin
     Ok(format!("{} characters of {} are left, and the row that reports an error", shown.len(), output.len()))
 }
 
-/// An artifact that is not there.
+/// A missing artifact.
 async fn stop(agent: HookAgent, command: &str, folder: &TempDir) -> Result<String, String> {
     let artifact = folder.path().join(format!("{CANARY}.md"));
     let name = artifact.to_string_lossy();
@@ -117,7 +117,7 @@ async fn compact(command: &str, folder: &TempDir) -> Result<String, String> {
     }
 }
 
-/// A sub-agent that starts, and is to learn the form.
+/// A sub-agent that starts, and must get the protocol.
 async fn findings(command: &str, folder: &TempDir) -> Result<String, String> {
     let event = json!({"session_id": SESSION, "hook_event_name": "SubagentStart", "agent_id": "a", "agent_type": CANARY});
     let answer = answered(command, &event, folder.path()).await?;
@@ -129,7 +129,7 @@ async fn findings(command: &str, folder: &TempDir) -> Result<String, String> {
     }
 }
 
-/// What the command answers to an event; nothing at all is null.
+/// Returns the command's answer to an event; null for empty output.
 async fn answered(command: &str, event: &Value, folder: &Path) -> Result<Value, String> {
     let cannot = |error: std::io::Error| format!("cannot be run: {error}");
     let mut child = Command::new("sh")
@@ -142,7 +142,7 @@ async fn answered(command: &str, event: &Value, folder: &Path) -> Result<Value, 
         .spawn()
         .map_err(cannot)?;
     if let Some(mut input) = child.stdin.take() {
-        // One that does not read it is found out by its answer.
+        // A command that does not read it is found out by its answer.
         let _ = timeout(PATIENCE, input.write_all(event.to_string().as_bytes())).await;
     }
     let output = timeout(PATIENCE, child.wait_with_output())

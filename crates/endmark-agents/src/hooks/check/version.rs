@@ -1,4 +1,4 @@
-//! Which versions of agents obey their hooks.
+//! Which versions of agents run their hooks.
 
 use std::process::Stdio;
 use std::time::Duration;
@@ -9,24 +9,24 @@ use tokio::time::timeout;
 
 use crate::hooks::agent::HookAgent;
 
-/// Some agents load all of themselves to say their version.
+/// Some agents need long to print their version.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 type Version = (u32, u32, u32);
 
-/// What is known of an agent's versions.
+/// The known versions of an agent.
 struct Known {
-    /// The one that was seen to obey.
+    /// The version that was observed to work.
     tried: Version,
-    /// The first that has hooks.
+    /// The first version with hooks.
     first: Version,
-    /// From which to which results of tools are not replaced, without a word.
+    /// The range of versions that silently ignore replaced tool results.
     ignoring: Option<(Version, Version)>,
 }
 
 fn known(agent: HookAgent) -> Known {
     match agent {
-        // Of its issue tracker: 68951, 67442.
+        // From its issue tracker: 68951, 67442.
         HookAgent::Claude => {
             Known { tried: (2, 1, 331), first: (2, 0, 0), ignoring: Some(((2, 1, 163), (2, 1, 177))) }
         }
@@ -35,7 +35,7 @@ fn known(agent: HookAgent) -> Known {
     }
 }
 
-/// What is known of the version that is installed.
+/// Checks the installed version.
 pub(super) async fn check(agent: HookAgent) -> Check {
     let name = format!("hooks.{}.version", agent.name());
     let Some(version) = installed(agent).await else {
@@ -76,7 +76,7 @@ async fn installed(agent: HookAgent) -> Option<Version> {
     version_in(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// The first three numbers with dots between them.
+/// Returns the first three numbers with dots between them.
 fn version_in(text: &str) -> Option<Version> {
     text.split_whitespace().find_map(|word| {
         let mut numbers = word.trim_start_matches('v').splitn(3, '.');

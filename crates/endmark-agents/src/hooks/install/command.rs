@@ -1,4 +1,4 @@
-//! The command line that stands in an agent's settings.
+//! The command line in an agent's settings.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -8,7 +8,8 @@ use endmark_failure::CommandError;
 use super::Installation;
 use crate::hooks::agent::HookKind;
 
-/// What the shell finds the program under: its name, if that is this very program, so that settings can be shared.
+/// Returns how the shell finds this program: by its name if that is this very program, so that settings can be
+/// shared.
 pub(super) fn program(program: &Path, path: Option<&str>) -> String {
     let name = Path::new("endmark");
     let same = |folder: PathBuf| fs::canonicalize(folder.join(name)).ok() == fs::canonicalize(program).ok();
@@ -16,7 +17,7 @@ pub(super) fn program(program: &Path, path: Option<&str>) -> String {
     if first.is_some_and(same) { "endmark".to_owned() } else { quoted(&program.to_string_lossy()) }
 }
 
-/// The command of a hook, with what was typed for it.
+/// Returns the command of a hook, with the given options.
 pub(super) fn of(program: &str, kind: HookKind, arguments: &Installation) -> Result<String, CommandError> {
     let mut words = vec![program.to_owned(), "hook".to_owned(), kind.name().to_owned()];
     let mut add = |option: &str, value: &str| words.extend([option.to_owned(), quoted(value)]);
@@ -59,7 +60,7 @@ pub(super) fn of(program: &str, kind: HookKind, arguments: &Installation) -> Res
 
 const MAX_TOKENS: &str = "--max-tokens";
 
-/// The limits that were typed.
+/// Returns the given limits.
 fn limits(arguments: &Installation) -> impl Iterator<Item = (&'static str, u64)> {
     let limits = [
         ("--max-chars", arguments.max_chars),
@@ -69,15 +70,15 @@ fn limits(arguments: &Installation) -> impl Iterator<Item = (&'static str, u64)>
     limits.into_iter().filter_map(|(option, limit)| Some((option, limit?)))
 }
 
-/// Whether a limit that was typed is above what the agent keeps, and is lowered to that.
+/// Whether a given limit exceeds what the agent keeps, and is lowered to that.
 pub(super) fn is_limit_lowered(arguments: &Installation) -> bool {
     limits(arguments).any(|(option, limit)| {
         arguments.agent.keeps_at_most(option == MAX_TOKENS).is_some_and(|most| limit > most)
     })
 }
 
-/// Whether a command in an agent's settings is a hook of Endmark's, of this kind: its program is a file named `endmark`, or this
-/// very program, which may have another file name (`endmark-dev`).
+/// Whether a command in an agent's settings is a hook of Endmark's, of this kind. Its program is a file named
+/// `endmark`, or this very program under another name (`endmark-dev`).
 pub(crate) fn is_ours(command: &str, kind: HookKind) -> bool {
     let own = env::current_exe().map(|program| quoted(&program.to_string_lossy())).unwrap_or_default();
     let command = if own.is_empty() { command.to_owned() } else { command.replace(&own, "endmark") };
@@ -88,7 +89,7 @@ pub(crate) fn is_ours(command: &str, kind: HookKind) -> bool {
     })
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./=:,+@%".contains(character);
     if !word.is_empty() && word.chars().all(is_plain) {

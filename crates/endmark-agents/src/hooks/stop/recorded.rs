@@ -1,6 +1,6 @@
-//! What became of an agent that was held, where `endmark runs` shows it. (CG-4)
+//! Records the end of a checked agent for `endmark runs`. (CG-4)
 //!
-//! Only ends are written: between two stops nobody supervises the agent, and a run without its supervisor counts as lost.
+//! Only ends are recorded: between two stops the agent has no supervisor, and a run without one counts as lost.
 
 use endmark_config::Settings;
 use endmark_guard::{Notice, Report, State};
@@ -8,10 +8,10 @@ use endmark_store::{NoSecrets, RunEventRecord, RunRecord, Store, StoreError, run
 
 use crate::hooks::attempts::{Record, name_of};
 
-/// So much of the hash names the run.
+/// Characters of the hash that name the run.
 const ID_CHARS: usize = 16;
 
-/// Writes the end into the store, if this is one.
+/// Records the end in the store, if this is one.
 pub(super) fn record(
     settings: &Settings,
     record: &Record,
@@ -21,7 +21,7 @@ pub(super) fn record(
 ) -> Result<(), String> {
     let notice = match (record.state, record.reason) {
         (State::Released, Some(reason)) => Notice::Released(reason),
-        // One that was never held is no run.
+        // An agent that was never refused is not a run.
         (State::Succeeded, _) if record.attempts > 1 => Notice::Succeeded,
         _ => return Ok(()),
     };
@@ -32,7 +32,7 @@ pub(super) fn record(
         state: record.state.name().to_owned(),
         reason: record.reason.map(|reason| reason.name().to_owned()),
         agent: record.agent.clone(),
-        // Nobody knows how it was started.
+        // It is unknown how it was started.
         command: "[]".to_owned(),
         folder,
         artifact: record.artifact.clone(),

@@ -1,8 +1,8 @@
-//! The texts in a tool's result, whatever its shape.
+//! The texts in a tool's result of any shape.
 
 use serde_json::{Map, Value};
 
-/// Every text in a value, but for those of images and the like: they cannot be shortened.
+/// Returns every text in a value, except those of images and other media, which cannot be shortened.
 pub(super) fn texts_in(value: &mut Value) -> Vec<&mut String> {
     match value {
         Value::String(text) => vec![text],
@@ -13,7 +13,7 @@ pub(super) fn texts_in(value: &mut Value) -> Vec<&mut String> {
     }
 }
 
-/// Whether an object holds a medium: it says so itself, or it has its bytes or their kind.
+/// Whether an object is a medium, by its declaration, its bytes or their type.
 fn is_media(object: &Map<String, Value>) -> bool {
     let kind = object.get("type").and_then(Value::as_str);
     kind.is_some_and(|kind| ["image", "audio", "video", "document", "pdf"].contains(&kind))
@@ -22,7 +22,7 @@ fn is_media(object: &Map<String, Value>) -> bool {
         || object.contains_key("mimeType") && object.contains_key("data")
 }
 
-/// A result as the text that a model would read; none where there is a medium in it.
+/// Returns a result as the text that a model would read, or `None` if it has a medium.
 pub(super) fn text_of(response: &Value) -> Option<String> {
     match response {
         Value::String(text) => Some(text.clone()),
