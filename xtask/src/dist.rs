@@ -17,7 +17,7 @@ const EPOCH: &str = "SOURCE_DATE_EPOCH";
 
 /// A library of a package for another language, linked to glibc, which nearly every Python and Node is.
 struct Library {
-    /// How the packer is told of it.
+    /// The packer's option for it.
     option: &'static str,
     /// The triple of the program beside it, and its path.
     built: String,

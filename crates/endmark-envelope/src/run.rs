@@ -29,11 +29,11 @@ static CLAIMED: AtomicBool = AtomicBool::new(false);
 ///
 /// - What `main` returns is detected, capped and written. An error becomes the envelope's `error`.
 /// - A panic is exit code 70 with the code `bug`. Its message goes to standard error as usual. (Not with `panic =
-/// "abort"`, where no answer is possible.)
+///   "abort"`, where no answer is possible.)
 /// - `SIGTERM`, `SIGINT` and `SIGHUP` are exit codes 143, 130 and 129, on Unix. A thread waits for them, and answers
-/// unless `main` already does. No async runtime is needed.
+///   unless `main` already does. No async runtime is needed.
 /// - If the answer cannot be written, standard error reports it and the exit code is not 0: 3, or the error's own. A
-/// reader that closed before the first byte is not a failure.
+///   reader that closed before the first byte is not a failure.
 ///
 /// `main` must not print to standard output itself.
 ///

@@ -115,10 +115,10 @@ enum Grammar {
 /// Three cells that the table leaves open:
 /// - A clean end without a reason counts as a normal stop.
 /// - A reason that arrived before the stream broke still counts, and its verdict is disclosed: the provider ended the
-/// text, and only the protocol's last event was lost. If the required grammar is incomplete as well, the break has
-/// lost text.
+///   text, and only the protocol's last event was lost. If the required grammar is incomplete as well, the break has
+///   lost text.
 /// - A malformed text with a normal stop is whole here: nothing is missing from it, and validation reports what is
-/// wrong with it (PC-6).
+///   wrong with it (PC-6).
 ///
 /// ```
 /// use endmark_recovery::{CutKind, Ending, Evidence, Judgement, Stop, judge};

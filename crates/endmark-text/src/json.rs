@@ -1,7 +1,7 @@
-//! JSON as it stands in the bytes: values are spans, read without building a tree.
+//! Reads JSON in place: values are spans of the bytes, without a tree.
 //!
 //! [`Value::parse`] checks a whole document once, strictly (RFC 8259) and without recursion; everything
-//! after that only walks over bytes that are known to be valid. Where a key stands twice in an object the
+//! after that only walks over bytes that are known to be valid. If a key is repeated in an object, the
 //! last one counts, as in most parsers.
 
 mod path;
@@ -282,7 +282,7 @@ impl<'a> Value<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fields<'a>(Vec<Named<'a>>);
 
-/// A field, and its name as it stands between the quotes.
+/// A field, and its name as written between the quotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Named<'a> {
     name: &'a str,

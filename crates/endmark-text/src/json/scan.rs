@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{JsonError, Kind};
 
-/// What is told of the values of a text while it is checked, in the order in which they are written.
+/// Receives the values of a text while it is checked, in the order of the text.
 pub trait Visit {
     /// A list or an object begins here.
     fn begins(&mut self, kind: Kind, at: usize);
@@ -16,10 +16,10 @@ pub trait Visit {
     fn scalar(&mut self, kind: Kind, span: Range<usize>);
 }
 
-/// Nobody is told.
-struct Nobody;
+/// Ignores all values.
+struct Ignore;
 
-impl Visit for Nobody {
+impl Visit for Ignore {
     fn begins(&mut self, _: Kind, _: usize) {}
     fn ends(&mut self, _: usize) {}
     fn name(&mut self, _: Range<usize>) {}
@@ -28,7 +28,7 @@ impl Visit for Nobody {
 
 /// Checks that the bytes are one JSON value with nothing but whitespace around it; gives the value's span.
 pub(super) fn check(bytes: &[u8]) -> Result<Range<usize>, JsonError> {
-    visit(bytes, &mut Nobody)
+    visit(bytes, &mut Ignore)
 }
 
 /// Checks bytes as [`super::Value::parse`] does, and tells a visitor of each value. The bytes need not be UTF-8.
@@ -39,23 +39,20 @@ pub fn visit(bytes: &[u8], visitor: &mut impl Visit) -> Result<Range<usize>, Jso
     let mut at = start;
     let mut open: Vec<u8> = Vec::new();
     'value: loop {
-        match bytes.get(at).copied() {
-            Some(sign @ (b'{' | b'[')) => {
-                visitor.begins(if sign == b'{' { Kind::Object } else { Kind::Array }, at);
-                let inside = skip_space(bytes, at + 1);
-                if bytes.get(inside).copied() != Some(sign + 2) {
-                    open.push(sign);
-                    at = if sign == b'{' { key(bytes, inside, visitor)? } else { inside };
-                    continue 'value;
-                }
-                at = inside + 1;
-                visitor.ends(at);
+        if let Some(sign @ (b'{' | b'[')) = bytes.get(at).copied() {
+            visitor.begins(if sign == b'{' { Kind::Object } else { Kind::Array }, at);
+            let inside = skip_space(bytes, at + 1);
+            if bytes.get(inside).copied() != Some(sign + 2) {
+                open.push(sign);
+                at = if sign == b'{' { key(bytes, inside, visitor)? } else { inside };
+                continue 'value;
             }
-            _ => {
-                let (kind, end) = scalar(bytes, at)?;
-                visitor.scalar(kind, at..end);
-                at = end;
-            }
+            at = inside + 1;
+            visitor.ends(at);
+        } else {
+            let (kind, end) = scalar(bytes, at)?;
+            visitor.scalar(kind, at..end);
+            at = end;
         }
         // A value ends at `at`: close what ends with it, or go on to the next one.
         loop {
@@ -160,7 +157,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
 /// Bytes of a string that are looked at before a search for long texts begins.
 const SHORT_STRING_BYTES: usize = 32;
 
-/// Looks at so many bytes one by one behind an escape.
+/// Bytes after an escape that are examined one by one.
 const BYTES_AFTER_ESCAPE: usize = 16;
 
 /// Where a byte stands first: escapes often stand close together, and a search that is made for long texts costs more to

@@ -107,7 +107,7 @@ pub fn quoted(text: &str) -> String {
     json
 }
 
-/// Appends the text as it stands between a JSON string's quotes.
+/// Appends the text, escaped as the content of a JSON string.
 pub fn append_escaped(json: &mut String, text: &str) {
     for character in text.chars() {
         match character {
