@@ -2,7 +2,7 @@
 //!
 //! The titles of tests name errors (`✓ reports an error`), so that the status of a line decides before its words do.
 //! Sources: the output of `go test`, Jest, Vitest, Mocha, Cypress, Playwright, AVA, `node --test`, Bun, pytest, unittest, Robot
-//! Framework, Meson, Automake, `ExUnit`, `RSpec`, PHPUnit and swift-testing; testanything.org for TAP.
+//! Framework, Meson, Automake, `ExUnit`, `RSpec`, `PHPUnit` and swift-testing; testanything.org for TAP.
 
 use std::sync::LazyLock;
 
