@@ -78,8 +78,7 @@ pub(crate) fn fit(inputs: &[&[u8]], options: &str) -> Result<String, Failure> {
         return Err(Failure::new(FailureKind::Malformed, refusal.code(), refusal));
     }
     let count = |text: &str| Family::O200k.tokens(text);
-    let Fitted { receipt, text, tokens, findings } =
-        fitted(transcript.results.iter(), options.budget_left, count);
+    let Fitted { receipt, text, tokens, findings } = fitted(&transcript.results, options.budget_left, count);
     let receipt = receipt.measured(Some(tokens), Family::O200k.name());
     answer(&ShownFitted { receipt, text, findings: findings.iter().map(FindingForm::of).collect() })
 }

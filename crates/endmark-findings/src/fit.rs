@@ -215,15 +215,16 @@ pub struct Fitted {
 /// Writes whole results again, and compresses their findings where the estimate is above the share of what is left (AR-2).
 /// Joined findings keep their titles and a line of evidence each, unless the text does not fit then by `count`.
 pub fn fitted<'r>(
-    results: impl Iterator<Item = &'r AgentResult> + Clone,
+    results: impl IntoIterator<Item = &'r AgentResult>,
     budget_left: u64,
     count: impl Fn(&str) -> u64,
 ) -> Fitted {
-    let before = results.clone().map(|result| result.findings.len() as u64).sum();
+    let results: Vec<&AgentResult> = results.into_iter().collect();
+    let before = results.iter().map(|result| result.findings.len() as u64).sum();
     let receipt = Receipt::estimated(before, budget_left);
     let of = |compression: Option<Compression>| {
         let mut fitted = Fitted { receipt, text: String::new(), tokens: 0, findings: Vec::new() };
-        for result in results.clone() {
+        for result in &results {
             let findings: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
             let findings = match compression {
                 Some(compression) => compressed(&findings, compression, &mut fitted.receipt.dropped),

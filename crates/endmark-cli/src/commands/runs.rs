@@ -117,7 +117,7 @@ fn in_full(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layo
     match (run.largest_call_tokens, limit) {
         (Some(largest), Some(limit)) => fact("context", format!("the largest call had {largest} of {limit}")),
         (Some(largest), None) => {
-            fact("context", format!("the largest call had {largest}; the limit is not known"))
+            fact("context", format!("the largest call had {largest}; the limit is not known"));
         }
         (None, Some(limit)) => fact("context", format!("{limit}; calls are not reported")),
         (None, None) => {}
