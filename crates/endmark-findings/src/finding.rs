@@ -3,7 +3,6 @@
 use std::fmt;
 
 use super::location::{Location, Place};
-use super::other::joined_fields;
 use super::vocabulary::list_of;
 
 /// What an agent found, field by field (AR-1).
@@ -36,9 +35,6 @@ pub struct Finding {
     /// Severity or weakness is in the first line: `[F001] Critical | CWE-89 | Title`.
     pub is_headed: bool,
 }
-
-/// The field that has the titles of joined findings.
-pub(super) const ALSO_TITLED: &str = "also_titled";
 
 /// A field that is not known: it is kept, and written at the same place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,14 +132,6 @@ impl Finding {
         let first = || steps.first().copied().filter(|step| !step.is_empty());
         let last = || steps.last().copied().filter(|step| !step.is_empty());
         (self.source.as_deref().or_else(first), self.sink.as_deref().or_else(last))
-    }
-
-    /// Adds the titles of findings that were joined with this one.
-    pub(super) fn add_titles(&mut self, titles: &[String]) {
-        if !titles.is_empty() {
-            let titles = OtherField { name: ALSO_TITLED.to_owned(), value: titles.join("; "), after: "" };
-            self.other = joined_fields(self.other.iter().chain([&titles]).map(|field| (field, false)));
-        }
     }
 
     /// What it lacks of what a complete finding has (AR-1).

@@ -6,9 +6,8 @@ use std::fmt;
 use serde::Serialize;
 
 use super::finding::{Evidence, Finding, Severity};
-use super::join::{distinct, joined_text};
+use super::join::{add_titles, distinct, joined_fields, joined_text};
 use super::location::{LineRange, Location, Place};
-use super::other::joined_fields;
 use super::transcript::{AgentResult, Position, RemarkKind, Transcript};
 use super::write::Writing;
 
@@ -322,7 +321,7 @@ fn merged(group: &[&Finding], compression: Compression, dropped: &mut Dropped) -
         let in_order = std::iter::once(*worst).chain(others());
         merged.other = joined_fields(in_order.flat_map(|finding| &finding.other).map(|field| (field, false)));
         if keeps_each {
-            merged.add_titles(&other_titles(group, worst));
+            add_titles(&mut merged, &other_titles(group, worst));
         }
     }
     if merged.flow.is_some()

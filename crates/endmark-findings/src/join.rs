@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::finding::{Cwe, Evidence, Finding};
 use super::location::{LineRange, Location, Place};
-use super::other::joined_fields;
 use super::transcript::{FindingState, letters};
-pub(super) use evidence::{Piece, distinct, joined_text};
+pub(super) use evidence::{ALSO_TITLED, add_titles, distinct, joined_fields, joined_text};
 
 /// A finding of one agent.
 #[derive(Debug, Clone)]

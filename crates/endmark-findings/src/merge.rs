@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::finding::{Finding, FindingId};
-use super::join::{Member, groups, joined};
+use super::join::{Member, add_titles, groups, joined};
 use super::loss::{Loss, New, Round, count_new};
 use super::named_run::{NamedRun, in_order_of_runs, named_for};
 use super::recovery::{Assignment, NOT_NAMED, Recovery, RecoveryPolicy, RecoveryState, Run};
@@ -237,7 +237,7 @@ impl Merged {
         };
         let titled = |merged: &MergedFinding| {
             let mut finding = merged.finding.clone();
-            finding.add_titles(&merged.also_titled);
+            add_titles(&mut finding, &merged.also_titled);
             finding
         };
         writing.text(&self.findings().iter().map(titled).collect::<Vec<_>>())

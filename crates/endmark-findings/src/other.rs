@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use crate::OtherField;
-use crate::join::{Piece, distinct};
 
 /// Collects such fields. The first value of a name counts.
 #[derive(Debug, Default)]
@@ -38,29 +37,4 @@ impl OtherFields {
     pub(crate) fn into_fields(self) -> Vec<OtherField> {
         self.fields
     }
-}
-
-/// Unknown fields of several findings, each with whether it was cut: of each name all that is said, once.
-pub(crate) fn joined_fields<'f>(fields: impl IntoIterator<Item = (&'f OtherField, bool)>) -> Vec<OtherField> {
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    let mut joined: Vec<(&OtherField, Vec<Piece<'_>>)> = Vec::new();
-    for (field, is_cut) in fields {
-        let place = *places.entry(&field.name).or_insert(joined.len());
-        if place == joined.len() {
-            joined.push((field, Vec::new()));
-        }
-        joined[place].1.push((&field.value, is_cut));
-    }
-    let written = joined.into_iter().map(|(field, values)| {
-        let value = if values.iter().any(|(value, _)| value.contains('\n')) {
-            distinct(values).join("\n")
-        } else {
-            // What was joined before is taken apart, so that joining again repeats nothing.
-            let pieces =
-                values.iter().flat_map(|(value, is_cut)| value.split("; ").map(|piece| (piece, *is_cut)));
-            distinct(pieces).join("; ")
-        };
-        OtherField { value, ..field.clone() }
-    });
-    written.collect()
 }

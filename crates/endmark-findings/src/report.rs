@@ -6,8 +6,9 @@ mod sarif;
 
 use serde::Serialize;
 
-use super::finding::{ALSO_TITLED, Field};
+use super::finding::Field;
 use super::form::FindingForm;
+use super::join::ALSO_TITLED;
 use super::merge::{Merged, MergedFinding};
 
 pub use disclosure::{AgentDisclosure, DimensionCoverage, Disclosure, RunDisclosure, Unrecovered};

@@ -1,6 +1,8 @@
-//! The texts of joined findings, none of them twice. (AR-5)
+//! The texts and the unknown fields of joined findings, none of them twice. (AR-5)
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+
+use crate::finding::{Finding, OtherField};
 
 /// A text, and whether it was cut in the middle.
 pub(crate) type Piece<'a> = (&'a str, bool);
@@ -29,6 +31,42 @@ pub(crate) fn distinct<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Vec<&
     let within = within.chain(std::iter::repeat(false));
     let left = pieces.iter().zip(within).filter(|(_, is_within)| !is_within);
     left.map(|((text, _), _)| *text).collect()
+}
+
+/// Unknown fields of several findings, each with whether it was cut: of each name all that is said, once.
+pub(crate) fn joined_fields<'f>(fields: impl IntoIterator<Item = (&'f OtherField, bool)>) -> Vec<OtherField> {
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut joined: Vec<(&OtherField, Vec<Piece<'_>>)> = Vec::new();
+    for (field, is_cut) in fields {
+        let place = *places.entry(&field.name).or_insert(joined.len());
+        if place == joined.len() {
+            joined.push((field, Vec::new()));
+        }
+        joined[place].1.push((&field.value, is_cut));
+    }
+    let written = joined.into_iter().map(|(field, values)| {
+        let value = if values.iter().any(|(value, _)| value.contains('\n')) {
+            distinct(values).join("\n")
+        } else {
+            // What was joined before is taken apart, so that joining again repeats nothing.
+            let pieces =
+                values.iter().flat_map(|(value, is_cut)| value.split("; ").map(|piece| (piece, *is_cut)));
+            distinct(pieces).join("; ")
+        };
+        OtherField { value, ..field.clone() }
+    });
+    written.collect()
+}
+
+/// The field that has the titles of joined findings.
+pub(crate) const ALSO_TITLED: &str = "also_titled";
+
+/// Adds the titles of findings that were joined with this one.
+pub(crate) fn add_titles(finding: &mut Finding, titles: &[String]) {
+    if !titles.is_empty() {
+        let titles = OtherField { name: ALSO_TITLED.to_owned(), value: titles.join("; "), after: "" };
+        finding.other = joined_fields(finding.other.iter().chain([&titles]).map(|field| (field, false)));
+    }
 }
 
 #[cfg(test)]
