@@ -4,15 +4,13 @@ mod correction;
 mod ending;
 pub mod failover;
 mod judge;
-#[cfg(test)]
-mod literal_names;
 mod looping;
-#[cfg(test)]
-mod outcomes;
 mod pipeline;
 mod prompt;
 pub mod resume;
 pub mod stitch;
+#[cfg(test)]
+mod tests;
 mod validate;
 
 pub use correction::{build_correction_prompt, extract_json};

@@ -5,14 +5,12 @@ mod control_characters;
 pub mod detect;
 mod format;
 pub mod json;
-#[cfg(test)]
-mod literal_names;
 mod nesting;
 mod open_stack;
-#[cfg(test)]
-mod outcomes;
 mod report;
 mod surrogates;
+#[cfg(test)]
+mod tests;
 mod verdict;
 
 pub use complete::{CompleteError, Completed, Unfinished, UnfinishedKind, complete};

@@ -68,6 +68,7 @@ pub trait WireFormat:
 
 /// What is the same for every request in a format.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each states a fact by itself")]
 pub struct Facts {
     /// See [`WireFormat::name`].
     pub name: &'static str,
