@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
+
 use super::class::{BEGIN, CAPITAL, CAPITALS, END};
 use super::vocabulary::Vocabulary;
 
@@ -18,7 +20,8 @@ const MAX_STRETCH_BYTES: usize = 64 * 1024;
 /// of one begins with it: the fewest pieces of the stretches in between are those of the whole stream.
 pub(super) struct Tally {
     vocabulary: Arc<Vocabulary>,
-    known: HashMap<Box<str>, u64>,
+    /// Half of the time of a count would be the standard library's hash.
+    known: HashMap<Box<str>, u64, RandomState>,
     /// Room for the numbers of one stretch.
     fewest: Vec<u64>,
     tokens: u64,
@@ -28,7 +31,7 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new(vocabulary: Arc<Vocabulary>, is_stopped: fn() -> bool) -> Self {
-        Self { fewest: vocabulary.ring(), vocabulary, known: HashMap::new(), tokens: 0, is_stopped }
+        Self { fewest: vocabulary.ring(), vocabulary, known: HashMap::default(), tokens: 0, is_stopped }
     }
 
     /// Adds a part of the stream, which ends with a word or is the last.
