@@ -50,8 +50,10 @@ def document(kind: str) -> bytes:
 def build() -> Path:
     """Builds the module and the program to compare it with; returns the folder of both."""
     target = REPOSITORY / "target" / "bindings-speed"
-    for what in (["--package", "endmark-python"], ["--package", "endmark-bindings", "--example", "detect_speed"]):
-        subprocess.run(["cargo", "build", "--quiet", "--locked", "--release", "--target-dir", str(target), *what], cwd=REPOSITORY / "bindings", check=True)
+    # In one build, so that both have the same features and each crate is compiled once.
+    what = ["--package", "endmark-python", "--package", "endmark-bindings", "--lib", "--example", "detect_speed"]
+    command = ["cargo", "build", "--quiet", "--locked", "--release", "--target-dir", str(target), *what]
+    subprocess.run(command, cwd=REPOSITORY / "bindings", check=True)
     return target / "release"
 
 
@@ -59,14 +61,12 @@ def shortest(command: list[str], environment: dict[str, str]) -> int:
     return int(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
 
 
-def import_microseconds(python: str, environment: dict[str, str], statement: str) -> int:
-    """The time of an import by `-X importtime`, in all its modules."""
-    found = subprocess.run([python, "-X", "importtime", "-c", statement], env=environment, check=True, capture_output=True, text=True).stderr
+def imported(python: str, environment: dict[str, str], statement: str) -> dict[str, int]:
+    """The modules that a statement imports, with the microseconds of each, by `-X importtime`."""
+    command = [python, "-X", "importtime", "-c", statement]
+    found = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stderr
     rows = [line.removeprefix("import time:").split("|") for line in found.splitlines()]
-    return sum(int(own) for own, _, name in rows[1:] if name.strip() not in BARE)
-
-
-BARE: set[str] = set()
+    return {name.strip(): int(own) for own, _, name in rows if own.strip().isdigit()}
 
 
 def main() -> int:
@@ -88,10 +88,10 @@ def main() -> int:
         module = Path(folder) / "endmark" / "_native.abi3.so"
         print(f"extension module: {module.stat().st_size / MEGABYTE:.1f} MB")
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {"PYTHONPATH": folder}
-        bare = subprocess.run([arguments.python, "-X", "importtime", "-c", ""], env=environment, check=True, capture_output=True, text=True).stderr
-        BARE.update(line.rpartition("|")[2].strip() for line in bare.splitlines())
+        bare = imported(arguments.python, environment, "").keys()
         for statement in ("import endmark", "from endmark import detect", "from endmark import Pipeline, Meter, cap, detect"):
-            took = min(import_microseconds(arguments.python, environment, statement) for _ in range(15))
+            runs = [imported(arguments.python, environment, statement) for _ in range(15)]
+            took = min(sum(own for name, own in run.items() if name not in bare) for run in runs)
             print(f"{statement}: {took / 1000:.1f} ms")
         print("\n| 1 MB of | Rust, ms | Python bytes, ms | ratio | Python str, ms | ratio |\n|---|---|---|---|---|---|")
         for kind in ("code", "objects", "accents"):
