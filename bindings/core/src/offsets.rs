@@ -48,6 +48,9 @@ mod tests {
             [Unit::Bytes, Unit::CodePoints, Unit::Utf16].map(|unit| (unit.of(text, 7), unit.of(text, 99)));
         assert_eq!(ends, [(7, 8), (3, 4), (4, 5)]);
         let long = "😀é".repeat(1_000);
-        assert_eq!([Unit::CodePoints, Unit::Utf16].map(|unit| unit.of(long.as_bytes(), long.len())), [2_000, 3_000]);
+        assert_eq!(
+            [Unit::CodePoints, Unit::Utf16].map(|unit| unit.of(long.as_bytes(), long.len())),
+            [2_000, 3_000]
+        );
     }
 }
