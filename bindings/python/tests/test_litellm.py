@@ -210,3 +210,23 @@ def test_an_error_in_a_continuation_loses_nothing():
     with pytest.raises(endmark.ResumeExhausted) as raised:
         answer(reply("The cat sat on", "length", (700, 100)), reply(" Summary: nothing."), **options)
     assert (raised.value.cause, raised.value.merged_raw) == ("budget", "The cat sat on")
+
+
+def test_a_stream_without_a_stop_reason_is_not_whole():
+    class Stream(list):
+        # LiteLLM's last chunk says `stop` all the same.
+        received_finish_reason = None
+
+    def chunk(delta, finish):
+        return litellm.ModelResponseStream(id="c", choices=[{"index": 0, "delta": delta, "finish_reason": finish}])
+
+    left = [Stream([chunk({"role": "assistant", "content": "The cat sat on"}, None), chunk({}, "stop")]), reply(" the mat.")]
+
+    class Functions:
+        @staticmethod
+        def completion(**_):
+            return left.pop(0)
+
+    chunks = list(EndmarkLiteLLM(functions=Functions).completion("openai/gpt-5", [{"role": "user", "content": "Hi"}], stream=True))
+    assert "".join(each.choices[0].delta.content or "" for each in chunks if each.choices) == "The cat sat on the mat."
+    assert [each.choices[0].finish_reason for each in chunks if each.choices] == [None, None, "stop"]
