@@ -28,7 +28,7 @@ test("each row of the table of outcomes", () => {
   expect(outcome(STUB, { tokens: 180_000 })).toEqual(["released", "CONTEXT_EXHAUSTION", true, "context_risk,context_exhausted,released"]);
 });
 
-test("a retry is told what its artifact lacks, and tokens add up", () => {
+test("the retry prompt lists what the artifact lacks, and tokens add up", () => {
   const run = new ContextWindowGuard({ ...config, name: "plan.md" }).run({ agent: "claude" });
   run.started();
   for (const byte of Buffer.from(used(1_000) + done)) run.output(Uint8Array.of(byte));

@@ -163,6 +163,17 @@ describe("resumeIfTruncated", () => {
     await expect(resumeIfTruncated('{"a": [1, ', async () => ({ text: "2]}" }))).rejects.toThrow(TypeError);
   });
 
+  test("an instance has a client and options of its own", async () => {
+    const written = [];
+    const instance = new PartialCompletionResumeProtocol(answers("2]}"), { logger: { write: (...row) => void written.push(row) }, taskId: "task-1" });
+    expect(instance.detectTruncation("[").truncated).toBe(true);
+    expect(instance.mergeChunks('{"a": [1, ', "2]}")).toBe('{"a": [1, 2]}');
+    await expect(instance.resumeIfTruncated('{"a": [1, ')).resolves.toBe('{"a": [1, 2]}');
+    await expect(instance.resumeIfTruncated("[1, ", answers("2]"))).resolves.toBe("[1, 2]");
+    expect(written.map(([row, taskId]) => [row.final_status, taskId])).toEqual([["RESOLVED", "task-1"], ["RESOLVED", "task-1"]]);
+    await expect(new PartialCompletionResumeProtocol().resumeIfTruncated("[1, ")).rejects.toThrow(TypeError);
+  });
+
   test("what the client rejects with reaches the caller", async () => {
     const failure = new Error("the line is dead");
     await expect(resumeIfTruncated("[1, ", async () => Promise.reject(failure))).rejects.toBe(failure);

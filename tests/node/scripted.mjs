@@ -21,9 +21,9 @@ const TURNS = {
 };
 
 function reply(server, body) {
-  const told = body.messages.filter((message) => message.role === "user").map((message) => contentOf(message));
-  const [kind, harm] = told.find((text) => /^\w+ \w+$/.test(text))?.split(" ") ?? ["correct"];
-  const asked = told.at(-1) ?? "";
+  const texts = body.messages.filter((message) => message.role === "user").map((message) => contentOf(message));
+  const [kind, harm] = texts.find((text) => /^\w+ \w+$/.test(text))?.split(" ") ?? ["correct"];
+  const asked = texts.at(-1) ?? "";
   const last = body.messages.at(-1);
   if (kind === "correct") return { text: '{"path": "5", "text": "x"}', finish: "stop" };
   const step = body.messages.filter((message) => message.role === "tool").length > 0 ? body.messages.filter((message) => message.tool_calls).length : 0;

@@ -141,7 +141,7 @@ function streamed<T>(parts: AsyncGenerator<T>): ReadableStream<T> {
         if (done) controller.close();
         else controller.enqueue(value);
       },
-      // Not awaited: the model is told once its next part has come, which may be late.
+      // Not awaited: the stream of the model is cancelled when its next part has come, which may be late.
       cancel: (reason) => void parts.return(reason).catch(() => {}),
     },
     { highWaterMark: 0 },

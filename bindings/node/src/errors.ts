@@ -100,7 +100,7 @@ export class InvalidReply extends EndmarkError {
   }
 }
 
-/** The error that a failure of the addon stands for. */
+/** Returns the error for a failure of the addon. */
 export function raised(failure: string): EndmarkError {
   const { kind, code, message, details } = JSON.parse(failure);
   switch (kind) {

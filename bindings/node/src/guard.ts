@@ -136,7 +136,7 @@ export interface EndedAttempt extends AgentRunSnapshot {
   readonly verdict: string;
   readonly evidence: readonly string[];
   readonly report: GuardReport;
-  /** What the agent is told in its next attempt, if there is one. */
+  /** The prompt of the next attempt, if there is one. */
   readonly retryPrompt: string | null;
 }
 

@@ -64,6 +64,22 @@ const METHODS = ["complete", "generate", "send"];
 
 export class PartialCompletionResumeProtocol {
   static readonly MAX_RESUME_ATTEMPTS = MAX_RESUME_ATTEMPTS;
+  readonly detectTruncation = PartialCompletionResumeProtocol.detectTruncation;
+  readonly buildResumePrompt = PartialCompletionResumeProtocol.buildResumePrompt;
+  readonly mergeChunks = PartialCompletionResumeProtocol.mergeChunks;
+  readonly #client: LLMClient | undefined;
+  readonly #options: ResumeOptions;
+
+  /** An instance has a client and options for its calls of `resumeIfTruncated` that name none. */
+  constructor(client?: LLMClient, options: ResumeOptions = {}) {
+    this.#client = client;
+    this.#options = options;
+  }
+
+  /** As the static method. */
+  resumeIfTruncated(raw: string, client: LLMClient | undefined = this.#client, options: ResumeOptions = {}): Promise<string> {
+    return PartialCompletionResumeProtocol.resumeIfTruncated(raw, client as LLMClient, { ...this.#options, ...options });
+  }
 
   /** Says whether a JSON text is the valid beginning of a longer one. */
   static detectTruncation(raw: string): TruncationResult {
