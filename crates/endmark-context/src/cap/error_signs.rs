@@ -74,11 +74,12 @@ pub(super) fn is_error_line(line: &str) -> bool {
 /// A line without its colours and other control sequences of ECMA-48: the letter that ends one is not part of the next word.
 pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
     const BEGIN: &str = "\x1b[";
-    let mut parts = line.split(BEGIN);
-    let first = parts.next().unwrap_or_default();
-    if first.len() == line.len() {
+    // Most lines have none: this is the fast way to know.
+    if memchr::memchr(BEGIN.as_bytes()[0], line.as_bytes()).is_none() {
         return Cow::Borrowed(line);
     }
+    let mut parts = line.split(BEGIN);
+    let first = parts.next().unwrap_or_default();
     let is_parameter = |sign: char| matches!(sign, ' '..='?');
     let rest = |part: &str| part.trim_start_matches(is_parameter).chars().skip(1).collect::<String>();
     Cow::Owned(first.to_owned() + &parts.map(rest).collect::<String>())
