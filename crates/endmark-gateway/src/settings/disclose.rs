@@ -10,8 +10,7 @@ settings! {
     pub struct DiscloseSettings {
         /// Whether a reply that needed no recovery is marked as well.
         always: bool = false, Flag;
-        /// How a reply is delivered that could not be made whole, or may lack calls: with its finish reason, or as an
-        /// error.
+        /// How a reply is delivered that could not be made whole, or may lack calls: with its finish reason, or as an error.
         incomplete: Incomplete = Incomplete::FinishReason, INCOMPLETE;
     }
 }
