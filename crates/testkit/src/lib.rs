@@ -37,6 +37,7 @@ mod dialect;
 pub mod exam;
 mod http1;
 mod model;
+mod postgres;
 mod proxy;
 mod reading;
 mod script;
@@ -51,6 +52,7 @@ pub use chat::{ChatFrames, chat_reply, chat_stream, chat_tool_reply, error_event
 pub use client::{OpenReply, Reply, Request};
 pub use dialect::{Dialect, Heard, Speaking};
 pub use model::{Prefill, Prompted, ScriptedModel};
+pub use postgres::Postgres;
 pub use proxy::{ForwardProxy, Proxied};
 pub use reading::{Again, Asks, Begins, Call, Library, Manner, ReadingModel, Seam, Style};
 pub use script::{Respond, Script};

@@ -371,6 +371,7 @@ pub(super) const ROOMS: &[(&str, Rooms)] = &[
             "dialect",
             "exam",
             "proxy",
+            "postgres",
             "reading",
         ],
     ),

@@ -1,0 +1,188 @@
+//! A PostgreSQL server of a test's own: made with `initdb`, run as a child on a free port, removed at the end.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Tests fail without PostgreSQL if this variable is set. They are skipped otherwise.
+const NEEDED: &str = "ENDMARK_TEST_NEEDS_POSTGRES";
+
+/// The user that the server runs as if the test runs as root: PostgreSQL refuses root.
+const SYSTEM_USER: &str = "postgres";
+
+/// How long the server may take to accept connections.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+
+static STARTED: AtomicU32 = AtomicU32::new(0);
+
+/// A running server; it is stopped and deleted when it is dropped.
+pub struct Postgres {
+    programs: PathBuf,
+    folder: PathBuf,
+    port: u16,
+    server: Option<Child>,
+}
+
+impl Postgres {
+    /// Starts a server with an empty database `endmark`. Returns `None`, and writes why, if PostgreSQL is not installed.
+    ///
+    /// # Panics
+    /// If the server does not start, or if `ENDMARK_TEST_NEEDS_POSTGRES` is set and PostgreSQL is not installed.
+    pub fn start() -> Option<Self> {
+        let Some(programs) = programs() else {
+            assert!(
+                std::env::var_os(NEEDED).is_none(),
+                "PostgreSQL is not installed below /usr/lib/postgresql"
+            );
+            // The harness shows it with --nocapture; a test cannot report that it was skipped.
+            let _ =
+                writeln!(std::io::stderr(), "skipped: PostgreSQL is not installed below /usr/lib/postgresql");
+            return None;
+        };
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("endmark-pg-{}-{number}", std::process::id()));
+        fs::create_dir(&folder).expect("the temporary folder can be written");
+        if is_root() {
+            run(Command::new("chown").arg(SYSTEM_USER).arg(&folder));
+        }
+        let mut postgres = Self { programs, folder, port: free_port(), server: None };
+        let data = postgres.data();
+        let arguments =
+            ["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "-D"];
+        run(postgres.program("initdb").args(arguments).arg(data));
+        postgres.start_again();
+        postgres.sql("postgres", "CREATE DATABASE endmark");
+        Some(postgres)
+    }
+
+    /// Starts the server that was stopped, on the same port with the same data.
+    pub fn start_again(&mut self) {
+        let log = fs::File::create(self.folder.with_extension("log")).expect("the log can be written");
+        let mut command = self.program("postgres");
+        command.arg("-D").arg(self.data()).arg("-p").arg(self.port.to_string());
+        command
+            .args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=60", "-k"])
+            .arg(&self.folder);
+        command.stdout(Stdio::null()).stderr(log).stdin(Stdio::null());
+        self.server = Some(command.spawn().expect("the server is a program"));
+        let begin = Instant::now();
+        while !self.try_sql("postgres", "SELECT 1").0 {
+            assert!(begin.elapsed() < START_TIMEOUT, "PostgreSQL does not start: {}", self.log());
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Ends the server at once, as a crash does: without a checkpoint.
+    pub fn stop(&mut self) {
+        let Some(mut server) = self.server.take() else { return };
+        let mut control = self.program("pg_ctl");
+        run(control.args(["stop", "-m", "immediate", "-D"]).arg(self.data()));
+        server.wait().expect("a child can be waited for");
+    }
+
+    /// The port on the loopback address.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The URL of its database, without TLS and without a password.
+    pub fn url(&self) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/endmark", self.port)
+    }
+
+    /// Runs SQL in the database `endmark` and returns the rows, unaligned, without the last line end.
+    pub fn query(&self, sql: &str) -> String {
+        self.sql("endmark", sql)
+    }
+
+    fn sql(&self, database: &str, sql: &str) -> String {
+        let (is_done, text) = self.try_sql(database, sql);
+        assert!(is_done, "{sql}: {text}");
+        text.trim_end().to_owned()
+    }
+
+    fn try_sql(&self, database: &str, sql: &str) -> (bool, String) {
+        let mut command = Command::new(self.programs.join("psql"));
+        command.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-h"]).arg(&self.folder);
+        let output = command.args(["-p", &self.port.to_string(), "-d", database, "-c", sql]).output();
+        let output = output.expect("psql is a program");
+        let text = if output.status.success() { output.stdout } else { output.stderr };
+        (output.status.success(), String::from_utf8_lossy(&text).into_owned())
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.with_extension("log")).unwrap_or_default()
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let program = self.programs.join(name);
+        if !is_root() {
+            return Command::new(program);
+        }
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", SYSTEM_USER, "--regid", SYSTEM_USER, "--clear-groups"]).arg(program);
+        command.current_dir("/");
+        command
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            let _ = self.program("pg_ctl").args(["stop", "-m", "immediate", "-D"]).arg(self.data()).output();
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+        let _ = fs::remove_dir_all(&self.folder);
+        let _ = fs::remove_file(self.folder.with_extension("log"));
+    }
+}
+
+/// The folder of the newest installed version.
+fn programs() -> Option<PathBuf> {
+    let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
+    let programs = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
+    programs.filter(|programs| programs.join("initdb").is_file()).max()
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata(Path::new("/proc/self")).is_ok_and(|process| process.uid() == 0)
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a loopback port is free");
+    listener.local_addr().expect("a listener has an address").port()
+}
+
+fn run(command: &mut Command) {
+    let output = command.stdin(Stdio::null()).output().expect("it is a program");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Postgres;
+
+    #[test]
+    fn a_server_keeps_its_data_over_a_crash_and_is_removed_at_the_end() {
+        let Some(mut postgres) = Postgres::start() else { return };
+        let folder = postgres.folder.clone();
+        postgres.query("CREATE TABLE kept (n bigint); INSERT INTO kept VALUES (7)");
+        postgres.stop();
+        assert!(!postgres.try_sql("endmark", "SELECT 1").0);
+        postgres.start_again();
+        assert_eq!(postgres.query("SELECT n FROM kept"), "7");
+        drop(postgres);
+        assert!(!folder.exists());
+    }
+}
