@@ -5,10 +5,12 @@
 
 mod account;
 mod lease;
+mod share;
 mod window;
 
 pub use account::{Account, Level};
 pub use lease::{Lease, Standing};
+pub use share::{Pool, Share, ShareReport, TENURE_MS, Tenure};
 pub use window::{Period, Zone, ZoneError};
 
 /// The most tokens of output that the closing call of a session may have.

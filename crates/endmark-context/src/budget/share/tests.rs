@@ -1,0 +1,208 @@
+//! Four instances over one budget on a virtual clock, with lost requests, lost replies, kills, outages and clocks of different
+//! speeds.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const LIMIT: u64 = 1_000_000;
+const INSTANCES: usize = 4;
+
+/// A generator of its own: the same seed is the same story.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below.max(1)
+    }
+}
+
+/// An instance as its journal has it.
+#[derive(Default)]
+struct Instance {
+    granted: u64,
+    spent: u64,
+    /// What calls under way hold, and what each will cost.
+    calls: Vec<(u64, u64)>,
+    waiting: Vec<u64>,
+    is_tight: bool,
+    tenure: Tenure,
+    /// How fast its clock is, in thousandths.
+    speed: u64,
+}
+
+impl Instance {
+    fn used(&self) -> u64 {
+        self.spent + self.calls.iter().map(|(held, _)| held).sum::<u64>()
+    }
+
+    fn hold(&mut self, now_ms: u64, amount: u64, cost: u64) -> bool {
+        let fits = self.tenure.is_valid(now_ms * self.speed / 1_000) && self.used() + amount <= self.granted;
+        if fits {
+            self.calls.push((amount, cost));
+        }
+        fits
+    }
+
+    /// Lowers the share in the journal, then reports it.
+    fn prepare(&mut self, returns: bool) -> ShareReport {
+        if returns || self.is_tight {
+            self.granted = self.granted.min(self.used());
+        }
+        ShareReport {
+            limit: LIMIT,
+            granted: self.granted,
+            spent: self.spent,
+            used: self.used(),
+            least: self.waiting.iter().copied().min().unwrap_or(0),
+            waiting: self.waiting.iter().sum(),
+            ahead: self.waiting.iter().sum::<u64>() * 8,
+        }
+    }
+}
+
+struct Story {
+    pool: Pool,
+    shares: [Share; INSTANCES],
+    instances: Vec<Instance>,
+    dice: Dice,
+    now_ms: u64,
+    /// The database answers nobody until then.
+    out_until_ms: u64,
+}
+
+impl Story {
+    fn new(seed: u64) -> Self {
+        let mut dice = Dice(seed);
+        let instance = |_| Instance { speed: 950 + dice.roll(100), ..Instance::default() };
+        let instances = (0..INSTANCES).map(instance).collect();
+        Self { pool: Pool::default(), shares: <_>::default(), instances, dice, now_ms: 0, out_until_ms: 0 }
+    }
+
+    /// One exchange of an instance, of which the request or the reply may be lost.
+    fn exchange(&mut self, index: usize, is_calm: bool) {
+        let returns = self.dice.roll(20) == 0;
+        let sent_ms = self.now_ms * self.instances[index].speed / 1_000;
+        let report = self.instances[index].prepare(returns);
+        let luck = if is_calm { 9 } else { self.dice.roll(10) };
+        if self.now_ms < self.out_until_ms || luck == 0 {
+            return;
+        }
+        self.pool.exchange(&mut self.shares[index], &report, INSTANCES as u64);
+        if luck == 1 {
+            return;
+        }
+        let instance = &mut self.instances[index];
+        (instance.granted, instance.is_tight) = (self.shares[index].granted, self.pool.is_tight);
+        instance.waiting.clear();
+        instance.tenure.confirm(sent_ms);
+    }
+
+    fn settle(&mut self, index: usize) {
+        let instance = &mut self.instances[index];
+        if !instance.calls.is_empty() {
+            let call = self.dice.roll(instance.calls.len() as u64);
+            let (_, cost) = instance.calls.swap_remove(usize::try_from(call).unwrap());
+            instance.spent += cost;
+        }
+    }
+
+    fn step(&mut self, most_cost_percent: u64) {
+        self.now_ms += self.dice.roll(40);
+        let index = usize::try_from(self.dice.roll(INSTANCES as u64)).unwrap();
+        match self.dice.roll(100) {
+            0..45 => {
+                let amount = 1 + self.dice.roll(400);
+                let cost = amount * (1 + self.dice.roll(most_cost_percent)) / 100;
+                if !self.instances[index].hold(self.now_ms, amount, cost) {
+                    self.instances[index].waiting.push(amount);
+                }
+            }
+            45..80 => self.settle(index),
+            80..98 => self.exchange(index, false),
+            98 => self.out_until_ms = self.now_ms + self.dice.roll(3_000),
+            _ => {
+                // Killed and started again: calls under way count for what they held.
+                let instance = &mut self.instances[index];
+                let (spent, granted, speed) = (instance.used(), instance.granted, instance.speed);
+                *instance = Instance { granted, spent, speed, ..Instance::default() };
+            }
+        }
+        let spent: u64 = self.instances.iter().map(|instance| instance.spent).sum();
+        let committed: u64 = self.shares.iter().map(Share::committed).sum();
+        assert_eq!(self.pool.committed, committed);
+        assert_eq!(self.pool.spent, self.shares.iter().map(|share| share.spent).sum::<u64>());
+        if most_cost_percent <= 100 {
+            let used: u64 = self.instances.iter().map(Instance::used).sum();
+            assert!(used <= LIMIT && committed <= LIMIT && spent <= LIMIT);
+        }
+        for (instance, share) in self.instances.iter().zip(&self.shares) {
+            assert!(instance.granted <= share.granted || most_cost_percent > 100, "a share nobody granted");
+        }
+    }
+
+    /// Uses up the rest in small calls, as long as any instance admits one.
+    fn use_up(&mut self) {
+        self.out_until_ms = 0;
+        let mut refused = 0;
+        while refused < 12 * INSTANCES {
+            self.now_ms += 1;
+            let index = refused % INSTANCES;
+            while !self.instances[index].calls.is_empty() {
+                self.settle(index);
+            }
+            if self.instances[index].hold(self.now_ms, 300, 300) {
+                refused = 0;
+            } else {
+                self.instances[index].waiting.push(300);
+                self.exchange(index, true);
+                refused += 1;
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn calls_within_their_holds_never_exceed_the_limit_and_use_nearly_all_of_it(seed in any::<u64>()) {
+        let mut story = Story::new(seed);
+        for _ in 0..1_000 * INSTANCES {
+            story.step(100);
+        }
+        story.use_up();
+        let spent: u64 = story.instances.iter().map(|instance| instance.spent).sum();
+        prop_assert!(spent <= LIMIT);
+        prop_assert!(spent * 100 >= LIMIT * 99, "{spent}");
+    }
+
+    #[test]
+    fn calls_beyond_their_holds_are_charged_in_full_and_admit_nothing_further(seed in any::<u64>()) {
+        let mut story = Story::new(seed);
+        for _ in 0..1_000 * INSTANCES {
+            story.step(300);
+        }
+        story.use_up();
+        for index in 0..INSTANCES {
+            story.exchange(index, true);
+        }
+        let spent: u64 = story.instances.iter().map(|instance| instance.spent).sum();
+        prop_assert_eq!(story.pool.spent, spent);
+        for index in 0..INSTANCES {
+            prop_assert!(!story.instances[index].hold(story.now_ms, 300, 300));
+        }
+    }
+}
+
+#[test]
+fn a_silent_instance_stops_before_the_database_counts_it_as_gone() {
+    let mut tenure = Tenure::default();
+    assert!(!tenure.is_valid(0));
+    tenure.confirm(1_000);
+    assert!(tenure.is_valid(55_999));
+    assert!(!tenure.is_valid(56_000));
+    tenure.end();
+    assert!(!tenure.is_valid(1_001));
+}
