@@ -68,6 +68,9 @@ impl Postgres {
         command
             .args(["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=60", "-k"])
             .arg(&self.folder);
+        if self.data().join("server.key").exists() {
+            command.args(["-c", "ssl=on"]);
+        }
         command.stdout(Stdio::null()).stderr(log).stdin(Stdio::null());
         self.server = Some(command.spawn().expect("the server is a program"));
         let begin = Instant::now();
@@ -83,6 +86,20 @@ impl Postgres {
         let mut control = self.program("pg_ctl");
         run(control.args(["stop", "-m", "immediate", "-D"]).arg(self.data()));
         server.wait().expect("a child can be waited for");
+    }
+
+    /// Starts it again with TLS, with this certificate and its key as PEM.
+    pub fn use_tls(&mut self, certificate: &str, key: &str) {
+        self.stop();
+        for (name, pem) in [("server.crt", certificate), ("server.key", key)] {
+            let path = self.data().join(name);
+            fs::write(&path, pem).expect("the server's folder can be written");
+            run(Command::new("chmod").arg("600").arg(&path));
+            if is_root() {
+                run(Command::new("chown").arg(SYSTEM_USER).arg(&path));
+            }
+        }
+        self.start_again();
     }
 
     /// The port on the loopback address.
