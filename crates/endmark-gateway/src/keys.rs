@@ -37,8 +37,17 @@ const LOOKED_UP_AT_ONCE: usize = 2;
 pub(crate) struct Keys {
     /// The only accepted key, if there is one. The store is then not used.
     sole: Option<(Secret, Arc<OwnKey>)>,
-    known: Mutex<HashMap<String, (Instant, Arc<OwnKey>)>>,
+    known: Mutex<HashMap<String, KnownKey>>,
     looking_up: Semaphore,
+}
+
+/// The result of a lookup, and its time.
+#[derive(Debug)]
+struct KnownKey {
+    since: Instant,
+    /// The version of all keys at that time.
+    version: i64,
+    key: Arc<OwnKey>,
 }
 
 /// A valid key of the gateway's own.
@@ -87,7 +96,7 @@ impl Keys {
                 Err(KeyRefused::OfAnother.into())
             };
         }
-        let key = match self.known(&secret) {
+        let key = match self.known(store, &secret) {
             Some(key) => key,
             None => self.looked_up(store, &secret).await?,
         };
@@ -99,26 +108,28 @@ impl Keys {
         }
     }
 
-    fn known(&self, secret: &str) -> Option<Arc<OwnKey>> {
+    fn known(&self, store: &Store, secret: &str) -> Option<Arc<OwnKey>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, key) = known.get(secret)?;
-        (since.elapsed() < KNOWN_FOR).then(|| Arc::clone(key))
+        let KnownKey { since, version, key } = known.get(secret)?;
+        let is_current = since.elapsed() < KNOWN_FOR && *version == store.keys_version();
+        is_current.then(|| Arc::clone(key))
     }
 
     async fn looked_up(&self, store: &Store, secret: &str) -> Result<Arc<OwnKey>, Refusal> {
         // It is never closed.
         let _turn = self.looking_up.acquire().await.map_err(|_| Refusal::Draining)?;
         // Another request may have looked it up in the meantime.
-        if let Some(key) = self.known(secret) {
+        if let Some(key) = self.known(store, secret) {
             return Ok(key);
         }
+        let version = store.keys_version();
         let found = store.key_of(secret).await.map_err(|error| Refusal::Store(error.to_string()))?;
         let key = Arc::new(OwnKey::new(found.ok_or(KeyRefused::Unknown)?));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_KNOWN {
             known.clear();
         }
-        known.insert(secret.to_owned(), (Instant::now(), Arc::clone(&key)));
+        known.insert(secret.to_owned(), KnownKey { since: Instant::now(), version, key: Arc::clone(&key) });
         Ok(key)
     }
 }

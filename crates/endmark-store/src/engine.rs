@@ -10,6 +10,7 @@ pub(crate) mod cuts;
 mod excerpt;
 mod fault;
 mod integers;
+pub(crate) mod journal;
 mod kept;
 pub(crate) mod keys;
 mod leases;

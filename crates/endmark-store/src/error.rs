@@ -152,6 +152,59 @@ pub enum StoreError {
         /// What all of them may take.
         max_bytes: u64,
     },
+    /// The PostgreSQL database fails or does not answer.
+    #[error("the database `{address}` fails: {detail}")]
+    Database {
+        /// Its URL without the password.
+        address: String,
+        /// Its words, or the operating system's.
+        detail: String,
+    },
+    /// The database was written by a newer version.
+    #[error(
+        "the database `{address}` was written by a newer Endmark (schema {found}, this one knows {known}): update Endmark"
+    )]
+    NewerDatabase {
+        /// Its URL without the password.
+        address: String,
+        /// The schema of the database.
+        found: i64,
+        /// The newest schema that this version knows.
+        known: i64,
+    },
+    /// The journal would mix the records of two stores.
+    #[error(
+        "`{path}` is a store with records of its own, and cannot become the journal of a PostgreSQL store: name a new file with the key `journal`"
+    )]
+    NotAJournal {
+        /// The journal's file.
+        path: PathBuf,
+    },
+    /// A journal is opened as a store.
+    #[error(
+        "`{path}` is the journal of a PostgreSQL store, and its budgets belong to that: set `store` to the database's URL, or name another file"
+    )]
+    IsJournal {
+        /// The journal's file.
+        path: PathBuf,
+    },
+    /// Two processes would spend from the same shares.
+    #[error(
+        "the journal `{path}` is in use by another process, or its copy is by another instance: give each instance a journal of its own with the key `journal`"
+    )]
+    JournalInUse {
+        /// The journal's file.
+        path: PathBuf,
+    },
+    /// PostgreSQL is named without a journal.
+    #[error("a PostgreSQL store needs `journal`, the path of a SQLite file of this instance alone")]
+    NoJournal,
+    /// Something that works in a SQLite store alone.
+    #[error("{what} does not work with a PostgreSQL store yet")]
+    NotShared {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// The writer has been closed.
     #[error("the store is closed")]
     Closed,

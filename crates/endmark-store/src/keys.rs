@@ -2,6 +2,7 @@
 //!
 //! A secret is random and long, so that its plain hash gives nothing away; it is shown once, and only the hash is kept.
 
+mod book;
 mod kept;
 
 use std::fmt;
@@ -9,6 +10,8 @@ use std::fmt;
 use endmark_context::budget::{Period, Rule, Scope, Unit};
 
 use crate::error::StoreError;
+
+pub use book::KeyBook;
 
 /// What every secret begins with: it is no provider's.
 pub const SECRETS_BEGIN: &str = "em_sk_";
@@ -30,6 +33,18 @@ pub struct NewKey {
     pub budget: Option<KeyBudget>,
     /// When it ends, in seconds since 1970; none for never.
     pub ends_at: Option<u64>,
+}
+
+impl NewKey {
+    /// Error if it cannot be kept.
+    pub(crate) fn check(&self) -> Result<(), KeyError> {
+        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        if self.name.is_empty() || self.name.len() > MAX_NAME_BYTES || !self.name.bytes().all(is_of_name) {
+            return Err(KeyError::BadName(self.name.clone()));
+        }
+        let is_bad = |model: &&String| model.trim().is_empty() || model.contains(['\n', '\0']);
+        self.models.iter().find(is_bad).map_or(Ok(()), |model| Err(KeyError::BadModel(model.clone())))
+    }
 }
 
 /// What may be spent with a key.
@@ -111,6 +126,21 @@ impl KeyOfSecret {
             (KeyState::Valid, Some(ends_at)) if ends_at <= now => KeyState::Ended,
             (state, _) => state,
         }
+    }
+}
+
+impl KeyBudget {
+    /// A budget as tables have it; `None` without a limit.
+    pub(crate) fn of_words(unit: Option<&str>, period: Option<&str>, limit: Option<u64>) -> Option<Self> {
+        limit.map(|limit| Self {
+            unit: if unit == Some(Unit::NanoUsd.name()) { Unit::NanoUsd } else { Unit::Tokens },
+            limit,
+            // The tables have no other words; the longest window is the strictest.
+            period: Period::ALL
+                .into_iter()
+                .find(|known| period == Some(known.name()))
+                .unwrap_or(Period::Ever),
+        })
     }
 }
 

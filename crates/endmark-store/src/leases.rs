@@ -151,10 +151,22 @@ impl Leases {
     /// Takes back what is free of a lease, for a decision of the store. Returns the costs that the store does not have yet,
     /// and what calls under way hold.
     pub(crate) fn recall(&self, claim: &Claim) -> (u64, u64) {
+        self.recall_key(&BudgetKey::of(claim))
+    }
+
+    /// Takes back what is free of all leases.
+    pub(crate) fn recall_all(&self) {
+        let keys: Vec<_> = self.lock().leases.keys().cloned().collect();
+        for key in keys {
+            self.recall_key(&key);
+        }
+    }
+
+    /// The same as [`Self::recall`], by the budget's key.
+    pub(crate) fn recall_key(&self, key: &BudgetKey) -> (u64, u64) {
         let mut state = self.lock();
         let State { leases, touched, .. } = &mut *state;
-        let key = BudgetKey::of(claim);
-        let Some((key, _)) = leases.get_key_value(&key) else { return (0, 0) };
+        let Some((key, _)) = leases.get_key_value(key) else { return (0, 0) };
         let key = Arc::clone(key);
         leases.get_mut(&key).map_or((0, 0), |entry| {
             entry.touch(&key, touched);

@@ -20,6 +20,9 @@
 //! Whatever is recorded goes through a [`Recorder`], which knows the secrets that may stand in texts of others, and takes
 //! them out.
 //!
+//! With a PostgreSQL URL the file is the journal of one instance of several: they share budgets and keys, and their rows are
+//! copied into the database. What may be spent is granted by the database first and written into the journal then.
+//!
 //! A [`Reader`] only reads, creates nothing, and blocks; it is what `endmark log` uses.
 
 mod budgets;
@@ -44,6 +47,7 @@ mod refusals;
 mod runs;
 pub mod runtime;
 mod scrub;
+mod shared;
 mod store;
 mod writer;
 
@@ -58,7 +62,7 @@ pub use engine::{
 };
 pub use error::StoreError;
 pub use fingerprint::sha256_hex;
-pub use keys::{Key, KeyBudget, KeyError, KeyOfSecret, KeySecret, KeyState, NewKey, SECRETS_BEGIN};
+pub use keys::{Key, KeyBook, KeyBudget, KeyError, KeyOfSecret, KeySecret, KeyState, NewKey, SECRETS_BEGIN};
 pub use ledger::OpenCall;
 pub use location::{LocationError, StoreLocation};
 pub use outputs::{
@@ -73,4 +77,6 @@ pub use records::{
 pub use refusals::RefusedRequest;
 pub use runs::{RunEventRecord, RunRecord, RunTask, StoredRun, StoredRunEvent};
 pub use scrub::{NoSecrets, Scrub};
+pub use shared::address::{PostgresAddress, PostgresAddressError};
+pub use shared::inspect::{DatabaseState, forfeit_instance, inspect_database};
 pub use store::Store;

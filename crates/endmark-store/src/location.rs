@@ -7,20 +7,24 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::error::StoreError;
+use crate::shared::address::{PostgresAddress, PostgresAddressError};
 
-/// The place of a store, as `sqlite:PATH`.
+/// The place of a store: `sqlite:PATH`, or a PostgreSQL URL with the path of this instance's journal.
 ///
 /// ```
 /// use endmark_store::StoreLocation;
 /// let location = StoreLocation::parse("sqlite:endmark.db").unwrap();
 /// assert_eq!(location.path(), std::path::Path::new("endmark.db"));
-/// assert!(StoreLocation::parse("postgres://localhost/endmark").is_err());
+/// let location = StoreLocation::parse("postgres://localhost/endmark").unwrap().with_journal("journal.db");
+/// assert_eq!(location.path(), std::path::Path::new("journal.db"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreLocation {
     path: PathBuf,
     /// Whether its folder is Endmark's own, and so made where it is missing.
     makes_folder: bool,
+    /// The database that several instances share. The file is the journal of this instance then.
+    postgres: Option<PostgresAddress>,
 }
 
 /// A place that cannot be a store.
@@ -29,11 +33,9 @@ pub enum LocationError {
     /// No engine is named, or one that does not exist.
     #[error("`{0}` does not say where the store is: write `sqlite:PATH`, for example `sqlite:endmark.db`")]
     Unknown(String),
-    /// PostgreSQL is named, which this version does not have.
-    #[error(
-        "this version keeps its store in SQLite only: write `sqlite:PATH` instead of a PostgreSQL address"
-    )]
-    Postgres,
+    /// PostgreSQL is named with a URL that cannot be used.
+    #[error(transparent)]
+    Postgres(#[from] PostgresAddressError),
     /// The engine is named, but no file.
     #[error("`sqlite:` needs the path of a file, for example `sqlite:endmark.db`")]
     NoPath,
@@ -43,11 +45,13 @@ pub enum LocationError {
 }
 
 impl StoreLocation {
-    /// Reads `sqlite:PATH` (also `sqlite://PATH`); a relative path is relative to the working directory.
+    /// Reads `sqlite:PATH` (also `sqlite://PATH`), or a PostgreSQL URL, which needs a journal ([`Self::with_journal`]). A
+    /// relative path is relative to the working directory.
     pub fn parse(text: &str) -> Result<Self, LocationError> {
         let text = text.trim();
         if text.starts_with("postgres:") || text.starts_with("postgresql:") {
-            return Err(LocationError::Postgres);
+            let postgres = Some(PostgresAddress::parse(text)?);
+            return Ok(Self { path: PathBuf::new(), makes_folder: false, postgres });
         }
         let Some(path) = text.strip_prefix("sqlite:") else {
             return Err(LocationError::Unknown(text.to_owned()));
@@ -61,13 +65,13 @@ impl StoreLocation {
 
     /// The SQLite store in this file.
     pub fn sqlite(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), makes_folder: false }
+        Self { path: path.into(), makes_folder: false, postgres: None }
     }
 
     /// The SQLite store in this file of Endmark's own folder, which a writer creates for the user alone (mode 0700) where
     /// it is missing. In any other place a missing folder is an error: it may be a mount that is not there.
     pub fn in_own_folder(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), makes_folder: true }
+        Self { path: path.into(), makes_folder: true, postgres: None }
     }
 
     /// The same place by its absolute path: it is the same for whoever reads it in an error, and stays the same when the
@@ -75,7 +79,18 @@ impl StoreLocation {
     #[must_use]
     pub fn absolute(&self) -> Self {
         let path = std::path::absolute(&self.path).unwrap_or_else(|_| self.path.clone());
-        Self { path, makes_folder: self.makes_folder }
+        Self { path, ..self.clone() }
+    }
+
+    /// The same database with this file as the journal of this instance.
+    #[must_use]
+    pub fn with_journal(self, path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), ..self }
+    }
+
+    /// The database that several instances share, if there is one.
+    pub fn postgres(&self) -> Option<&PostgresAddress> {
+        self.postgres.as_ref()
     }
 
     /// Creates the folder where it is Endmark's own to create.
@@ -91,7 +106,7 @@ impl StoreLocation {
             || self.path.parent().is_none_or(|folder| folder.as_os_str().is_empty() || folder.is_dir())
     }
 
-    /// The database's file.
+    /// The database's file; with PostgreSQL it is the journal of this instance.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -107,7 +122,10 @@ impl FromStr for StoreLocation {
 
 impl fmt::Display for StoreLocation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "sqlite:{}", self.path.display())
+        match &self.postgres {
+            Some(postgres) => postgres.fmt(formatter),
+            None => write!(formatter, "sqlite:{}", self.path.display()),
+        }
     }
 }
 
@@ -131,7 +149,6 @@ mod tests {
         for (text, error) in [
             ("endmark.db", LocationError::Unknown("endmark.db".to_owned())),
             ("", LocationError::Unknown(String::new())),
-            ("postgresql://h/d", LocationError::Postgres),
             ("sqlite:", LocationError::NoPath),
             ("sqlite::memory:", LocationError::InMemory),
         ] {

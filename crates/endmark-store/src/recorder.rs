@@ -42,7 +42,34 @@ impl Recorder {
     /// Holds a call that is about to be made in all its budgets (CX-7), or says which one does not admit it. Answers once
     /// it is covered by what is committed: in a budget that is much used at once, since a lease of it is. What is held is
     /// settled with the row of the call.
+    ///
+    /// If instances share the budgets, the hold needs a share of each. A session has no closing call then: no instance knows
+    /// whether another one made it.
     pub async fn hold(&self, hold: Hold) -> Result<Held, StoreError> {
+        let Some(shared) = &self.store.shared else { return self.hold_here(hold).await };
+        let since = tokio::time::Instant::now();
+        let hold = Hold { may_close: false, ..hold };
+        if shared.admit().is_err() {
+            shared.request(&hold.claims).await?;
+            shared.admit()?;
+        }
+        let mut has_asked = false;
+        loop {
+            let outcome = self.hold_here(hold.clone()).await?;
+            let Held::UsedUp(used_up) = &outcome else {
+                shared.note_use(&hold.claims);
+                return Ok(outcome);
+            };
+            if has_asked && !shared.may_fit(used_up, since).await {
+                return Ok(outcome);
+            }
+            shared.request(&hold.claims).await?;
+            has_asked = true;
+        }
+    }
+
+    /// Holds a call in what this instance may spend.
+    async fn hold_here(&self, hold: Hold) -> Result<Held, StoreError> {
         if let Some(held) = self.store.ledger.hold(&hold) {
             return Ok(held);
         }

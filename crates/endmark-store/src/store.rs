@@ -6,8 +6,8 @@ use std::sync::Arc;
 use endmark_context::budget::Unit;
 
 use crate::engine::{
-    self, BUSY_TIMEOUT, LogFilter, Reader, Session, budgets, compactions, cuts, outputs, recoveries, runs,
-    sums, usage,
+    self, BUSY_TIMEOUT, LogFilter, Reader, Session, budgets, compactions, cuts, journal, outputs, recoveries,
+    runs, sums, usage,
 };
 use crate::error::StoreError;
 use crate::late::Late;
@@ -19,6 +19,8 @@ use crate::recorder::Recorder;
 use crate::records::{Condition, Health, Leftover, LogRow, Recovery};
 use crate::refusals::{Refusals, RefusedRequest};
 use crate::scrub::Scrub;
+use crate::shared::Shared;
+use crate::shared::work::random;
 use crate::writer::{QUEUE, Tuning, Writer};
 
 /// An open store. Cloning it is cheap; all clones share one writer.
@@ -72,6 +74,8 @@ pub struct Store {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) leases: Arc<Leases>,
     pub(crate) late: Arc<Late>,
+    /// The database that it shares with other instances.
+    pub(crate) shared: Option<Arc<Shared>>,
     pub(crate) owner: Arc<str>,
     pub(crate) refusals: Arc<Refusals>,
     location: Arc<StoreLocation>,
@@ -86,17 +90,29 @@ impl Store {
     }
 
     pub(crate) fn open_with(location: &StoreLocation, tuning: Tuning) -> Result<Self, StoreError> {
+        if location.postgres().is_some() && location.path().as_os_str().is_empty() {
+            return Err(StoreError::NoJournal);
+        }
         let location = location.absolute();
         location.make_folder()?;
         let path = location.path();
         let (session, owner) = Session::open(path, tuning.busy_timeout)?;
+        let shared = match location.postgres() {
+            Some(postgres) => Some((postgres, journal::open(&session, path, &random())?)),
+            None => journal::refuse(&session, path).map(|()| None)?,
+        };
         let slate = Arc::new(Slate::new(owner));
         let name = Arc::from(slate.owner());
         let leases = Arc::new(Leases::new());
-        let writer = Writer::start(session, Arc::clone(&slate), Arc::clone(&leases), path, tuning)?;
+        let writer = Arc::new(Writer::start(session, Arc::clone(&slate), Arc::clone(&leases), path, tuning)?);
         let ledger = Arc::new(Ledger::new(slate, writer.queue(), Arc::clone(&leases)));
+        let start = |(postgres, instance)| {
+            Shared::start(postgres, path, instance, Arc::clone(&writer), Arc::clone(&leases))
+        };
+        let shared = shared.map(start).transpose()?.map(Arc::new);
         Ok(Self {
-            writer: Arc::new(writer),
+            writer,
+            shared,
             ledger,
             leases,
             late: Arc::new(Late::new()),
@@ -123,7 +139,7 @@ impl Store {
         let (writes_waiting, rows_waiting) = self.writer.waiting();
         let (unrecorded, unnoted) = self.ledger.losses();
         Condition {
-            failure: self.writer.failure(),
+            failure: self.writer.failure().or_else(|| self.shared.as_ref()?.failure()),
             calls_not_noted: self.ledger.slate_fails(),
             calls_open: u64::from(self.ledger.taken())
                 .saturating_sub(rows_waiting as u64)
@@ -175,11 +191,20 @@ impl Store {
 
     /// Adds to the budget of a session (CX-7), which goes on where it was used up; answers whether it is known. The unit is
     /// `tokens` or `nano_usd`.
+    ///
+    /// # Errors
+    /// [`StoreError::NotShared`] with a PostgreSQL store.
     pub async fn raise_budget(&self, session: &str, unit: Unit, by: u64) -> Result<bool, StoreError> {
+        self.alone("raising a session's budget")?;
         let session = session.to_owned();
         let raised =
             self.writer.write(move |engine| budgets::raise(engine, &session, unit.name(), by)).await?;
         Ok(raised > 0)
+    }
+
+    /// Error if the store is shared: what is asked for changes this instance alone.
+    pub(crate) fn alone(&self, what: &'static str) -> Result<(), StoreError> {
+        if self.shared.is_some() { Err(StoreError::NotShared { what }) } else { Ok(()) }
     }
 
     /// Goes once through the queue, the writer and the file, for a readiness check.
@@ -237,7 +262,13 @@ impl Store {
     /// that is possible; answers how many, also to whoever closes it once more.
     pub async fn close(&self) -> Leftover {
         self.late.close().await;
+        if let Some(shared) = &self.shared {
+            shared.close().await;
+        }
         let leftover = self.writer.close().await;
+        if let Some(shared) = &self.shared {
+            shared.release();
+        }
         Leftover { cuts_lost: self.late.lost_at_end(), ..leftover }
     }
 }

@@ -113,6 +113,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
 /// What only tests may see: an upstream, and of a derive the crate that it derives for.
 const MAY_TEST_WITH: &[(&str, &[&str])] = &[
     ("endmark-envelope-derive", &["endmark-envelope"]),
+    ("endmark-store", &["testkit"]),
     ("endmark-gateway", &["testkit"]),
     ("endmark-runs", &["testkit"]),
     ("endmark-cli", &["testkit"]),

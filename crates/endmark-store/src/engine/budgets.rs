@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::budgets::{BudgetRow, BudgetWarning, Claim, Held, Hold, UsedUp};
 use crate::calls::{Call, Charge};
 use crate::engine::integers::{integer, natural};
-use crate::engine::{Fault, Reader, leases};
+use crate::engine::{Fault, Reader, journal, leases};
 use crate::error::StoreError;
 use crate::leases::{BudgetKey, Leases};
 use crate::ledger::encoding::clipped;
@@ -91,7 +91,7 @@ fn account_now(
     })
 }
 
-/// A budget without its leases, and the level in percent that was reported.
+/// A budget without its leases, and the level in percent that was reported. What other instances spend and may spend is in it.
 pub(super) fn account(
     connection: &Connection,
     key: &BudgetKey,
@@ -112,7 +112,8 @@ pub(super) fn account(
             Ok((account, row.get(4)?))
         })
         .optional()?;
-    Ok(found.unwrap_or((Account { limit, ..Account::default() }, 0)))
+    let (account, warned_percent) = found.unwrap_or((Account { limit, ..Account::default() }, 0));
+    Ok((journal::add_elsewhere(connection, key, account)?, warned_percent))
 }
 
 /// Writes the entry of a call in one budget.

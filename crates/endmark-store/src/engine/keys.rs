@@ -1,6 +1,5 @@
 //! The statements about keys. Of a secret they see its hash alone.
 
-use endmark_context::budget::{Period, Unit};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::budgets::amount;
@@ -109,15 +108,7 @@ fn key(row: &Row<'_>) -> rusqlite::Result<Key> {
     let (unit, period): (Option<String>, Option<String>) = (row.get(2)?, row.get(3)?);
     let limit: Option<i64> = row.get(4)?;
     let moment = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, Option<i64>>(column)?.map(natural));
-    let budget = limit.map(|limit| KeyBudget {
-        unit: if unit.as_deref() == Some(Unit::NanoUsd.name()) { Unit::NanoUsd } else { Unit::Tokens },
-        limit: natural(limit),
-        // The table has no other words; the longest window is the strictest.
-        period: Period::ALL
-            .into_iter()
-            .find(|known| period.as_deref() == Some(known.name()))
-            .unwrap_or(Period::Ever),
-    });
+    let budget = KeyBudget::of_words(unit.as_deref(), period.as_deref(), limit.map(natural));
     Ok(Key {
         name: row.get(0)?,
         models: models.lines().map(str::to_owned).collect(),

@@ -14,8 +14,10 @@ struct Migration {
     sql: &'static str,
 }
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "store", sql: include_str!("../../migrations/0001_store.sqlite.sql") }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "store", sql: include_str!("../../migrations/0001_store.sqlite.sql") },
+    Migration { version: 2, name: "journal", sql: include_str!("../../migrations/0002_journal.sqlite.sql") },
+];
 
 /// The newest migration this version knows.
 pub(crate) fn known() -> u32 {

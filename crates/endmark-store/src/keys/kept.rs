@@ -1,6 +1,6 @@
 //! The gateway's own keys in the store: made, given a new secret, revoked and found.
 
-use super::{KeyError, KeyOfSecret, KeySecret, MAX_NAME_BYTES, NewKey};
+use super::{KeyError, KeyOfSecret, KeySecret, NewKey};
 use crate::engine::{Reader, keys};
 use crate::error::StoreError;
 use crate::fingerprint::sha256_hex;
@@ -29,13 +29,8 @@ impl Store {
     /// # Errors
     /// [`KeyError`] where the name is taken or cannot be one, or the store fails.
     pub async fn add_key(&self, new: NewKey) -> Result<KeySecret, KeyError> {
-        let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        if new.name.is_empty() || new.name.len() > MAX_NAME_BYTES || !new.name.bytes().all(is_of_name) {
-            return Err(KeyError::BadName(new.name));
-        }
-        if let Some(model) = new.models.iter().find(|model| model.trim().is_empty() || model.contains('\n')) {
-            return Err(KeyError::BadModel(model.clone()));
-        }
+        self.alone("changing keys in the journal")?;
+        new.check()?;
         let secret = KeySecret::random()?;
         let (name, sha256) = (new.name.clone(), sha256_hex(secret.reveal().as_bytes()));
         let added = self.writer.write(move |session| keys::add(session, &new, &sha256)).await?;
@@ -47,6 +42,7 @@ impl Store {
     /// # Errors
     /// [`KeyError`] where there is no such key, it is revoked, or the store fails.
     pub async fn rotate_key(&self, name: &str, overlap_seconds: u64) -> Result<KeySecret, KeyError> {
+        self.alone("changing keys in the journal")?;
         let secret = KeySecret::random()?;
         let (named, sha256) = (name.to_owned(), sha256_hex(secret.reveal().as_bytes()));
         let rotated =
@@ -59,16 +55,26 @@ impl Store {
     /// # Errors
     /// [`KeyError`] where there is no such key, it is revoked already, or the store fails.
     pub async fn revoke_key(&self, name: &str) -> Result<(), KeyError> {
+        self.alone("changing keys in the journal")?;
         let named = name.to_owned();
         let revoked = self.writer.write(move |session| keys::revoke(session, &named)).await?;
         if revoked { Ok(()) } else { Err(KeyError::Unknown(name.to_owned())) }
     }
 
+    /// The version of the keys: another one means that what was looked up before may be wrong. Always the same in a store of its
+    /// own, where a lookup is recent or repeated.
+    pub fn keys_version(&self) -> i64 {
+        self.shared.as_ref().map_or(0, |shared| shared.keys_version())
+    }
+
     /// The key that has this secret, in whatever state it is.
     ///
     /// # Errors
-    /// [`StoreError`] where the store fails.
+    /// [`StoreError`] if the store fails, or if the database that it shares has not confirmed its keys for an hour.
     pub async fn key_of(&self, secret: &str) -> Result<Option<KeyOfSecret>, StoreError> {
+        if let Some(shared) = &self.shared {
+            shared.check_keys_age()?;
+        }
         let sha256 = sha256_hex(secret.as_bytes());
         self.read(move |reader: &Reader| reader.key_of_secret(&sha256)).await
     }

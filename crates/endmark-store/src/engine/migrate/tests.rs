@@ -22,6 +22,7 @@ fn words(text: &str) -> String {
 fn run_in_shell(database: &Path) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations");
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.to_string_lossy().ends_with(".sqlite.sql"));
     files.sort();
     assert_eq!(files.len(), MIGRATIONS.len(), "each file is one migration");
     for file in files {

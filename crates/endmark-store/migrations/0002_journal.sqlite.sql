@@ -1,0 +1,50 @@
+-- The journal of one instance of several that share a PostgreSQL database. These tables stay empty in a store of its own. The file
+-- can be run any number of times.
+
+-- Which instance this is. `token` is what the database knows it by; `pending` is its next token, which the database may have
+-- accepted without the instance hearing of it. `keys_version` numbers the snapshot in `keys` and `key_secrets`.
+CREATE TABLE IF NOT EXISTS journal (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  instance TEXT NOT NULL,
+  token TEXT NOT NULL,
+  pending TEXT NOT NULL,
+  keys_version INTEGER NOT NULL DEFAULT -1);
+
+-- The part of each budget that this instance may spend, as the database granted it, and what other instances spent.
+CREATE TABLE IF NOT EXISTS journal_shares (
+  scope TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  window TEXT NOT NULL,
+  unit TEXT NOT NULL,
+  granted INTEGER NOT NULL,
+  spent_elsewhere INTEGER NOT NULL,
+  PRIMARY KEY (scope, subject, window, unit)) WITHOUT ROWID;
+
+-- What the database has not confirmed yet: rows of calls, and budgets whose costs changed.
+CREATE TABLE IF NOT EXISTS journal_rows (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  request_id TEXT NOT NULL,
+  call INTEGER NOT NULL);
+
+CREATE TABLE IF NOT EXISTS journal_changes (
+  scope TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  window TEXT NOT NULL,
+  unit TEXT NOT NULL,
+  PRIMARY KEY (scope, subject, window, unit)) WITHOUT ROWID;
+
+CREATE TRIGGER IF NOT EXISTS usage_in_journal AFTER INSERT ON usage WHEN EXISTS (SELECT 1 FROM journal) BEGIN
+  INSERT INTO journal_rows (request_id, call) VALUES (NEW.request_id, NEW.call);
+END;
+
+CREATE TRIGGER IF NOT EXISTS budget_in_journal AFTER INSERT ON budgets
+  WHEN NEW.spent > 0 AND EXISTS (SELECT 1 FROM journal) BEGIN
+  INSERT INTO journal_changes (scope, subject, window, unit) VALUES (NEW.scope, NEW.subject, NEW.window, NEW.unit)
+    ON CONFLICT DO NOTHING;
+END;
+
+CREATE TRIGGER IF NOT EXISTS budget_changed_in_journal AFTER UPDATE OF spent ON budgets
+  WHEN NEW.spent <> OLD.spent AND EXISTS (SELECT 1 FROM journal) BEGIN
+  INSERT INTO journal_changes (scope, subject, window, unit) VALUES (NEW.scope, NEW.subject, NEW.window, NEW.unit)
+    ON CONFLICT DO NOTHING;
+END;

@@ -1,0 +1,367 @@
+//! The journal of an instance that shares a PostgreSQL database: what it may spend there, and what the database does not have yet.
+
+use std::path::Path;
+
+use endmark_context::budget::{Account, Scope, ShareReport, Unit};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+
+use super::budgets::amount;
+use super::integers::natural;
+use crate::engine::Fault;
+use crate::error::StoreError;
+use crate::leases::{BudgetKey, Leases};
+
+/// Rows of calls in one transaction of the database.
+const MAX_ROWS: u32 = 512;
+/// Changed budgets in one transaction of the database.
+const MAX_CHANGES: u32 = 256;
+
+/// Which instance a journal is of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Instance {
+    pub(crate) id: String,
+    /// What the database knows it by.
+    pub(crate) token: String,
+    /// Its next token.
+    pub(crate) pending: String,
+    /// The version of its snapshot of keys.
+    pub(crate) keys_version: i64,
+}
+
+/// What is asked for a budget, beside the report of what was spent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShareRequest {
+    pub(crate) key: BudgetKey,
+    pub(crate) limit: u64,
+    pub(crate) least: u64,
+    pub(crate) waiting: u64,
+    pub(crate) ahead: u64,
+    /// Whether what is not in use goes back.
+    pub(crate) returns: bool,
+}
+
+/// What the database is to be told in one transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Due {
+    /// The number of the last row; 0 for no rows.
+    pub(crate) through: i64,
+    /// The rows, as an array of JSON objects.
+    pub(crate) rows: Option<String>,
+    pub(crate) shares: Vec<(BudgetKey, ShareReport)>,
+    /// Whether there is more than fits into one transaction.
+    pub(crate) is_more: bool,
+}
+
+/// What the database granted of a budget.
+#[derive(Debug, Clone)]
+pub(crate) struct GrantedShare {
+    pub(crate) key: BudgetKey,
+    /// What it was told that calls did cost.
+    pub(crate) reported: u64,
+    pub(crate) granted: u64,
+    pub(crate) spent_elsewhere: u64,
+    pub(crate) is_tight: bool,
+}
+
+/// Makes a new file the journal of an instance, or checks that it is one. Error if the file is a store with records of its own.
+pub(crate) fn open(connection: &Connection, path: &Path, random: &str) -> Result<Instance, StoreError> {
+    let failed = |error| StoreError::of_sqlite(path, &error);
+    if let Some(instance) = instance(connection).map_err(failed)? {
+        return Ok(instance);
+    }
+    let is_used: bool = connection
+        .query_row(
+            "SELECT EXISTS (SELECT 1 FROM usage) OR EXISTS (SELECT 1 FROM budgets) OR EXISTS (SELECT 1 FROM keys)",
+            [],
+            |row| row.get(0),
+        )
+        .map_err(failed)?;
+    if is_used {
+        return Err(StoreError::NotAJournal { path: path.to_owned() });
+    }
+    connection
+        .execute("INSERT INTO journal (id, instance, token, pending) VALUES (1, ?1, '', '')", [random])
+        .map_err(failed)?;
+    Ok(Instance { id: random.to_owned(), ..Instance::default() })
+}
+
+/// Error if the file is the journal of an instance: without the database its budgets would admit nothing.
+pub(crate) fn refuse(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    match instance(connection).map_err(|error| StoreError::of_sqlite(path, &error))? {
+        Some(_) => Err(StoreError::IsJournal { path: path.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+fn instance(connection: &Connection) -> rusqlite::Result<Option<Instance>> {
+    connection
+        .query_row("SELECT instance, token, pending, keys_version FROM journal", [], |row| {
+            Ok(Instance {
+                id: row.get(0)?,
+                token: row.get(1)?,
+                pending: row.get(2)?,
+                keys_version: row.get(3)?,
+            })
+        })
+        .optional()
+}
+
+/// Writes which instance this is. With another id than before, nothing is granted to it.
+pub(crate) fn name(connection: &Connection, instance: &Instance) -> Result<(), Fault> {
+    let Instance { id, token, pending, .. } = instance;
+    connection.execute("UPDATE journal SET instance = ?1, token = ?2, pending = ?3", [id, token, pending])?;
+    Ok(())
+}
+
+/// Forgets what was granted, since the database may have granted it to others. Every budget is reported again.
+pub(crate) fn forget_grants(connection: &Connection, leases: &Leases) -> Result<(), Fault> {
+    leases.recall_all();
+    connection.execute(
+        "INSERT INTO journal_changes (scope, subject, window, unit)
+         SELECT scope, subject, window, unit FROM journal_shares WHERE true ON CONFLICT DO NOTHING",
+        [],
+    )?;
+    connection.execute("UPDATE journal_shares SET granted = 0", [])?;
+    Ok(())
+}
+
+/// Has these budgets reported: the database has shares of them from before.
+pub(crate) fn mark(connection: &Connection, keys: &[BudgetKey]) -> Result<(), Fault> {
+    for key in keys {
+        connection
+            .prepare_cached(
+                "INSERT INTO journal_changes (scope, subject, window, unit) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+            )?
+            .execute(params![key.scope.name(), key.subject, key.window, key.unit.name()])?;
+    }
+    Ok(())
+}
+
+/// Adds what other instances spend and may spend to a budget of a journal.
+pub(super) fn add_elsewhere(
+    connection: &Connection,
+    key: &BudgetKey,
+    account: Account,
+) -> rusqlite::Result<Account> {
+    let found: Option<(i64, i64)> = connection
+        .prepare_cached(
+            "SELECT coalesce(s.granted, 0), coalesce(s.spent_elsewhere, 0) FROM journal LEFT JOIN journal_shares s
+             ON s.scope = ?1 AND s.subject = ?2 AND s.window = ?3 AND s.unit = ?4",
+        )?
+        .query_row(params![key.scope.name(), key.subject, key.window, key.unit.name()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()?;
+    let Some((granted, elsewhere)) = found else { return Ok(account) };
+    let elsewhere = natural(elsewhere);
+    // All that was not granted here counts as held: it is, or may be, granted to others.
+    let held = account.limit.saturating_sub(elsewhere).saturating_sub(natural(granted));
+    Ok(Account {
+        spent: account.spent.saturating_add(elsewhere),
+        held: account.held.saturating_add(held),
+        ..account
+    })
+}
+
+/// Collects what the database is to be told. What goes back is taken from the journal before the database hears of it.
+pub(crate) fn prepare(
+    connection: &Connection,
+    leases: &Leases,
+    requests: &[ShareRequest],
+) -> Result<Due, Fault> {
+    let mut due = rows(connection)?;
+    for request in requests {
+        due.shares.push((request.key.clone(), report(connection, leases, request)?));
+    }
+    let changed: Vec<BudgetKey> = connection
+        .prepare_cached("SELECT scope, subject, window, unit FROM journal_changes LIMIT ?1")?
+        .query_map([MAX_CHANGES], key)?
+        .collect::<rusqlite::Result<_>>()?;
+    due.is_more |= changed.len() >= MAX_CHANGES as usize;
+    for key in changed {
+        if !due.shares.iter().any(|(known, _)| *known == key) {
+            let request = ShareRequest { key, limit: 0, least: 0, waiting: 0, ahead: 0, returns: false };
+            let report = report(connection, leases, &request)?;
+            due.shares.push((request.key, report));
+        }
+    }
+    // Every instance locks budgets in the same order.
+    due.shares.sort_by(|(one, _), (other, _)| order(one).cmp(&order(other)));
+    Ok(due)
+}
+
+fn order(key: &BudgetKey) -> (&str, &str, &str, &str) {
+    (key.scope.name(), &key.subject, &key.window, key.unit.name())
+}
+
+fn key(row: &Row<'_>) -> rusqlite::Result<BudgetKey> {
+    let (scope, unit): (String, String) = (row.get(0)?, row.get(3)?);
+    Ok(BudgetKey {
+        scope: Scope::ALL.into_iter().find(|known| known.name() == scope).unwrap_or(Scope::All),
+        subject: row.get(1)?,
+        window: row.get(2)?,
+        unit: if unit == Unit::NanoUsd.name() { Unit::NanoUsd } else { Unit::Tokens },
+    })
+}
+
+fn report(connection: &Connection, leases: &Leases, request: &ShareRequest) -> rusqlite::Result<ShareReport> {
+    let ShareRequest { key, limit, least, waiting, ahead, returns } = request;
+    let place = params![key.scope.name(), key.subject, key.window, key.unit.name()];
+    let (spent, held): (i64, i64) = connection
+        .prepare_cached(
+            "SELECT spent, held FROM budgets WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4",
+        )?
+        .query_row(place, |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?
+        .unwrap_or_default();
+    let granted: i64 = connection
+        .prepare_cached(
+            "SELECT granted FROM journal_shares WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4",
+        )?
+        .query_row(place, |row| row.get(0))
+        .optional()?
+        .unwrap_or_default();
+    let (unwritten, in_use) = leases.recall_key(key);
+    let spent = natural(spent);
+    let used = spent.saturating_add(natural(held)).saturating_add(unwritten).saturating_add(in_use);
+    let mut granted = natural(granted);
+    if *returns && granted > used {
+        granted = used;
+        connection
+            .prepare_cached(
+                "UPDATE journal_shares SET granted = ?5 WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4",
+            )?
+            .execute(params![key.scope.name(), key.subject, key.window, key.unit.name(), amount(granted)])?;
+    }
+    let (limit, least, waiting, ahead) = (*limit, *least, *waiting, *ahead);
+    Ok(ShareReport { limit, granted, spent, used, least, waiting, ahead })
+}
+
+/// The oldest rows that the database does not have. Rows that were deleted since are passed over.
+fn rows(connection: &Connection) -> Result<Due, Fault> {
+    let (through, count, rows): (i64, u32, String) = connection
+        .prepare_cached(
+            "SELECT coalesce(max(n), 0), count(*), json_group_array(json(row)) FILTER (WHERE row IS NOT NULL) FROM (
+               SELECT j.number AS n, CASE WHEN u.request_id IS NOT NULL THEN json_object(
+                 'started_at', u.started_at || '+00', 'request_id', u.request_id, 'call', u.call, 'purpose', u.purpose,
+                 'session', u.session, 'credential', u.credential, 'upstream', u.upstream, 'format', u.format,
+                 'model', u.model, 'answered_model', u.answered_model, 'streamed', json(iif(u.streamed, 'true', 'false')),
+                 'mode', u.mode, 'ended_at', u.ended_at || '+00', 'http_status', u.http_status, 'ending', u.ending,
+                 'stop', u.stop, 'verdict', u.verdict, 'cut_kind', u.cut_kind, 'prompt_tokens', u.prompt_tokens,
+                 'output_tokens', u.output_tokens, 'cached_tokens', u.cached_tokens,
+                 'reasoning_tokens', u.reasoning_tokens, 'total_tokens', u.total_tokens,
+                 'cache_written_tokens', w.tokens, 'estimated_prompt', e.prompt, 'estimated_output', e.output,
+                 'sent_bytes', u.sent_bytes, 'received_bytes', u.received_bytes, 'first_byte_ms', u.first_byte_ms,
+                 'total_ms', u.total_ms) END AS row
+               FROM journal_rows j LEFT JOIN usage u USING (request_id, call)
+                 LEFT JOIN usage_cache_writes w USING (request_id, call)
+                 LEFT JOIN usage_estimates e USING (request_id, call)
+               ORDER BY j.number LIMIT ?1)",
+        )?
+        .query_row([MAX_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let rows = (count > 0).then(|| without_nul(&rows));
+    Ok(Due { through, rows, shares: Vec::new(), is_more: count >= MAX_ROWS })
+}
+
+/// Replaces the escape of U+0000, which PostgreSQL refuses in texts.
+fn without_nul(json: &str) -> String {
+    let mut kept = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        kept.push_str(before);
+        // An escape has at least two bytes, and the first two are ASCII.
+        let length = if escape.starts_with("\\u0000") { 6 } else { 2.min(escape.len()) };
+        kept.push_str(if length == 6 { "\\ufffd" } else { &escape[..length] });
+        rest = &escape[length..];
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// The database has committed what it was told: notes what it granted.
+pub(crate) fn apply(
+    connection: &Connection,
+    leases: &Leases,
+    through: i64,
+    shares: &[GrantedShare],
+) -> Result<(), Fault> {
+    connection.prepare_cached("DELETE FROM journal_rows WHERE number <= ?1")?.execute([through])?;
+    for GrantedShare { key, reported, granted, spent_elsewhere, .. } in shares {
+        let (scope, unit) = (key.scope.name(), key.unit.name());
+        connection
+            .prepare_cached(
+                "INSERT INTO journal_shares (scope, subject, window, unit, granted, spent_elsewhere)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 ON CONFLICT DO UPDATE SET granted = excluded.granted, spent_elsewhere = excluded.spent_elsewhere",
+            )?
+            .execute(params![scope, key.subject, key.window, unit, amount(*granted), amount(*spent_elsewhere)])?;
+        connection
+            .prepare_cached(
+                "DELETE FROM journal_changes WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4
+                   AND coalesce((SELECT spent FROM budgets WHERE scope = ?1 AND subject = ?2 AND window = ?3 AND unit = ?4), 0) <= ?5",
+            )?
+            .execute(params![scope, key.subject, key.window, unit, amount(*reported)])?;
+        // The lease of this process is planned again, from what is granted now.
+        leases.recall_key(key);
+    }
+    Ok(())
+}
+
+/// Whether everything was reported.
+pub(crate) fn is_empty(connection: &Connection) -> Result<bool, Fault> {
+    let sql = "SELECT NOT EXISTS (SELECT 1 FROM journal_rows) AND NOT EXISTS (SELECT 1 FROM journal_changes)";
+    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
+/// Budgets of which something granted is not spent.
+pub(crate) fn open_shares(connection: &Connection) -> Result<Vec<BudgetKey>, Fault> {
+    let keys = connection
+        .prepare_cached(
+            "SELECT s.scope, s.subject, s.window, s.unit FROM journal_shares s LEFT JOIN budgets b ON b.scope = s.scope
+               AND b.subject = s.subject AND b.window = s.window AND b.unit = s.unit
+             WHERE s.granted > coalesce(b.spent, 0)",
+        )?
+        .query_map([], key)?
+        .collect::<rusqlite::Result<_>>()?;
+    Ok(keys)
+}
+
+/// Replaces all keys by those of the database: two arrays of JSON objects.
+pub(crate) fn replace_keys(
+    connection: &Connection,
+    version: i64,
+    keys: &str,
+    secrets: &str,
+) -> Result<(), Fault> {
+    connection.execute_batch("DELETE FROM keys; DELETE FROM key_secrets;")?;
+    connection.execute(
+        "INSERT INTO keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at)
+         SELECT value ->> 'name', value ->> 'models', value ->> 'budget_unit', value ->> 'budget_period',
+           value ->> 'budget_limit', value ->> 'ends_at', value ->> 'created_at', value ->> 'revoked_at' FROM json_each(?1)",
+        [keys],
+    )?;
+    connection.execute(
+        "INSERT INTO key_secrets (sha256, name, ends_at)
+         SELECT value ->> 'sha256', value ->> 'name', value ->> 'ends_at' FROM json_each(?1)",
+        [secrets],
+    )?;
+    connection.execute("UPDATE journal SET keys_version = ?1", [version])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_nul;
+
+    #[test]
+    fn only_the_escape_of_nul_is_replaced() {
+        for (json, kept) in [
+            (r#"["a\u0000b"]"#, r#"["a\ufffdb"]"#),
+            (r#"["a\\u0000b","\"é\n\u0001"]"#, r#"["a\\u0000b","\"é\n\u0001"]"#),
+            ("[]", "[]"),
+        ] {
+            assert_eq!(without_nul(json), kept);
+        }
+    }
+}

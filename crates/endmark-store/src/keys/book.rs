@@ -1,0 +1,124 @@
+//! Where keys are changed: in the store's own file, or in the database that several instances share.
+
+use tokio_postgres::Client;
+
+use super::{Key, KeyError, KeySecret, NewKey};
+use crate::engine::Reader;
+use crate::error::StoreError;
+use crate::fingerprint::sha256_hex;
+use crate::location::StoreLocation;
+use crate::shared::address::PostgresAddress;
+use crate::shared::connect::{connect, words};
+use crate::shared::database;
+use crate::store::Store;
+
+/// The gateway's own keys, to be changed.
+///
+/// ```
+/// use endmark_store::{KeyBook, NewKey, StoreLocation};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let location = StoreLocation::sqlite(folder.path().join("endmark.db"));
+/// let mut book = KeyBook::open(&location).await?;
+/// let secret = book.add(NewKey { name: "team-a".to_owned(), ..NewKey::default() }).await?;
+/// assert!(secret.reveal().starts_with("em_sk_"));
+/// assert_eq!(book.all().await?[0].name, "team-a");
+/// book.close().await;
+/// # Ok(())
+/// # }
+/// ```
+pub struct KeyBook(Book);
+
+enum Book {
+    File(Store),
+    Database { client: Client, address: Box<PostgresAddress> },
+}
+
+impl KeyBook {
+    /// Opens the keys of this store. With PostgreSQL it needs no journal, and no instance notices.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store or the database cannot be used.
+    pub async fn open(location: &StoreLocation) -> Result<Self, StoreError> {
+        let Some(address) = location.postgres() else { return Ok(Self(Book::File(Store::open(location)?))) };
+        let client = connect(address).await.map_err(|unconnected| address.failed(unconnected.detail))?;
+        let failed = |error: tokio_postgres::Error| address.failed(words(&error));
+        let found = database::make_tables(&client).await.map_err(failed)?;
+        if found > database::SCHEMA {
+            let known = database::SCHEMA;
+            return Err(StoreError::NewerDatabase { address: address.to_string(), found, known });
+        }
+        Ok(Self(Book::Database { client, address: Box::new(address.clone()) }))
+    }
+
+    /// Makes a key and returns its secret, which cannot be looked up again.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the name is taken or cannot be one, or the store fails.
+    pub async fn add(&mut self, new: NewKey) -> Result<KeySecret, KeyError> {
+        let (client, address) = match &mut self.0 {
+            Book::File(store) => return store.add_key(new).await,
+            Book::Database { client, address } => (client, address),
+        };
+        new.check()?;
+        let secret = KeySecret::random()?;
+        let added = database::add_key(client, &new, &sha256_hex(secret.reveal().as_bytes())).await;
+        if added.map_err(|error| address.failed(words(&error)))? {
+            Ok(secret)
+        } else {
+            Err(KeyError::Taken(new.name))
+        }
+    }
+
+    /// Gives a key a new secret and returns it; the secrets that it has go on for this many seconds.
+    ///
+    /// # Errors
+    /// [`KeyError`] if there is no such key, it is revoked, or the store fails.
+    pub async fn rotate(&mut self, name: &str, overlap_seconds: u64) -> Result<KeySecret, KeyError> {
+        let (client, address) = match &mut self.0 {
+            Book::File(store) => return store.rotate_key(name, overlap_seconds).await,
+            Book::Database { client, address } => (client, address),
+        };
+        let secret = KeySecret::random()?;
+        let sha256 = sha256_hex(secret.reveal().as_bytes());
+        let rotated = database::rotate_key(client, name, &sha256, overlap_seconds).await;
+        let is_known = rotated.map_err(|error| address.failed(words(&error)))?;
+        if is_known { Ok(secret) } else { Err(KeyError::Unknown(name.to_owned())) }
+    }
+
+    /// Revokes a key. Every instance that reaches the database refuses it within a second.
+    ///
+    /// # Errors
+    /// [`KeyError`] if there is no such key, it is revoked already, or the store fails.
+    pub async fn revoke(&mut self, name: &str) -> Result<(), KeyError> {
+        let (client, address) = match &mut self.0 {
+            Book::File(store) => return store.revoke_key(name).await,
+            Book::Database { client, address } => (client, address),
+        };
+        let revoked =
+            database::revoke_key(client, name).await.map_err(|error| address.failed(words(&error)))?;
+        if revoked { Ok(()) } else { Err(KeyError::Unknown(name.to_owned())) }
+    }
+
+    /// All keys, by name.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store or the database fails.
+    pub async fn all(&self) -> Result<Vec<Key>, StoreError> {
+        match &self.0 {
+            Book::File(store) => store.read(Reader::keys).await,
+            Book::Database { client, address } => {
+                database::all_keys(client).await.map_err(|error| address.failed(words(&error)))
+            }
+        }
+    }
+
+    /// Returns when everything is committed.
+    pub async fn close(self) {
+        if let Book::File(store) = self.0 {
+            store.close().await;
+        }
+    }
+}

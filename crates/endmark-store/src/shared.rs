@@ -1,0 +1,223 @@
+//! What several instances share, in PostgreSQL: budgets, keys, and the rows of all calls.
+//!
+//! The SQLite file of an instance stays its durable store, and is the journal of what the database does not have yet. One thread
+//! tells the database everything in one transaction at a time ([`database::exchange`]): rows, costs, and requests for more of a
+//! budget. What an instance may spend is granted by the database first and written into the journal then
+//! ([`journal`](crate::engine::journal)), so that a hold needs no more than the journal.
+
+pub(crate) mod address;
+mod clock;
+pub(crate) mod connect;
+pub(crate) mod database;
+pub(crate) mod inspect;
+mod requests;
+pub(crate) mod work;
+
+use std::fmt;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use endmark_context::budget::Tenure;
+use tokio::sync::{Notify, oneshot};
+
+use address::PostgresAddress;
+use clock::Clock;
+use requests::Requests;
+
+use crate::budgets::{Claim, UsedUp};
+use crate::engine::journal::Instance;
+use crate::error::StoreError;
+use crate::leases::{BudgetKey, Leases};
+use crate::writer::Writer;
+
+/// How long a call waits for other instances to return what they do not use. The gateway waits a little longer.
+const RETURN_PATIENCE: Duration = Duration::from_millis(1_200);
+/// How long it rests between two requests.
+const RETURN_PAUSE: Duration = Duration::from_millis(40);
+
+/// How long the last known keys are accepted while the database cannot be reached.
+const STALE_KEYS_MS: u64 = 3_600_000;
+
+/// The connection of one open store to the database that it shares.
+pub(crate) struct Shared {
+    state: Arc<State>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Held for its lock: one process for each journal.
+    lock: Mutex<Option<File>>,
+}
+
+/// What the thread and the requests share.
+pub(crate) struct State {
+    address: PostgresAddress,
+    path: PathBuf,
+    clock: Clock,
+    wake: Notify,
+    requests: Mutex<Requests>,
+    tenure: Mutex<Tenure>,
+    /// Why the database could not be reached last.
+    failure: Mutex<Option<StoreError>>,
+    /// The version of the keys in the journal, and when the database confirmed it.
+    keys_version: AtomicI64,
+    keys_checked_ms: AtomicU64,
+    is_closing: AtomicBool,
+    writer: Arc<Writer>,
+    leases: Arc<Leases>,
+}
+
+impl Shared {
+    /// Starts the thread. Error if the database refuses this instance; if it does not answer, the instance starts without it.
+    pub(crate) fn start(
+        address: &PostgresAddress,
+        path: &Path,
+        instance: Instance,
+        writer: Arc<Writer>,
+        leases: Arc<Leases>,
+    ) -> Result<Self, StoreError> {
+        let lock = lock(path)?;
+        let state = Arc::new(State {
+            address: address.clone(),
+            path: path.to_owned(),
+            clock: Clock::new(),
+            wake: Notify::new(),
+            requests: Mutex::default(),
+            tenure: Mutex::default(),
+            failure: Mutex::default(),
+            keys_version: AtomicI64::new(instance.keys_version),
+            keys_checked_ms: AtomicU64::new(0),
+            is_closing: AtomicBool::new(false),
+            writer,
+            leases,
+        });
+        let (started, first) = std::sync::mpsc::channel();
+        let of_thread = Arc::clone(&state);
+        let failed = |error: std::io::Error| address.failed(error.to_string());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let thread = thread::Builder::new()
+            .name("endmark-shared".to_owned())
+            .spawn(move || runtime.block_on(work::run(of_thread, instance, started)))
+            .map_err(failed)?;
+        let shared = Self { state, thread: Mutex::new(Some(thread)), lock: Mutex::new(Some(lock)) };
+        match first.recv() {
+            Ok(Some(error)) => Err(error),
+            Ok(None) => Ok(shared),
+            Err(_) => Err(StoreError::Closed),
+        }
+    }
+
+    /// Error if this instance may not hold calls: the database has not confirmed it lately.
+    pub(crate) fn admit(&self) -> Result<(), StoreError> {
+        let state = &self.state;
+        let is_valid = locked(&state.tenure).is_valid(state.clock.now_ms());
+        if is_valid { Ok(()) } else { Err(state.unreachable()) }
+    }
+
+    /// Asks the database for more of the budgets that a call is counted in. Waits for its answer.
+    pub(crate) async fn request(&self, claims: &[Claim]) -> Result<(), StoreError> {
+        // While it fails, a caller has better things to do than to wait for the next attempt.
+        if let Some(failure) = self.failure() {
+            return Err(failure);
+        }
+        let (sender, answer) = oneshot::channel();
+        let keys = claims.iter().map(|claim| (BudgetKey::of(claim), claim.limit, claim.amount));
+        locked(&self.state.requests).add(self.state.clock.now_ms(), keys, sender);
+        self.state.wake.notify_one();
+        answer.await.map_err(|_| self.state.unreachable())?
+    }
+
+    /// Whether a call that does not fit may fit soon, once others return what they do not use. Waits a little if so.
+    pub(crate) async fn may_fit(&self, used_up: &UsedUp, since: tokio::time::Instant) -> bool {
+        let may_fit = used_up.account.may_admit(used_up.claim.amount) && since.elapsed() < RETURN_PATIENCE;
+        if may_fit {
+            tokio::time::sleep(RETURN_PAUSE).await;
+        }
+        may_fit
+    }
+
+    /// Notes that a budget is used, so that its share is not returned.
+    pub(crate) fn note_use(&self, claims: &[Claim]) {
+        locked(&self.state.requests).note_use(self.state.clock.now_ms(), claims);
+    }
+
+    /// Why the database fails, if it does.
+    pub(crate) fn failure(&self) -> Option<StoreError> {
+        locked(&self.state.failure).clone()
+    }
+
+    /// The version of the keys: another one means that what is known of a key may be wrong.
+    pub(crate) fn keys_version(&self) -> i64 {
+        self.state.keys_version.load(Ordering::Acquire)
+    }
+
+    /// Error if the database has not confirmed the keys for too long: a key may have been revoked since.
+    pub(crate) fn check_keys_age(&self) -> Result<(), StoreError> {
+        let checked_ms = self.state.keys_checked_ms.load(Ordering::Acquire);
+        let age_ms = self.state.clock.now_ms().saturating_sub(checked_ms);
+        if age_ms > STALE_KEYS_MS || self.keys_version() < 0 { Err(self.state.unreachable()) } else { Ok(()) }
+    }
+
+    /// Tells the database what is left, and returns what was granted and not spent. The thread ends soon.
+    pub(crate) async fn close(&self) {
+        self.stop();
+        let thread = locked(&self.thread).take();
+        if let Some(thread) = thread {
+            // A panic of the thread was reported where it happened.
+            let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        }
+    }
+
+    /// Leaves the journal to another process.
+    pub(crate) fn release(&self) {
+        locked(&self.lock).take();
+    }
+
+    fn stop(&self) {
+        self.state.is_closing.store(true, Ordering::Release);
+        self.state.wake.notify_one();
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(thread) = locked(&self.thread).take() {
+            // A panic of the thread was reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl State {
+    fn unreachable(&self) -> StoreError {
+        let failure = locked(&self.failure).clone();
+        failure.unwrap_or_else(|| self.address.failed("it has not confirmed this instance yet"))
+    }
+}
+
+/// Takes the journal for this process.
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push("-instance");
+    let beside = PathBuf::from(beside);
+    let file = File::options().create(true).write(true).truncate(false).open(&beside);
+    let file = file.map_err(|error| StoreError::of_io(&beside, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::JournalInUse { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(StoreError::of_io(&beside, &error)),
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // Each is whole after every single operation, so a panic elsewhere cannot have spoilt it.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Shared").field("address", &self.state.address).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,168 @@
+//! The URL of a PostgreSQL store: what of it can be shown, and whether its connections use TLS.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
+
+/// Where PostgreSQL is, from a URL such as `postgres://user:password@db.example/endmark`. No formatter prints its password.
+///
+/// ```
+/// use endmark_store::PostgresAddress;
+/// let address = PostgresAddress::parse("postgres://em:secret@db.example/endmark").unwrap();
+/// assert_eq!(address.to_string(), "postgres://em@db.example/endmark");
+/// assert!(address.uses_tls());
+/// assert!(!PostgresAddress::parse("postgres://em@127.0.0.1/endmark").unwrap().uses_tls());
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresAddress {
+    pub(crate) config: Config,
+    uses_tls: bool,
+    root_file: Option<PathBuf>,
+}
+
+/// A URL that names no usable PostgreSQL. The message never contains the URL: it may hold a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PostgresAddressError {
+    /// It is not a URL of PostgreSQL, or has an unknown parameter.
+    #[error("the PostgreSQL URL cannot be used: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
+    Unusable,
+    /// It names no host.
+    #[error("the PostgreSQL URL names no host: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
+    NoHost,
+    /// It names no database.
+    #[error("the PostgreSQL URL names no database: write `postgres://USER:PASSWORD@HOST:PORT/DATABASE`")]
+    NoDatabase,
+    /// Encryption without verification is no protection.
+    #[error("`sslmode={0}` is not supported: write `verify-full`, which verifies the server, or `disable`")]
+    SslMode(String),
+}
+
+impl PostgresAddress {
+    /// Reads a URL. `sslmode` is `verify-full` or `disable`. Its default is `verify-full`, and `disable` if every host is this
+    /// machine. `sslrootcert` names a PEM file of the authorities that may certify the server, instead of the system's.
+    ///
+    /// # Errors
+    /// [`PostgresAddressError`] if it is not a URL, lacks a host or a database, or names an unsupported `sslmode`.
+    pub fn parse(url: &str) -> Result<Self, PostgresAddressError> {
+        let (mut kept, mut mode, mut root_file) = (Vec::new(), None, None);
+        let (address, query) = url.trim().split_once('?').unwrap_or((url.trim(), ""));
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            match parameter.split_once('=') {
+                Some(("sslmode", value)) => mode = Some(value),
+                Some(("sslrootcert", value)) => root_file = Some(PathBuf::from(value)),
+                _ => kept.push(parameter),
+            }
+        }
+        let config = Config::from_str(&format!("{address}?{}", kept.join("&")));
+        let config = config.map_err(|_| PostgresAddressError::Unusable)?;
+        if config.get_hosts().is_empty() {
+            return Err(PostgresAddressError::NoHost);
+        }
+        if config.get_dbname().is_none_or(str::is_empty) {
+            return Err(PostgresAddressError::NoDatabase);
+        }
+        let uses_tls = match mode {
+            None => !config.get_hosts().iter().all(is_this_machine),
+            Some("verify-full") => true,
+            Some("disable") => false,
+            Some(other) => return Err(PostgresAddressError::SslMode(other.to_owned())),
+        };
+        Ok(Self { config, uses_tls, root_file })
+    }
+
+    /// Whether connections use TLS and verify the server's name.
+    pub fn uses_tls(&self) -> bool {
+        self.uses_tls
+    }
+
+    /// The authorities that may certify the server, instead of the system's.
+    pub(crate) fn root_file(&self) -> Option<&Path> {
+        self.root_file.as_deref()
+    }
+
+    /// The hosts with their ports, in the order in which they are tried.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = (&Host, u16)> {
+        let ports = self.config.get_ports();
+        let port = move |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+        self.config.get_hosts().iter().enumerate().map(move |(index, host)| (host, port(index)))
+    }
+}
+
+fn is_this_machine(host: &Host) -> bool {
+    match host {
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+        }
+    }
+}
+
+impl fmt::Display for PostgresAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("postgres://")?;
+        if let Some(user) = self.config.get_user() {
+            write!(formatter, "{user}@")?;
+        }
+        for (index, (host, port)) in self.hosts().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            match host {
+                Host::Tcp(name) => write!(formatter, "{comma}{name}")?,
+                Host::Unix(path) => write!(formatter, "{comma}{}", path.display())?,
+            }
+            if port != 5432 {
+                write!(formatter, ":{port}")?;
+            }
+        }
+        write!(formatter, "/{}", self.config.get_dbname().unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for PostgresAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "PostgresAddress({self})")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tls_is_the_default_for_other_machines() {
+        for (url, uses_tls) in [
+            ("postgres://u:p@db.example/d", true),
+            ("postgresql://u@10.0.0.7:6000/d", true),
+            ("postgres://u@db.example/d?sslmode=disable", false),
+            ("postgres://u@localhost/d", false),
+            ("postgres://u@127.0.0.1,db.example/d", true),
+            ("postgres://u@[::1]/d", false),
+            ("postgres://u@127.0.0.1/d?sslmode=verify-full&sslrootcert=/ca.pem", true),
+            ("postgres://%2Frun%2Fpostgresql/d", false),
+        ] {
+            assert_eq!(PostgresAddress::parse(url).unwrap().uses_tls(), uses_tls, "{url}");
+        }
+    }
+
+    #[test]
+    fn an_unusable_url_is_refused_without_its_password() {
+        for (url, error) in [
+            (
+                "postgres://u:hunter2@db.example/d?sslmode=require",
+                PostgresAddressError::SslMode("require".to_owned()),
+            ),
+            ("postgres://u:hunter2@db.example", PostgresAddressError::NoDatabase),
+            ("postgres://u:hunter2@db.example/d?what=1", PostgresAddressError::Unusable),
+            ("postgres:///d", PostgresAddressError::NoHost),
+            ("postgres://u:hunter2@db.example:x/d", PostgresAddressError::Unusable),
+        ] {
+            assert_eq!(PostgresAddress::parse(url), Err(error.clone()), "{url}");
+            assert!(!error.to_string().contains("hunter2"));
+        }
+        let address = PostgresAddress::parse("postgres://u:hunter2@h:6000,i/d?application_name=x").unwrap();
+        assert!(!format!("{address} {address:?}").contains("hunter2"));
+        assert_eq!(address.to_string(), "postgres://u@h:6000,i/d");
+    }
+}

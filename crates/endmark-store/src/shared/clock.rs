@@ -1,0 +1,25 @@
+//! The clock of an instance's tenure: it never goes back, and goes on while the machine is suspended.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Instant, SystemTime};
+
+/// Milliseconds since it was made. The monotonic clock stands still while the machine is suspended and the wall clock may be set
+/// back: the larger of both is right or early, and an instance that stops early spends nothing.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    monotonic: Instant,
+    wall: SystemTime,
+    latest_ms: AtomicU64,
+}
+
+impl Clock {
+    pub(crate) fn new() -> Self {
+        Self { monotonic: Instant::now(), wall: SystemTime::now(), latest_ms: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        let passed = self.monotonic.elapsed().max(self.wall.elapsed().unwrap_or_default());
+        let now_ms = u64::try_from(passed.as_millis()).unwrap_or(u64::MAX);
+        self.latest_ms.fetch_max(now_ms, Ordering::AcqRel).max(now_ms)
+    }
+}

@@ -1,0 +1,431 @@
+//! The statements of PostgreSQL. They are typed and unnamed, and need no session state: a transaction pooler may stand between.
+
+use endmark_context::budget::{Pool, Share, TENURE_MS};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Error, Row, Transaction};
+
+use crate::engine::journal::{Due, GrantedShare, Instance};
+use crate::keys::{Key, KeyBudget, NewKey};
+use crate::leases::BudgetKey;
+
+/// The schema of this version.
+pub(crate) const SCHEMA: i64 = 1;
+
+const TABLES: &str = include_str!("../../migrations/0001_shared.postgres.sql");
+
+/// How often a schema is made again that another instance made at the same moment.
+const MAKES: u32 = 5;
+
+/// The columns of a row, as PostgreSQL reads them from JSON.
+const USAGE_COLUMNS: [(&str, &str); 30] = [
+    ("started_at", "timestamptz"),
+    ("request_id", "text"),
+    ("call", "integer"),
+    ("purpose", "text"),
+    ("session", "text"),
+    ("credential", "text"),
+    ("upstream", "text"),
+    ("format", "text"),
+    ("model", "text"),
+    ("answered_model", "text"),
+    ("streamed", "boolean"),
+    ("mode", "text"),
+    ("ended_at", "timestamptz"),
+    ("http_status", "integer"),
+    ("ending", "text"),
+    ("stop", "text"),
+    ("verdict", "text"),
+    ("cut_kind", "text"),
+    ("prompt_tokens", "bigint"),
+    ("output_tokens", "bigint"),
+    ("cached_tokens", "bigint"),
+    ("reasoning_tokens", "bigint"),
+    ("total_tokens", "bigint"),
+    ("cache_written_tokens", "bigint"),
+    ("estimated_prompt", "bigint"),
+    ("estimated_output", "bigint"),
+    ("sent_bytes", "bigint"),
+    ("received_bytes", "bigint"),
+    ("first_byte_ms", "double precision"),
+    ("total_ms", "double precision"),
+];
+
+/// What became of a report.
+pub(crate) enum Exchanged {
+    Done {
+        granted: Vec<GrantedShare>,
+        keys_version: i64,
+    },
+    /// The database knows this instance by another token, or not at all: it was forfeited, or its journal was copied.
+    Unknown,
+}
+
+/// Whether the database takes this instance by its new token.
+pub(crate) enum Registered {
+    /// It does.
+    Known,
+    /// Another process uses this identity now.
+    InUse,
+    /// The journal is older than the database: a restored copy.
+    Outdated,
+}
+
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+fn natural(value: i64) -> u64 {
+    u64::try_from(value).unwrap_or(0)
+}
+
+/// Makes the tables where they are missing; returns the schema of the database.
+pub(crate) async fn make_tables(client: &Client) -> Result<i64, Error> {
+    let mut made = 0;
+    loop {
+        let found = "SELECT to_regclass('em_meta') IS NOT NULL";
+        if client.query_typed_one(found, &[]).await?.get(0) {
+            let schema =
+                client.query_typed_opt("SELECT value FROM em_meta WHERE name = 'schema'", &[]).await?;
+            if let Some(schema) = schema {
+                return Ok(schema.get(0));
+            }
+        }
+        made += 1;
+        match client.batch_execute(&format!("BEGIN;{TABLES}COMMIT")).await {
+            // `IF NOT EXISTS` does not protect from another transaction that makes the same table.
+            Err(error) if made < MAKES && error.code().is_some() => {
+                client.batch_execute("ROLLBACK").await?;
+            }
+            made => made?,
+        }
+    }
+}
+
+/// Registers an instance by its pending token.
+pub(crate) async fn register(client: &mut Client, instance: &Instance) -> Result<Registered, Error> {
+    let transaction = client.transaction().await?;
+    let found = transaction
+        .query_typed_opt(
+            "SELECT token, is_forfeited, expires > clock_timestamp() FROM em_instances WHERE id = $1 FOR UPDATE",
+            &[(&instance.id, Type::TEXT)],
+        )
+        .await?;
+    if let Some(found) = found {
+        let (token, is_forfeited, is_alive): (String, bool, bool) =
+            (found.get(0), found.get(1), found.get(2));
+        if token != instance.token && token != instance.pending && !is_forfeited {
+            return Ok(if is_alive { Registered::InUse } else { Registered::Outdated });
+        }
+    }
+    transaction
+        .execute_typed(
+            "INSERT INTO em_instances (id, token, expires) VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond')
+             ON CONFLICT (id) DO UPDATE SET token = excluded.token, is_forfeited = false, expires = excluded.expires",
+            &[
+                (&instance.id, Type::TEXT),
+                (&instance.pending, Type::TEXT),
+                (&number(TENURE_MS), Type::INT8),
+            ],
+        )
+        .await?;
+    transaction.commit().await?;
+    Ok(Registered::Known)
+}
+
+/// The budgets of which the database has an open share of this instance: scope, subject, window and unit.
+pub(crate) async fn open_shares(client: &Client, id: &str) -> Result<Vec<[String; 4]>, Error> {
+    let sql = "SELECT scope, subject, span, unit FROM em_shares WHERE instance = $1 AND granted > spent";
+    let rows = client.query_typed(sql, &[(&id, Type::TEXT)]).await?;
+    Ok(rows.iter().map(|row| [row.get(0), row.get(1), row.get(2), row.get(3)]).collect())
+}
+
+/// Frees what a silent instance did not spend. Returns whether there is such an instance.
+pub(crate) async fn forfeit(client: &mut Client, id: &str) -> Result<bool, Error> {
+    let transaction = client.transaction().await?;
+    // From here on its reports are refused until it registers again.
+    let sql = "UPDATE em_instances SET is_forfeited = true WHERE id = $1 AND expires <= clock_timestamp()";
+    if transaction.execute_typed(sql, &[(&id, Type::TEXT)]).await? == 0 {
+        return Ok(false);
+    }
+    let lock = "SELECT 1 FROM em_budgets b WHERE EXISTS (SELECT 1 FROM em_shares s
+                  WHERE (s.scope, s.subject, s.span, s.unit, s.instance) = (b.scope, b.subject, b.span, b.unit, $1)
+                    AND s.granted > s.spent)
+                ORDER BY scope, subject, span, unit FOR UPDATE";
+    transaction.query_typed(lock, &[(&id, Type::TEXT)]).await?;
+    let free = "UPDATE em_budgets b SET committed = b.committed - (s.granted - s.spent) FROM em_shares s
+                WHERE (s.scope, s.subject, s.span, s.unit, s.instance) = (b.scope, b.subject, b.span, b.unit, $1)
+                  AND s.granted > s.spent";
+    transaction.execute_typed(free, &[(&id, Type::TEXT)]).await?;
+    let lower = "UPDATE em_shares SET granted = spent WHERE instance = $1 AND granted > spent";
+    transaction.execute_typed(lower, &[(&id, Type::TEXT)]).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+/// Tells the database everything that is due, in one transaction that can be repeated: rows have a key, and shares are absolute.
+pub(crate) async fn exchange(
+    client: &mut Client,
+    instance: &Instance,
+    due: &Due,
+) -> Result<Exchanged, Error> {
+    let transaction = client.transaction().await?;
+    let known = transaction
+        .query_typed_opt(
+            "UPDATE em_instances SET expires = clock_timestamp() + $3 * interval '1 millisecond'
+             WHERE id = $1 AND token = $2 AND NOT is_forfeited
+             RETURNING (SELECT count(*) FROM em_instances o WHERE o.expires > clock_timestamp()),
+               (SELECT value FROM em_meta WHERE name = 'key_version')",
+            &[(&instance.id, Type::TEXT), (&instance.token, Type::TEXT), (&number(TENURE_MS), Type::INT8)],
+        )
+        .await?;
+    let Some(known) = known else { return Ok(Exchanged::Unknown) };
+    let (instances, keys_version): (i64, i64) = (known.get(0), known.get(1));
+    if let Some(rows) = &due.rows {
+        let names = USAGE_COLUMNS.map(|(name, _)| name).join(", ");
+        let columns = USAGE_COLUMNS.map(|(name, kind)| format!("{name} {kind}")).join(", ");
+        let sql = format!(
+            "INSERT INTO em_usage (instance, {names}) SELECT $2, {names} FROM json_to_recordset($1::text::json) AS r({columns})
+             ON CONFLICT DO NOTHING"
+        );
+        transaction.execute_typed(&sql, &[(rows, Type::TEXT), (&instance.id, Type::TEXT)]).await?;
+    }
+    let granted = shares(&transaction, instance, due, natural(instances)).await?;
+    transaction.commit().await?;
+    Ok(Exchanged::Done { granted, keys_version })
+}
+
+/// Budgets of one transaction, a column each, as PostgreSQL takes them.
+struct Columns {
+    scopes: Vec<String>,
+    subjects: Vec<String>,
+    spans: Vec<String>,
+    units: Vec<String>,
+}
+
+impl Columns {
+    fn of(due: &Due) -> Self {
+        let texts = |text: fn(&BudgetKey) -> String| due.shares.iter().map(|(key, _)| text(key)).collect();
+        Self {
+            scopes: texts(|key| key.scope.name().to_owned()),
+            // Texts from outside may hold U+0000, which PostgreSQL has no place for. Two subjects never become one.
+            subjects: texts(|key| key.subject.replace('\\', r"\\").replace('\0', r"\0")),
+            spans: texts(|key| key.window.clone()),
+            units: texts(|key| key.unit.name().to_owned()),
+        }
+    }
+
+    /// The first four parameters of a statement.
+    fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
+        let columns = [&self.scopes, &self.subjects, &self.spans, &self.units];
+        columns.into_iter().map(|column| (column as &(dyn ToSql + Sync), Type::TEXT_ARRAY)).collect()
+    }
+}
+
+/// Reports and grants shares: the budgets' rows are locked in one order, decided on, and written.
+async fn shares(
+    transaction: &Transaction<'_>,
+    instance: &Instance,
+    due: &Due,
+    instances: u64,
+) -> Result<Vec<GrantedShare>, Error> {
+    if due.shares.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns = Columns::of(due);
+    let mut parameters = columns.parameters();
+    transaction
+        .execute_typed(
+            "INSERT INTO em_budgets (scope, subject, span, unit) SELECT * FROM unnest($1, $2, $3, $4) ORDER BY 1, 2, 3, 4
+             ON CONFLICT DO NOTHING",
+            &parameters,
+        )
+        .await?;
+    parameters.push((&instance.id, Type::TEXT));
+    let found = transaction
+        .query_typed(
+            "SELECT k.place, b.spent, b.committed, b.is_tight, coalesce(s.granted, 0), coalesce(s.spent, 0)
+             FROM unnest($1, $2, $3, $4) WITH ORDINALITY AS k(scope, subject, span, unit, place)
+             JOIN em_budgets b USING (scope, subject, span, unit)
+             LEFT JOIN em_shares s ON (s.scope, s.subject, s.span, s.unit, s.instance)
+               = (b.scope, b.subject, b.span, b.unit, $5)
+             ORDER BY b.scope, b.subject, b.span, b.unit FOR UPDATE OF b",
+            &parameters,
+        )
+        .await?;
+    let mut decided = vec![(Pool::default(), Share::default()); due.shares.len()];
+    let mut granted = Vec::with_capacity(found.len());
+    for row in found {
+        let place = usize::try_from(row.get::<_, i64>(0) - 1).unwrap_or(usize::MAX);
+        let Some(((key, report), decided)) = due.shares.get(place).zip(decided.get_mut(place)) else {
+            continue;
+        };
+        let amount = |column: usize| natural(row.get(column));
+        let mut pool = Pool { spent: amount(1), committed: amount(2), is_tight: row.get(3) };
+        let mut share = Share { granted: amount(4), spent: amount(5) };
+        pool.exchange(&mut share, report, instances);
+        *decided = (pool, share);
+        granted.push(GrantedShare {
+            key: key.clone(),
+            reported: report.spent,
+            granted: share.granted,
+            spent_elsewhere: pool.spent.saturating_sub(share.spent),
+            is_tight: pool.is_tight,
+        });
+    }
+    write_shares(transaction, instance, &columns, &decided).await?;
+    Ok(granted)
+}
+
+async fn write_shares(
+    transaction: &Transaction<'_>,
+    instance: &Instance,
+    columns: &Columns,
+    decided: &[(Pool, Share)],
+) -> Result<(), Error> {
+    let amounts = |amount: fn(&(Pool, Share)) -> u64| decided.iter().map(|of| number(amount(of))).collect();
+    let (spent, committed): (Vec<i64>, Vec<i64>) = (amounts(|of| of.0.spent), amounts(|of| of.0.committed));
+    let tight: Vec<bool> = decided.iter().map(|(pool, _)| pool.is_tight).collect();
+    let mut parameters = columns.parameters();
+    parameters.extend([
+        (&spent as &(dyn ToSql + Sync), Type::INT8_ARRAY),
+        (&committed, Type::INT8_ARRAY),
+        (&tight, Type::BOOL_ARRAY),
+    ]);
+    transaction
+        .execute_typed(
+            "UPDATE em_budgets b SET spent = n.spent, committed = n.committed, is_tight = n.is_tight
+             FROM unnest($1, $2, $3, $4, $5, $6, $7) AS n(scope, subject, span, unit, spent, committed, is_tight)
+             WHERE (b.scope, b.subject, b.span, b.unit) = (n.scope, n.subject, n.span, n.unit)",
+            &parameters,
+        )
+        .await?;
+    let (granted, spent): (Vec<i64>, Vec<i64>) = (amounts(|of| of.1.granted), amounts(|of| of.1.spent));
+    let mut parameters = columns.parameters();
+    parameters.extend([
+        (&instance.id as &(dyn ToSql + Sync), Type::TEXT),
+        (&granted, Type::INT8_ARRAY),
+        (&spent, Type::INT8_ARRAY),
+    ]);
+    transaction
+        .execute_typed(
+            "INSERT INTO em_shares (scope, subject, span, unit, instance, granted, spent)
+             SELECT scope, subject, span, unit, $5, granted, spent
+             FROM unnest($1, $2, $3, $4, $6, $7) AS n(scope, subject, span, unit, granted, spent)
+             ON CONFLICT (scope, subject, span, unit, instance)
+             DO UPDATE SET granted = excluded.granted, spent = excluded.spent",
+            &parameters,
+        )
+        .await?;
+    Ok(())
+}
+
+/// All keys and the hashes of their secrets, as JSON, with the version that they are of.
+pub(crate) async fn keys(client: &mut Client) -> Result<(i64, String, String), Error> {
+    // One snapshot for all three.
+    let row = client
+        .query_typed_one(
+            "SELECT (SELECT value FROM em_meta WHERE name = 'key_version'),
+               (SELECT coalesce(json_agg(k ORDER BY k.name), '[]')::text FROM em_keys k),
+               (SELECT coalesce(json_agg(s), '[]')::text FROM em_key_secrets s)",
+            &[],
+        )
+        .await?;
+    Ok((row.get(0), row.get(1), row.get(2)))
+}
+
+/// All keys, by name.
+pub(crate) async fn all_keys(client: &Client) -> Result<Vec<Key>, Error> {
+    let sql = "SELECT name, models, budget_unit, budget_period, budget_limit, ends_at, created_at, revoked_at
+               FROM em_keys ORDER BY name";
+    let rows = client.query_typed(sql, &[]).await?;
+    let key = |row: &Row| {
+        let moment = |column: usize| row.get::<_, Option<i64>>(column).map(natural);
+        Key {
+            name: row.get(0),
+            models: row.get::<_, String>(1).lines().map(str::to_owned).collect(),
+            budget: KeyBudget::of_words(row.get(2), row.get(3), moment(4)),
+            ends_at: moment(5),
+            created_at: natural(row.get(6)),
+            revoked_at: moment(7),
+        }
+    };
+    Ok(rows.iter().map(key).collect())
+}
+
+/// Makes a key with one secret; returns whether its name was free.
+pub(crate) async fn add_key(client: &mut Client, new: &NewKey, sha256: &str) -> Result<bool, Error> {
+    let transaction = client.transaction().await?;
+    let limit = new.budget.map(|budget| number(budget.limit));
+    let added = transaction
+        .execute_typed(
+            "INSERT INTO em_keys (name, models, budget_unit, budget_period, budget_limit, ends_at, created_at)
+             VALUES ($1, $2, $3, $4, $5, $6, extract(epoch FROM clock_timestamp())::bigint) ON CONFLICT DO NOTHING",
+            &[
+                (&new.name, Type::TEXT),
+                (&new.models.join("\n"), Type::TEXT),
+                (&new.budget.map(|budget| budget.unit.name()), Type::TEXT),
+                (&new.budget.map(|budget| budget.period.name()), Type::TEXT),
+                (&limit, Type::INT8),
+                (&new.ends_at.map(number), Type::INT8),
+            ],
+        )
+        .await?;
+    if added == 0 {
+        return Ok(false);
+    }
+    add_secret(&transaction, &new.name, sha256).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+async fn add_secret(transaction: &Transaction<'_>, name: &str, sha256: &str) -> Result<(), Error> {
+    let sql = "INSERT INTO em_key_secrets (sha256, name) VALUES ($1, $2)";
+    transaction.execute_typed(sql, &[(&sha256, Type::TEXT), (&name, Type::TEXT)]).await?;
+    raise_version(transaction).await
+}
+
+async fn raise_version(transaction: &Transaction<'_>) -> Result<(), Error> {
+    let sql = "UPDATE em_meta SET value = value + 1 WHERE name = 'key_version'";
+    transaction.execute_typed(sql, &[]).await.map(|_| ())
+}
+
+/// Gives a key another secret; those that it has end after the overlap. Returns whether there is such a key.
+pub(crate) async fn rotate_key(
+    client: &mut Client,
+    name: &str,
+    sha256: &str,
+    overlap_seconds: u64,
+) -> Result<bool, Error> {
+    let transaction = client.transaction().await?;
+    let sql = "SELECT 1 FROM em_keys WHERE name = $1 AND revoked_at IS NULL FOR UPDATE";
+    if transaction.query_typed_opt(sql, &[(&name, Type::TEXT)]).await?.is_none() {
+        return Ok(false);
+    }
+    let ended = "DELETE FROM em_key_secrets WHERE name = $1 AND ends_at <= extract(epoch FROM clock_timestamp())::bigint";
+    transaction.execute_typed(ended, &[(&name, Type::TEXT)]).await?;
+    transaction
+        .execute_typed(
+            "UPDATE em_key_secrets SET ends_at = least(ends_at, extract(epoch FROM clock_timestamp())::bigint + $2)
+             WHERE name = $1",
+            &[(&name, Type::TEXT), (&number(overlap_seconds.min(1 << 40)), Type::INT8)],
+        )
+        .await?;
+    add_secret(&transaction, name, sha256).await?;
+    transaction.commit().await?;
+    Ok(true)
+}
+
+/// Revokes a key; returns whether there is one that was not.
+pub(crate) async fn revoke_key(client: &mut Client, name: &str) -> Result<bool, Error> {
+    let transaction = client.transaction().await?;
+    let revoked = transaction
+        .execute_typed(
+            "UPDATE em_keys SET revoked_at = extract(epoch FROM clock_timestamp())::bigint
+             WHERE name = $1 AND revoked_at IS NULL",
+            &[(&name, Type::TEXT)],
+        )
+        .await?;
+    raise_version(&transaction).await?;
+    transaction.commit().await?;
+    Ok(revoked > 0)
+}

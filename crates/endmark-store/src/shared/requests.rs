@@ -1,0 +1,110 @@
+//! What requests wait for, and how much of each budget an instance should have at hand.
+
+use std::collections::HashMap;
+
+use tokio::sync::oneshot;
+
+use crate::budgets::Claim;
+use crate::engine::journal::{GrantedShare, ShareRequest};
+use crate::error::StoreError;
+use crate::leases::BudgetKey;
+
+/// A share that was not used for this long goes back.
+const UNUSED_MS: u64 = 2_000;
+/// Requests that follow each other sooner ask for twice as much ahead.
+const HURRY_MS: u64 = 1_000;
+
+type Answer = oneshot::Sender<Result<(), StoreError>>;
+
+/// Requests for more of budgets.
+#[derive(Default)]
+pub(crate) struct Requests {
+    budgets: HashMap<BudgetKey, AskedBudget>,
+    answers: Vec<Answer>,
+}
+
+#[derive(Default)]
+struct AskedBudget {
+    limit: u64,
+    least: u64,
+    waiting: u64,
+    ahead: u64,
+    asked_ms: u64,
+    used_ms: u64,
+    is_tight: bool,
+}
+
+impl Requests {
+    pub(crate) fn add(
+        &mut self,
+        now_ms: u64,
+        claims: impl Iterator<Item = (BudgetKey, u64, u64)>,
+        answer: Answer,
+    ) {
+        for (key, limit, amount) in claims {
+            let budget = self.budgets.entry(key).or_default();
+            // A call that costs nothing needs a share, too: without one nobody knows what others spent.
+            let amount = amount.max(1);
+            budget.limit = limit;
+            budget.least = if budget.least == 0 { amount } else { budget.least.min(amount) };
+            budget.waiting = budget.waiting.saturating_add(amount);
+            budget.used_ms = now_ms;
+        }
+        self.answers.push(answer);
+    }
+
+    pub(crate) fn note_use(&mut self, now_ms: u64, claims: &[Claim]) {
+        for claim in claims {
+            if let Some(budget) = self.budgets.get_mut(&BudgetKey::of(claim)) {
+                budget.used_ms = now_ms;
+            }
+        }
+    }
+
+    /// Takes out what is to be asked now, and who waits for it.
+    pub(crate) fn take(&mut self, now_ms: u64, is_closing: bool) -> (Vec<ShareRequest>, Vec<Answer>) {
+        let mut requests = Vec::new();
+        self.budgets.retain(|key, budget| {
+            let is_unused = is_closing || now_ms.saturating_sub(budget.used_ms) >= UNUSED_MS;
+            let is_asked = budget.least > 0;
+            if is_asked {
+                let is_hurried = now_ms.saturating_sub(budget.asked_ms) < HURRY_MS;
+                let most = budget.ahead.saturating_mul(2).max(budget.waiting.saturating_mul(2));
+                budget.ahead = if is_hurried && !budget.is_tight { most } else { 0 };
+                budget.asked_ms = now_ms;
+            }
+            if is_asked || is_unused || budget.is_tight {
+                requests.push(ShareRequest {
+                    key: key.clone(),
+                    limit: budget.limit,
+                    least: budget.least,
+                    waiting: budget.waiting,
+                    ahead: budget.ahead,
+                    returns: is_unused || budget.is_tight,
+                });
+            }
+            (budget.least, budget.waiting) = (0, 0);
+            is_asked || !is_unused
+        });
+        (requests, std::mem::take(&mut self.answers))
+    }
+
+    /// Whether anything waits.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.answers.is_empty()
+    }
+
+    /// Whether a budget of this instance is nearly used up: others wait for what is not in use here.
+    pub(crate) fn has_tight(&self) -> bool {
+        self.budgets.values().any(|budget| budget.is_tight)
+    }
+
+    /// Notes what the database answered.
+    pub(crate) fn note(&mut self, shares: &[GrantedShare]) {
+        for share in shares {
+            if let Some(budget) = self.budgets.get_mut(&share.key) {
+                budget.is_tight = share.is_tight;
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The thread that talks to the database.
+
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use endmark_context::budget::{Scope, Unit};
+use tokio_postgres::Client;
+
+use super::connect::{connect, words};
+use super::database::{self, Exchanged, Registered, SCHEMA};
+use super::{State, locked};
+use crate::engine::journal::{self, Due, Instance, ShareRequest};
+use crate::error::StoreError;
+use crate::leases::BudgetKey;
+
+/// How often the database is asked whether keys changed, and told that this instance is alive.
+const HEARTBEAT: Duration = Duration::from_millis(400);
+/// How long rows wait for others, to share a transaction.
+const ROW_DELAY: Duration = Duration::from_millis(150);
+/// The same while a budget is nearly used up: others wait for what comes back.
+const TIGHT_DELAY: Duration = Duration::from_millis(40);
+/// The least time between two transactions: a budget's row takes some hundred updates a second, from all instances.
+const PAUSE: Duration = Duration::from_millis(8);
+/// How long one transaction may take.
+const DEADLINE: Duration = Duration::from_secs(8);
+/// The rest after a failure.
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
+/// How long a closing instance tries to tell the database what is left.
+const CLOSING_TIME: Duration = Duration::from_secs(5);
+
+/// Why the database was not told.
+enum Failure {
+    /// The connection is of no use any more.
+    Lost(StoreError),
+    /// This instance cannot go on with its journal.
+    Final(StoreError),
+}
+
+struct Worker {
+    state: Arc<State>,
+    instance: Instance,
+    client: Option<Client>,
+    rows_seen: u64,
+}
+
+/// Works until the store is closed. Reports the first attempt: an error if the database refuses this instance.
+pub(crate) async fn run(state: Arc<State>, instance: Instance, started: mpsc::Sender<Option<StoreError>>) {
+    let mut worker = Worker { state, instance, client: None, rows_seen: 0 };
+    let first = worker.connect().await;
+    let refused = match first {
+        Err(Failure::Final(error)) => Some(error),
+        Err(Failure::Lost(error)) => {
+            worker.note(Some(error));
+            None
+        }
+        Ok(()) => None,
+    };
+    let is_refused = refused.is_some();
+    // The caller waits for it.
+    let _ = started.send(refused);
+    if !is_refused {
+        worker.work().await;
+    }
+}
+
+impl Worker {
+    async fn work(&mut self) {
+        let mut closing_since: Option<Instant> = None;
+        loop {
+            let is_closing = self.state.is_closing.load(Ordering::Acquire);
+            let outcome = self.tell(is_closing).await;
+            let (is_more, is_told) = (matches!(outcome, Ok(true)), outcome.is_ok());
+            self.note(outcome.err());
+            if is_closing {
+                let since = *closing_since.get_or_insert_with(Instant::now);
+                if (is_told && !is_more && self.is_empty().await) || since.elapsed() > CLOSING_TIME {
+                    return;
+                }
+            }
+            tokio::time::sleep(if is_told { PAUSE } else { RETRY_PAUSE }).await;
+            if is_told && !is_more && !is_closing {
+                self.wait().await;
+            }
+        }
+    }
+
+    /// Waits for something to tell, at most until the next heartbeat.
+    async fn wait(&mut self) {
+        let delay = if locked(&self.state.requests).has_tight() { TIGHT_DELAY } else { ROW_DELAY };
+        let begin = Instant::now();
+        while begin.elapsed() < HEARTBEAT {
+            if locked(&self.state.requests).is_waiting() {
+                return;
+            }
+            let _ = tokio::time::timeout(delay, self.state.wake.notified()).await;
+            let rows = self.state.writer.counts().rows;
+            let has_rows = mem::replace(&mut self.rows_seen, rows) != rows;
+            if has_rows || self.state.is_closing.load(Ordering::Acquire) || delay == TIGHT_DELAY {
+                return;
+            }
+        }
+    }
+
+    /// Tells the database what is due. Returns whether there is more.
+    async fn tell(&mut self, is_closing: bool) -> Result<bool, StoreError> {
+        let (requests, answers) = locked(&self.state.requests).take(self.state.clock.now_ms(), is_closing);
+        let mut outcome = self.try_tell(requests.clone(), is_closing).await;
+        if let Err(Failure::Lost(_)) = outcome {
+            // A server that was restarted: the next connection may work at once.
+            self.client = None;
+            outcome = self.try_tell(requests, is_closing).await;
+        }
+        let outcome = outcome.map_err(|failure| {
+            self.client = None;
+            let (Failure::Lost(error) | Failure::Final(error)) = failure;
+            error
+        });
+        let answer = outcome.as_ref().map(|_| ()).map_err(Clone::clone);
+        for waiting in answers {
+            // The caller may have gone away.
+            let _ = waiting.send(answer.clone());
+        }
+        outcome
+    }
+
+    async fn try_tell(&mut self, requests: Vec<ShareRequest>, is_closing: bool) -> Result<bool, Failure> {
+        if self.client.is_none() {
+            self.connect().await?;
+        }
+        let leases = Arc::clone(&self.state.leases);
+        let prepared = self.state.writer.write(move |session| {
+            let mut requests = requests;
+            if is_closing {
+                let open = journal::open_shares(session)?.into_iter();
+                requests.extend(open.map(|key| ShareRequest {
+                    key,
+                    limit: 0,
+                    least: 0,
+                    waiting: 0,
+                    ahead: 0,
+                    returns: true,
+                }));
+                requests.dedup_by(|one, other| one.key == other.key);
+            }
+            journal::prepare(session, &leases, &requests)
+        });
+        let due = prepared.await.map_err(Failure::Lost)?;
+        let sent_ms = self.state.clock.now_ms();
+        let lost = |detail: String| Failure::Lost(self.state.address.failed(detail));
+        let Some(client) = &mut self.client else { return Err(lost("no connection".to_owned())) };
+        let exchanged =
+            tokio::time::timeout(DEADLINE, database::exchange(client, &self.instance, &due)).await;
+        let exchanged = exchanged.map_err(|_| lost(format!("no answer within {DEADLINE:?}")))?;
+        match exchanged.map_err(|error| lost(words(&error)))? {
+            Exchanged::Unknown => {
+                // Registering again forgets what was granted.
+                self.client = None;
+                locked(&self.state.tenure).end();
+                Err(lost("it does not know this instance any more: its shares were forfeited".to_owned()))
+            }
+            Exchanged::Done { granted, keys_version } => {
+                let Due { through, is_more, .. } = due;
+                let leases = Arc::clone(&self.state.leases);
+                locked(&self.state.requests).note(&granted);
+                let apply = move |session: &_| journal::apply(session, &leases, through, &granted);
+                self.state.writer.write(move |session| apply(session)).await.map_err(Failure::Lost)?;
+                locked(&self.state.tenure).confirm(sent_ms);
+                if keys_version != self.state.keys_version.load(Ordering::Acquire) {
+                    self.read_keys().await?;
+                }
+                self.state.keys_checked_ms.store(sent_ms, Ordering::Release);
+                Ok(is_more)
+            }
+        }
+    }
+
+    async fn read_keys(&mut self) -> Result<(), Failure> {
+        let lost = |detail: String| Failure::Lost(self.state.address.failed(detail));
+        let Some(client) = &mut self.client else { return Ok(()) };
+        let read = tokio::time::timeout(DEADLINE, database::keys(client)).await;
+        let read = read.map_err(|_| lost(format!("no answer within {DEADLINE:?}")))?;
+        let (version, keys, secrets) = read.map_err(|error| lost(words(&error)))?;
+        let replaced =
+            self.state.writer.write(move |session| journal::replace_keys(session, version, &keys, &secrets));
+        replaced.await.map_err(Failure::Lost)?;
+        self.state.keys_version.store(version, Ordering::Release);
+        Ok(())
+    }
+
+    /// Connects, makes the tables where they are missing, and registers this instance.
+    async fn connect(&mut self) -> Result<(), Failure> {
+        let address = self.state.address.clone();
+        let mut client = connect(&address).await.map_err(|unconnected| {
+            let error = address.failed(unconnected.detail);
+            if unconnected.is_final { Failure::Final(error) } else { Failure::Lost(error) }
+        })?;
+        let registering = tokio::time::timeout(DEADLINE, self.register(&mut client)).await;
+        registering
+            .map_err(|_| Failure::Lost(address.failed(format!("no answer within {DEADLINE:?}"))))??;
+        self.client = Some(client);
+        Ok(())
+    }
+
+    async fn register(&mut self, client: &mut Client) -> Result<(), Failure> {
+        let address = self.state.address.clone();
+        let lost = |error: tokio_postgres::Error| {
+            // A table that may not be made, or is another one than ours.
+            let is_final = error.code().is_some_and(|code| code.code().starts_with("42"));
+            let failed = address.failed(words(&error));
+            if is_final { Failure::Final(failed) } else { Failure::Lost(failed) }
+        };
+        let found = database::make_tables(client).await.map_err(lost)?;
+        if found > SCHEMA {
+            let address = self.state.address.to_string();
+            return Err(Failure::Final(StoreError::NewerDatabase { address, found, known: SCHEMA }));
+        }
+        // A connection of this process may be all that was lost: the database knows the token still.
+        if self.instance.pending.is_empty() {
+            self.instance.pending = random();
+            self.write_name().await?;
+        }
+        match database::register(client, &self.instance).await.map_err(lost)? {
+            Registered::Known => {}
+            Registered::InUse => {
+                return Err(Failure::Final(StoreError::JournalInUse { path: self.state.path.clone() }));
+            }
+            Registered::Outdated => {
+                tracing::error!(
+                    "the journal is an older copy: this instance goes on under another name, and what the other was granted stays held"
+                );
+                self.instance =
+                    Instance { id: random(), token: String::new(), pending: random(), ..Instance::default() };
+                self.write_name().await?;
+                database::register(client, &self.instance).await.map_err(lost)?;
+            }
+        }
+        self.instance.token = mem::take(&mut self.instance.pending);
+        self.write_name().await?;
+        let shares = database::open_shares(client, &self.instance.id).await.map_err(lost)?;
+        let keys: Vec<BudgetKey> = shares.into_iter().map(key).collect();
+        let leases = Arc::clone(&self.state.leases);
+        let forgotten = self.state.writer.write(move |session| {
+            journal::forget_grants(session, &leases)?;
+            journal::mark(session, &keys)
+        });
+        forgotten.await.map_err(Failure::Lost)
+    }
+
+    async fn write_name(&self) -> Result<(), Failure> {
+        let instance = self.instance.clone();
+        self.state.writer.write(move |session| journal::name(session, &instance)).await.map_err(Failure::Lost)
+    }
+
+    async fn is_empty(&self) -> bool {
+        let (_, rows) = self.state.writer.waiting();
+        rows == 0 && self.state.writer.write(|session| journal::is_empty(session)).await.unwrap_or(true)
+    }
+
+    /// Notes how it went, and reports a change.
+    fn note(&self, failure: Option<StoreError>) {
+        let mut known = locked(&self.state.failure);
+        match (&*known, &failure) {
+            (None, Some(error)) => {
+                tracing::error!(%error, "the shared database fails: rows wait in the journal");
+            }
+            (Some(_), None) => tracing::info!("the shared database works again"),
+            _ => {}
+        }
+        *known = failure;
+    }
+}
+
+/// A budget as the database names it.
+fn key([scope, subject, window, unit]: [String; 4]) -> BudgetKey {
+    BudgetKey {
+        scope: Scope::ALL.into_iter().find(|known| known.name() == scope).unwrap_or(Scope::All),
+        subject: unescaped(&subject),
+        window,
+        unit: if unit == Unit::NanoUsd.name() { Unit::NanoUsd } else { Unit::Tokens },
+    }
+}
+
+/// A subject as it was before `database` escaped it.
+fn unescaped(subject: &str) -> String {
+    let mut characters = subject.chars();
+    let mut text = String::with_capacity(subject.len());
+    while let Some(character) = characters.next() {
+        let escaped = if character == '\\' { characters.next() } else { None };
+        text.push(match escaped {
+            Some('0') => '\0',
+            Some(other) => other,
+            None => character,
+        });
+    }
+    text
+}
+
+/// A name that no other instance has.
+pub(crate) fn random() -> String {
+    let mut bytes = [0_u8; 16];
+    if getrandom::fill(&mut bytes).is_err() {
+        // Without random bytes the time and the process tell instances apart.
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        bytes[..8].copy_from_slice(&since.as_nanos().to_le_bytes()[..8]);
+        bytes[8..12].copy_from_slice(&std::process::id().to_le_bytes());
+    }
+    u128::from_le_bytes(bytes).to_string()
+}

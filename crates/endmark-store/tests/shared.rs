@@ -1,0 +1,281 @@
+//! Several instances over one PostgreSQL: budgets are exact, and every row arrives once.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use endmark_context::budget::{Scope, Unit};
+use endmark_store::{
+    CallSettled, CallStarted, Claim, Held, Hold, NoSecrets, Purpose, Store, StoreError, StoreLocation, Tokens,
+};
+use testkit::Postgres;
+
+fn location(postgres: &Postgres, journal: &Path) -> StoreLocation {
+    StoreLocation::parse(&postgres.url()).unwrap().with_journal(journal)
+}
+
+fn hold(request_id: &str, session: &str, limit: u64, amount: u64) -> Hold {
+    let claim = |scope, subject: &str, limit| Claim {
+        scope,
+        subject: subject.to_owned(),
+        window: "ever".to_owned(),
+        unit: Unit::Tokens,
+        limit,
+        amount,
+        closing_amount: amount,
+    };
+    let claims = vec![claim(Scope::All, "", limit), claim(Scope::Session, session, limit)];
+    Hold { request_id: request_id.to_owned(), call: 1, claims, may_close: true }
+}
+
+fn started(request_id: &str, session: &str) -> CallStarted {
+    CallStarted {
+        request_id: request_id.to_owned(),
+        call: 1,
+        purpose: Purpose::Reply,
+        session: session.to_owned(),
+        credential: None,
+        upstream: "local".to_owned(),
+        format: "openai_chat".into(),
+        model: "m\u{0}\\".to_owned(),
+        streamed: false,
+        mode: "auto".into(),
+        started_ms: 1_700_000_000_123,
+        sent_bytes: 40,
+        prompt_estimate: 10,
+        charges: Vec::new(),
+    }
+}
+
+/// Makes a call that holds so much and costs so much; returns whether it was admitted.
+async fn call(
+    store: &Store,
+    request_id: &str,
+    session: &str,
+    limit: u64,
+    amount: u64,
+    cost: u64,
+) -> Result<bool, StoreError> {
+    let recorder = store.recorder(NoSecrets);
+    let held = recorder.hold(hold(request_id, session, limit, amount)).await?;
+    if !matches!(held, Held::Fits { .. }) {
+        return Ok(false);
+    }
+    let open = recorder.open_call(started(request_id, session)).await;
+    tokio::task::yield_now().await;
+    open.settle(CallSettled {
+        http_status: Some(200),
+        ending: "clean".into(),
+        tokens: Tokens { prompt: Some(0), output: Some(cost), ..Tokens::default() },
+        ..CallSettled::default()
+    });
+    Ok(true)
+}
+
+fn number(postgres: &Postgres, sql: &str) -> u64 {
+    postgres.query(sql).parse().unwrap()
+}
+
+const SPENT: &str = "SELECT spent FROM em_budgets WHERE scope = 'all'";
+const COMMITTED: &str = "SELECT committed FROM em_budgets WHERE scope = 'all'";
+const ROWS: &str = "SELECT count(*) FROM em_usage";
+const BILLED: &str = "SELECT coalesce(sum(prompt_tokens + output_tokens), 0) FROM em_usage";
+
+/// Spends the whole limit from several instances at once. Returns the number of calls, and their costs.
+async fn spend_all(stores: &[Store], limit: u64, tasks: usize) -> (u64, u64) {
+    let (calls, cost) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let mut running = Vec::new();
+    for (index, store) in stores.iter().enumerate() {
+        for task in 0..tasks {
+            let (store, calls, sum) = (store.clone(), Arc::clone(&calls), Arc::clone(&cost));
+            running.push(tokio::spawn(async move {
+                for nth in 0_u64.. {
+                    let amount = 1 + (nth * 7 + task as u64 * 13 + index as u64) % 40;
+                    let cost = amount - (nth % 3).min(amount - 1);
+                    let request_id = format!("em_{index}_{task}_{nth}");
+                    let session = format!("s{}", task % 3);
+                    if !call(&store, &request_id, &session, limit, amount, cost).await.unwrap() {
+                        break;
+                    }
+                    calls.fetch_add(1, Ordering::Relaxed);
+                    sum.fetch_add(cost, Ordering::Relaxed);
+                }
+            }));
+        }
+    }
+    for task in running {
+        task.await.unwrap();
+    }
+    (calls.load(Ordering::Relaxed), cost.load(Ordering::Relaxed))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn four_instances_use_one_budget_up_and_never_exceed_it() {
+    const LIMIT: u64 = 40_000;
+    let Some(postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let open = |name: &str| Store::open(&location(&postgres, &folder.path().join(name))).unwrap();
+    let stores: Vec<Store> = ["a.db", "b.db", "c.db", "d.db"].map(open).into();
+    let (calls, cost) = spend_all(&stores, LIMIT, 16).await;
+    for store in &stores {
+        store.close().await;
+    }
+    assert!(cost <= LIMIT, "{cost}");
+    assert!(cost * 100 >= LIMIT * 99, "{cost}");
+    assert_eq!((number(&postgres, ROWS), number(&postgres, BILLED)), (calls, cost));
+    assert_eq!((number(&postgres, SPENT), number(&postgres, COMMITTED)), (cost, cost), "all was returned");
+    let sessions = "SELECT sum(spent) FROM em_budgets WHERE scope = 'session'";
+    assert_eq!(number(&postgres, sessions), cost);
+}
+
+/// Waits until a query has this answer.
+async fn becomes(postgres: &Postgres, sql: &str, expected: u64) {
+    for _ in 0..400 {
+        if number(postgres, sql) == expected {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    assert_eq!(number(postgres, sql), expected, "{sql}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_go_on_in_what_was_granted_while_the_database_is_gone_and_their_rows_arrive_once() {
+    let Some(mut postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&location(&postgres, &folder.path().join("a.db"))).unwrap();
+    let mut calls = 0;
+    for nth in 0..40 {
+        assert!(call(&store, &format!("em_before_{nth}"), "s", 1_000_000, 50, 1).await.unwrap());
+        calls += 1;
+    }
+    postgres.stop();
+    // A share of some calls is at hand. What goes beyond it is not admitted: another instance may have it.
+    let mut has_failed = false;
+    for nth in 0..2_000 {
+        match call(&store, &format!("em_gone_{nth}"), "s", 1_000_000, 50, 50).await {
+            Ok(is_admitted) => {
+                assert!(is_admitted);
+                calls += 1;
+            }
+            Err(StoreError::Database { .. }) => {
+                has_failed = true;
+                break;
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(has_failed && calls > 40, "{calls} calls");
+    assert!(matches!(store.condition().failure, Some(StoreError::Database { .. })));
+    postgres.start_again();
+    becomes(&postgres, ROWS, calls).await;
+    assert!(call(&store, "em_after", "s", 1_000_000, 50, 50).await.unwrap());
+    becomes(&postgres, ROWS, calls + 1).await;
+    assert_eq!(store.condition().failure, None);
+    store.close().await;
+    assert_eq!(number(&postgres, SPENT), number(&postgres, BILLED));
+    assert_eq!(number(&postgres, COMMITTED), number(&postgres, BILLED));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_that_was_given_up_spends_nothing_that_others_were_granted_since() {
+    const LIMIT: u64 = 1_000;
+    let Some(postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let open = |name: &str| Store::open(&location(&postgres, &folder.path().join(name))).unwrap();
+    let (first, second) = (open("a.db"), open("b.db"));
+    // A call under way holds half of it.
+    let recorder = first.recorder(NoSecrets);
+    assert!(matches!(recorder.hold(hold("em_long", "s", LIMIT, 500)).await.unwrap(), Held::Fits { .. }));
+    let long = recorder.open_call(started("em_long", "s")).await;
+    assert!(!call(&second, "em_no", "t", LIMIT, 501, 501).await.unwrap(), "it is held");
+    // Nobody can take it from an instance that is alive.
+    let id = postgres.query("SELECT instance FROM em_shares WHERE scope = 'all' AND granted > spent");
+    let shared = location(&postgres, Path::new("unused.db"));
+    assert!(!endmark_store::forfeit_instance(&shared, &id).await.unwrap());
+    // As if it had been silent for long.
+    while !endmark_store::forfeit_instance(&shared, &id).await.unwrap() {
+        postgres
+            .query(&format!("UPDATE em_instances SET expires = now() - interval '1 hour' WHERE id = '{id}'"));
+    }
+    assert!(call(&second, "em_yes", "t", LIMIT, 900, 900).await.unwrap());
+    becomes(&postgres, SPENT, 900).await;
+    // It comes back: the call that it had is charged, and nothing further is admitted.
+    long.settle(CallSettled {
+        http_status: Some(200),
+        ending: "clean".into(),
+        tokens: Tokens { prompt: Some(0), output: Some(300), ..Tokens::default() },
+        ..CallSettled::default()
+    });
+    becomes(&postgres, SPENT, 1_200).await;
+    for store in [&first, &second] {
+        assert!(!call(store, "em_more", "s", LIMIT, 1, 1).await.unwrap());
+        store.close().await;
+    }
+    assert_eq!((number(&postgres, ROWS), number(&postgres, COMMITTED)), (2, 1_200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_is_of_one_process_and_of_one_instance() {
+    let Some(postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let first = Store::open(&location(&postgres, &path("a.db"))).unwrap();
+    let in_use = |error: StoreError| matches!(error, StoreError::JournalInUse { .. });
+    assert!(in_use(Store::open(&location(&postgres, &path("a.db"))).unwrap_err()));
+    assert!(call(&first, "em_1", "s", 1_000, 10, 10).await.unwrap());
+    std::fs::copy(path("a.db"), path("copy.db")).unwrap();
+    std::fs::copy(path("a.db-wal"), path("copy.db-wal")).unwrap();
+    first.close().await;
+    // It goes on under its own name; a copy from before does not.
+    let first = Store::open(&location(&postgres, &path("a.db"))).unwrap();
+    assert!(in_use(Store::open(&location(&postgres, &path("copy.db"))).unwrap_err()));
+    first.close().await;
+    assert_eq!(number(&postgres, "SELECT count(*) FROM em_instances"), 1);
+    assert!(matches!(Store::open(&StoreLocation::sqlite(path("a.db"))), Err(StoreError::IsJournal { .. })));
+    let own = Store::open(&StoreLocation::sqlite(path("own.db"))).unwrap();
+    own.add_key(endmark_store::NewKey { name: "k".to_owned(), ..Default::default() }).await.unwrap();
+    own.close().await;
+    let own = Store::open(&location(&postgres, &path("own.db")));
+    assert!(matches!(own, Err(StoreError::NotAJournal { .. })));
+    let refused = location(&postgres, Path::new("")).to_string().replace("/endmark", "/missing");
+    let refused = StoreLocation::parse(&refused).unwrap().with_journal(path("c.db"));
+    assert!(matches!(Store::open(&refused), Err(StoreError::Database { .. })), "no such database");
+    postgres.query("UPDATE em_meta SET value = 99 WHERE name = 'schema'");
+    let newer = Store::open(&location(&postgres, &path("c.db")));
+    assert!(matches!(newer, Err(StoreError::NewerDatabase { found: 99, .. })));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tls_verifies_the_name_of_the_server() {
+    let Some(mut postgres) = Postgres::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let authority = folder.path().join("ca.pem");
+    std::fs::write(&authority, made.cert.pem()).unwrap();
+    let url =
+        |host: &str, more: &str| format!("postgres://postgres@{host}:{}/endmark?{more}", postgres.port());
+    let trusted = format!("sslmode=verify-full&sslrootcert={}", authority.display());
+    let state = async |url: String| {
+        endmark_store::inspect_database(&StoreLocation::parse(&url).unwrap())
+            .await
+            .map_err(|error| error.to_string())
+    };
+    let without = state(url("localhost", &trusted)).await.unwrap_err();
+    assert!(without.contains("offers no TLS"), "{without}");
+    let urls =
+        [url("localhost", &trusted), url("127.0.0.1", &trusted), url("localhost", "sslmode=verify-full")];
+    postgres.use_tls(&made.cert.pem(), &made.signing_key.serialize_pem());
+    let [right, other_name, other_authority] = urls.map(state);
+    let found = right.await.unwrap().unwrap();
+    assert_eq!((found.schema, found.live_instances), (None, 0));
+    assert!(
+        found.clock_ahead_ms.abs() < 2_000 && found.version.starts_with(|digit: char| digit.is_ascii_digit())
+    );
+    for refused in [other_name.await, other_authority.await] {
+        let refused = refused.unwrap_err();
+        assert!(refused.contains("certificate"), "{refused}");
+    }
+}
