@@ -28,7 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "RELEASING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # Needs a server, an agent, or something that an earlier command printed; each has tests of its own. A word or two of the command.
-NOT_ALONE = ["serve", "resume", "run", "runs watch", "runs show", "hook", "mcp", "doctor", "read", "log show", "budget raise"]
+NOT_ALONE = ["serve", "resume", "run", "runs watch", "runs show", "hook", "mcp", "doctor", "read", "log show", "budget raise", "budget forfeit"]
 CUT = '{"choices": [{"message": {"role": "assistant", "content": "{\\"a\\": [1, 2"}, "finish_reason": "length"}]}'
 CONVERSATION = '{"model": "gpt-5", "messages": [{"role": "user", "content": "Hello, and good morning."}]}'
 TEMPLATE = "---\nsuccessCriteria:\n  min_lines: 2\n---\n# Report\n\n## Summary\n"

@@ -375,6 +375,7 @@ impl Command {
             Self::Count(arguments) => arguments.check_limits(),
             Self::Budget(arguments) => match &arguments.command {
                 Some(BudgetCommand::Raise(raise)) => raise.check_limits(),
+                Some(BudgetCommand::Forfeit(forfeit)) => forfeit.check_limits(),
                 None => arguments.store.check_limits(),
             },
             Self::Keys(arguments) => arguments.command.check_limits(),

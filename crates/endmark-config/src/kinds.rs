@@ -6,7 +6,7 @@ use endmark_context::budget::Zone;
 use endmark_context::{Rate, rate_from_dollars};
 use endmark_gateway::Secret;
 use endmark_setting::{Expected, Given, Kind};
-use endmark_store::StoreLocation;
+use endmark_store::{LocationError, StoreLocation};
 use serde_json::{Value, json};
 
 use super::secret_source::SecretSource;
@@ -73,8 +73,11 @@ pub(crate) struct StorePlace;
 
 impl Kind<StoreLocation> for StorePlace {
     fn read(&self, given: &Given) -> Result<StoreLocation, Expected> {
-        StoreLocation::parse(&given.text()?)
-            .map_err(|_| "the path of a SQLite file, like \"sqlite:endmark.db\"".to_owned())
+        StoreLocation::parse(&given.text()?).map_err(|error| match error {
+            // It never contains the URL, which may hold a password.
+            LocationError::Postgres(error) => format!("a usable URL of PostgreSQL: {error}"),
+            _ => "the path of a SQLite file, like \"sqlite:endmark.db\"".to_owned(),
+        })
     }
 
     fn show(&self, value: &StoreLocation) -> Value {
@@ -82,7 +85,7 @@ impl Kind<StoreLocation> for StorePlace {
     }
 
     fn accepts(&self) -> String {
-        "`sqlite:PATH`".to_owned()
+        "`sqlite:PATH`, or a URL of PostgreSQL".to_owned()
     }
 }
 

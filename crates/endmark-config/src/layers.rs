@@ -10,6 +10,7 @@ use endmark_setting::{Expected, Given};
 use endmark_store::StoreLocation;
 use endmark_wire::provider::Provider;
 
+use super::budget::OnStoreError;
 use super::environment::{self, Environment};
 use super::error::ConfigError;
 use super::keys::{self, KEYS, Key};
@@ -97,7 +98,7 @@ impl Layers {
             origin: origin.clone(),
             expected,
         })?;
-        if name == "store" {
+        if name == "store" && self.settings.files.store.postgres().is_none() {
             let path = below(folder, self.settings.files.store.path());
             self.settings.files.store = StoreLocation::sqlite(path);
         }
@@ -162,7 +163,52 @@ impl Layers {
             self.check_fallback(upstream)?;
         }
         self.check_prices()?;
-        self.check_tls()
+        self.check_tls()?;
+        self.finish_store()
+    }
+
+    /// Gives a PostgreSQL store its journal, and refuses what would work in this instance alone.
+    fn finish_store(&mut self) -> Result<(), ConfigError> {
+        let refused = |key: &str, expected: &str| {
+            let (key, origin, expected) = (key.to_owned(), self.provenance.of(key), expected.to_owned());
+            Err(ConfigError::Value { key, origin, expected })
+        };
+        let files = &self.settings.files;
+        // A single command may name another store than the configuration.
+        let is_named_by_flag = matches!(self.provenance.of("store"), Origin::Flag(_));
+        let journal = match (files.store.postgres(), &files.journal) {
+            (None, Some(_)) if !is_named_by_flag => {
+                return refused("journal", "left out: only a PostgreSQL store has a journal");
+            }
+            (None, _) => return Ok(()),
+            (Some(_), None) => {
+                return refused(
+                    "store",
+                    "a SQLite file, or set `journal`, a SQLite file of this instance alone",
+                );
+            }
+            (Some(_), Some(journal)) => journal.clone(),
+        };
+        let gateway = &self.settings.gateway;
+        for (key, is_on) in [
+            ("cap.enabled", gateway.cap.enabled),
+            ("cap.tool", gateway.cap.tool),
+            ("compact.window.enabled", gateway.compact.window.enabled),
+            ("compact.emergency.enabled", gateway.compact.emergency.enabled),
+        ] {
+            if is_on {
+                return refused(
+                    key,
+                    "false with a PostgreSQL store: what it keeps would be known to one instance alone",
+                );
+            }
+        }
+        if self.provenance.of("budget.on_store_error") == Origin::Default {
+            self.settings.budget.on_store_error = OnStoreError::Closed;
+        }
+        let store = &mut self.settings.files.store;
+        *store = store.clone().with_journal(journal);
+        Ok(())
     }
 
     /// Half a price would give sums that are too small.

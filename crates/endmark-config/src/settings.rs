@@ -71,11 +71,12 @@ settings! {
     /// The store, and the files that protect it and the connections to upstreams.
     #[derive(Debug, Clone)]
     pub struct Files {
-        /// The key for the pages below /endmark/; without one they are open only on the loopback address without
-        /// require_key.
+        /// The key for the pages below /endmark/; without one they are open only on the loopback address without require_key.
         admin_key: Option<SecretSource> = None, Kept;
-        /// Where recoveries are recorded: sqlite:PATH.
+        /// Where everything is recorded: a SQLite file, or a PostgreSQL database that several instances share (docs/several-machines.md).
         store: StoreLocation = StoreLocation::sqlite(super::SHOWN_STORE), StorePlace;
+        /// With PostgreSQL: a SQLite file of this instance alone, on a disk that survives a restart.
+        journal: Option<PathBuf> = None, FilePath;
         /// Certificate authorities (PEM) for upstreams, in addition to the system's.
         ca_file: Option<PathBuf> = None, FilePath;
     }

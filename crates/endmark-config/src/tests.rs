@@ -203,3 +203,40 @@ fn paths_in_a_file_are_relative_to_the_file() {
     assert_eq!(effective.settings.files.store.path(), folder.path().join("log.db"));
     assert_eq!(effective.settings.schemas[0].path, folder.path().join("ticket.json"));
 }
+
+const SHARED: &str = "store = \"postgres://em:hunter2@db.example/endmark\"\njournal = \"j.db\"\n[cap]\nenabled = false\n[compact.emergency]\nenabled = false\n";
+
+#[test]
+fn a_postgresql_store_has_a_journal_and_closes_budgets_when_it_fails() {
+    let (folder, path) = file(SHARED);
+    let effective = load(&environment(&[]), Some(&path), &[]).unwrap();
+    let store = &effective.settings.files.store;
+    assert_eq!(store.path(), folder.path().join("j.db"));
+    assert!(store.postgres().unwrap().uses_tls());
+    assert!(effective.settings.budget.for_gateway().is_closed_on_store_error);
+    let open = load_text(SHARED, &[], &["budget.on_store_error=open"]).unwrap();
+    assert!(!open.settings.budget.for_gateway().is_closed_on_store_error);
+    let shown = format!("{:?} {:?}", shown(&effective), effective.settings);
+    assert!(shown.contains("postgres://em@db.example/endmark") && !shown.contains("hunter2"));
+    // A single command may read another store.
+    let other =
+        Override { flag: "--store".to_owned(), key: "store".to_owned(), value: "sqlite:a.db".to_owned() };
+    assert!(
+        load(&environment(&[]), Some(&path), &[other]).unwrap().settings.files.store.postgres().is_none()
+    );
+}
+
+#[test]
+fn what_one_instance_alone_would_know_is_refused_with_postgresql() {
+    for (from, to, named) in [
+        ("journal = \"j.db\"\n", "", "journal"),
+        ("[cap]\nenabled = false\n", "", "cap.enabled"),
+        ("[compact.emergency]\nenabled = false\n", "", "compact.emergency.enabled"),
+        ("[cap]\n", "[compact.window]\nenabled = true\n[cap]\n", "compact.window.enabled"),
+        ("db.example/endmark", "db.example/endmark?sslmode=require", "sslmode"),
+        ("postgres://em:hunter2@db.example/endmark", "sqlite:a.db", "journal"),
+    ] {
+        let error = load_text(&SHARED.replace(from, to), &[], &[]).unwrap_err().to_string();
+        assert!(error.contains(named) && !error.contains("hunter2"), "{error}");
+    }
+}

@@ -19,6 +19,17 @@ pub(crate) struct Budget {
 pub(crate) enum BudgetCommand {
     /// Add to the budget of a session, which goes on where it was used up
     Raise(Raise),
+    /// Give up a silent instance of a PostgreSQL store: free what was granted to it and not spent
+    Forfeit(Forfeit),
+}
+
+/// The arguments of `budget forfeit`.
+#[derive(Debug, Args, Limits)]
+pub(crate) struct Forfeit {
+    /// The instance, as `endmark doctor` names it
+    #[arg(value_name = "INSTANCE")]
+    #[limits(max_bytes = 64)]
+    pub(crate) instance: String,
 }
 
 /// The arguments of `budget raise`.

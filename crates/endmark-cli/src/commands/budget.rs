@@ -5,7 +5,7 @@ use endmark_console::reports::budgets::{Report, Row};
 use endmark_context::budget::{Scope, Unit};
 use endmark_context::rate_from_dollars;
 use endmark_failure::CommandError;
-use endmark_store::{Reader, Store, runtime};
+use endmark_store::{Reader, Store, forfeit_instance, runtime};
 
 use crate::arguments::budget::{Budget, BudgetCommand, Raise};
 use crate::context::{Context, configuration_warnings};
@@ -25,8 +25,10 @@ const NEAR_ITS_END_PERCENT: u128 = 80;
 /// Shows budgets, or raises one.
 pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
-    if let Some(BudgetCommand::Raise(raise)) = &arguments.command {
-        raised(&effective, raise)?;
+    match &arguments.command {
+        Some(BudgetCommand::Raise(raise)) => raised(&effective, raise)?,
+        Some(BudgetCommand::Forfeit(forfeit)) => return forfeited(&effective, &forfeit.instance),
+        None => {}
     }
     let failed = |error| CommandError::of_store(&error);
     let reader = Reader::open(&effective.settings.files.store).map_err(failed)?;
@@ -36,6 +38,22 @@ pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, Comma
     let report = Report { rows: rows.iter().map(|row| Row::of(row, &rules, &keys)).collect() };
     let text = text(&report.rows, context.terminal.tables());
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
+}
+
+/// Frees what was granted to a silent instance.
+fn forfeited(effective: &Effective, instance: &str) -> Result<Answer, CommandError> {
+    let location = &effective.settings.files.store;
+    let is_done = runtime::block_on(forfeit_instance(location, instance))?;
+    if !is_done.map_err(|error| CommandError::of_store(&error))? {
+        return Err(CommandError::input(
+            "unknown_instance",
+            format!("there is no silent instance `{instance}`"),
+            "An instance is silent a minute after its last report; `endmark doctor` names those that hold something.",
+        ));
+    }
+    let text = format!("What was granted to {instance} and not spent is free again.\n");
+    Ok(Answer::yes(to_data(&Report { rows: Vec::new() })?, text)
+        .with_warnings(configuration_warnings(effective)))
 }
 
 /// Adds to a session's budget.

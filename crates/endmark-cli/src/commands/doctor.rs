@@ -12,7 +12,7 @@ use bytes::Bytes;
 use endmark_config::{Effective, Environment, Settings, Upstream, reached};
 use endmark_context::budget::{Scope, Unit};
 use endmark_failure::{Check, CommandError};
-use endmark_store::{Reader, StoreError, runtime};
+use endmark_store::{DatabaseState, Reader, StoreError, inspect_database, runtime};
 use http::Request;
 use http_body_util::Full;
 
@@ -25,6 +25,9 @@ use crate::view::answer::Answer;
 
 /// How long an upstream may take to answer at all.
 const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The largest difference between the clocks of the database and of this machine.
+const MAX_CLOCK_DIFFERENCE_MS: u64 = 2_000;
 
 /// Makes every check; none keeps the others from being made.
 pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, CommandError> {
@@ -44,6 +47,7 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
     }
     let mut checks = checks::of_configuration(&effective, &context.environment);
     checks.push(store(&effective));
+    checks.extend(database(&effective)?);
     checks.extend(machine::checks(&effective));
     checks.push(listen(&effective));
     checks.extend(keyless(&effective.settings).into_iter().map(|message| {
@@ -91,6 +95,38 @@ fn store(effective: &Effective) -> Check {
             Err(error) => told_by_store(&error),
         },
     }
+}
+
+/// Whether the database that instances share can be used; nothing for a store of its own.
+fn database(effective: &Effective) -> Result<Option<Check>, CommandError> {
+    let location = &effective.settings.files.store;
+    let state = match runtime::block_on(inspect_database(location))? {
+        Ok(None) => return Ok(None),
+        Ok(Some(state)) => state,
+        Err(error) => return Ok(Some(Check::of_error("database", &CommandError::of_store(&error)))),
+    };
+    let DatabaseState { version, clock_ahead_ms, live_instances, silent_instances, .. } = state;
+    let about = format!("`{location}` is PostgreSQL {version}, with {live_instances} live instances");
+    Ok(Some(if clock_ahead_ms.unsigned_abs() > MAX_CLOCK_DIFFERENCE_MS {
+        Check::failed(
+            "database",
+            format!("{about}; its clock and this machine's differ by {} ms", clock_ahead_ms.unsigned_abs()),
+            "Set both clocks by NTP: budgets of a day begin at midnight by each machine's own clock.",
+        )
+    } else if let Some(silent) = silent_instances.first() {
+        Check::failed(
+            "database",
+            format!(
+                "{about}; {} are silent, and what was granted to them stays held",
+                silent_instances.len()
+            ),
+            format!(
+                "Start them again with their journals. If a journal is lost: `endmark budget forfeit {silent}`."
+            ),
+        )
+    } else {
+        Check::passed("database", about)
+    }))
 }
 
 /// Budgets whose counters are not what their entries come to: only somebody who changes the tables makes them so.

@@ -9,7 +9,7 @@ use endmark_config::{Effective, Settings};
 use endmark_context::Moment;
 use endmark_context::budget::{Period, Unit};
 use endmark_failure::CommandError;
-use endmark_store::{Key, KeyError, KeyState, NewKey, Reader, Store, runtime};
+use endmark_store::{Key, KeyBook, KeyError, KeyState, NewKey, Reader, runtime};
 use endmark_wire::openai_chat::OPENAI;
 use serde::Serialize;
 
@@ -72,7 +72,7 @@ pub(crate) fn run(context: &Context, arguments: &Keys) -> Result<Answer, Command
         KeysCommand::Rotate(rotate) => rotated(context, rotate),
         KeysCommand::Revoke(revoke) => {
             let effective = effective(context, &revoke.store)?;
-            changed(&effective, async |store| store.revoke_key(&revoke.name).await)?;
+            changed(&effective, async |book| book.revoke(&revoke.name).await)?;
             let report = Report { keys: rows(&effective)?, secret: None };
             answer(&effective, &report, format!("The key {} lets nobody in any more.\n", revoke.name))
         }
@@ -87,7 +87,7 @@ fn added(context: &Context, add: &Add) -> Result<Answer, CommandError> {
         budget: typed::budget(add)?,
         ends_at: add.until.as_deref().map(|until| typed::end(until, now())).transpose()?,
     };
-    let secret = changed(&effective, async |store| store.add_key(new).await)?.reveal().to_owned();
+    let secret = changed(&effective, async |book| book.add(new).await)?.reveal().to_owned();
     let text = format!("{secret}\n");
     context.terminal.progress(&how_to_use(&effective.settings, &add.name));
     let report = Report { keys: rows(&effective)?, secret: Some(secret) };
@@ -116,7 +116,7 @@ fn how_to_use(settings: &Settings, name: &str) -> String {
 fn rotated(context: &Context, rotate: &Rotate) -> Result<Answer, CommandError> {
     let effective = effective(context, &rotate.store)?;
     let overlap = typed::overlap(&rotate.overlap)?;
-    let secret = changed(&effective, async |store| store.rotate_key(&rotate.name, overlap).await)?;
+    let secret = changed(&effective, async |book| book.rotate(&rotate.name, overlap).await)?;
     let text = format!("{}\n", secret.reveal());
     context.terminal.progress(&how_to_use(&effective.settings, &rotate.name));
     let report = Report { keys: rows(&effective)?, secret: Some(secret.reveal().to_owned()) };
@@ -134,13 +134,13 @@ fn answer(effective: &Effective, report: &Report, text: String) -> Result<Answer
 /// Changes keys in the store.
 fn changed<T>(
     effective: &Effective,
-    change: impl AsyncFnOnce(&Store) -> Result<T, KeyError>,
+    change: impl AsyncFnOnce(&mut KeyBook) -> Result<T, KeyError>,
 ) -> Result<T, CommandError> {
     let failed = |error| CommandError::of_store(&error);
     let done = runtime::block_on(async {
-        let store = Store::open(&effective.settings.files.store).map_err(failed)?;
-        let done = change(&store).await;
-        store.close().await;
+        let mut book = KeyBook::open(&effective.settings.files.store).await.map_err(failed)?;
+        let done = change(&mut book).await;
+        book.close().await;
         Ok::<_, CommandError>(done)
     })??;
     done.map_err(|error| match error {
@@ -165,9 +165,14 @@ fn changed<T>(
 
 fn rows(effective: &Effective) -> Result<Vec<Row>, CommandError> {
     let failed = |error| CommandError::of_store(&error);
-    let reader = Reader::open(&effective.settings.files.store).map_err(failed)?;
+    let location = &effective.settings.files.store;
+    let keys = if location.postgres().is_some() {
+        runtime::block_on(async { KeyBook::open(location).await?.all().await })?.map_err(failed)?
+    } else {
+        Reader::open(location).and_then(|reader| reader.keys()).map_err(failed)?
+    };
     let now = now();
-    Ok(reader.keys().map_err(failed)?.into_iter().map(|key| Row::of(key, now)).collect())
+    Ok(keys.into_iter().map(|key| Row::of(key, now)).collect())
 }
 
 fn now() -> u64 {

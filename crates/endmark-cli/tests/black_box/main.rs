@@ -49,6 +49,7 @@ mod resume;
 mod run;
 mod serve;
 mod setup;
+mod shared;
 mod stitch;
 mod store_place;
 mod store_removed;
