@@ -200,15 +200,21 @@ async fn an_instance_that_was_given_up_spends_nothing_that_others_were_granted_s
         postgres
             .query(&format!("UPDATE em_instances SET expires = now() - interval '1 hour' WHERE id = '{id}'"));
     }
-    assert!(call(&second, "em_yes", "t", LIMIT, 900, 900).await.unwrap());
-    becomes(&postgres, SPENT, 900).await;
+    // What another one holds since is not spent yet, so that nothing but the grant can refuse calls of the first.
+    let other = second.recorder(NoSecrets);
+    assert!(matches!(other.hold(hold("em_other", "t", LIMIT, 900)).await.unwrap(), Held::Fits { .. }));
+    let since = other.open_call(started("em_other", "t")).await;
     // It comes back: the call that it had is charged, and nothing further is admitted.
-    long.settle(CallSettled {
+    let cost = |output| CallSettled {
         http_status: Some(200),
         ending: "clean".into(),
-        tokens: Tokens { prompt: Some(0), output: Some(300), ..Tokens::default() },
+        tokens: Tokens { prompt: Some(0), output: Some(output), ..Tokens::default() },
         ..CallSettled::default()
-    });
+    };
+    long.settle(cost(300));
+    becomes(&postgres, SPENT, 300).await;
+    assert!(!call(&first, "em_again", "s", LIMIT, 100, 100).await.unwrap(), "it was granted to another one");
+    since.settle(cost(900));
     becomes(&postgres, SPENT, 1_200).await;
     for store in [&first, &second] {
         assert!(!call(store, "em_more", "s", LIMIT, 1, 1).await.unwrap());
