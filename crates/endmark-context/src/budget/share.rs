@@ -75,7 +75,8 @@ impl Pool {
         // What calls under way hold stays counted, even if a call came to more than it held.
         let used = report.used.max(spent);
         let available = report.limit.saturating_sub(others);
-        let mut granted = report.granted;
+        // It may have been given up, and come back with what it had before.
+        let mut granted = report.granted.min(share.granted);
         let is_asked = report.least > 0;
         let fits = used.saturating_add(report.least) <= available;
         if is_asked && fits {

@@ -206,3 +206,13 @@ fn a_silent_instance_stops_before_the_database_counts_it_as_gone() {
     tenure.end();
     assert!(!tenure.is_valid(1_001));
 }
+
+#[test]
+fn an_instance_cannot_report_more_than_was_granted() {
+    let mut pool = Pool { spent: 10, committed: 70, is_tight: false };
+    // 50 of it were freed since, and granted to another instance.
+    let mut share = Share { granted: 10, spent: 10 };
+    let report = ShareReport { limit: 100, granted: 60, spent: 10, used: 10, ..ShareReport::default() };
+    pool.exchange(&mut share, &report, 2);
+    assert_eq!((share.granted, pool.committed), (10, 70));
+}
