@@ -55,7 +55,7 @@ impl Patient {
     ) -> Poll<Result<Option<Bytes>, Ending>> {
         match self.poll_body(context) {
             Poll::Pending => self.alarm.poll(context, until).map(|()| Err(Ending::Stalled)),
-            next => next,
+            ready @ Poll::Ready(_) => ready,
         }
     }
 

@@ -15,8 +15,7 @@ settings! {
         // A call is an action: a regenerated one must have the same values.
         /// Which regenerated tool call may replace a cut one: any, one with the same complete values, none.
         restart: Restart = Restart::Same, RESTART;
-        /// How a reply is delivered whose tool calls are whole, and that may lack further ones: with its calls, or as
-        /// a cut one.
+        /// How a reply is delivered whose tool calls are whole, and that may lack further ones: with its calls, or as a cut one.
         on_missing: OnMissing = OnMissing::Deliver, ON_MISSING;
     }
 }

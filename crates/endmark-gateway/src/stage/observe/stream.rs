@@ -123,12 +123,11 @@ pub(crate) async fn stream(
     let (mut came, mut large) = (0_usize, None);
     let mut ready = None;
     let ending = loop {
-        let next = match ready.take() {
-            Some(next) => next,
-            None => {
-                let next = exchange.gateway.stopping.unless_interrupted(pin!(upstream.next())).await;
-                next.unwrap_or(Err(Ending::Interrupted))
-            }
+        let next = if let Some(next) = ready.take() {
+            next
+        } else {
+            let next = exchange.gateway.stopping.unless_interrupted(pin!(upstream.next())).await;
+            next.unwrap_or(Err(Ending::Interrupted))
         };
         let data = match next {
             Ok(Some(data)) => data,
