@@ -41,7 +41,7 @@ fn a_cursor_that_is_not_of_this_list_is_refused_with_a_word_on_what_to_do() {
     let page = tracker.data(["list", "--items", "1"]);
     let cursor = page["next_cursor"].as_str().unwrap();
     for (arguments, message) in [
-        (["--cursor", "CAUQAA", "--items", "1"], "none of ours"),
+        (["--cursor", "CAUQAA", "--items", "1"], "not made by this program"),
         (["--cursor", &cursor[..cursor.len() - 2], "--items", "1"], "damaged"),
         (["--cursor", cursor, "--label", "bug"], "other filters"),
     ] {
