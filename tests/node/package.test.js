@@ -16,7 +16,17 @@ const withoutColumns = (found) => JSON.parse(JSON.stringify(found).replace(/ at 
 /** JSON in which numbers keep their form, as 1.0. */
 const shown = ({ answer, failure }) => (failure == null ? { answer } : { failure });
 
-test.each(CASES.map((found) => [found.name, found]))("case: %s", async (_, found) => {
+/** Whether JavaScript reads the options exactly: it rounds integers of more than 53 bits, and a schema is an object here. */
+const isExact = ({ options }) => {
+  let exact = true;
+  JSON.stringify(options, (_, value) => {
+    exact &&= !Number.isInteger(value) || Number.isSafeInteger(value);
+    return value;
+  });
+  return exact;
+};
+
+test.each(CASES.filter(isExact).map((found) => [found.name, found]))("case: %s", async (_, found) => {
   const options = JSON.stringify(found.options);
   if (found.class === undefined) {
     const bytes = found.inputs.map((input) => Buffer.from(input));
@@ -56,7 +66,9 @@ describe("functions", () => {
     const meter = new endmark.Meter({ maxTokens: 2_000 });
     const first = meter.beforeCall("gpt-5", { promptTokens: 900, maxOutputTokens: 500 });
     meter.afterCall(first, { tokens: { prompt: 900, completion: 400 } });
-    const closing = meter.beforeCall("gpt-5", { promptTokens: 900, maxOutputTokens: 500 });
+    const sizes = { promptTokens: 900, maxOutputTokens: 500 };
+    expect(() => meter.beforeCall("gpt-5", { ...sizes, isContinuation: true })).toThrow(endmark.NotAdmitted);
+    const closing = meter.beforeCall("gpt-5", sizes);
     expect(closing.isClosing).toBe(true);
     meter.afterCall(closing, { text: "The findings." });
     expect(() => meter.beforeCall("gpt-5", { promptTokens: 1, maxOutputTokens: 1 })).toThrow(endmark.NotAdmitted);
@@ -87,7 +99,9 @@ describe("functions", () => {
 
   test("findings, guard and envelope", () => {
     expect(endmark.findings.estimate(12, 9_500).fits).toBe(true);
-    expect(endmark.findings.check("===AGENT_RESULT===\nagent_id: a\n").results[0].cut).toBe("mild");
+    expect(endmark.findings.estimate(12, 9_500).dropped.titles).toBe(0);
+    const [result] = endmark.findings.check("===AGENT_RESULT===\nagent_id: a\ndeclared_findings: 2\n").results;
+    expect([result.cut, result.expected.findings, result.begins.byte]).toEqual(["mild", 2, 0]);
     expect(endmark.findings.report({ a: "===AGENT_RESULT===\nagent_id: a\n" })).toContain("a");
     expect(endmark.guard("# Plan\n\n## Risks\n\nTBD\n", { requiredSections: ["Risks"] }).verdict).toBe("wrapped_up");
     const { json, exitCode } = endmark.envelope.document({ log: "first lines [...]" });
@@ -121,6 +135,10 @@ describe("recovery", () => {
       expect.objectContaining({ name: "ResumeExhausted", code: "refused", mergedRaw: first.text, cause: "why" }),
     );
     await expect(resumeIfTruncated(() => ({}), { text: "I cannot", stop: "content_filter" })).rejects.toThrow(endmark.NotResumed);
+    await expect(resumeIfTruncated(() => ({}), { text: "The", stop: "moon_phase" })).rejects.toMatchObject({
+      code: "unknown_stop",
+      stop: "moon_phase",
+    });
     await expect(resumeIfTruncated(() => ({}), { text: "Sorry.", stop: "stop" })).rejects.toThrow(endmark.InvalidReply);
     await expect(resumeIfTruncated(() => "3]}", first)).rejects.toThrow(endmark.InvalidInput);
     await expect(resumeIfTruncated(() => ({ text: 5 }), first)).rejects.toThrow(endmark.InvalidInput);

@@ -306,8 +306,11 @@ export class Meter {
     return new Meter({ maxTokens: Number(written.replace(/[,_]/g, "")) });
   }
 
-  /** Asks whether a call may be made, and holds the most that it can cost. Throws `NotAdmitted`. */
-  beforeCall(model: string, sizes: { promptTokens: number; maxOutputTokens: number; at?: number }): Admitted {
+  /**
+   * Asks whether a call may be made, and holds the most that it can cost. `isContinuation`: it continues a cut reply, so it is never the
+   * closing call, which is kept for the session's answer. Throws `NotAdmitted`.
+   */
+  beforeCall(model: string, sizes: { promptTokens: number; maxOutputTokens: number; at?: number; isContinuation?: boolean }): Admitted {
     return camel(this.#meter.call("before_call", [], { model, ...sizes }));
   }
 

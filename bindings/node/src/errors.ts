@@ -76,10 +76,23 @@ export class ResumeExhausted extends EndmarkError implements Exhausted {
   }
 }
 
-/** The provider refused, filtered or paused the reply, so that nothing was asked. `text` is the reply, unchanged. */
+/**
+ * The provider refused, filtered, paused or gave up the reply, or ended it with an unknown word, so that nothing was asked.
+ *
+ * `text` is the reply, unchanged. `code` is `passed`, or `unknown_stop` for an unknown word: the reply may be cut.
+ */
 export class NotResumed extends EndmarkError {
-  constructor(readonly text: string) {
-    super("the provider refused, filtered or paused the reply; it was not resumed", "passed");
+  constructor(
+    readonly text: string,
+    reason?: string,
+    /** The provider's word for the end of the reply. */
+    readonly stop?: string,
+  ) {
+    const isUnknown = reason === "unknown";
+    const what = isUnknown
+      ? `the stop reason \`${stop}\` is unknown, so the reply may be cut`
+      : `the provider refused, filtered, paused or gave up the reply${stop === undefined ? "" : ` (stop reason \`${stop}\`)`}`;
+    super(`${what}; it was not resumed`, isUnknown ? "unknown_stop" : "passed");
   }
 }
 

@@ -16,8 +16,13 @@ export interface Receipt {
   compressed: boolean;
   findings: number;
   estimated_tokens: number;
-  /** Of the text, counted; null for an estimate alone. */
+  /** Findings joined with another one of the same weakness and file. */
+  joined: number;
+  /** The number of parts that the compressions left out. */
+  dropped: { titles: number; evidence_lines: number; flow_steps: number };
+  /** The counted tokens of the text; null for an estimate. */
   tokens: number | null;
+  tokenizer: string;
   fits: boolean;
 }
 
@@ -26,11 +31,14 @@ export interface Place {
   line: number;
   /** From 1, in characters. */
   column: number;
+  /** From 0, in UTF-8 bytes. */
+  byte: number;
 }
 
 export interface CheckedFinding {
   id: string;
   state: "complete" | "truncated" | "needs_reaudit";
+  originally_truncated: boolean;
   missing: string[];
   position: Place;
   finding: any;
@@ -48,7 +56,8 @@ export interface CheckedResult {
   truncated_findings: number;
   needs_reaudit: number;
   discarded: number;
-  expected_findings: number | null;
+  /** How many findings there must have been, and how that is known. */
+  expected: { findings: number; basis: "checkpoint" | "declared_findings" | "highest_id" } | null;
   lost: number;
   findings: CheckedFinding[];
 }

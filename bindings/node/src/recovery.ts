@@ -225,7 +225,7 @@ export class Pipeline {
       throw error;
     }
     await this.#write(step.log, taskId, turnNumber);
-    return outcome(step, cause);
+    return outcome(step, cause, first.stop ?? undefined);
   }
 
   async #write(row: LogRow | null, taskId: string, turnNumber: number): Promise<void> {
@@ -243,12 +243,12 @@ function received(what: string, reply: Reply): object {
   return { stop, ending, outputTokens, limit, reasoned };
 }
 
-function outcome(done: any, cause: unknown): Outcome {
+function outcome(done: any, cause: unknown, stop: string | undefined): Outcome {
   if (done.exhausted) {
     const { reason, cause: code, verified_len: verifiedLength, ...exhausted } = done.exhausted;
     throw new ResumeExhausted(reason, code, { ...camel(exhausted), verifiedLength, text: done.text }, cause);
   }
-  if (done.result === "passed") throw new NotResumed(done.text);
+  if (done.result === "passed") throw new NotResumed(done.text, done.passed, stop);
   if (done.result === "invalid") throw new InvalidReply(done.text, done.problems);
   const { text, result, attempts, corrections, cut, disclosed, seams } = done;
   return { text, result, attempts, corrections, cut, disclosed, seams: seams.map(camel) };
