@@ -1,8 +1,8 @@
-//! Compaction (CX-1 to CX-4): a conversation that has grown too long goes on with its first and newest messages, and a
-//! summary of what stood between. No model is asked, and the same conversation always gives the same.
+//! Compaction (CX-1 to CX-4): keeps the first and the newest messages of a conversation that has grown too long, and
+//! replaces those between with a summary. No model is needed, and the same conversation always gives the same result.
 //!
-//! The sliding window and the emergency brake are two policies of one machine. It decides on a [`Conversation`], and
-//! answers with edits by turn, so that the prefix before the first of them stays byte for byte.
+//! The sliding window and the emergency brake are two policies of one machine. It reads a [`Conversation`] and
+//! returns edits by turn. The prefix before the first edit stays unchanged, byte for byte.
 
 mod anchors;
 mod digest;
@@ -42,32 +42,35 @@ pub use sizes::{Sizes, sizes_of};
 use summary::Draft;
 pub use told::{NotTold, Told, question};
 
-/// After a compaction of the window the history has at most so much of the trigger, in parts of ten.
+/// Share of the trigger, or of the budget if that is smaller, that a window compaction leaves of the history, in
+/// tenths.
 const AFTER_TENTHS: u64 = 6;
-/// A summary has this much room even where the budget leaves none: without it what was condensed would be lost.
+/// Least room of a summary, even if the budget leaves less: without a summary the condensed turns would be lost.
 const LEAST_ROOM_TOKENS: u64 = 64;
-/// Values in a summary have no more room: what nothing refers to is not kept because there is room for it.
+/// Most tokens for values in a summary. More room is no reason to keep values that nothing refers to.
 const MOST_VALUE_TOKENS: u64 = 8_000;
-/// What stays begins at most so many turns earlier, or the number of those that stay, so that no call is parted from its result.
+/// How many turns earlier the kept tail may begin, so that no call is separated from its result. The number of turns
+/// to keep applies if it is larger.
 const LEAST_BACK_TURNS: usize = 8;
-/// The least by which a compaction by trigger makes the history smaller, in tenths.
+/// Least reduction of the history by a compaction, in tenths. It does not apply to the first compaction by share that
+/// condenses turns.
 const LEAST_GAIN_TENTHS: u64 = 2;
 
-/// What a compaction comes to.
+/// Result of a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compacted {
-    /// The edits; none where nothing is to be done.
+    /// The edits. Empty if nothing is to be done.
     pub edits: Vec<Edit>,
-    /// The turns that the summary stands for.
+    /// The turns that the summary replaces.
     pub folded: Vec<usize>,
-    /// What was done, and what it came to.
+    /// What was done, with sizes before and after.
     pub receipt: Receipt,
 }
 
-/// Compacts a conversation, if the policy asks for it.
+/// Compacts a conversation if the policy requires it.
 ///
-/// The first and the newest message of the user's stay as they are, with the instructions, what the provider condensed
-/// itself, and the newest turns. All between becomes one message: what happened, and the anchors of it.
+/// The first and the newest user message stay unchanged, as do the instructions, content that the provider condensed
+/// itself, and the newest turns. All turns between become one message: what happened in them, and their anchors.
 ///
 /// ```
 /// use endmark_context::compact::{Policy, compact};
@@ -88,8 +91,8 @@ pub fn compact(conversation: &Conversation<'_>, policy: &Policy) -> Compacted {
     compact_with(conversation, policy, &Sizes::of(conversation, policy.count), None)
 }
 
-/// The same, where the sizes of the conversation are known, and maybe what happened in a model's words; the anchors are
-/// those of [`compact`].
+/// Like [`compact`], with known sizes of the conversation. `told` is an optional narrative by a model; the anchors
+/// are the same as those of [`compact`].
 pub fn compact_with(
     conversation: &Conversation<'_>,
     policy: &Policy,
@@ -99,8 +102,8 @@ pub fn compact_with(
     compact_on(conversation, policy, sizes, told, &mut Progress::default())
 }
 
-/// The same for a conversation that goes on, with what came of it before by this policy: after three attempts in a row
-/// without progress it stops (CX-1).
+/// Like [`compact_with`], for a conversation that continues. `progress` holds the outcome of earlier attempts with
+/// this policy: after three attempts in a row without progress it stops (CX-1).
 pub fn compact_on(
     conversation: &Conversation<'_>,
     policy: &Policy,
@@ -120,7 +123,7 @@ pub fn compact_on(
     compacted
 }
 
-/// What compacts a conversation, where the policy asks for it; else the tokens of its history.
+/// Returns the machine that compacts a conversation if the policy requires it, otherwise the tokens of the history.
 fn machine<'m>(
     conversation: &'m Conversation<'m>,
     policy: &'m Policy,
@@ -147,8 +150,8 @@ fn machine<'m>(
     Ok(Machine { conversation, policy, sizes, pairs, fixed, history, beside, budget, told })
 }
 
-/// What a conversation was about, within so many tokens: the anchors of all of it, for an agent that condenses its
-/// conversation itself and is to have them afterwards. None where there are none.
+/// Returns the anchors of the whole conversation within `room_tokens`, for an agent that condenses its conversation
+/// itself and needs them afterwards. Returns `None` if there are no anchors.
 pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count) -> Option<String> {
     let policy = Policy { trigger_tokens: 0, budget_tokens: room_tokens, ..Policy::window(count) };
     let sizes = Sizes::of(conversation, count);
@@ -171,7 +174,7 @@ pub fn ledger_of(conversation: &Conversation<'_>, room_tokens: u64, count: Count
     (!written.kept.is_empty()).then_some(written.text)
 }
 
-/// The share of a number of tokens.
+/// Returns the share of a number of tokens.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -182,18 +185,18 @@ fn share_of(tokens: u64, share: f64) -> u64 {
     (tokens as f64 * share.clamp(0.0, 1.0)) as u64
 }
 
-/// How many tokens more there were before earlier compactions.
+/// Returns how many tokens earlier compactions removed.
 fn condensed_before(fixed: &Fixed, sizes: &Sizes) -> u64 {
     let more = |(turn, summary): &(usize, summary::Summary)| summary.tokens.saturating_sub(sizes.turn(*turn));
     fixed.summaries.iter().map(more).sum()
 }
 
-/// What is known of a conversation, however much of it stays.
+/// Facts about a conversation that do not depend on how much of it stays.
 struct Material<'m> {
     relevance: Relevance,
     /// The anchors of each turn.
     found: Vec<Vec<Anchor<'m>>>,
-    /// What the anchors of all turns before each cost.
+    /// For each turn, the tokens of the anchors of all turns before it.
     anchors_before: Vec<u64>,
 }
 
@@ -204,16 +207,16 @@ struct Machine<'m> {
     pairs: Pairs,
     fixed: Fixed,
     history: u64,
-    /// What the request has beside its history.
+    /// Tokens of the request apart from its history.
     beside: u64,
     budget: u64,
-    /// What happened, where a model tells it.
+    /// The narrative, if a model wrote it.
     told: Option<&'m Told>,
 }
 
 impl Machine<'_> {
-    /// Where what comes out would be compacted further at once, so much less stays right away: what was compacted is not
-    /// compacted again before something has come.
+    /// Keeps fewer turns while the result would be compacted again at once. A compacted conversation is not compacted
+    /// again before new turns arrive.
     fn run(&self) -> Compacted {
         let material = self.material();
         let most = self.policy.keep_turns.max(1);
@@ -226,12 +229,12 @@ impl Machine<'_> {
             if is_last || compacted.edits.is_empty() || self.is_settled(&compacted) {
                 return compacted;
             }
-            // At last a result may be parted from its call: it goes with it.
+            // As a last resort a result in the tail may lose its call: both are condensed then.
             (keep, most_back) = if fewer == 0 { (most, 0) } else { (fewer, most_back) };
         }
     }
 
-    /// Whether nothing would be done with what a compaction came to.
+    /// Whether another compaction of the result would change nothing.
     fn is_settled(&self, compacted: &Compacted) -> bool {
         let after = compacted.receipt.tokens_after;
         let is_due = match (self.policy.keep_share, self.policy.mode) {
@@ -264,7 +267,8 @@ impl Machine<'_> {
         Material { relevance: Relevance::of(self.conversation), found, anchors_before }
     }
 
-    /// A compaction that leaves so many turns at most, and so many before them that belong to them.
+    /// Attempts a compaction that keeps at most `keep` turns, and at most `most_back` turns before them that belong
+    /// to them.
     fn attempt(&self, keep: usize, most_back: usize, material: &Material<'_>) -> (Plan, Compacted) {
         let count = self.policy.count;
         let Material { relevance, found, anchors_before } = material;
@@ -294,13 +298,14 @@ impl Machine<'_> {
         let lines = self.told.map_or_else(|| self.lines(&folded), |told| told.lines.clone());
         let messages: u64 = folded.iter().filter(|turn| is_new(turn)).count() as u64
             + self.fixed.summaries.iter().map(|(_, summary)| summary.messages).sum::<u64>();
-        // What the kept turns have now is taken from what all had: so the next time knows what that was.
+        // Subtract the kept tokens from those of the original history, so that the next compaction can recover the
+        // original size.
         let kept = self.tokens_after(&edits, &stays);
         let before = self.history + condensed_before(&self.fixed, self.sizes);
         let draft = Draft {
             messages,
             tokens: before.saturating_sub(kept),
-            // Where there is hardly room for the ledger, none is for a narrative.
+            // If there is hardly room for the ledger, there is no room for a narrative.
             lines: if self.goal() > kept + LEAST_ROOM_TOKENS { &lines } else { &[] },
             earlier_calls: self.earlier_calls(&folded),
             ledger: &ledger,
@@ -313,7 +318,7 @@ impl Machine<'_> {
             Self::put_in(&folded, &written.text, &mut edits);
         }
         let after = kept + if folded.is_empty() { 0 } else { written.tokens + TURN_TOKENS };
-        // What was condensed before is not condensed again for a little, and no results are shortened for it.
+        // Do not condense a summary again for a small gain, and do not shorten results for one.
         let is_first = self.fixed.summaries.is_empty();
         let limit = match self.policy.keep_share {
             Some(_) if is_first && !folded.is_empty() => self.history.saturating_sub(1),
@@ -330,7 +335,7 @@ impl Machine<'_> {
         (plan, Compacted { edits, folded, receipt }.checked(self.conversation))
     }
 
-    /// The anchors of each turn; those of a summary of ours are the ledger that it has.
+    /// Returns the anchors of each turn. Those of an earlier summary are the ledger in it.
     fn anchors(&self) -> Vec<Vec<Anchor<'_>>> {
         let of = |turn: usize| {
             let own = self.fixed.summaries.iter().find(|(own, _)| *own == turn);
@@ -342,11 +347,11 @@ impl Machine<'_> {
         (0..self.conversation.turns.len()).map(of).collect()
     }
 
-    /// What can be read in the turns that stay, results of tools aside.
+    /// Returns the exact words in the turns that stay, except those in tool results.
     fn visible(&self, stays: &[bool]) -> HashSet<String> {
         let mut visible = HashSet::new();
         let kept = self.conversation.turns.iter().zip(stays).filter(|(_, stays)| **stays);
-        // What instructions say by the way is said of no case.
+        // Values that instructions mention in passing are not about this conversation.
         let kept = kept.filter(|(turn, _)| turn.role != Role::System);
         for part in kept.flat_map(|(turn, _)| &turn.parts) {
             match &part.content {
@@ -369,7 +374,7 @@ impl Machine<'_> {
         narrative::grouped(folded.iter().flat_map(of))
     }
 
-    /// Calls that earlier summaries have in groups.
+    /// Returns the grouped calls of earlier summaries.
     fn earlier_calls(&self, folded: &[usize]) -> CallGroups {
         let mut groups = CallGroups::default();
         for (_, own) in self.fixed.summaries.iter().filter(|(own, _)| folded.contains(own)) {
@@ -396,7 +401,7 @@ impl Machine<'_> {
         all
     }
 
-    /// Shortens results among the newest turns; gives how many.
+    /// Shortens results among the newest turns and returns how many.
     fn shorten(
         &self,
         planner: &Planner<'_>,
@@ -424,7 +429,7 @@ impl Machine<'_> {
         shortened
     }
 
-    /// How much the history is to have afterwards. After a window's compaction the next one has to be some turns away.
+    /// Returns the target size of the history. After a window compaction the next one must be some turns away.
     fn goal(&self) -> u64 {
         match (self.policy.keep_share, self.policy.mode) {
             (None, Mode::Window) => self.policy.trigger_tokens.min(self.budget) * AFTER_TENTHS / 10,
@@ -432,12 +437,12 @@ impl Machine<'_> {
         }
     }
 
-    /// How much the summary may have.
+    /// Returns the room of the summary.
     fn room(&self, kept: u64) -> u64 {
         self.goal().saturating_sub(kept + TURN_TOKENS).max(LEAST_ROOM_TOKENS)
     }
 
-    /// The tokens of the history without its summary after these edits.
+    /// Returns the tokens of the history after these edits, without its summary.
     fn tokens_after(&self, edits: &[Edit], stays: &[bool]) -> u64 {
         let Ok(changes) = Changes::of(self.conversation, edits) else {
             return self.history;
@@ -482,7 +487,7 @@ impl Machine<'_> {
         TURN_TOKENS * turns + tokens.sum::<u64>()
     }
 
-    /// The summary in the place of the first run of turns that go; the others go without one.
+    /// Puts the summary where the first run of condensed turns was, and drops the other condensed turns.
     fn put_in(folded: &[usize], text: &str, edits: &mut Vec<Edit>) {
         let Some(start) = folded.first().copied() else { return };
         let run = folded.iter().zip(start..).take_while(|(turn, expected)| **turn == *expected).count();
@@ -497,7 +502,7 @@ impl Compacted {
         Self { edits: Vec::new(), folded: Vec::new(), receipt: Receipt::nothing(history, reason) }
     }
 
-    /// Says in debug builds where something that must hold does not.
+    /// Panics in debug builds if an invariant is violated.
     fn checked(self, conversation: &Conversation<'_>) -> Self {
         if cfg!(debug_assertions) {
             let changes = Changes::of(conversation, &self.edits);

@@ -1,4 +1,4 @@
-//! Texts and logs: head, tail, and the lines in between that report errors with their neighbours.
+//! Caps texts and logs: keeps the head, the tail, and the error lines in between with their neighbours.
 
 mod found;
 mod run;
@@ -13,19 +13,19 @@ use super::limits::{Keep, Limits};
 use super::lines::{Foreign, Lines};
 use super::marker::{self, LeftOut};
 
-/// The longest part of a line that is kept or left out as one.
+/// Longest part of a line, in bytes, that is kept or left out as one.
 const LONGEST_PART_BYTES: usize = 4096;
-/// The shortest that a long line is taken apart into.
+/// Shortest part, in bytes, that a long line is split into.
 const SHORTEST_PART_BYTES: usize = 16;
-/// How often what is not needed for markers is given to the text.
+/// How often room that the markers did not need is returned to the text.
 const REFINEMENTS: usize = 3;
 
-/// Which lines in between are worth keeping.
+/// Kind of lines in between that are worth keeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Landmarks {
-    /// Those that report errors.
+    /// Lines that report errors.
     Errors,
-    /// Those that name the files and places that a diff changes.
+    /// Lines of a diff that name the changed files and places.
     Diff,
 }
 
@@ -37,7 +37,7 @@ impl Landmarks {
         }
     }
 
-    /// What they may take of the limit, in percent.
+    /// Largest share of the limit for these lines, in percent.
     fn percent(self) -> usize {
         match self {
             Self::Errors => 40,
@@ -45,7 +45,7 @@ impl Landmarks {
         }
     }
 
-    /// How many lines on each side of it are kept, too.
+    /// Number of lines on each side that are kept as well.
     fn neighbours(self) -> usize {
         match self {
             Self::Errors => 2,
@@ -54,18 +54,18 @@ impl Landmarks {
     }
 }
 
-/// What the lines of a diff begin with that say where something is changed, by git's and GNU's diff.
+/// Prefixes of the lines in a diff, by git or GNU diff, that name the changed files and places.
 const DIFF_HEADS: [&str; 9] =
     ["diff ", "--- ", "+++ ", "@@ ", "rename ", "new file ", "deleted file ", "Binary files ", "Index: "];
 
-/// A text as it is read.
+/// A text that is read in pieces.
 #[derive(Debug)]
 pub(super) struct Text {
     lines: Lines,
     kept: Kept,
 }
 
-/// What may be shown of a text.
+/// Candidates for the capped text.
 #[derive(Debug)]
 struct Kept {
     limits: Limits,
@@ -73,18 +73,18 @@ struct Kept {
     /// The first parts, as much as may be shown.
     head: Run,
     is_head_full: bool,
-    /// The last parts: the two together are at least as much as may be shown.
+    /// The last parts. Both runs together are at least as much as may be shown.
     older: Run,
     newer: Run,
     found: Found,
     count: u64,
-    /// What the text is so far.
+    /// Lines and characters so far.
     total: LeftOut,
     bytes: u64,
     ends_line: bool,
-    /// What the marker in the first line says, where the text was capped before.
+    /// Content of the marker in the first line, if the text was capped before.
     capped_before: Option<LeftOut>,
-    /// What its other markers say.
+    /// Sum of the other markers.
     in_markers: LeftOut,
 }
 
@@ -92,9 +92,9 @@ struct Kept {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shortened {
     pub(super) text: String,
-    /// Nothing where the text is as it was.
+    /// `None` if the text is unchanged.
     pub(super) left_out: Option<LeftOut>,
-    /// How much of the text is there, without markers.
+    /// Size of the returned text without markers.
     pub(super) returned: Size,
     pub(super) original: Size,
 }
@@ -128,7 +128,7 @@ impl Text {
         self.lines.push(bytes, |part| kept.take(part))
     }
 
-    /// The text within its limit, and how many places of it were no UTF-8.
+    /// Returns the text within its limit, and the number of places that were not UTF-8.
     pub(super) fn finish(mut self) -> Result<(Shortened, u64), CapError> {
         let kept = &mut self.kept;
         self.lines.finish(|part| kept.take(part))?;
@@ -148,7 +148,7 @@ impl Kept {
         self.bytes += text.len() as u64;
         if self.count == 0 && self.capped_before.is_none() && marker.is_some() {
             self.capped_before = marker;
-            // It stays where the text stays as it is.
+            // It stays if the text stays unchanged.
             self.put(text, LeftOut::default(), false);
             return;
         }
@@ -180,7 +180,7 @@ impl Kept {
         Size { bytes: self.bytes, chars: self.total.chars }
     }
 
-    /// What was left out before the first line by an earlier capping.
+    /// Returns what an earlier capping left out before the first line.
     fn hidden(&self) -> LeftOut {
         let before = self.capped_before.unwrap_or_default();
         LeftOut {
@@ -189,11 +189,11 @@ impl Kept {
         }
     }
 
-    /// The text in at most so much. What markers take is only known when they are written: what was reserved for them
-    /// and is not needed goes to the text.
+    /// Returns the text within `most`. The size of the markers is known only after they are written: room that was
+    /// reserved for them and not used goes to the text.
     fn within(&self, most: usize) -> Shortened {
         let mut best = self.with_reserve(most, 0);
-        // Markers between single lines may need more than was reserved, and more bytes than the text has in all.
+        // Markers between single lines may need more than was reserved, and more bytes than the whole text has.
         let mut smaller = most;
         let fits = |shortened: &Shortened| {
             self.limits.size(&shortened.text) <= most && shortened.text.len() as u64 <= self.bytes
@@ -214,15 +214,15 @@ impl Kept {
         best
     }
 
-    /// The text in about so much, and `spare` more than is left by what markers may take.
+    /// Returns the text in about `most`, with `spare` added to the room that remains after reserving for markers.
     fn with_reserve(&self, most: usize, spare: usize) -> Shortened {
-        // What every marker takes at most, with the line breaks around it.
+        // Largest size of a marker, with the line breaks around it.
         let widest = self.total.and(self.capped_before.unwrap_or_default());
         let marker = marker::of_text(widest.and(LeftOut { lines: 2, chars: 0 })).len() + 2;
         let first = marker + self.limits.way_to_read().len();
         let room = most.saturating_sub(first);
         let for_found = (most * self.landmarks.percent() / 100).min(room);
-        // Those near an end are shown with it, and cost nothing.
+        // Lines near an end are shown with it, and cost nothing.
         let (_, taken) = self.found.within(for_found, marker, 0..u64::MAX);
         let room = (room + spare).saturating_sub(taken + 2 * marker);
         let (head, tail) = match self.limits.keep {
@@ -241,7 +241,7 @@ impl Kept {
         self.assembled(head.iter().copied().chain(between).chain(tail.iter().copied()))
     }
 
-    /// The parts with markers between those that do not follow one another.
+    /// Joins the parts, with a marker wherever parts are missing.
     fn assembled<'a>(&'a self, parts: impl Iterator<Item = Part<'a>>) -> Shortened {
         let (mut body, mut returned, mut left_out) = (String::new(), Size::default(), self.hidden());
         let mut next = u64::from(self.capped_before.is_some());
@@ -261,7 +261,7 @@ impl Kept {
                 let lines = lines.saturating_sub(u64::from(is_within_line));
                 let gap = LeftOut { lines, chars: part.before.chars - after.chars };
                 left_out = left_out.and(gap);
-                // At the very beginning the first marker says it already.
+                // At the beginning, the first marker already covers the gap.
                 if !body.is_empty() {
                     body.push_str(if is_within_line { "\n" } else { "" });
                     body.push_str(&marker::of_text(gap));
@@ -283,7 +283,7 @@ impl Kept {
     }
 }
 
-/// The parts at the beginning that take at most so much.
+/// Returns the leading parts that fit into `most`.
 fn within<'a>(parts: impl Iterator<Item = Part<'a>>, most: usize) -> Vec<Part<'a>> {
     let mut left = most;
     let fits = |part: &Part<'_>| {

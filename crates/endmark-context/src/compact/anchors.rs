@@ -1,4 +1,5 @@
-//! What an agent may need again of a turn (CX-4): found by its shape and its place, not by the words of one system.
+//! Finds what an agent may need again from a turn (CX-4), by its shape and its location instead of the words of one
+//! system.
 
 mod call;
 mod shape;
@@ -15,45 +16,45 @@ pub(crate) use call::{described, outcome};
 pub(crate) use shape::{Shape, is_strange, shape_of, words};
 pub(crate) use text::{clipped, exact, is_error_line};
 
-/// What kind of anchor it is.
+/// Kind of an anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AnchorKind {
-    /// A line of the user's: wishes, constraints, decisions.
+    /// A line of the user: a wish, a constraint or a decision.
     Said,
-    /// A step that is still to be done.
+    /// An open step of a plan.
     Todo,
-    /// What the model said that it decided.
+    /// A decision that the model stated.
     Decision,
     /// A line that reports an error.
     Error,
-    /// A call, and how it ended.
+    /// A call and its outcome.
     Command,
     /// A file.
     File,
-    /// An address.
+    /// A URL.
     Url,
-    /// An id, a name, a date: a value that is said exactly or not at all.
+    /// An id, a name or a date: a value that is useful only if exact.
     Identifier,
     /// A number.
     Number,
-    /// What the model said or thought: it is in the narrative.
+    /// A statement or thought of the model. It is in the narrative.
     Conclusion,
-    /// A call of which only its name, its end and the number of alike ones remain.
+    /// A call of which only its name, its ending and the number of similar calls remain.
     GroupedCall,
 }
 
-/// One thing to be kept.
+/// One value or line to be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Anchor<'a> {
     pub(crate) kind: AnchorKind,
-    /// What it belongs to: the field it stood in, the call it is about; empty where nothing says it.
+    /// Its field or its call. Empty if there is neither.
     pub(crate) key: Cow<'a, str>,
     pub(crate) value: Cow<'a, str>,
     pub(crate) place: Source,
 }
 
 impl Anchor<'_> {
-    /// The same, apart from the text in which it was found.
+    /// Returns the anchor without a borrow of the text in which it was found.
     pub(crate) fn into_owned(self) -> Anchor<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         Anchor { kind: self.kind, key: owned(self.key), value: owned(self.value), place: self.place }
@@ -63,19 +64,19 @@ impl Anchor<'_> {
 /// Where an anchor was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// In a text of the user's.
+    /// In a text of the user.
     User,
-    /// In a text of the model's.
+    /// In a text of the model.
     Assistant,
     /// In the arguments of a call.
     Argument,
-    /// In the result of one.
+    /// In the result of a call.
     Result,
-    /// In a ledger that was made before.
+    /// In the ledger of an earlier summary.
     Ledger,
 }
 
-/// The names of arguments that calls of the conversation had.
+/// Returns the argument names of all calls in the conversation.
 pub(crate) fn argument_names(conversation: &Conversation<'_>) -> HashSet<String> {
     let mut names = HashSet::new();
     for call in conversation.turns.iter().flat_map(Turn::calls) {
@@ -84,7 +85,7 @@ pub(crate) fn argument_names(conversation: &Conversation<'_>) -> HashSet<String>
     names
 }
 
-/// The anchors of a turn, in their order.
+/// Returns the anchors of a turn, in order.
 pub(crate) fn of_turn<'c>(
     conversation: &'c Conversation<'_>,
     pairs: &Pairs,
@@ -119,7 +120,7 @@ pub(crate) fn of_turn<'c>(
     anchors
 }
 
-/// The words that can be read in a text.
+/// Adds the words of a text to `visible`.
 pub(crate) fn exact_words(text: &str, visible: &mut HashSet<String>) {
     for word in words(text) {
         if !visible.contains(word) {
@@ -128,7 +129,7 @@ pub(crate) fn exact_words(text: &str, visible: &mut HashSet<String>) {
     }
 }
 
-/// The anchors of a result's text.
+/// Adds the anchors of a result's text.
 pub(crate) fn of_result<'a>(text: &'a str, is_error: bool, anchors: &mut Vec<Anchor<'a>>) {
     if !tree::anchors(text, Source::Result, anchors) {
         text::of_output(text, is_error, anchors);

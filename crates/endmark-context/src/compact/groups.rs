@@ -1,11 +1,11 @@
-//! Calls that a summary has no room for one by one: grouped by name and by how they ended (CX-2).
+//! Groups calls by name and ending, for a summary that has no room for each of them (CX-2).
 
 use std::collections::BTreeMap;
 
 use super::anchors::is_error_line;
 use super::policy::Count;
 
-/// What the line for steps without a line of their own begins with.
+/// Prefix of the line for steps without a line of their own.
 const BEGINS: &str = "(earlier steps are left out";
 const CALLS: &str = "; calls among them: ";
 const ENDS: char = ')';
@@ -13,22 +13,22 @@ const SEPARATOR: &str = ", ";
 const TIMES: &str = " × ";
 const ARROW: &str = " → ";
 
-/// How many calls there were of each name and end, as `query → ok`.
+/// Number of calls for each name and ending, such as `query → ok`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CallGroups(BTreeMap<String, u64>);
 
-/// The line of a summary for steps that are left out.
+/// The line of a summary for omitted steps.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LeftOutLine {
     pub(super) text: String,
-    /// How many calls its groups have.
+    /// Number of calls in its groups.
     pub(super) calls: u64,
-    /// How much room it needs to be written again.
+    /// Tokens of the line.
     pub(super) tokens: u64,
 }
 
 impl CallGroups {
-    /// Reads the line of a summary; `None` if it is another line.
+    /// Reads the line of a summary. Returns `None` if it is another line.
     pub(super) fn read(line: &str) -> Option<Self> {
         let rest = line.strip_prefix(BEGINS)?.strip_suffix(ENDS)?;
         let mut groups = Self::default();
@@ -42,7 +42,7 @@ impl CallGroups {
         Some(groups)
     }
 
-    /// Takes a call, as the narrative describes it, with how often it was repeated.
+    /// Adds a call as the narrative describes it, `times` times.
     pub(super) fn add_call(&mut self, call: &str, outcome: &str, times: u64) {
         let name = call.split('(').next().unwrap_or_default().replace(SEPARATOR, " ");
         self.add(&format!("{name}{ARROW}{}", ending(outcome)), times);
@@ -59,12 +59,12 @@ impl CallGroups {
         *sum = sum.saturating_add(times);
     }
 
-    /// How many calls there are in all.
+    /// Returns the number of all calls.
     pub(super) fn calls(&self) -> u64 {
         self.0.values().fold(0, |sum, times| sum.saturating_add(*times))
     }
 
-    /// The line, with the largest groups that fit into this room.
+    /// Returns the line with the largest groups that fit into this room.
     pub(super) fn line(&self, room: u64, count: Count) -> LeftOutLine {
         let mut groups: Vec<(&String, u64)> = self.0.iter().map(|(label, times)| (label, *times)).collect();
         groups.sort_by_key(|(_, times)| std::cmp::Reverse(*times));
@@ -86,7 +86,7 @@ impl CallGroups {
     }
 }
 
-/// How a call ended, without the words in which calls of one end differ.
+/// Returns how a call ended, without the words in which calls of one ending differ.
 fn ending(outcome: &str) -> &str {
     let head = outcome.split(": ").next().unwrap_or_default();
     let is_status = head.strip_prefix("exit ").is_some_and(|code| code.parse::<i64>().is_ok());

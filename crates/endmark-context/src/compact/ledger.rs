@@ -1,6 +1,6 @@
-//! The ledger (CX-4): anchors merged by what they are, each with what speaks for keeping it, and bounded by tokens.
+//! The ledger (CX-4): merged anchors, each with the evidence for keeping it, within a token limit.
 //!
-//! Compacting again begins with the ledger that was written last, so that no summary is made of a summary.
+//! A further compaction starts from the ledger of the last summary, so that no summary is made of a summary.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -11,28 +11,29 @@ use super::anchors::{Anchor, AnchorKind, Shape, Source, is_strange, shape_of};
 use super::policy::Count;
 use super::relevance::Relevance;
 
-/// Words in a user's line that set a limit on what may be done.
+/// Words in a user's line that limit what may be done.
 const CONSTRAINT_WORDS: [&str; 12] = [
     "must", "never", "only", "don't", "do not", "always", "not ", "without", "at least", "at most", "no ",
     "should",
 ];
 
-/// The last words of names under which ids stand.
+/// Last words of field names whose values are ids.
 const ID_NAMES: [&str; 10] = ["id", "ids", "number", "code", "key", "ref", "uuid", "hash", "sha", "token"];
 
-/// The largest share of a ledger's room for lines of the user's, in tenths.
+/// Largest share of the ledger's room for lines of the user, in tenths.
 const SAID_TENTHS: u64 = 3;
 
-/// More values under one name that nothing has referred to are worth less each: timestamps and trace ids of a log.
+/// Values under one name that nothing has referred to lose worth beyond this number: they are timestamps and trace
+/// ids of a log.
 const BULK: u64 = 64;
 
-/// A day has at least so many bytes, a time of the day fewer.
+/// A date has at least this many bytes; a time of day has fewer.
 const DAY_BYTES: usize = 10;
 
-/// Turns after which an anchor that nobody mentioned again is worth half.
+/// Number of turns after which an anchor that was not mentioned again has lost half of its worth.
 const HALF_LIFE_TURNS: f64 = 24.0;
 
-/// Anchors of turns, merged.
+/// The merged anchors of turns.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ledger<'l> {
     entries: Vec<Entry<'l>>,
@@ -41,25 +42,25 @@ pub(super) struct Ledger<'l> {
     tokens: u64,
 }
 
-/// An anchor, and what speaks for it.
+/// An anchor with the evidence for keeping it.
 #[derive(Debug, Clone)]
 pub(super) struct Entry<'l> {
     pub(super) kind: AnchorKind,
     pub(super) key: Cow<'l, str>,
     pub(super) value: Cow<'l, str>,
-    /// The newest turn in which it stood.
+    /// The newest turn that contained it.
     last: usize,
     in_arguments: u32,
     in_results: u32,
     by_assistant: u32,
     by_user: bool,
     was_kept: bool,
-    /// What it takes to write it, without its key.
+    /// Tokens of the entry without its key.
     tokens: u64,
     is_gone: bool,
 }
 
-/// Entries with the same text are one, if they are of the same group.
+/// Entries with the same text and the same group are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Group {
     Value,
@@ -74,11 +75,11 @@ fn group(kind: AnchorKind) -> Group {
 }
 
 impl<'l> Ledger<'l> {
-    /// Takes in the anchors of a turn.
+    /// Merges the anchors of a turn into the ledger.
     pub(super) fn absorb(&mut self, anchors: &'l [Anchor<'_>], turn: usize, count: Count) {
         let plans = anchors.iter().any(is_of_plan);
         if plans {
-            // A plan is written down anew as a whole.
+            // A plan replaces the previous one as a whole.
             for entry in self.entries.iter_mut().filter(|entry| entry.kind == AnchorKind::Todo) {
                 entry.is_gone = true;
             }
@@ -132,12 +133,12 @@ impl<'l> Ledger<'l> {
         }
     }
 
-    /// What all of it costs, nearly.
+    /// Returns the approximate tokens of all entries.
     pub(super) fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Leaves out what can be read elsewhere.
+    /// Removes the values that can be read elsewhere.
     pub(super) fn forget(&mut self, visible: &HashSet<String>) {
         for entry in self.entries.iter_mut().filter(|entry| group(entry.kind) == Group::Value) {
             if !entry.is_gone && visible.contains(entry.value.as_ref()) {
@@ -147,12 +148,12 @@ impl<'l> Ledger<'l> {
         }
     }
 
-    /// All entries.
+    /// Returns all entries.
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<'l>> {
         self.entries.iter().filter(|entry| !entry.is_gone)
     }
 
-    /// The entries that are worth most for their tokens, within this room; in the order in which they came.
+    /// Returns the entries with the highest worth for their tokens within this room, in the order in which they came.
     pub(super) fn bounded(&self, room: Room<'_>, relevance: &Relevance, count: Count) -> Vec<&Entry<'l>> {
         let mut of_key: HashMap<(&str, AnchorKind), u64> = HashMap::new();
         for entry in self.entries().filter(|entry| entry.is_only_seen()) {
@@ -192,7 +193,7 @@ impl<'l> Ledger<'l> {
             left_for_said -= if is_said { cost } else { 0 };
             left_for_values -= if is_value { cost } else { 0 };
             match group(entry.kind) {
-                // What a line says has no key of its own.
+                // A value that costs nothing is in the narrative, which does not write its key.
                 Group::Value => cost > 0 && keys.insert(entry.key.as_ref()),
                 Group::Line(kind) => sections.insert(kind),
             };
@@ -203,7 +204,7 @@ impl<'l> Ledger<'l> {
     }
 }
 
-/// A text as a ledger has it: without the quotation marks that a summary puts around values.
+/// Returns a text as the ledger stores it: without the quotation marks that a summary puts around values.
 pub(super) fn in_ledger(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.contains('"') { Cow::Owned(text.replace('"', "'")) } else { text }
 }
@@ -220,30 +221,30 @@ fn as_float(number: u64) -> f64 {
 /// Values that another part of a summary contains.
 pub(super) type ToldAnchors<'t> = HashSet<(AnchorKind, Cow<'t, str>)>;
 
-/// The room of a ledger.
+/// Room of a ledger, in tokens.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room<'r> {
-    /// For all of it.
+    /// For all entries.
     pub(super) all: u64,
-    /// For values and errors among it.
+    /// For values and errors among them.
     pub(super) values: u64,
-    /// What costs nothing, since the narrative says it.
+    /// Anchors in the narrative, which cost nothing.
     pub(super) is_told: &'r ToldAnchors<'r>,
 }
 
 impl Entry<'_> {
-    /// Whether the narrative says it.
+    /// Whether the narrative contains it.
     pub(super) fn is_told(&self, told: &ToldAnchors<'_>) -> bool {
         let said = if self.kind == AnchorKind::Command { &self.key } else { &self.value };
         told.contains(&(self.kind, Cow::Borrowed(said.as_ref())))
     }
 
-    /// Whether it was in results alone, and nothing has referred to it.
+    /// Whether it appeared only in results, so that nothing has referred to it.
     fn is_only_seen(&self) -> bool {
         self.in_arguments == 0 && self.by_assistant == 0 && !self.by_user && group(self.kind) == Group::Value
     }
 
-    /// How likely it is to be needed, in no unit.
+    /// Returns the estimated need for the entry, without a unit.
     fn worth(&self, relevance: &Relevance) -> f64 {
         let is_constraint = self.kind == AnchorKind::Said && self.is_constraint();
         let base = match self.kind {
@@ -256,12 +257,12 @@ impl Entry<'_> {
             AnchorKind::Command => 4.0,
             AnchorKind::File => 14.0,
             AnchorKind::Identifier => match shape_of(&self.value) {
-                // Words joined without a digit are one of a few that a field may have.
+                // Joined words without a digit are one of a few values that a field may have.
                 Shape::Identifier if self.value.bytes().any(|byte| byte.is_ascii_digit() || byte == b'@') => {
                     16.0
                 }
                 Shape::Identifier if self.value.bytes().all(|byte| byte.is_ascii_uppercase()) => 16.0,
-                // A time of the day is said of many things, a day of few.
+                // A time of day occurs with many things, a date with few.
                 Shape::Date if self.value.len() < DAY_BYTES => 3.0,
                 Shape::Date => 16.0,
                 Shape::Word if is_strange(&self.value, 4) => 16.0,
@@ -281,7 +282,7 @@ impl Entry<'_> {
             * (1.0 + 0.3 * f64::from(self.by_assistant.min(4)))
             * (1.0 + 0.1 * f64::from(self.in_results.min(4)));
         let age = as_float(relevance.turns.saturating_sub(self.last) as u64);
-        // What the user demands holds until it is taken back, however long nobody speaks of it (CX-3).
+        // A constraint of the user holds until the user withdraws it, however long it is not mentioned (CX-3).
         let fade = if is_constraint { 1.0 } else { 0.2 + 0.8 * (-age / HALF_LIFE_TURNS).exp2() };
         base * factor * fade
     }

@@ -1,4 +1,4 @@
-//! Which turns stay, which are condensed, and where results have to be shortened (CX-1, CX-2).
+//! Plans a compaction: which turns stay, which are condensed, and whether results are shortened (CX-1, CX-2).
 
 use std::collections::BTreeSet;
 
@@ -6,28 +6,28 @@ use super::sizes::Sizes;
 use super::summary::{self, Summary};
 use crate::conversation::{Content, Conversation, Pairs, Place, Role};
 
-/// A result is shortened to no less.
+/// Smallest limit to which a result is shortened, in tokens.
 const LEAST_RESULT_TOKENS: u64 = 90;
-/// Before results are shortened to less, fewer turns stay.
+/// Fewer turns stay before results are shortened below this limit, in tokens.
 const COMFORTABLE_RESULT_TOKENS: u64 = 250;
-/// Of what a budget leaves beside the messages that always stay, the ledger may claim so much before turns give way, in
-/// parts of ten, where a share was asked for.
+/// With a share: part of the budget that the ledger may claim before turns give way, in tenths. Turns that always
+/// stay are subtracted from the budget first.
 pub(super) const LEDGER_TENTHS: u64 = 8;
-/// The same where the size is the reason: values give way before the newest turns.
+/// The same for compaction by size: values give way before the newest turns.
 pub(super) const VALUE_TENTHS: u64 = 2;
 
-/// What is fixed in a conversation, whatever the budget is.
+/// Parts of a conversation that are fixed, whatever the budget is.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fixed {
-    /// Where the history begins: behind the instructions.
+    /// Begin of the history, after the instructions.
     pub(super) head: usize,
     /// The first turn that may be condensed.
     pub(super) from: usize,
-    /// Turns behind that which always stay.
+    /// Turns after `from` that always stay.
     pub(super) pinned: BTreeSet<usize>,
-    /// Summaries of ours.
+    /// Earlier summaries, with their turns.
     pub(super) summaries: Vec<(usize, Summary)>,
-    /// Whether a turn may begin what stays.
+    /// For each turn, whether the kept tail may begin there.
     may_begin: Vec<bool>,
 }
 
@@ -43,11 +43,11 @@ impl Fixed {
         let head = turns.iter().take_while(|turn| turn.role == Role::System).count();
         let from = first_user.map_or(head, |first| (first + 1).max(head));
         let mut pinned: BTreeSet<usize> = newest_user.into_iter().collect();
-        // The first instructions and the newest of them stay, wherever they stand.
+        // The first and the newest instructions stay, wherever they are.
         let system = |at: &usize| turns[*at].role == Role::System;
         pinned.extend((0..turns.len()).find(system));
         pinned.extend((0..turns.len()).rfind(system));
-        // What the provider condensed itself nobody else can read.
+        // Only the provider can read what it condensed itself.
         let is_compaction = |at: &usize| {
             let kinds = turns[*at].parts.iter();
             kinds.into_iter().any(
@@ -63,8 +63,8 @@ impl Fixed {
         Self { head, from, pinned, summaries, may_begin }
     }
 
-    /// The nearest turn at or before this one that may begin what stays; a result that comes very late is no reason to
-    /// keep everything since its call.
+    /// Returns the nearest turn at or before this one where the kept tail may begin. It looks back `most_back` turns
+    /// at most: a very late result is no reason to keep everything since its call.
     pub(super) fn begin(&self, at: usize, most_back: usize) -> usize {
         let least = at.saturating_sub(most_back).max(self.from);
         (least..=at)
@@ -74,7 +74,7 @@ impl Fixed {
     }
 }
 
-/// The summary that a turn is.
+/// Returns the summary in a turn that consists of one.
 fn own(conversation: &Conversation<'_>, at: usize) -> Option<Summary> {
     let turn = conversation.turns.get(at)?;
     match turn.parts.as_slice() {
@@ -86,8 +86,8 @@ fn own(conversation: &Conversation<'_>, at: usize) -> Option<Summary> {
     }
 }
 
-/// For every turn whether what stays may begin there: no result is parted from its call or from the references that may
-/// be its call, and no reasoning from what it led to.
+/// Returns for every turn whether the kept tail may begin there. It may not separate a result from its call or from
+/// references that may be its call, nor reasoning from the turn after it.
 fn may_begin(conversation: &Conversation<'_>, pairs: &Pairs) -> Vec<bool> {
     let turns = &conversation.turns;
     let mut parted = vec![0_i64; turns.len() + 2];
@@ -115,32 +115,31 @@ fn may_begin(conversation: &Conversation<'_>, pairs: &Pairs) -> Vec<bool> {
     begins.collect()
 }
 
-/// How a conversation is to be compacted.
+/// How a conversation is compacted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Plan {
     /// The first of the newest turns that stay.
     pub(super) tail: usize,
-    /// Results among those that stay have at most so many tokens.
+    /// Most tokens of each result in the turns that stay.
     pub(super) result_tokens: Option<u64>,
-    /// Whether all of it fits the budget.
+    /// Whether everything fits the budget.
     pub(super) fits: bool,
 }
 
-/// What a plan stands on.
+/// Input of a plan.
 pub(super) struct Planner<'p> {
     pub(super) conversation: &'p Conversation<'p>,
     pub(super) fixed: &'p Fixed,
     pub(super) sizes: &'p Sizes,
-    /// What the anchors of all turns before each cost.
+    /// For each turn, the tokens of the anchors of all turns before it.
     pub(super) anchors_before: &'p [u64],
     pub(super) budget: u64,
     pub(super) ledger_tenths: u64,
 }
 
 impl Planner<'_> {
-    /// The first way that fits, in the order of giving way: the newest turns in full, results among them shortened,
-    /// fewer of them, and at last the open turn alone. At most `most` turns stay, and `most_back`
-    /// more that belong to them.
+    /// Returns the first plan that fits. It tries the newest turns in full, then with shortened results, then fewer
+    /// turns, and last the open turn alone. At most `most` turns stay, and `most_back` more that belong to them.
     pub(super) fn plan(&self, most: usize, most_back: usize) -> Plan {
         let last = self.conversation.turns.len();
         let mut plan = Plan::default();
@@ -178,18 +177,18 @@ impl Planner<'_> {
         let available = self.budget.saturating_sub(kept - all);
         let comfortable: u64 = results.iter().map(|tokens| (*tokens).min(COMFORTABLE_RESULT_TOKENS)).sum();
         let fits = kept - all + claim + comfortable <= self.budget;
-        // Where nothing more can give way, the summary and the results divide what is left by what there is to say.
+        // If nothing else can give way, the summary and the results divide the rest by their sizes.
         let claim = if fits { claim } else { claim.min(available * wanted / (wanted + all).max(1)) };
         let level = level(&results, available.saturating_sub(claim));
         Plan { tail, result_tokens: Some(level.max(LEAST_RESULT_TOKENS)), fits }
     }
 
-    /// The turns that always stay.
+    /// Returns the turns that always stay.
     fn always(&self) -> impl Iterator<Item = usize> {
         (self.fixed.head..self.fixed.from).chain(self.fixed.pinned.iter().copied())
     }
 
-    /// The results among the newest turns that can be shortened.
+    /// Returns the results among the newest turns that can be shortened.
     pub(super) fn results(&self, tail: usize) -> impl Iterator<Item = Place> {
         let turns = self.conversation.turns.iter().enumerate().skip(tail);
         turns.flat_map(|(turn, standing)| {
@@ -201,7 +200,7 @@ impl Planner<'_> {
     }
 }
 
-/// The most that each may have so that all together have at most `room`.
+/// Returns the largest limit for each size so that all together are at most `room`.
 fn level(sizes: &[u64], room: u64) -> u64 {
     let mut sorted = sizes.to_vec();
     sorted.sort_unstable();

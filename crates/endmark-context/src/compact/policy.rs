@@ -1,18 +1,18 @@
-//! When a conversation is compacted, and how far (CX-1, CX-2).
+//! Policies: when a conversation is compacted, and to which size (CX-1, CX-2).
 
 /// Counts the tokens of a text.
 pub type Count = fn(&str) -> u64;
 
-/// The history is compacted above so many tokens.
+/// The window compacts a history of at least this many tokens.
 pub const WINDOW_TRIGGER_TOKENS: u64 = 24_000;
-/// It stays below so many.
+/// Default budget of the history after a window compaction, in tokens.
 pub const WINDOW_BUDGET_TOKENS: u64 = 32_000;
-/// The whole request is braked above so many tokens.
+/// The emergency brake applies to whole requests of at least this many tokens.
 pub const EMERGENCY_TRIGGER_TOKENS: u64 = 850_000;
-/// How many of the newest turns stay in full.
+/// Number of newest turns that stay in full.
 pub const KEEP_TURNS: usize = 10;
 
-/// What a summary reads like.
+/// Style of the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// The sliding window: a narrative in sentences (CX-1).
@@ -21,28 +21,28 @@ pub enum Mode {
     Emergency,
 }
 
-/// When and how far.
+/// When a conversation is compacted, and to which size.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy {
-    /// What the summary reads like, and what the trigger counts.
+    /// The style of the summary, and what the trigger counts.
     pub mode: Mode,
-    /// Nothing is done below so many tokens: of the history in [`Mode::Window`], of the whole request in
+    /// Nothing is done below this many tokens: of the history in [`Mode::Window`], of the whole request in
     /// [`Mode::Emergency`].
     pub trigger_tokens: u64,
-    /// The history has at most so many tokens afterwards, as far as that can be reached.
+    /// Most tokens of the history afterwards, as far as that can be reached.
     pub budget_tokens: u64,
-    /// How many of the newest turns stay in full; fewer where the budget demands it.
+    /// Number of newest turns that stay in full. Fewer stay if the budget requires it.
     pub keep_turns: usize,
-    /// Compacts whatever the size, to this share of the history's tokens (0 to 1), instead of by trigger and budget.
+    /// Compacts to this share of the history's tokens (0 to 1) at any size, instead of by trigger and budget.
     pub keep_share: Option<f64>,
-    /// The tokens of the request beside its conversation, as of tools.
+    /// Tokens of the request outside the conversation, such as tool definitions.
     pub fixed_tokens: u64,
-    /// How tokens are counted.
+    /// The token counter.
     pub count: Count,
 }
 
 impl Policy {
-    /// The sliding window (CX-1).
+    /// Returns the policy of the sliding window (CX-1).
     pub fn window(count: Count) -> Self {
         Self {
             mode: Mode::Window,
@@ -55,7 +55,7 @@ impl Policy {
         }
     }
 
-    /// The emergency brake (CX-2).
+    /// Returns the policy of the emergency brake (CX-2).
     pub fn emergency(count: Count) -> Self {
         Self {
             mode: Mode::Emergency,
@@ -65,7 +65,7 @@ impl Policy {
         }
     }
 
-    /// The same with this trigger and this budget. Where only one of them is given, the other keeps its ratio to it.
+    /// Returns the policy with this trigger and this budget. If only one is given, the other keeps its ratio to it.
     #[must_use]
     pub fn with_sizes(self, trigger: Option<u64>, budget: Option<u64>) -> Self {
         let trigger_tokens = match (trigger, budget) {
@@ -78,7 +78,7 @@ impl Policy {
     }
 }
 
-/// A number times a ratio.
+/// Returns a number times a ratio.
 fn scaled(number: u64, to: u64, from: u64) -> u64 {
     u64::try_from(u128::from(number) * u128::from(to) / u128::from(from.max(1))).unwrap_or(u64::MAX)
 }

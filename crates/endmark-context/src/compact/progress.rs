@@ -1,28 +1,28 @@
-//! A conversation that compaction makes no smaller is not tried for ever (CX-1).
+//! Stops attempts on a conversation that compaction does not shrink (CX-1).
 
 use super::LEAST_GAIN_TENTHS;
 use super::receipt::{NotMade, Receipt};
 
-/// After so many attempts in a row without progress it stops.
+/// Number of attempts in a row without progress after which compaction stops.
 const MOST_IN_VAIN: u8 = 3;
 
-/// What came of the attempts to compact one conversation as it grew.
+/// Outcome of the attempts to compact one conversation as it grew.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
     in_vain: u8,
-    /// The history's tokens at the newest attempt, and whether they were more than the budget.
+    /// Tokens of the history at the newest attempt.
     tokens: u64,
     was_over_budget: bool,
     why: Option<NotMade>,
 }
 
 impl Progress {
-    /// Why nothing is tried any more, since the newest attempts came to nothing.
+    /// Returns why compaction has stopped, after the newest attempts failed.
     pub fn stopped(&self) -> Option<NotMade> {
         self.why.filter(|_| self.in_vain >= MOST_IN_VAIN)
     }
 
-    /// Notes that a compaction which was decided could not be carried out: another attempt would fail the same way.
+    /// Records that a planned compaction could not be carried out: another attempt would fail the same way.
     pub fn fail(&mut self, receipt: &Receipt) {
         *self = Self {
             in_vain: MOST_IN_VAIN,
@@ -32,15 +32,15 @@ impl Progress {
         };
     }
 
-    /// The same for a history of so many tokens. It is tried again once it has grown so far that what is new is enough for
-    /// a compaction to be worth it, and once it has left the budget: then more gives way.
+    /// Like [`Self::stopped`], for a history of `tokens` tokens. Attempts resume once new turns are a fifth of the
+    /// history, and once the history first exceeds the budget, since more gives way then.
     pub(super) fn stops(&self, tokens: u64, budget: u64) -> Option<NotMade> {
         let has_grown = tokens * (10 - LEAST_GAIN_TENTHS) >= self.tokens * 10;
         let is_newly_over = tokens > budget && !self.was_over_budget;
         self.stopped().filter(|_| !has_grown && !is_newly_over)
     }
 
-    /// Notes what an attempt came to.
+    /// Records the outcome of an attempt.
     pub(super) fn note(&mut self, receipt: &Receipt, budget: u64) {
         *self = match receipt.not_made {
             None => Self::default(),
@@ -64,7 +64,7 @@ mod tests {
         text.len() as u64
     }
 
-    /// A task of 1,000 tokens that always stays, and so many short answers.
+    /// A task of 1,000 tokens that always stays, and `answers` short answers.
     fn conversation(answers: usize) -> Conversation<'static> {
         let say = |role, text: String| Turn {
             role,

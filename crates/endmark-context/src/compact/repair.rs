@@ -1,20 +1,20 @@
-//! What has to be set right in the turns that stay: every call with its result, where the provider demands it (CX-3).
+//! Repairs the turns that stay: every call has its result where the provider requires it (CX-3).
 
 use std::collections::BTreeSet;
 
 use crate::conversation::{Content, Conversation, Edit, Message, NewResult, Pairs, Place, TurnsOfResults};
 
-/// What is said in the place of a result that never came.
+/// Text of a placeholder for a result that never came.
 const ABSENT: &str = "No result was recorded for this call.";
-/// Formats write it as an error, with so many bytes around it at most.
+/// Most bytes that a format puts around the placeholder when it writes it as an error.
 const AROUND_BYTES: usize = 40;
 
-/// Whether a result was put there by us: it says no more than that there is none, in whatever words of its format.
+/// Whether a result is a placeholder of our own, in the wording of any format.
 pub(super) fn is_absent(text: &str) -> bool {
     text.len() <= ABSENT.len() + AROUND_BYTES && text.contains(ABSENT)
 }
 
-/// The edits that it takes. `stays` says of each turn whether it does.
+/// Returns the edits that repair the turns that stay. `stays` holds for each turn whether it does.
 pub(super) fn edits(conversation: &Conversation<'_>, pairs: &Pairs, stays: &[bool]) -> Vec<Edit> {
     let is_kept = |turn: usize| stays.get(turn).copied().unwrap_or(false);
     let mut edits = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn edits(conversation: &Conversation<'_>, pairs: &Pairs, stays: &[boo
     edits
 }
 
-/// Calls without a result that no text can answer, and those that one can.
+/// Returns the calls without a result that no text can answer, and those that a text can answer.
 fn unanswered(
     conversation: &Conversation<'_>,
     pairs: &Pairs,
@@ -82,7 +82,7 @@ fn unanswered(
     (places(unanswerable), places(answerable))
 }
 
-/// Calls that go, and the reasoning before them that led to nothing else.
+/// Returns the dropped calls, and the reasoning before them that led to nothing else.
 fn dropped_with(
     conversation: &Conversation<'_>,
     calls: &BTreeSet<Place>,
@@ -100,7 +100,7 @@ fn dropped_with(
     dropped
 }
 
-/// Whether the results of a turn's calls stand behind it as the provider demands it.
+/// Whether the results of a turn's calls follow it as the provider requires.
 fn stands_right(
     conversation: &Conversation<'_>,
     turn: usize,

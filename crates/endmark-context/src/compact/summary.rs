@@ -1,4 +1,5 @@
-//! The message that stands for what was condensed: written, and read again when its conversation has grown (CX-4).
+//! The message that replaces the condensed turns. It is written here, and read again when its conversation has grown
+//! (CX-4).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -16,7 +17,7 @@ const MESSAGES: &str = " earlier messages (";
 const TOKENS: &str = " tokens) in short; the first task may be finished]";
 const HAPPENED: &str = "What happened:";
 const VALUES: &str = "Values:";
-/// The key of values that nothing gave a name.
+/// Key of values without a name.
 const NAMELESS: &str = "(others)";
 
 /// The sections of lines, in the order in which they are written.
@@ -30,22 +31,22 @@ const SECTIONS: [(AnchorKind, &str); 5] = [
 const ITEM: &str = "- ";
 const ARROW: &str = " → ";
 
-/// What a summary says of itself and of what was condensed.
+/// The contents of a summary message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Summary {
-    /// How many messages it stands for.
+    /// Number of messages that it replaces.
     pub(super) messages: u64,
-    /// How many tokens it stands for.
+    /// Number of tokens that it replaces.
     pub(super) tokens: u64,
-    /// What happened.
+    /// The narrative.
     pub(super) lines: Vec<String>,
-    /// The calls that it has in groups.
+    /// The grouped calls.
     pub(super) earlier_calls: CallGroups,
-    /// What was kept of it.
+    /// The anchors that it keeps.
     pub(super) anchors: Vec<Anchor<'static>>,
 }
 
-/// Reads a summary of our own; none where a text is something else.
+/// Reads a summary of our own. Returns `None` if the text is not one.
 pub(super) fn read(text: &str) -> Option<Summary> {
     let (head, body) = text.split_once('\n').unwrap_or((text, ""));
     let (messages, rest) = head.strip_prefix(BEGINS)?.split_once(MESSAGES)?;
@@ -82,7 +83,7 @@ fn item(kind: AnchorKind, line: &str) -> Option<Anchor<'static>> {
     Some(Anchor { kind, key: key.into(), value: value.into(), place: Source::Ledger }.into_owned())
 }
 
-/// An anchor, and the values in it if it is a call: they are written there alone.
+/// Returns an anchor, and for a call also the values in it: the summary writes them only there.
 fn with_values(anchor: &Anchor<'_>) -> Vec<Anchor<'static>> {
     let mut anchors = vec![anchor.clone()];
     if anchor.kind == AnchorKind::Command {
@@ -103,7 +104,7 @@ fn values_in(line: &str) -> Vec<Anchor<'static>> {
         };
         Anchor { kind, key: key.into(), value: value.into(), place: Source::Ledger }.into_owned()
     };
-    // Every second piece stood in quotation marks.
+    // Every second piece was in quotation marks.
     let pieces = values.split('"').enumerate();
     let values = pieces.flat_map(|(number, piece)| match number % 2 {
         0 => piece.split_whitespace().collect::<Vec<_>>(),
@@ -112,7 +113,7 @@ fn values_in(line: &str) -> Vec<Anchor<'static>> {
     values.map(anchor).collect()
 }
 
-/// A value among others, in quotation marks where it would be several without.
+/// Returns a value as written among others: in quotation marks if it contains white space.
 fn value(entry: &Entry<'_>) -> String {
     if entry.value.contains(char::is_whitespace) {
         format!("\"{}\"", entry.value)
@@ -121,45 +122,48 @@ fn value(entry: &Entry<'_>) -> String {
     }
 }
 
-/// A summary that is being written.
+/// A summary to be written.
 #[derive(Debug)]
 pub(super) struct Draft<'d> {
     pub(super) messages: u64,
     pub(super) tokens: u64,
     pub(super) lines: &'d [String],
-    /// The calls that are in groups already.
+    /// The calls that earlier summaries have grouped already.
     pub(super) earlier_calls: CallGroups,
     pub(super) ledger: &'d Ledger<'d>,
     pub(super) relevance: &'d Relevance,
-    /// What happened goes before values, which have at most so much and a quarter of the room. Without it, values go first.
+    /// Most tokens for values; they also get at most a quarter of the room, and the narrative has priority. Without
+    /// it, values have priority.
     pub(super) most_value_tokens: Option<u64>,
 }
 
-/// A summary that was written.
+/// A written summary.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Written {
     pub(super) text: String,
     pub(super) tokens: u64,
-    /// How many anchors it keeps, by kind.
+    /// Number of anchors that it keeps, by kind.
     pub(super) kept: BTreeMap<AnchorKind, u64>,
-    /// How many calls have no line of their own.
+    /// Number of calls without a line of their own.
     pub(super) calls_left_out: u64,
 }
 
-/// Values have at most this part of the room where what happened goes first.
+/// Values get at most one part in this many of the room if the narrative has priority.
 const VALUES_ONE_IN: u64 = 4;
 
-/// All that happened is told, whatever the values want, where it takes at most this part of the room.
+/// The whole narrative is kept, however much room the values want, if it needs at most one part in this many of the
+/// room.
 const STORY_ONE_IN: u64 = 4;
 
-/// The line for steps that are left out has at most this part of the room of what happened.
+/// The line for omitted steps gets at most one part in this many of the narrative's room.
 const GROUPS_ONE_IN: u64 = 4;
 
-/// How often the room is corrected: tokens of pieces do not add up to those of the whole.
+/// How often the room is corrected, because the tokens of the pieces do not add up to those of the whole.
 const ROOM_CORRECTIONS: usize = 4;
 
 impl Draft<'_> {
-    /// Writes it within this room: the narrative gives way first, its oldest lines at that, and then the ledger.
+    /// Writes the summary within this room. The narrative is shortened first, from its oldest line on, then the
+    /// ledger.
     pub(super) fn write(&self, room: u64, count: Count) -> Written {
         let mut aim = room;
         let mut written = Written::default();
@@ -185,7 +189,7 @@ impl Draft<'_> {
         }
         let mut lines = self.newest(left, count);
         let for_groups = left / GROUPS_ONE_IN;
-        // The lines that give way to the groups make these a little longer.
+        // Lines that are dropped for the groups make the groups a little longer.
         let for_groups = for_groups.min(self.left_out(lines, &[], for_groups, count).1.tokens * 5 / 4);
         if for_groups > 0 {
             lines = self.newest(left - for_groups, count);
@@ -213,7 +217,7 @@ impl Draft<'_> {
         Written { tokens: count(&text), text, kept, calls_left_out }
     }
 
-    /// The newest lines that fit into this room.
+    /// Returns the newest lines that fit into this room.
     fn newest(&self, room: u64, count: Count) -> &[String] {
         let mut left = room;
         let fits = |line: &&String| {
@@ -227,8 +231,8 @@ impl Draft<'_> {
         &self.lines[self.lines.len() - fitting..]
     }
 
-    /// How many calls have neither one of these lines nor one of these entries, and the line for their groups; an empty one
-    /// where nothing is left out.
+    /// Returns the number of calls that neither these lines nor these entries contain, and the line for their groups.
+    /// The line is empty if nothing is omitted.
     fn left_out(
         &self,
         lines: &[String],
@@ -252,7 +256,7 @@ impl Draft<'_> {
     }
 }
 
-/// What the lines say already, with the values in their calls.
+/// Returns the anchors that the lines contain, with the values in their calls.
 fn told_anchors(lines: &[String]) -> ToldAnchors<'static> {
     let anchors = lines.iter().filter_map(|line| narrative::read(line));
     anchors.flat_map(|anchor| with_values(&anchor)).map(told).collect()
@@ -287,7 +291,7 @@ fn write_entries(text: &mut String, entries: &[&Entry<'_>], is_told: &ToldAnchor
     }
 }
 
-/// Values, a line for each key, in the order in which the keys came.
+/// Returns the values, one line for each key, in the order in which the keys came.
 pub(super) fn value_lines<'e>(entries: impl Iterator<Item = &'e Entry<'e>>) -> String {
     let mut order: Vec<&str> = Vec::new();
     let mut by_key: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -298,7 +302,7 @@ pub(super) fn value_lines<'e>(entries: impl Iterator<Item = &'e Entry<'e>>) -> S
         }
         values.push(value(entry));
     }
-    // What has no name comes last.
+    // Values without a name come last.
     order.sort_by_key(|key| key.is_empty());
     let lines = order.into_iter().filter_map(|key| {
         let name = if key.is_empty() { NAMELESS } else { key };
@@ -350,7 +354,7 @@ mod tests {
         assert!(draft.write(60, count).tokens <= 60);
     }
 
-    /// A value that a kept call names is written there alone, and is an anchor again when the summary is read.
+    /// A value in a kept call is written only there, and becomes an anchor again when the summary is read.
     #[test]
     fn values_of_kept_calls_are_written_once() {
         let anchors = [

@@ -1,4 +1,4 @@
-//! Edits of a conversation by turn and part, and what they come to together.
+//! Edits of a conversation by turn and part, and their combined changes.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,28 +6,28 @@ use std::ops::Range;
 
 use super::{Content, Conversation, Part, Place, Role, ToolResult, Turn, TurnsOfResults};
 
-/// One edit. Positions are those of the conversation before all edits.
+/// One edit. Its positions refer to the conversation before all edits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
-    /// A turn goes.
+    /// Drops a turn.
     DropTurn(usize),
-    /// A part goes; a turn of which all parts go, goes too.
+    /// Drops a part. A turn is dropped if all its parts are.
     DropPart(Place),
-    /// A text, or a result's text, becomes another one.
+    /// Replaces a text or the text of a result.
     SetText {
         /// The part.
         place: Place,
-        /// What it says from now on.
+        /// The new text.
         text: String,
     },
-    /// A message comes in before the turn at this position, or at the end.
+    /// Inserts a message before the turn at this position, or at the end.
     Insert {
-        /// The position; as many as there are turns for the end.
+        /// The position. The number of turns means the end.
         before: usize,
         /// The message.
         message: Message,
     },
-    /// Turns go, and a message takes their place.
+    /// Replaces turns with a message.
     Replace {
         /// The turns, at least one.
         turns: Range<usize>,
@@ -36,25 +36,25 @@ pub enum Edit {
     },
 }
 
-/// A message that comes in.
+/// A message to insert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Message {
-    /// The user's, a text.
+    /// A text of the user.
     User(String),
-    /// Results of tools, one at least, as many messages as the format needs for them.
+    /// Tool results, at least one. The format determines the number of messages for them.
     Results(Vec<NewResult>),
 }
 
-/// A result in a message that comes in.
+/// A result in a message to insert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewResult {
-    /// One that stands elsewhere, and goes there.
+    /// An existing result, which moves here.
     Moved(Place),
-    /// One that never came: what is said in its place.
+    /// A placeholder for a result that never came.
     Absent {
-        /// The call that it is for.
+        /// The call that it answers.
         call: Place,
-        /// What is said.
+        /// Text of the placeholder.
         text: String,
     },
 }
@@ -62,26 +62,26 @@ pub enum NewResult {
 /// An edit that does not fit the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// There is no such turn, or none of these parts.
+    /// The turn or the part does not exist.
     #[error("there is no part {} in turn {} of {turns}", place.part, place.turn)]
     NoPlace {
-        /// What the edit names.
+        /// The place that the edit names.
         place: Place,
-        /// How many turns there are.
+        /// Number of turns.
         turns: usize,
     },
-    /// The part at this place is of another kind than the edit needs.
+    /// The part at this place has another kind than the edit needs.
     #[error("part {} of turn {} is of another kind than this edit needs", place.part, place.turn)]
     WrongKind {
-        /// What the edit names.
+        /// The place that the edit names.
         place: Place,
     },
-    /// The conversation is a single text, and no list that turns can come into or go from.
+    /// The conversation is a single text, not a list of turns.
     #[error("the conversation is a single text, and no list of turns")]
     NoList,
 }
 
-/// What a list of edits comes to: which parts stay, and what comes in where.
+/// Combined changes of a list of edits: which parts stay, and which messages are inserted where.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Changes {
     dropped_turns: BTreeSet<usize>,
@@ -91,7 +91,8 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Checks edits against their conversation and puts them together. Of several texts for one part the last counts.
+    /// Checks edits against their conversation and combines them. If several edits set the text of a part, the last
+    /// one applies.
     pub fn of(conversation: &Conversation<'_>, edits: &[Edit]) -> Result<Self, EditError> {
         let mut changes = Self::default();
         for edit in edits {
@@ -166,52 +167,52 @@ impl Changes {
         Ok(())
     }
 
-    /// Whether nothing changes.
+    /// Whether there are no changes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether this turn goes as a whole.
+    /// Whether this turn is dropped as a whole.
     pub fn drops_turn(&self, turn: usize) -> bool {
         self.dropped_turns.contains(&turn)
     }
 
-    /// Whether this part goes, with its turn or alone.
+    /// Whether this part is dropped, alone or with its turn.
     pub fn drops_part(&self, place: Place) -> bool {
         self.drops_turn(place.turn) || self.dropped_parts.contains(&place)
     }
 
-    /// The parts that go from turns that stay, in their order.
+    /// Returns the parts that are dropped from turns that stay, in order.
     pub fn dropped_parts(&self) -> impl Iterator<Item = Place> {
         self.dropped_parts.iter().copied().filter(|place| !self.drops_turn(place.turn))
     }
 
-    /// The turns that go, in their order.
+    /// Returns the dropped turns, in order.
     pub fn dropped_turns(&self) -> impl Iterator<Item = usize> {
         self.dropped_turns.iter().copied()
     }
 
-    /// What a part says from now on, where that changes.
+    /// Returns the new text of a part, if it changes.
     pub fn text(&self, place: Place) -> Option<&str> {
         self.texts.get(&place).map(String::as_str)
     }
 
-    /// The parts whose texts change, in their order.
+    /// Returns the parts whose texts change, in order.
     pub fn texts(&self) -> impl Iterator<Item = (Place, &str)> {
         self.texts.iter().map(|(place, text)| (*place, text.as_str()))
     }
 
-    /// The messages that come in before this turn, in their order.
+    /// Returns the messages that are inserted before this turn, in order.
     pub fn inserted(&self, before: usize) -> &[Message] {
         self.inserted.get(&before).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Where messages come in, in their order.
+    /// Returns the positions of inserted messages, in order.
     pub fn inserted_before(&self) -> impl Iterator<Item = usize> {
         self.inserted.keys().copied()
     }
 
-    /// The conversation after the changes; what comes in has empty spans.
+    /// Returns the conversation after the changes. Inserted parts have empty spans.
     pub fn applied<'a>(&self, conversation: &Conversation<'a>) -> Conversation<'a> {
         let mut turns = Vec::with_capacity(conversation.turns.len());
         for position in 0..=conversation.turns.len() {

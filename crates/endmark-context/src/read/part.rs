@@ -1,4 +1,4 @@
-//! A part of an output: what is asked for, where in the output that is, and how it is shown. (CX-5)
+//! A part of an output: which part is requested, where it is in the output, and how it is shown. (CX-5)
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use endmark_envelope::WarningKind;
 use super::{PointerError, Span, pointed_to, value_path};
 use crate::cap::{Asked, CapError, Capped, Capper, Limits, binary, cap};
 
-/// The largest output that a pointer can point into, in bytes: it is read as a whole.
+/// Largest output, in bytes, that a pointer can address. It is read as a whole.
 pub const LARGEST_POINTED_INTO_BYTES: u64 = 256 << 20;
 
 /// A part of an output.
@@ -19,15 +19,15 @@ pub enum Part {
     Page(u64),
     /// Lines, from 1, both ends among them.
     Lines(Span),
-    /// Bytes, from 0, the end not among them.
+    /// Bytes, from 0, with the end excluded.
     Bytes(Span),
-    /// What a JSON Pointer points to.
+    /// The value that a JSON Pointer addresses.
     Pointer(String),
     /// The lines that match a regular expression.
     Grep(String),
 }
 
-/// Why an output has no such part.
+/// Why an output does not have the requested part.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PartError {
     /// It has fewer pages.
@@ -38,20 +38,20 @@ pub enum PartError {
         /// How many there are.
         pages: u64,
     },
-    /// It has fewer lines.
+    /// The output has fewer lines.
     #[error("there is no line {line}: the output has {lines}, from 1")]
     NoLine {
-        /// The line.
+        /// The requested line.
         line: u64,
-        /// How many there are.
+        /// Number of lines.
         lines: u64,
     },
-    /// It has fewer bytes.
+    /// The output has fewer bytes.
     #[error("byte {byte} is behind the end: the output has {bytes}")]
     NoByte {
-        /// The byte.
+        /// The requested byte.
         byte: u64,
-        /// How many there are.
+        /// Number of bytes.
         bytes: u64,
     },
     /// The range is longer than the limit.
@@ -60,17 +60,17 @@ pub enum PartError {
         to - from, from + most
     )]
     TooMany {
-        /// Where the range begins.
+        /// Begin of the range.
         from: u64,
-        /// Where it ends.
+        /// End of the range, excluded.
         to: u64,
-        /// The limit.
+        /// The limit, in bytes.
         most: u64,
     },
-    /// The pattern is none.
+    /// The pattern is invalid.
     #[error("{0}")]
     Pattern(String),
-    /// The output is larger than what a pointer can point into.
+    /// The output is too large for a pointer.
     #[error("the output has {0} bytes, which is too large for a pointer: read it by bytes, lines or pattern")]
     TooLarge(u64),
     /// The pointer points to nothing.
@@ -79,7 +79,7 @@ pub enum PartError {
 }
 
 impl PartError {
-    /// The code of the error, which stays the same.
+    /// Returns the stable code of the error.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NoPage { .. } => "no_page",
@@ -93,45 +93,46 @@ impl PartError {
 /// A part that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
-    /// What is in it.
+    /// Content of the part.
     pub content: Content,
-    /// Where it stands in the output.
+    /// Location of the part in the output.
     pub place: Place,
 }
 
-/// What is in a part.
+/// Content of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// Bytes as they are, no more than the limit.
+    /// Unchanged bytes, at most as many as the limit.
     Bytes(Vec<u8>),
-    /// Lines or a value, capped as an output is.
+    /// Lines or a value, capped like an output.
     Capped(Capped),
 }
 
-/// Where a part stands.
+/// Location of a part in its output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// A page of so many, with its bytes.
+    /// A page, with the number of pages and its bytes.
     Page {
-        /// Which one, from 1.
+        /// The page, from 1.
         page: u64,
-        /// How many there are.
+        /// Number of pages.
         pages: u64,
-        /// Its bytes.
+        /// Bytes of the page.
         bytes: Range<u64>,
     },
     /// Bytes.
     Bytes(Range<u64>),
-    /// Lines, from 1, both ends among them.
+    /// Lines, from 1, with both ends included.
     Lines([u64; 2]),
-    /// Wherever the pointer points to.
+    /// The value that the pointer addresses.
     Value,
-    /// So many lines that match.
+    /// Number of matching lines.
     Matches(u64),
 }
 
 impl Span {
-    /// The lines that this is of so many: a beginning that is not there is an error, an end that is not there is the last.
+    /// Resolves this span in an output of `lines` lines. A begin outside the output is an error; an end outside it
+    /// means the last line.
     pub fn lines_of(self, lines: u64) -> Result<[u64; 2], PartError> {
         let from = self.from.unwrap_or(1);
         if from == 0 || from > lines {
@@ -140,7 +141,8 @@ impl Span {
         Ok([from, self.to.unwrap_or(lines).min(lines)])
     }
 
-    /// The bytes that this is of so many, at most as many as the limit counts; each character or token has one at least.
+    /// Resolves this span in an output of `bytes` bytes. It may have at most `most` bytes, whatever unit the limit
+    /// counts: each character or token has at least one byte.
     pub fn bytes_of(self, bytes: u64, most: usize) -> Result<Range<u64>, PartError> {
         let (from, most) = (self.from.unwrap_or(0), most as u64);
         if from >= bytes {
@@ -152,7 +154,7 @@ impl Span {
 }
 
 impl Excerpt {
-    /// What a pointer points to in an output, capped as JSON.
+    /// Reads the value that a pointer addresses in an output, capped as JSON.
     pub fn pointed_to(output: &[u8], pointer: &str, limits: &Limits) -> Result<Self, ExcerptError> {
         let text = str::from_utf8(output).map_err(|_| PartError::from(PointerError::NotJson))?;
         let value = pointed_to(text, pointer).map_err(PartError::from)?;
@@ -161,8 +163,8 @@ impl Excerpt {
         Ok(Self { content: Content::Capped(capper.finish()?), place: Place::Value })
     }
 
-    /// The same as text, for who can read nothing else: bytes that are no UTF-8 are shown as those of an output are, and
-    /// what is no text at all as Base64 where that has room. What has to be known of it stands behind it.
+    /// Returns the part as text, for clients that can read only text. Bytes that are not UTF-8 are shown as in a
+    /// capped output; binary data is Base64 if there is room. Notices follow the text.
     ///
     /// # Errors
     /// [`CapError`] where the limits leave no room.
@@ -176,7 +178,7 @@ impl Excerpt {
         }
     }
 
-    /// The same for a model, which is told in the text where the part stands.
+    /// Returns the text for a model, with its location appended if the model needs it.
     ///
     /// # Errors
     /// [`CapError`] where the limits leave no room.
@@ -196,23 +198,23 @@ pub enum ExcerptError {
     /// The output has no such part.
     #[error(transparent)]
     Part(#[from] PartError),
-    /// It cannot be capped.
+    /// The part cannot be capped.
     #[error(transparent)]
     Cap(#[from] CapError),
 }
 
-/// Bytes that are no UTF-8, as text.
+/// Returns bytes that are not UTF-8 as text.
 fn shown(bytes: &[u8], limits: &Limits) -> Result<String, CapError> {
     let base64_bytes = bytes.len().div_ceil(3) * 4;
     if binary(bytes).is_some() && base64_bytes <= limits.most {
         return Ok(format!("[this part is no text; in Base64:]\n{}", STANDARD.encode(bytes)));
     }
-    // They are within the limit: only what they are is to be found out.
+    // The bytes are within the limit already: `cap` only has to detect their format.
     let limits = Limits { max_items: usize::MAX, handle: None, ..limits.clone() };
     Ok(noted(&cap(bytes, Asked::Auto, &limits)?))
 }
 
-/// A capped text with what is to be known of it and is not said in it.
+/// Returns a capped text followed by its notices.
 fn noted(capped: &Capped) -> String {
     let notices = capped.warnings.iter().filter(|warning| warning.kind == WarningKind::Notice);
     notices.fold(capped.text.clone(), |text, notice| format!("{text}\n[{}]", notice.message))
@@ -231,7 +233,7 @@ mod tests {
             assert_eq!(span(Some(from), None).lines_of(lines), Err(PartError::NoLine { line: from, lines }));
         }
         assert_eq!(span(Some(2), None).bytes_of(9, 80), Ok(2..9));
-        // A range of nothing is there, and has nothing in it.
+        // An empty range is valid and has no content.
         assert_eq!(span(Some(2), Some(2)).bytes_of(9, 80), Ok(2..2));
         assert!(span(Some(9), None).bytes_of(9, 80).is_err());
         let many = span(None, None).bytes_of(900, 80).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Anchors in text: the user's lines, what the model says, and what tools print.
+//! Anchors in text: the user's lines, the model's statements, and the output of tools.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -7,14 +7,14 @@ use aho_corasick::AhoCorasick;
 
 use super::{Anchor, AnchorKind, Shape, Source, is_strange, shape_of, words};
 
-/// The longest value that is kept, in characters.
+/// Longest value that is kept, in characters.
 pub(crate) const MAX_VALUE_CHARS: usize = 160;
-/// The longest line of the user's that is kept.
+/// Longest user line that is kept, in characters.
 const MAX_SAID_CHARS: usize = 400;
-/// The most lines of errors that are taken from one output.
+/// Most error lines that are taken from one output.
 const MAX_ERRORS: usize = 8;
 
-/// Words with which programs report that something went wrong.
+/// Words with which programs report errors.
 const ERROR_WORDS: [&str; 12] = [
     "error",
     "failed",
@@ -30,7 +30,7 @@ const ERROR_WORDS: [&str; 12] = [
     "timed out",
 ];
 
-/// Beginnings with which a model says what it settled on.
+/// Phrases with which a model begins the statement of a decision.
 const DECISION_BEGINNINGS: [&str; 10] = [
     "decision",
     "decided",
@@ -44,10 +44,10 @@ const DECISION_BEGINNINGS: [&str; 10] = [
     "i chose",
 ];
 
-/// How an open step of a list begins.
+/// Prefixes of an open step in a list.
 const OPEN_STEPS: [&str; 3] = ["- [ ]", "* [ ]", "+ [ ]"];
 
-/// A text in one line, with single spaces.
+/// Returns a text as one line with single spaces.
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -59,9 +59,9 @@ pub(crate) fn one_line(text: &str) -> String {
     line
 }
 
-/// A text in one line, cut visibly behind so many characters.
+/// Returns a text as one line, cut visibly after `most` characters.
 pub(crate) fn clipped(text: &str, most: usize) -> Cow<'_, str> {
-    // No more bytes than that are no more characters, either.
+    // A text has no more characters than bytes.
     if text.len() <= most && is_one_line(text) {
         return Cow::Borrowed(text);
     }
@@ -73,7 +73,7 @@ pub(crate) fn clipped(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// Whether a text is what [`one_line`] would make of it, and more than nothing.
+/// Whether a text is not empty and [`one_line`] would not change it.
 fn is_one_line(text: &str) -> bool {
     let mut before = ' ';
     let is_inside = text.chars().all(|character| {
@@ -88,7 +88,7 @@ fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// Each line of the user's, and what in it is said exactly.
+/// Adds each line of the user, and the exact values in it.
 pub(super) fn of_user<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if !todo(line, anchors) {
@@ -99,7 +99,7 @@ pub(super) fn of_user<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     }
 }
 
-/// What the model decided and left to do, and what it said exactly.
+/// Adds the model's decisions, its open steps, and the exact values in its text.
 pub(super) fn of_assistant<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if !todo(line, anchors) && is_decision(line) {
@@ -125,7 +125,7 @@ fn todo<'a>(line: &'a str, anchors: &mut Vec<Anchor<'a>>) -> bool {
     true
 }
 
-/// What a tool printed: lines that report errors, and what is said exactly.
+/// Adds the error lines of a tool's output, and the exact values in it.
 pub(super) fn of_output<'a>(text: &'a str, is_error: bool, anchors: &mut Vec<Anchor<'a>>) {
     let mut errors = 0;
     for line in text.lines() {
@@ -140,7 +140,7 @@ pub(super) fn of_output<'a>(text: &'a str, is_error: bool, anchors: &mut Vec<Anc
     }
 }
 
-/// The first line of a result that says of itself that it is an error.
+/// Adds the first line of a result that is marked as an error.
 pub(super) fn error_in<'a>(text: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     if let Some(line) = text.lines().find(|line| !line.trim().is_empty()) {
         push_error(line, anchors);
@@ -152,7 +152,7 @@ fn push_error<'a>(line: &'a str, anchors: &mut Vec<Anchor<'a>>) {
     anchors.push(Anchor { kind: AnchorKind::Error, key: Cow::default(), value, place: Source::Result });
 }
 
-/// Whether a line reports an error: one of the words begins a word of it.
+/// Whether a line reports an error: one of its words begins with an error word.
 pub(crate) fn is_error_line(line: &str) -> bool {
     static WORDS: LazyLock<Option<AhoCorasick>> =
         LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(ERROR_WORDS).ok());
@@ -161,14 +161,14 @@ pub(crate) fn is_error_line(line: &str) -> bool {
     words.find_iter(line).any(|found| begins(found.start()))
 }
 
-/// The words of a line that are said exactly or not at all.
+/// Adds the words of a line that are useful only if exact.
 pub(crate) fn exact<'a>(line: &'a str, place: Source, anchors: &mut Vec<Anchor<'a>>) {
     for word in words(line) {
         let kind = match shape_of(word) {
             Shape::Url => AnchorKind::Url,
             Shape::File => AnchorKind::File,
             Shape::Identifier | Shape::Date => AnchorKind::Identifier,
-            // One digit is an item's number more often than anything else.
+            // A single digit is usually an item number.
             Shape::Number if word.len() > 1 => AnchorKind::Number,
             Shape::Word if is_strange(word, 5) => AnchorKind::Identifier,
             Shape::Number | Shape::Word => continue,

@@ -1,4 +1,4 @@
-//! Anchors in JSON: every value under the name of its field.
+//! Anchors in JSON: every value with the name of its field.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,16 +9,16 @@ use serde_json::Value;
 use super::text::{MAX_VALUE_CHARS, clipped, exact, is_error_line};
 use super::{Anchor, AnchorKind, Shape, Source, shape_of};
 
-/// Strings of more characters are texts, in which anchors are looked for, and no values themselves.
+/// Strings of more characters are not values: they are searched for anchors as text.
 const MAX_STRING_CHARS: usize = 80;
-/// A name with so many digits is an id, whatever it stands for.
+/// A name with at least this many digits is an id, whatever its value is.
 const LEAST_DIGITS: usize = 3;
-/// Words for a step of a plan that is not done.
+/// States of an open step of a plan.
 const OPEN: [&str; 5] = ["pending", "in_progress", "todo", "open", "not_started"];
-/// Names of the field that says what the step is.
+/// Names of the field that describes the step.
 const STEP_NAMES: [&str; 6] = ["content", "step", "title", "text", "task", "description"];
 
-/// The names of all fields in a JSON text.
+/// Adds the names of all fields in a JSON text.
 pub(super) fn names(text: &str, names: &mut HashSet<String>) {
     fn walk(value: &Value, found: &mut HashSet<String>) {
         match value {
@@ -39,7 +39,7 @@ pub(super) fn names(text: &str, names: &mut HashSet<String>) {
     }
 }
 
-/// A text that is a JSON object or list.
+/// Parses a text that is a JSON object or array.
 pub(super) fn parsed(text: &str) -> Option<Value> {
     let text = text.trim();
     if !text.starts_with(['{', '[']) {
@@ -48,7 +48,7 @@ pub(super) fn parsed(text: &str) -> Option<Value> {
     serde_json::from_str(&replace_lone_surrogates(text)).ok()
 }
 
-/// The anchors of a text that is JSON; false where it is none.
+/// Adds the anchors of a JSON text. Returns false if the text is not JSON.
 pub(super) fn anchors(text: &str, place: Source, anchors: &mut Vec<Anchor<'_>>) -> bool {
     let Some(value) = parsed(text) else { return false };
     Walk { place, anchors }.value("", &value);
@@ -69,7 +69,7 @@ impl Walk<'_, '_> {
                 }
                 let is_table = is_table(fields);
                 for (inner, value) in fields {
-                    // An object may be a table: its names are ids, and belong to the field that it stands in.
+                    // The names in a table object are ids, and belong to the field that contains the object.
                     if is_table || is_id_of_row(inner, value) {
                         self.push(AnchorKind::Identifier, name, inner);
                         self.value(name, value);
@@ -99,7 +99,7 @@ impl Walk<'_, '_> {
             Shape::Url => AnchorKind::Url,
             Shape::File => AnchorKind::File,
             Shape::Number => AnchorKind::Number,
-            // A filter for errors in a call is no error.
+            // A filter for errors in a call is not an error.
             Shape::Word
                 if self.place == Source::Result
                     && (name.eq_ignore_ascii_case("error") || is_error_line(text)) =>
@@ -122,7 +122,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Whether an object is a table: what stands under its names has the same fields each time.
+/// Whether an object is a table: it has several values, all of them objects whose first two field names are the same.
 fn is_table(fields: &serde_json::Map<String, Value>) -> bool {
     let first_fields =
         |row: &Value| row.as_object().map(|row| row.keys().take(2).cloned().collect::<Vec<_>>());
@@ -131,7 +131,7 @@ fn is_table(fields: &serde_json::Map<String, Value>) -> bool {
     fields.len() > 1 && !first.is_empty() && rows.all(|row| row.as_ref() == Some(&first))
 }
 
-/// Whether a name is that of a row, and not of a field.
+/// Whether a name is the id of a row instead of a field name.
 fn is_id_of_row(name: &str, value: &Value) -> bool {
     let digits = name.bytes().filter(u8::is_ascii_digit).count();
     let has_fields = matches!(value, Value::Object(_) | Value::Array(_));
@@ -140,7 +140,7 @@ fn is_id_of_row(name: &str, value: &Value) -> bool {
         && (has_fields || digits >= LEAST_DIGITS)
 }
 
-/// What an object says that is still to be done: a step with a state, as agents keep their plans.
+/// Returns the open step that an object describes: a step with a state, as agents keep their plans.
 fn open_step(fields: &serde_json::Map<String, Value>) -> Option<&str> {
     let state = ["status", "state"].iter().find_map(|name| fields.get(*name)?.as_str())?;
     if !OPEN.contains(&state) {

@@ -1,22 +1,22 @@
-//! The classes of characters. Lists stand for measured facts that follow from no property of Unicode's.
+//! The classes of characters. The lists hold measured facts that do not follow from a Unicode property.
 
 use unicode_general_category::{GeneralCategory as Category, get_general_category};
 use unicode_normalization::char::canonical_combining_class;
 
-/// A word begins: it stands for the space before it, too.
+/// Marks the beginning of a word, including the space before it.
 pub(super) const BEGIN: char = '\u{fdd0}';
-/// A word ends.
+/// Marks the end of a word.
 pub(super) const END: char = '\u{fdd1}';
-/// What comes begins with a capital.
+/// Marks that the following word begins with a capital letter.
 pub(super) const CAPITAL: char = '\u{fdd3}';
-/// What comes is in capitals.
+/// Marks that the following text is in capital letters.
 pub(super) const CAPITALS: char = '\u{fdd4}';
 
-/// Where a text itself holds one of these characters it is written as a private one, of which there are none left.
+/// Marks of our own. If the text contains one of them, it is replaced with a private-use character.
 const MARKS: [char; 5] = [BEGIN, END, '\u{fdd2}', CAPITAL, CAPITALS];
 const FIRST_ESCAPE: u32 = 0xe000;
 
-/// Symbols that stand among punctuation, and not alone.
+/// Symbols that are grouped with punctuation instead of standing alone.
 const PUNCTUATION_LIKE: &[char] = &[
     '\u{a3}', '\u{a7}', '\u{ab}', '\u{b0}', '\u{b7}', '\u{bb}', '\u{f0d}', '\u{2013}', '\u{2014}',
     '\u{201e}', '\u{2020}', '\u{2022}', '\u{2026}', '\u{20ac}', '\u{2116}', '\u{2192}', '\u{2212}',
@@ -24,45 +24,45 @@ const PUNCTUATION_LIKE: &[char] = &[
 ];
 const IDEOGRAPHIC_SYMBOLS: &[char] =
     &['\u{3004}', '\u{3012}', '\u{3013}', '\u{3020}', '\u{3036}', '\u{3037}', '\u{303e}', '\u{303f}'];
-/// Marks of iteration and closing that go on in the ideographs before them.
+/// Iteration and closing marks that continue the ideographs before them.
 const IDEOGRAPHIC_LETTERS: &[char] = &[
     '\u{3005}', '\u{3006}', '\u{3031}', '\u{3032}', '\u{3033}', '\u{3034}', '\u{3035}', '\u{303b}',
     '\u{303c}',
 ];
 
-/// What a run of characters is.
+/// Class of a run of characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// A word.
     Word,
-    /// Characters that stand for themselves: ideographs, emoji, most symbols.
+    /// Characters that stand alone: ideographs, emoji, most symbols.
     Hard,
     Digit,
     Punctuation,
     Space,
-    /// Combining marks with nothing before them to combine with.
+    /// Combining marks without a character to combine with.
     StrayMark,
 }
 
-/// Whether a character that stands in a text is one of ours.
+/// Whether a character of the text is the same as one of our marks.
 pub(super) fn is_taken(c: char) -> bool {
     MARKS.contains(&c)
 }
 
-/// A character of the text in the place of one of ours.
+/// Replaces a character of the text that is the same as one of our marks.
 pub(super) fn escaped(c: char) -> char {
     let place = MARKS.iter().position(|mark| *mark == c);
     let escape = place.and_then(|place| char::from_u32(FIRST_ESCAPE + u32::try_from(place).ok()?));
     escape.unwrap_or(c)
 }
 
-/// The way back.
+/// Reverses [`escaped`].
 pub(super) fn literal(c: char) -> char {
     let place = u32::from(c).checked_sub(FIRST_ESCAPE).and_then(|place| usize::try_from(place).ok());
     place.and_then(|place| MARKS.get(place)).copied().unwrap_or(c)
 }
 
-/// Whether it is one of our own characters.
+/// Whether it is one of our marks.
 pub(super) fn is_mark(c: char) -> bool {
     matches!(c, BEGIN | END | CAPITAL | CAPITALS)
 }
@@ -90,7 +90,7 @@ fn is_letter(category: Category) -> bool {
     )
 }
 
-/// Whether it is a letter or a mark.
+/// Whether it is a letter or a combining mark.
 pub(super) fn is_letter_or_mark(c: char) -> bool {
     is_letter(category(c)) || is_combining(c)
 }
@@ -115,26 +115,26 @@ fn is_symbol(category: Category) -> bool {
     )
 }
 
-/// Variation selectors ride the character before them.
+/// Whether it is a variation selector, which belongs to the character before it.
 pub(super) fn is_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Letters that stand alone, each for itself.
+/// Whether it is a letter that stands alone.
 fn is_hard_letter(c: char) -> bool {
     is_astral(c)
         || matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}')
         || IDEOGRAPHIC_LETTERS.contains(&c)
 }
 
-/// Symbols that are written as letters.
+/// Whether it is a symbol that counts as a letter.
 fn is_symbol_letter(c: char) -> bool {
     matches!(c, '\u{16ee}'..='\u{16f0}' | '\u{2160}'..='\u{2188}' | '\u{24b6}'..='\u{24e9}' | '\u{a6e6}'..='\u{a6ef}')
 }
 
-/// The class of a character by itself.
+/// Returns the class of a character regardless of its neighbours.
 pub(super) fn class(c: char) -> Class {
-    // Most texts are mostly this.
+    // Fast path for the most frequent characters.
     match c {
         'a'..='z' | 'A'..='Z' => return Class::Word,
         ' ' | '\t' | '\n' => return Class::Space,
@@ -167,18 +167,18 @@ pub(super) fn class(c: char) -> Class {
     }
 }
 
-/// A mark that closes the word before it.
+/// Whether it is a mark that closes the word before it.
 pub(super) fn is_separator(c: char) -> bool {
     !is_astral(c) && is_combining(c) && !is_selector(c) && !c.is_alphabetic()
 }
 
-/// A mark that, with nothing before it to combine with, opens a word.
+/// Whether it is a mark that opens a word if it has no character to combine with.
 pub(super) fn is_stray(c: char) -> bool {
     let is_syriac_vowel = matches!(c, '\u{711}' | '\u{730}'..='\u{73f}');
     !c.is_ascii() && !is_syriac_vowel && canonical_combining_class(c) != 0 && !is_separator(c)
 }
 
-/// Whether a hard character takes borders as punctuation does.
+/// Whether a hard character has borders as punctuation does.
 pub(super) fn is_like_punctuation(c: char) -> bool {
     let c = literal(c);
     if is_astral(c) {
@@ -196,7 +196,7 @@ pub(super) fn is_like_punctuation(c: char) -> bool {
     takes && !is_ideographic
 }
 
-/// Whether a digit takes borders.
+/// Whether a digit has borders.
 pub(super) fn is_border_digit(c: char) -> bool {
     let category = category(c);
     let is_number =
@@ -204,22 +204,22 @@ pub(super) fn is_border_digit(c: char) -> bool {
     is_number && !is_astral(c)
 }
 
-/// Whether a run is of decimal digits alone, or of other numbers alone.
+/// Whether a run consists of decimal digits only, or of other numbers only.
 pub(super) fn is_of_digits(run: &str) -> bool {
     let Some(first) = run.chars().next().map(category) else { return false };
     matches!(first, Category::DecimalNumber | Category::OtherNumber)
         && run.chars().all(|c| category(c) == first)
 }
 
-/// Pairs of cases that are newer than most tables.
+/// Whether it belongs to a case pair that is newer than most tables.
 fn is_new_cased(c: char) -> bool {
     matches!(c, '\u{1c89}' | '\u{1c8a}' | '\u{a7cb}' | '\u{264}')
 }
 
-/// A character in small letters, without regard to what stands around it.
+/// Appends the lower case of a character, regardless of its neighbours.
 pub(super) fn lower(c: char, into: &mut String) {
     match c {
-        // Unicode calls it a capital; it is measured as none.
+        // Unicode calls it a capital, but by measurement it does not count as one.
         '\u{3f4}' => into.push(c),
         '\u{1c89}' => into.push('\u{1c8a}'),
         '\u{a7cb}' => into.push('\u{264}'),
@@ -227,7 +227,7 @@ pub(super) fn lower(c: char, into: &mut String) {
     }
 }
 
-/// A capital is what is another character in small letters.
+/// Whether it is a capital: a character that differs from its lower case.
 pub(super) fn is_upper(c: char) -> bool {
     match c {
         '\u{3f4}' => false,
@@ -247,7 +247,7 @@ pub(super) fn is_lower(c: char) -> bool {
     matches!(c, '\u{1c8a}' | '\u{264}') || c.is_lowercase()
 }
 
-/// Whether a capital letter cannot be told from it.
+/// Whether it is a letter without a distinct capital.
 pub(super) fn is_caseless_letter(c: char) -> bool {
     (is_new_cased(c) || is_letter_or_mark(c)) && !is_lower(c) && (!is_upper(c) || is_its_own_lower(c))
 }
