@@ -1,7 +1,7 @@
-//! A conversation as data, whatever format it stands in (CX-3): turns, their parts, and edits by turn.
+//! A conversation as data, independent of its format (CX-3): turns, their parts, and edits by turn.
 //!
-//! Who reads a format makes a [`Conversation`] of it; spans say where each part stands in the bytes that were read.
-//! An [`Edit`] names turns and parts by their positions, so that it can be decided without knowing those bytes.
+//! The reader of each format builds a [`Conversation`]; spans locate each part in the bytes that were read. An
+//! [`Edit`] names turns and parts by position, so that it does not depend on those bytes.
 
 mod edit;
 mod pairs;
@@ -12,156 +12,156 @@ use std::ops::Range;
 pub use edit::{Changes, Edit, EditError, Message, NewResult};
 pub use pairs::{Pairs, Place};
 
-/// The turns of a conversation, in their order.
+/// The turns of a conversation, in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conversation<'a> {
     /// The turns.
     pub turns: Vec<Turn<'a>>,
-    /// What the provider demands of their order.
+    /// The provider's requirements on their order.
     pub order: Order,
 }
 
-/// What a provider demands of the order of turns; one that demands nothing pairs calls and results by their ids alone.
+/// A provider's requirements on the order of turns. Without requirements, the ids alone pair calls and results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Order {
-    /// The results of a turn's calls come right behind it, before anything else.
+    /// The results of a turn's calls follow it directly, before anything else.
     pub results_behind_calls: bool,
-    /// The turns in which they stand.
+    /// The turns that hold the results.
     pub turns_of_results: TurnsOfResults,
-    /// The first turn that is not the system's is the user's.
+    /// The first turn after the system turns is a user turn.
     pub user_first: bool,
 }
 
-/// The turns in which the results of a turn's calls stand.
+/// How the results of a turn's calls are distributed over turns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TurnsOfResults {
-    /// Each is one of its own.
+    /// Each result has a turn of its own.
     Each,
-    /// One may hold several, and other parts.
+    /// A turn may hold several results, and other parts.
     #[default]
     Shared,
-    /// All are in one, and nothing else is.
+    /// One turn holds all results, and nothing else.
     OneAlone,
 }
 
-/// A message of a conversation, or an item of one.
+/// A message of a conversation, or an item of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn<'a> {
-    /// Who speaks.
+    /// The author of the turn.
     pub role: Role,
-    /// Its bytes in the body; empty for a turn that an edit has put in.
+    /// Its bytes in the body. Empty for an inserted turn.
     pub span: Range<usize>,
-    /// What it consists of.
+    /// Its parts.
     pub parts: Vec<Part<'a>>,
 }
 
-/// Who speaks in a turn.
+/// The author of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Who runs the agent: system and developer messages.
+    /// The operator of the agent: system and developer messages.
     System,
-    /// The user, or whoever speaks for one; in some formats results of tools, too.
+    /// The user, or an agent that acts as one. In some formats also tool results.
     User,
     /// The model.
     Assistant,
     /// A tool.
     Tool,
-    /// A role that is not known.
+    /// An unknown role.
     Other,
 }
 
 /// A part of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// Its bytes in the body, apart from those of all other parts; empty for a part that an edit has put in.
+    /// Its bytes in the body, without those of any other part. Empty for an inserted part.
     pub span: Range<usize>,
     /// What it is.
     pub content: Content<'a>,
 }
 
-/// What a part is.
+/// Content of a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content<'a> {
     /// Text for people or the model.
     Text(Cow<'a, str>),
     /// A call of one of the client's tools.
     Call(Call<'a>),
-    /// What such a call came to.
+    /// The result of such a call.
     Result(ToolResult<'a>),
     /// The model's reasoning.
     Reasoning {
-        /// What can be read of it.
+        /// Its readable text.
         text: Cow<'a, str>,
-        /// It is signed or encrypted: it stays as it is, or goes as a whole.
+        /// Whether it is signed or encrypted. It then stays unchanged, or is dropped as a whole.
         sealed: bool,
     },
-    /// An image, sound or file.
+    /// An image, an audio recording or a file.
     Media(Media<'a>),
-    /// Something of the provider's own, such as a compaction item or a search that its server made: opaque.
+    /// An opaque item of the provider, such as a compaction item or a search that its server made.
     Server {
-        /// What the provider calls it.
+        /// The provider's name for it.
         kind: Cow<'a, str>,
-        /// The id of the item that it followed from, as a call from its approval.
+        /// The id of the item that it followed from, such as the approval of a call.
         follows: Option<Cow<'a, str>>,
     },
-    /// An item that the provider stored, by its id alone: a call, reasoning, or a message.
+    /// A stored item of the provider, identified by its id: a call, reasoning or a message.
     Reference {
         /// The item's id.
         id: Cow<'a, str>,
     },
-    /// A kind that is not known.
+    /// An unknown kind.
     Unknown {
-        /// What it calls itself; empty where it does not.
+        /// The name of the kind. Empty if it has none.
         kind: Cow<'a, str>,
     },
 }
 
-/// A call of a tool.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call<'a> {
-    /// Its id; some formats have none.
+    /// Its id. Some formats have none.
     pub id: Option<Cow<'a, str>>,
     /// The tool's name.
     pub name: Cow<'a, str>,
     /// The arguments: JSON, unless the model wrote something else.
     pub arguments: Cow<'a, str>,
-    /// Whether a result that is a text can answer it.
+    /// Whether a text result can answer it.
     pub can_be_answered: bool,
 }
 
-/// The result of a call.
+/// The result of a tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolResult<'a> {
-    /// The id of its call; some formats have none.
+    /// The id of its call. Some formats have none.
     pub call_id: Option<Cow<'a, str>>,
-    /// The tool's name, where the result says it.
+    /// The tool's name, if the result contains it.
     pub name: Option<Cow<'a, str>>,
-    /// Its text, or its JSON where it is an object.
+    /// Its text, or its JSON if it is an object.
     pub text: Cow<'a, str>,
-    /// Whether it says of itself that the call failed.
+    /// Whether the result is marked as a failure of the call.
     pub is_error: bool,
-    /// Images and files in it.
+    /// Images and files in the result.
     pub media: Vec<Media<'a>>,
-    /// Its text cannot be replaced, since its format has no place for another one.
+    /// Whether its text cannot be replaced, because the format has no place for another one.
     pub is_fixed: bool,
 }
 
-/// An image, sound or file.
+/// An image, an audio recording or a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Media<'a> {
-    /// Its media type, else what the format calls its kind.
+    /// Its media type, otherwise the format's name for its kind.
     pub kind: Cow<'a, str>,
-    /// Its name or address, where it has one that can be read.
+    /// Its name or address, if it has a readable one.
     pub name: Option<Cow<'a, str>>,
 }
 
 impl<'a> Turn<'a> {
-    /// Whether a user speaks in it: more than results of tools.
+    /// Whether a user is the author, with more than tool results.
     pub fn is_of_user(&self) -> bool {
         self.role == Role::User && self.parts.iter().any(|part| part.result().is_none())
     }
 
-    /// The texts in it, without reasoning and results.
+    /// Returns its texts, without reasoning and results.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match &part.content {
             Content::Text(text) => Some(text.as_ref()),
@@ -169,19 +169,19 @@ impl<'a> Turn<'a> {
         })
     }
 
-    /// The calls in it.
+    /// Returns its calls.
     pub fn calls(&self) -> impl Iterator<Item = &Call<'a>> {
         self.parts.iter().filter_map(Part::call)
     }
 }
 
 impl<'a> Part<'a> {
-    /// The call, if it is one.
+    /// Returns the call, if it is one.
     pub fn call(&self) -> Option<&Call<'a>> {
         if let Content::Call(call) = &self.content { Some(call) } else { None }
     }
 
-    /// The result, if it is one.
+    /// Returns the result, if it is one.
     pub fn result(&self) -> Option<&ToolResult<'a>> {
         if let Content::Result(result) = &self.content { Some(result) } else { None }
     }

@@ -1,12 +1,12 @@
-//! A meter around a program's own calls of models (CX-6, CX-7): [`Meter::before_call`] and [`Meter::after_call`].
+//! A meter for a program's own model calls (CX-6, CX-7): [`Meter::before_call`] and [`Meter::after_call`].
 
 use crate::budget::{Account, CLOSING_OUTPUT_TOKENS, Level, Unit};
 use crate::models::Models;
 use crate::moment::Moment;
 use crate::tokens::Tokens;
 
-/// What one session may spend, and what it did spend. It knows no clock and makes no call: it is asked before each, and
-/// receives the outcome after it. Calls may be under way at once; what they hold counts as spent.
+/// Budget and usage of one session. It reads no clock and makes no calls: the program asks it before each call and
+/// reports the outcome afterwards. Several calls may be in progress; what they hold counts as spent.
 ///
 /// ```
 /// use endmark_context::{AfterCall, BeforeCall, Meter, Models, Moment, Tokens, dollars};
@@ -33,33 +33,34 @@ pub struct Meter<'a> {
     usage: SessionUsage,
 }
 
-/// What a session did spend.
+/// Usage of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionUsage {
-    /// Calls that were answered.
+    /// Number of answered calls.
     pub calls: u64,
-    /// Of these, those whose tokens are estimated: nobody reported them.
+    /// Answered calls with estimated tokens, because the provider did not report them.
     pub estimated_calls: u64,
-    /// Of these, those whose model has no price.
+    /// Answered calls whose model has no price.
     pub unpriced_calls: u64,
-    /// The tokens of all.
+    /// Tokens of all answered calls.
     pub tokens: Tokens,
-    /// What those with a price did cost, in nano-dollars.
+    /// Cost of the answered calls with a price, in nano-dollars.
     pub nano_usd: u64,
 }
 
 /// A call that is about to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BeforeCall<'a> {
-    /// The model that is asked.
+    /// Name of the model.
     pub model: &'a str,
-    /// Tokens of its prompt, as an estimate: [`crate::count::request`] makes one. It is charged if no provider reports them.
+    /// Estimated prompt tokens, from [`crate::count::request`] for example. They are charged if the provider reports
+    /// none.
     pub prompt_tokens: u64,
-    /// The most that it may generate.
+    /// Most tokens that it may generate.
     pub max_output_tokens: u64,
 }
 
-/// A call that may be made. It has to be given back to [`Meter::after_call`]: until then it is held.
+/// A call that may be made. Its hold lasts until it is passed to [`Meter::after_call`].
 #[must_use = "what it holds is held until it is given back"]
 #[derive(Debug, PartialEq, Eq)]
 pub struct Admitted {
@@ -67,115 +68,115 @@ pub struct Admitted {
     held_tokens: u64,
     held_nano_usd: u64,
     prompt_tokens: u64,
-    /// The most that it may generate.
+    /// Most tokens that it may generate.
     pub max_output_tokens: u64,
-    /// It is the session's last: it is to be made without tools, and to ask for a summary of the findings.
+    /// Whether it is the last call of the session: make it without tools, and ask for a summary of the findings.
     pub is_closing: bool,
-    /// The level that what is spent of the budget has come to, where it was not told before.
+    /// The spending level that the budget has reached, if it was not reported before.
     pub warning: Option<Level>,
 }
 
-/// How a call went.
+/// Outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterCall {
-    /// Its provider reported what it took.
+    /// The provider reported the usage.
     Reported(Tokens),
-    /// It was answered, or its answer broke off, or it was left while it was under way, and nobody reported what it took: it is
-    /// estimated.
+    /// The usage was not reported, and is estimated. The call was answered, its reply broke off, or it was abandoned
+    /// while in progress.
     Unreported {
-        /// Tokens of the text that came, as an estimate: [`crate::count::text`] makes one.
+        /// Estimated tokens of the received text, from [`crate::count::text`] for example.
         output_tokens: u64,
     },
-    /// It was not made, or its provider failed or refused it: it costs nothing.
+    /// The call was not made, or the provider failed or refused it. It costs nothing.
     Unanswered,
 }
 
-/// What one call did cost.
+/// Cost of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallCost {
-    /// Tokens of the prompt and those generated.
+    /// Prompt tokens plus generated tokens.
     pub tokens: u64,
-    /// Nano-dollars; none for a model without a price.
+    /// Nano-dollars. `None` for a model without a price.
     pub nano_usd: Option<u64>,
-    /// Whether it is an estimate.
+    /// Whether the tokens are estimated.
     pub is_estimated: bool,
 }
 
-/// Why a call is not to be made.
+/// Why a call may not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAdmitted {
-    /// The budget does not admit it for now: calls under way hold what is left.
+    /// The budget does not admit the call now: calls in progress hold the rest of it.
     #[error("other calls hold what is left of the budget: {} spent and {} held of {}; ask again when one of them is over", unit.shown(account.spent), unit.shown(account.held), unit.shown(account.limit))]
     Held {
-        /// What is counted.
+        /// Unit of the budget.
         unit: Unit,
-        /// How the budget stands.
+        /// State of the budget.
         account: Account,
     },
-    /// The budget does not admit it, and its closing call was made.
+    /// The budget does not admit the call, and the closing call was made already.
     #[error("the budget is used up: {} spent and {} held of {}", unit.shown(account.spent), unit.shown(account.held), unit.shown(account.limit))]
     UsedUp {
-        /// What is counted.
+        /// Unit of the budget.
         unit: Unit,
-        /// How the budget stands.
+        /// State of the budget.
         account: Account,
     },
     /// The call may need more than the whole budget.
     #[error("the call may need {}, more than the whole budget of {}; ask for less", unit.shown(*needed), unit.shown(account.limit))]
     TooLarge {
-        /// What is counted.
+        /// Unit of the budget.
         unit: Unit,
-        /// How the budget stands.
+        /// State of the budget.
         account: Account,
-        /// The most that the call can cost.
+        /// Highest possible cost of the call.
         needed: u64,
     },
-    /// There is a budget in dollars, and nobody knows what it costs.
+    /// The budget is in dollars, and the model has no price.
     #[error("there is a budget in dollars, and the model `{0}` has no price")]
     NoPrice(String),
 }
 
 impl<'a> Meter<'a> {
-    /// A session without a budget, by this table of prices.
+    /// Returns a session without a budget that uses this price table.
     pub fn new(models: &'a Models) -> Self {
         let usage = SessionUsage::default();
         Self { models, tokens: None, nano_usd: None, warned: Level::Low, held: 0, usage }
     }
 
-    /// With so many tokens to spend; 0 is no budget.
+    /// Sets the budget in tokens. 0 means unlimited.
     #[must_use]
     pub fn with_tokens(self, limit: u64) -> Self {
         let tokens = (limit > 0).then_some(Account { limit, ..Account::default() });
         Self { tokens, ..self }
     }
 
-    /// With so many nano-dollars to spend; 0 is no budget.
+    /// Sets the budget in nano-dollars. 0 means unlimited.
     #[must_use]
     pub fn with_nano_usd(self, limit: u64) -> Self {
         let nano_usd = (limit > 0).then_some(Account { limit, ..Account::default() });
         Self { nano_usd, ..self }
     }
 
-    /// What was spent.
+    /// Returns the usage so far.
     pub fn usage(&self) -> &SessionUsage {
         &self.usage
     }
 
-    /// Tokens that calls under way hold.
+    /// Returns the tokens that calls in progress hold.
     pub fn held(&self) -> u64 {
         self.held
     }
 
-    /// Tokens that are left, holds taken off; none without a budget in tokens.
+    /// Returns the tokens left in the budget, after holds. `None` without a budget in tokens.
     pub fn left(&self) -> Option<u64> {
         self.tokens.map(|account| account.left())
     }
 
-    /// Asks whether a call may be made, and holds the most that it can cost. The first one that does not fit by what is
-    /// spent is admitted as the closing call, with at most [`CLOSING_OUTPUT_TOKENS`] of output, and none after it.
+    /// Asks whether a call may be made, and holds its highest possible cost. The first call that no longer fits is
+    /// admitted as the closing call, with at most [`CLOSING_OUTPUT_TOKENS`] of output. No call is admitted after it.
     ///
     /// # Errors
-    /// [`NotAdmitted`]: it is not to be made.
+    /// [`NotAdmitted`] if the call may not be made.
     pub fn before_call(&mut self, call: &BeforeCall<'_>, at: Moment) -> Result<Admitted, NotAdmitted> {
         let not_admitted = match self.before_continuation(call, at) {
             Ok(admitted) => return Ok(admitted),
@@ -198,11 +199,11 @@ impl<'a> Meter<'a> {
         Ok(Admitted { max_output_tokens: output, ..self.hold(call, closing, true) })
     }
 
-    /// Asks the same for a call that cannot be the closing one, as the continuation of a cut reply: a summary is not its rest. The
-    /// closing call stays for the session's answer.
+    /// Asks the same for a call that cannot be the closing one, such as the continuation of a cut reply: a summary
+    /// cannot complete a reply. The closing call remains available for the session's answer.
     ///
     /// # Errors
-    /// [`NotAdmitted`]: it is not to be made.
+    /// [`NotAdmitted`] if the call may not be made.
     pub fn before_continuation(
         &mut self,
         call: &BeforeCall<'_>,
@@ -212,7 +213,7 @@ impl<'a> Meter<'a> {
         self.refusal(full).map_or_else(|| Ok(self.hold(call, full, false)), Err)
     }
 
-    /// Lets the hold of a call give way to what it did cost.
+    /// Releases the hold of a call and charges its cost.
     pub fn after_call(&mut self, admitted: Admitted, after: &AfterCall, at: Moment) -> CallCost {
         let Admitted { model, held_tokens, held_nano_usd, prompt_tokens, .. } = admitted;
         let estimated = |completion| Tokens { prompt: prompt_tokens, completion, ..Tokens::default() };
@@ -236,7 +237,7 @@ impl<'a> Meter<'a> {
         CallCost { tokens, nano_usd, is_estimated }
     }
 
-    /// The most that a call can cost: tokens, and nano-dollars where there is a budget in them.
+    /// Returns the highest possible cost of a call: tokens, and nano-dollars if there is a budget in them.
     fn hold_of(&self, call: &BeforeCall<'_>, output: u64, at: Moment) -> Result<(u64, u64), NotAdmitted> {
         let tokens = Tokens { prompt: call.prompt_tokens, completion: output, ..Tokens::default() };
         let nano_usd = match self.nano_usd {

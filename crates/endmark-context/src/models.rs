@@ -1,4 +1,4 @@
-//! The table of models: prices, limits and capabilities, as dated data (CX-6).
+//! The model table: prices, limits and capabilities, as dated data (CX-6).
 
 mod file;
 mod name;
@@ -9,34 +9,34 @@ use std::sync::{Arc, OnceLock};
 use crate::price::Prices;
 use name::{candidates, is_pattern, matches};
 
-/// The table that `cargo xtask models` makes from the packages that it names.
+/// The table that `cargo xtask models` generates from the packages that it names.
 const BUILTIN: &str = include_str!("../data/models.json");
 
-/// A model, as far as the table knows it.
+/// A model in the table. Unknown fields are `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Model {
-    /// Its name, in small letters.
+    /// Its name, in lower case.
     pub id: String,
-    /// Who serves it.
+    /// The company that serves it.
     pub provider: String,
-    /// Tokens of a prompt and its reply together.
+    /// Size of the context window in tokens, for a prompt and its reply together.
     pub context_tokens: Option<u64>,
-    /// The longest prompt, in tokens.
+    /// Longest prompt, in tokens.
     pub max_input_tokens: Option<u64>,
-    /// The longest reply, in tokens.
+    /// Longest reply, in tokens.
     pub max_output_tokens: Option<u64>,
-    /// Whether it goes on with an unfinished message of its own; none: not known.
+    /// Whether the model continues an unfinished message of its own. `None` if this is unknown.
     pub prefill: Option<bool>,
     /// Prompts below this many tokens are not cached.
     pub cache_minimum_tokens: Option<u64>,
-    /// The day on which it is switched off, as `YYYY-MM-DD`.
+    /// The day on which it is retired, as `YYYY-MM-DD`.
     pub retires: Option<String>,
-    /// What its tokens cost.
+    /// The prices of its tokens.
     pub prices: Prices,
 }
 
 impl Model {
-    /// The most tokens that a request may bring: what the model takes, and what its window leaves for a reply.
+    /// Returns the most tokens of a request: the smaller of the longest prompt and the context window.
     pub fn prompt_limit_tokens(&self) -> Option<u64> {
         match (self.max_input_tokens, self.context_tokens) {
             (Some(input), Some(window)) => Some(input.min(window)),
@@ -45,7 +45,7 @@ impl Model {
     }
 }
 
-/// A package that the table was made from.
+/// A package that the table was generated from.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
@@ -59,25 +59,25 @@ pub struct Source {
     pub of: String,
 }
 
-/// A table of models that cannot be read.
+/// Error of a model table that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelsError {
-    /// It is no JSON of the table's form.
+    /// The table is not JSON of the expected form.
     #[error("the table of models cannot be read: {0}")]
     Form(#[from] serde_json::Error),
-    /// A day that is none.
+    /// A day is invalid.
     #[error("the table of models has `{0}` for a day: write YYYY-MM-DD")]
     Day(String),
-    /// An hour that is none.
+    /// An hour is invalid.
     #[error("the table of models has `{0}` for an hour: write HH:MM")]
     Hour(String),
 }
 
-/// Models by name. Its copies share the table.
+/// Models by name. Clones share the table.
 #[derive(Debug, Clone, Default)]
 pub struct Models {
     table: Arc<Table>,
-    /// The user's own, by patterns with `*`; they are asked first, the last one before the others.
+    /// The user's models, by patterns with `*`. They come before the table, the last one first.
     own: Vec<(String, Model)>,
 }
 
@@ -86,14 +86,14 @@ struct Table {
     as_of: String,
     sources: Vec<Source>,
     entries: Vec<Model>,
-    /// By every name that is exactly a model's, the first one that has it.
+    /// The first model with each exact name.
     by_name: HashMap<String, usize>,
-    /// What names begin with, the longest first.
+    /// Prefixes of names, the longest first.
     beginnings: Vec<(String, usize)>,
 }
 
 impl Models {
-    /// The table in the program.
+    /// Returns the builtin table.
     ///
     /// ```
     /// let models = endmark_context::Models::builtin();
@@ -103,32 +103,32 @@ impl Models {
     /// ```
     pub fn builtin() -> &'static Self {
         static TABLE: OnceLock<Models> = OnceLock::new();
-        // A test reads it: in a program that was built it can be read.
+        // A test parses the table, so this cannot fail in a released program.
         TABLE.get_or_init(|| Self::parse(BUILTIN).unwrap_or_default())
     }
 
-    /// Reads a table of the builtin one's form.
+    /// Parses a table of the same form as the builtin one.
     pub fn parse(json: &str) -> Result<Self, ModelsError> {
         Ok(Self { table: Arc::new(file::read(json)?), own: Vec::new() })
     }
 
-    /// The day that the prices are from, as `YYYY-MM-DD`.
+    /// Returns the date of the prices, as `YYYY-MM-DD`.
     pub fn as_of(&self) -> &str {
         &self.table.as_of
     }
 
-    /// The packages that the table was made from.
+    /// Returns the packages that the table was generated from.
     pub fn sources(&self) -> &[Source] {
         &self.table.sources
     }
 
-    /// Every model of the table.
+    /// Iterates over all models of the table.
     pub fn iter(&self) -> impl Iterator<Item = &Model> {
         self.table.entries.iter()
     }
 
-    /// Adds a model of the user's, by a name or a pattern with `*`. It stands before the table and before what was added
-    /// earlier; what it does not say, the table's model of that name says.
+    /// Adds a model of the user, by a name or a pattern with `*`. It has priority over the table and over models that
+    /// were added earlier. For a name, missing limits and capabilities come from the model found so far.
     pub fn add(&mut self, pattern: &str, model: Model) {
         let mut model = model;
         if let Some(known) = self.find(pattern).filter(|_| !is_pattern(pattern)) {
@@ -141,16 +141,17 @@ impl Models {
         self.own.push((pattern.to_lowercase(), model));
     }
 
-    /// The model that a request or a reply names, or none: then nothing is known of its price.
+    /// Returns the model that a request or a reply names. Returns `None` if it is unknown; its price is then unknown
+    /// too.
     ///
-    /// A name is looked up as it is, without the date behind it, and without the providers before it, in this order;
-    /// then by the longest beginning that the table knows.
+    /// The name is looked up unchanged, then without its date, then without the providers before it. Last comes the
+    /// longest prefix in the table.
     pub fn find(&self, name: &str) -> Option<&Model> {
         let lower = name.trim().to_lowercase();
         if let Some((_, own)) = self.own.iter().rev().find(|(pattern, _)| matches(pattern, &lower)) {
             return Some(own);
         }
-        // Most are named as the table names them, and each call asks several times.
+        // Fast path: most names are exactly those of the table, and each call looks them up several times.
         let table = &*self.table;
         if let Some(index) = table.by_name.get(&lower) {
             return table.entries.get(*index);

@@ -1,11 +1,11 @@
-//! What a value is, told by its beginning.
+//! Detects the format of a value by its beginning.
 
 use endmark_text::{Format as TextFormat, Verdict, detect::detect_strict};
 
 use super::json::Tape;
 use super::table::csv;
 
-/// What a value is, or is said to be.
+/// Format of a value, detected or declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Text or a log.
@@ -14,19 +14,19 @@ pub enum Format {
     Json,
     /// JSON Lines.
     JsonLines,
-    /// A table with a header, and with this between its fields.
+    /// A table with a header, and this delimiter between its fields.
     Csv(char),
     /// A diff.
     Diff,
-    /// None of these: it is named, not shown.
+    /// Another format. The output names it instead of showing the value.
     Binary(&'static str),
 }
 
-/// The names of formats, as they are typed; `auto` finds out.
+/// The names of formats as users write them. `auto` means detection.
 pub const FORMATS: [&str; 6] = ["auto", "text", "json", "jsonl", "csv", "diff"];
 
 impl Format {
-    /// As it is answered.
+    /// Returns the name as used in responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -39,33 +39,33 @@ impl Format {
     }
 }
 
-/// What is asked for: a format, or to find out.
+/// The requested format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Asked {
-    /// Find out.
+    /// Detect the format.
     #[default]
     Auto,
-    /// It is text.
+    /// The value is text.
     Text,
-    /// It is one JSON value.
+    /// The value is one JSON value.
     Json,
-    /// It is JSON Lines.
+    /// The value is JSON Lines.
     JsonLines,
-    /// It is CSV, with whatever is between its fields.
+    /// The value is CSV, with any delimiter.
     Csv,
-    /// It is a diff.
+    /// The value is a diff.
     Diff,
 }
 
 impl Asked {
-    /// The format of this name, one of [`FORMATS`].
+    /// Returns the format of this name, one of [`FORMATS`].
     pub fn named(name: &str) -> Option<Self> {
         let all = [Self::Auto, Self::Text, Self::Json, Self::JsonLines, Self::Csv, Self::Diff];
         FORMATS.iter().position(|format| *format == name).map(|index| all[index])
     }
 }
 
-/// What files that are no text begin with, and what they are: the signatures that their specifications give.
+/// First bytes of files that are not text, with the format's name, from the specifications of the formats.
 const SIGNATURES: [(&[u8], &str); 10] = [
     (b"\x89PNG\r\n\x1a\n", "PNG image"),
     (b"\xFF\xD8\xFF", "JPEG image"),
@@ -81,14 +81,14 @@ const SIGNATURES: [(&[u8], &str); 10] = [
 
 /// A value is binary if more than one byte in this many is not UTF-8, or is a control character that texts do not have.
 const ODD_ONE_IN: usize = 20;
-/// As many of them never make a value binary: a log has a NUL byte where a writer was killed.
+/// This many odd bytes never make a value binary: a log has a NUL byte where a writer was killed.
 const ALWAYS_ALLOWED_ODD_BYTES: usize = 4;
-/// How many records a table needs at the least.
+/// Least number of records in a table.
 const LEAST_RECORDS: usize = 3;
-/// The longest name of a column, in words.
+/// Longest column name, in words.
 const LONGEST_NAME_WORDS: usize = 5;
 
-/// What a value is, by its beginning, or all of it if it `is_whole`.
+/// Returns the format of a value by its beginning, or by all of it if it `is_whole`.
 pub(super) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
     match asked {
         Asked::Text => return Format::Text,
@@ -98,7 +98,7 @@ pub(super) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
         Asked::Csv | Asked::Auto => {}
     }
     let text = String::from_utf8_lossy(beginning);
-    // What stands behind the last line break may be half a line.
+    // The text after the last line break may be half a line.
     let text = if is_whole { &*text } else { text.rsplit_once('\n').map_or(&*text, |(lines, _)| lines) };
     let text = text.trim_start_matches('\u{FEFF}');
     if asked == Asked::Csv {
@@ -122,7 +122,7 @@ pub(super) fn of(beginning: &[u8], is_whole: bool, asked: Asked) -> Format {
     table_of(text).map_or(Format::Text, Format::Csv)
 }
 
-/// What a binary value is, or `None` for a text. Takes linear time.
+/// Returns the name of a binary format, or `None` for text. Takes linear time.
 pub(crate) fn binary(bytes: &[u8]) -> Option<&'static str> {
     let signature = SIGNATURES.iter().find(|(signature, _)| bytes.starts_with(signature));
     if let Some((_, what)) = signature {
@@ -134,12 +134,13 @@ pub(crate) fn binary(bytes: &[u8]) -> Option<&'static str> {
     (odd > ALWAYS_ALLOWED_ODD_BYTES && odd * ODD_ONE_IN > bytes.len()).then_some("binary data")
 }
 
-/// A control character that terminals, editors and logs do not write: none of BEL, BS, HT, LF, VT, FF, CR and ESC.
+/// Whether it is a control character that terminals, editors and logs do not write: not BEL, BS, HT, LF, VT, FF, CR
+/// or ESC.
 fn is_odd_control(byte: u8) -> bool {
     byte < b' ' && !(0x07..=0x0D).contains(&byte) && byte != 0x1B
 }
 
-/// Two rows or more, each a list or an object.
+/// Whether the text has two rows or more, each a JSON array or object.
 fn is_json_lines(text: &str) -> bool {
     let mut tape = Tape::default();
     let mut rows = text.lines().filter(|line| !line.trim().is_empty());
@@ -156,7 +157,8 @@ fn is_diff(text: &str) -> bool {
     begins && text.lines().any(|line| line.starts_with("@@ -") || line.starts_with("+++ "))
 }
 
-/// The delimiter of a text that is a table for certain: a header of names, and below it records of as many fields.
+/// Returns the delimiter of a text that is certainly a table: a header of names, followed by records with as many
+/// fields.
 fn table_of(text: &str) -> Option<char> {
     let delimiter = delimiter_of(text)?;
     let header: Vec<String> = csv::fields(text.lines().next()?, delimiter).map(csv::unquoted).collect();
@@ -171,7 +173,7 @@ fn table_of(text: &str) -> Option<char> {
     (header.iter().all(is_name) && sorted.len() == header.len()).then_some(delimiter)
 }
 
-/// What stands between the fields, if every record has as many, and more than one.
+/// Returns the delimiter if every record has the same number of fields, and more than one.
 fn delimiter_of(text: &str) -> Option<char> {
     let mut records: Vec<String> = Vec::new();
     for line in text.lines() {
@@ -183,7 +185,7 @@ fn delimiter_of(text: &str) -> Option<char> {
             None => records.push(line.to_owned()),
         }
     }
-    // The last one may go on behind what is looked at.
+    // The last record may continue after the part that is examined.
     records.pop_if(|record| csv::goes_on(record));
     csv::DELIMITERS.into_iter().find(|delimiter| {
         let columns = records.first().map_or(0, |record| csv::fields(record, *delimiter).count());

@@ -1,4 +1,4 @@
-//! The markers that stand where something was left out, written and recognised.
+//! Writes and reads the markers that replace what was left out.
 
 use serde_json::Value;
 
@@ -7,13 +7,13 @@ use super::limits::Way;
 const OPEN: &str = "[… ";
 const CLOSE: &str = " left out …]";
 
-/// The only key of an item, line or member that stands for what was left out.
+/// The only key of an item, line or member that replaces what was left out.
 pub(super) const OMITTED: &str = "endmark_omitted";
 
-/// How much of a text is left out.
+/// Amount of text that is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct LeftOut {
-    /// Lines of which nothing is there, rows, or items.
+    /// Lines, rows or items that are missing entirely.
     pub(super) lines: u64,
     /// Unicode characters.
     pub(super) chars: u64,
@@ -25,7 +25,7 @@ impl LeftOut {
     }
 }
 
-/// The marker of a text, without the line break behind it.
+/// Returns the marker of a text, without the line break after it.
 pub(super) fn of_text(left_out: LeftOut) -> String {
     if left_out.lines == 0 {
         return of_string(left_out.chars);
@@ -34,17 +34,17 @@ pub(super) fn of_text(left_out: LeftOut) -> String {
     format!("{OPEN}{} line{plural} ({} characters){CLOSE}", grouped(left_out.lines), grouped(left_out.chars))
 }
 
-/// How to read what is left out, to stand behind the first marker of a text.
+/// Returns how to read what is left out, to follow the first marker of a text.
 pub(super) fn way_to_read(handle: &str, way: Way) -> String {
     format!(" {} {handle}", way.words())
 }
 
-/// The marker in a text of one line.
+/// Returns the marker in a text of one line.
 pub(super) fn of_string(chars: u64) -> String {
     format!("{OPEN}{} characters{CLOSE}", grouped(chars))
 }
 
-/// Reads the marker that a line is, or is with the way to read the rest behind it.
+/// Reads a line that is a marker, optionally followed by the way to read the rest.
 pub(super) fn in_line(line: &str) -> Option<LeftOut> {
     let line = line.trim_end_matches(['\n', '\r']);
     let (inside, behind) = line.strip_prefix(OPEN)?.split_once(CLOSE)?;
@@ -62,7 +62,7 @@ pub(super) fn in_line(line: &str) -> Option<LeftOut> {
     Some(LeftOut { lines: ungrouped(lines)?, chars: ungrouped(chars)? })
 }
 
-/// What stands in JSON for what was left out.
+/// The JSON value that replaces what was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Omitted {
     pub(super) items: u64,
@@ -71,7 +71,7 @@ pub(super) struct Omitted {
 }
 
 impl Omitted {
-    /// What an earlier capping left out, if this is its marker: `{"endmark_omitted": {"items": …, "of": …}}`.
+    /// Returns what an earlier capping left out, if this is its marker: `{"endmark_omitted": {"items": …, "of": …}}`.
     pub(super) fn read(json: &str) -> Option<Self> {
         if !json.contains(OMITTED) {
             return None;
@@ -81,13 +81,13 @@ impl Omitted {
         Self::of_value(object.get(OMITTED)?)
     }
 
-    /// The same from what stands behind the key.
+    /// Returns the same from the value of the key.
     pub(super) fn of_value(value: &Value) -> Option<Self> {
         let handle = value.get("handle").and_then(Value::as_str).map(str::to_owned);
         Some(Self { items: value.get("items")?.as_u64()?, of: value.get("of")?.as_u64()?, handle })
     }
 
-    /// The member of an object: its key and its value.
+    /// Returns the member of an object: its key and its value.
     pub(super) fn member(&self) -> String {
         let handle = self
             .handle
@@ -96,13 +96,13 @@ impl Omitted {
         format!(r#""{OMITTED}": {{"items": {}, "of": {}, "handle": {handle}}}"#, self.items, self.of)
     }
 
-    /// The item of a list, or the line of JSON Lines.
+    /// Returns the item of an array, or the line of JSON Lines.
     pub(super) fn item(&self) -> String {
         format!("{{{}}}", self.member())
     }
 }
 
-/// A number with commas between its thousands.
+/// Returns a number with commas between its thousands.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

@@ -1,4 +1,4 @@
-//! Tables: JSON Lines and CSV, a row at a time, in bounded memory.
+//! Caps tables (JSON Lines and CSV) row by row, in bounded memory.
 
 pub(super) mod csv;
 
@@ -14,20 +14,20 @@ use super::lines::{Foreign, Lines};
 use super::marker::{self, LeftOut, Omitted};
 use super::rows::{Choice, Facts, Row, Rows};
 
-/// A row that is longer is counted and left out.
+/// Longest row, in bytes. A longer one is counted and left out.
 const LONGEST_ROW_BYTES: usize = 8 << 20;
-/// A row is not kept in more than this part of the limit.
+/// A row is kept in at most one part in this many of the limit.
 const ROW_PART: usize = 8;
 
-/// What the rows are.
+/// Format of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     JsonLines,
-    /// With this between the fields.
+    /// CSV with this delimiter between the fields.
     Csv(char),
 }
 
-/// A table as it is read.
+/// A table that is read in pieces.
 #[derive(Debug)]
 pub(super) struct Table {
     lines: Lines,
@@ -41,10 +41,10 @@ struct Read {
     kind: Kind,
     limits: Limits,
     path: FieldPath,
-    /// All that came, as long as it may be within the limit.
+    /// All input so far, as long as it may fit into the limit.
     whole: Option<String>,
     whole_size: usize,
-    /// A record of CSV that goes on in the next line.
+    /// A CSV record that continues on the next line.
     record: String,
     /// The first record of CSV, and what it calls the columns.
     header: Option<String>,
@@ -54,7 +54,7 @@ struct Read {
     /// What an earlier capping left out.
     before: Option<Omitted>,
     capped_before: LeftOut,
-    /// All rows so far.
+    /// Sum of all rows so far.
     total: LeftOut,
     bytes: u64,
 }
@@ -64,7 +64,7 @@ struct Read {
 struct Kept {
     text: String,
     cuts: Vec<Cut>,
-    /// What stands before it, and what it is itself.
+    /// Sum of the rows before it, and its own weight.
     before: LeftOut,
     weight: LeftOut,
 }
@@ -109,7 +109,7 @@ impl Table {
         Ok(())
     }
 
-    /// The table within its limits, and how many places of it were no UTF-8.
+    /// Returns the table within its limits, and the number of places that were not UTF-8.
     pub(super) fn finish(mut self) -> Result<(Shortened, u64), CapError> {
         let (read, is_skipping) = (&mut self.read, &mut self.is_skipping);
         self.lines.finish(|line| read.line(line, std::mem::take(is_skipping)))?;
@@ -142,13 +142,13 @@ impl Read {
         if !csv::goes_on(&self.record) || self.record.len() > LONGEST_ROW_BYTES {
             let record = std::mem::take(&mut self.record);
             self.row(&record);
-            // Its memory is used again.
+            // Reuse its memory.
             self.record = record;
             self.record.clear();
         }
     }
 
-    /// Counts a row of which only the beginning came.
+    /// Counts a row of which only the beginning was read.
     fn too_long(&mut self, bytes: u64, is_new: bool) {
         self.bytes += bytes;
         self.whole = None;
@@ -182,7 +182,7 @@ impl Read {
             Kind::JsonLines => facts.of_stranger(row),
             Kind::Csv(delimiter) => facts.of_record(row, csv::fields(row, delimiter), &self.names),
         }
-        // What cannot be made smaller is whole, or not there.
+        // A row that cannot be shortened is kept whole or dropped.
         let whole_at_most = |most: usize| if size <= most { row.to_owned() } else { String::new() };
         if size <= most {
             row.clone_into(&mut kept.text);
@@ -207,12 +207,12 @@ impl Read {
         if !kept.text.is_empty() && !kept.text.ends_with('\n') {
             kept.text.push('\n');
         }
-        // One that cannot be shown takes more room than there is.
+        // A row that cannot be shown gets a size that never fits.
         let size = if kept.text.is_empty() { usize::MAX / 4 } else { self.limits.size(&kept.text) };
         self.rows.take(Arc::new(kept), size, &facts);
     }
 
-    /// Whether this is what an earlier capping left instead of rows; it is counted as what it stands for.
+    /// Whether the row is a marker of an earlier capping. It counts as the rows that it replaces.
     fn is_marker(&mut self, row: &str) -> bool {
         match self.kind {
             Kind::JsonLines => {
@@ -244,7 +244,7 @@ impl Read {
         let shortened = self
             .limits
             .fit(|most| self.within(most.min(self.whole_size.max(most))), |shortened| &shortened.text);
-        // What would be no shorter stays as it is.
+        // The table stays unchanged if the result would not be shorter.
         match whole {
             Some(whole) if shortened.text.len() >= whole.len() || rows == 0 => as_it_is(whole),
             _ => shortened,
@@ -252,7 +252,7 @@ impl Read {
     }
 
     fn within(&self, most: usize) -> Shortened {
-        // No longer than it was, either.
+        // The result may not be longer than the input either.
         let most = if self.whole.is_some() { most.min(self.whole_size) } else { most };
         let header = self.header_in(most / 4);
         let widest = self.total.and(self.capped_before);
@@ -273,7 +273,8 @@ impl Read {
             }
             Kind::Csv(delimiter) => {
                 let text = self.csv(&header, &rows);
-                // Fields of a record that are empty take room, too: of many columns nothing but the marker may have it.
+                // Empty fields of a record need room as well. With many columns, the marker may be a record of one
+                // field.
                 let is_over = rows.is_empty() && self.limits.size(&text) > most;
                 if is_over { csv::record_of(&marker::of_text(widest), delimiter, 1) + "\n" } else { text }
             }
@@ -287,7 +288,7 @@ impl Read {
         Shortened { text, cuts }
     }
 
-    /// The header, with its longest names cut where it takes more than this; empty where there is no room for it.
+    /// Returns the header, with its longest names cut if it exceeds `most`. Returns an empty one if there is no room.
     fn header_in(&self, most: usize) -> Cow<'_, str> {
         match (self.header.as_deref(), self.kind) {
             (Some(header), Kind::Csv(delimiter)) if self.limits.size(header) > most => {
@@ -297,12 +298,12 @@ impl Read {
         }
     }
 
-    /// How many rows an earlier capping left out.
+    /// Returns the number of rows that an earlier capping left out.
     fn omitted_before(&self) -> u64 {
         self.before.as_ref().map_or(0, |before| before.items)
     }
 
-    /// The line that stands for what is left out.
+    /// Returns the line that replaces the rows left out.
     fn marker(&self, left_out: LeftOut, rows: u64, behind: &str) -> String {
         match self.kind {
             Kind::JsonLines => {
@@ -318,7 +319,7 @@ impl Read {
         }
     }
 
-    /// The header, what is left out in all, and the rows with a marker at each cut.
+    /// Returns the header, the total of what is left out, and the rows with a marker at each gap.
     fn csv(&self, header: &str, rows: &[Row<Arc<Kept>>]) -> String {
         let (mut body, mut left_out, mut after) = (String::new(), self.capped_before, LeftOut::default());
         let mut gap = |body: &mut String, before: LeftOut, after: LeftOut| {

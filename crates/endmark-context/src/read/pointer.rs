@@ -1,30 +1,30 @@
-//! What a JSON Pointer (RFC 6901) points to in a text, as it is written there.
+//! Resolves a JSON Pointer (RFC 6901) in a text, and returns the value as written there.
 
 use crate::cap::json_tape::{Kind, Tape};
 use endmark_text::replace_lone_surrogates;
 
-/// Why a pointer points to nothing.
+/// Why a pointer cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PointerError {
-    /// It is none.
+    /// It is not a JSON Pointer.
     #[error("`{0}` is no JSON Pointer: it begins with `/`, and `~` is written `~0`, `/` in a key `~1`")]
     Form(String),
-    /// The value is no JSON document.
+    /// The output is not a JSON document.
     #[error("the output is no JSON document, so that a pointer cannot point into it")]
     NotJson,
-    /// There is nothing.
+    /// The pointer addresses nothing.
     #[error("there is nothing at `{pointer}`: `{at}` is {what}")]
     Nothing {
         /// The pointer.
         pointer: String,
-        /// As far as it goes.
+        /// The part of the pointer that exists.
         at: String,
-        /// What is there.
+        /// Description of the value there.
         what: String,
     },
 }
 
-/// The value that a pointer points to.
+/// Returns the value that a pointer addresses.
 ///
 /// ```
 /// use endmark_context::read::pointed_to;
@@ -56,7 +56,7 @@ pub fn pointed_to<'a>(text: &'a str, pointer: &str) -> Result<&'a str, PointerEr
                 let name = &text[nodes[child].begin as usize..nodes[child].end as usize];
                 serde_json::from_str::<String>(&replace_lone_surrogates(name)).is_ok_and(|name| name == key)
             };
-            // Of a key that is there twice the last one counts, as for most who read it.
+            // Of a duplicate key the last one counts, as in most readers.
             found = if is_it { Some(value) } else { found };
             (child, index) = (nodes[value].next as usize, index + 1);
         }

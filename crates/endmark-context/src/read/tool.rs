@@ -1,40 +1,40 @@
-//! The tool by which a model reads what was left out of a result: what it is called and takes, and what a call of it wants.
+//! The tool by which a model reads what was left out of a result: its name, its schema and its arguments.
 
 use serde::Deserialize;
 
 use super::{Part, RangeError};
 
-/// What the tool is called; markers name it where it is offered.
+/// Name of the tool. Markers contain it if the tool is offered.
 pub const NAME: &str = crate::cap::READ_TOOL;
 
-/// What a model is told of it.
+/// Description of the tool for a model.
 pub const DESCRIPTION: &str = "Reads a part of a tool's result that was too long to be shown in full. A marker such as \
     `[… 1,234 lines (56,789 characters) left out …] endmark_read HANDLE` or `\"endmark_omitted\": {…, \"handle\": \"HANDLE\"}` \
     stands where something was left out, and names the handle. Give at most one of page, lines, bytes, pointer and grep; \
     without any the first page is read.";
 
-/// The JSON Schema of its arguments, in the keywords that every provider takes.
+/// JSON Schema of its arguments, in keywords that every provider accepts.
 pub const SCHEMA: &str = r#"{"type":"object","properties":{"handle":{"type":"string","description":"The handle that a marker names"},"page":{"type":"integer","description":"This page, from 1"},"lines":{"type":"string","description":"Lines from A to B, from 1, as in 1200:1260; A: and :B are open"},"bytes":{"type":"string","description":"Bytes from A on and before B, from 0, as in 0:4096"},"pointer":{"type":"string","description":"What a JSON Pointer points to, as in /items/417"},"grep":{"type":"string","description":"The lines that match this regular expression, with their numbers"}},"required":["handle"]}"#;
 
-/// What a call of the tool wants.
+/// The request in a call of the tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// The handle, as the model wrote it.
     pub handle: String,
-    /// What of the output.
+    /// The requested part of the output.
     pub part: Part,
 }
 
-/// Why a call wants nothing that could be read.
+/// Why the arguments of a call are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum WantedError {
-    /// The arguments are none of the tool's.
+    /// The arguments do not match the schema.
     #[error("bad arguments: {0}")]
     Arguments(#[from] serde_json::Error),
-    /// Several parts at once.
+    /// Several parts are requested at once.
     #[error("give at most one of page, lines, bytes, pointer and grep")]
     Several,
-    /// A range that is none.
+    /// A range is invalid.
     #[error(transparent)]
     Range(#[from] RangeError),
 }
@@ -51,7 +51,7 @@ struct Arguments {
 }
 
 impl Wanted {
-    /// Reads the arguments of a call.
+    /// Parses the arguments of a call.
     ///
     /// ```
     /// use endmark_context::read::{Part, tool::Wanted};

@@ -1,4 +1,4 @@
-//! Lists and objects in JSON: which of their items and members are kept, and how much of each.
+//! JSON arrays and objects: which of their items and members are kept, and how much of each.
 
 use endmark_envelope::{FieldPath, Size};
 
@@ -8,27 +8,27 @@ use crate::cap::limits::Limits;
 use crate::cap::marker::{OMITTED, Omitted};
 use crate::cap::rows::{Choice, Facts, Rows, is_there};
 
-/// How deep values are taken apart; what lies deeper is kept whole or left out.
+/// Deepest level at which values are shortened. Deeper values are kept whole or left out.
 const MAX_OPENED_LEVELS: usize = 48;
-/// An item is not made smaller than this part of the room of its list: rather there are fewer.
+/// Items are shortened to no less than one part in this many of the list's room. Beyond that, fewer items are kept.
 const LEAST_ITEM_PART: usize = 8;
-/// The same for members, of which each key is worth something.
+/// The same for members. It is smaller, since each key is worth something.
 const LEAST_MEMBER_PART: usize = 64;
 const LEAST_MEMBER: usize = 40;
-/// White space beyond this is not worth its room.
+/// Longer white space is not worth its room.
 const LONGEST_SPACE_BYTES: usize = 64;
 
-/// A value that is not there in full.
+/// A value that was shortened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cap) struct Cut {
     pub(in crate::cap) path: FieldPath,
     pub(in crate::cap) returned: Size,
     pub(in crate::cap) original: Size,
-    /// Items or members that were left out, and of how many.
+    /// Number of items or members that were left out, and of all.
     pub(in crate::cap) items: Option<(u64, u64)>,
 }
 
-/// Makes values of one text smaller.
+/// Shortens values of one text.
 #[derive(Debug)]
 pub(in crate::cap) struct Shortener<'a> {
     text: &'a str,
@@ -37,7 +37,7 @@ pub(in crate::cap) struct Shortener<'a> {
     pub(in crate::cap) cuts: Vec<Cut>,
 }
 
-/// An item of a list, or a member of an object.
+/// An item of an array, or a member of an object.
 #[derive(Debug, Clone, Copy)]
 struct Child<'a> {
     /// The white space before it.
@@ -45,7 +45,7 @@ struct Child<'a> {
     /// Its key and colon.
     key: &'a str,
     value: usize,
-    /// What it takes, with the comma before it.
+    /// Its size, with the comma before it.
     size: usize,
     value_size: usize,
 }
@@ -55,7 +55,7 @@ impl<'a> Shortener<'a> {
         Self { text, nodes, limits, cuts: Vec::new() }
     }
 
-    /// A value in at most so much room; none where that cannot be.
+    /// Returns a value in at most `most`. Returns `None` if that is impossible.
     pub(in crate::cap) fn value(
         &mut self,
         node: usize,
@@ -77,7 +77,7 @@ impl<'a> Shortener<'a> {
             }
             _ => None,
         };
-        // What would be no shorter stays as it is.
+        // A value stays unchanged if the result would not be shorter.
         let smaller =
             smaller.filter(|smaller| smaller.len() < source.len() && self.limits.size(smaller) <= most);
         if smaller.is_none() {
@@ -100,13 +100,13 @@ impl<'a> Shortener<'a> {
     fn container(&mut self, node: usize, most: usize, path: &FieldPath, depth: usize) -> Option<String> {
         let inside = self.children(node);
         let most_items = if inside.is_list { self.limits.max_items } else { usize::MAX };
-        // What fits gives up the items that are too many and nothing else: what was capped is not capped again.
+        // A container that fits loses only its excess items, so that a capped value is not capped again.
         let fits = self.limits.size(self.source(&self.nodes[node])) <= most;
         let levels = |room: usize| if fits { (usize::MAX, 0) } else { inside.levels(room) };
-        // Where everything can stay in some form, nothing has to be said of what is left out.
+        // No marker is needed if every child can stay in some form.
         let cuts = self.cuts.len();
         if inside.children.len() <= most_items && inside.before.is_none() {
-            // The brackets, but the first child has no comma before it.
+            // The room for the brackets is 1: the first child has no comma before it.
             let room = most.checked_sub(1 + self.limits.size(inside.end_space))?;
             let (level, least) = levels(room);
             if level >= least {
@@ -143,7 +143,7 @@ impl<'a> Shortener<'a> {
         let (mut body, kept) = self.body(&inside, chosen, size, room, path, depth);
         let returned = Size::of(&body);
         if kept < count {
-            // Nothing of an object says nothing: the one change of shape says more.
+            // An object with no members tells a reader nothing. Changing the shape of the whole value tells more.
             if !inside.is_list && (kept == 0 && depth == 0 || !is_marked) {
                 return None;
             }
@@ -163,7 +163,8 @@ impl<'a> Shortener<'a> {
         Some(inside.written(&body))
     }
 
-    /// These children, each in at most so much, as far as there is room; and how many there are.
+    /// Writes these children, each in at most `size`, as far as there is room. Returns the text and the number of
+    /// children in it.
     fn body(
         &mut self,
         inside: &Inside<'_>,
@@ -178,7 +179,7 @@ impl<'a> Shortener<'a> {
             let child = inside.children[index];
             let cuts = self.cuts.len();
             let value = self.child(inside, index, size.min(room), path, depth);
-            // What cannot be made smaller is whole, if there is room.
+            // A value that cannot be shortened is kept whole if there is room.
             let value = value.or_else(|| self.child(inside, index, room, path, depth));
             let left =
                 value.as_ref().and_then(|value| room.checked_sub(child.fixed() + self.limits.size(value)));
@@ -194,7 +195,7 @@ impl<'a> Shortener<'a> {
         (body, kept)
     }
 
-    /// The value of a child that takes at most so much, with all that belongs to it.
+    /// Returns the value of a child such that the whole child is at most `most`.
     fn child(
         &mut self,
         inside: &Inside<'_>,
@@ -214,7 +215,7 @@ impl<'a> Shortener<'a> {
         self.value(child.value, most, &path, depth + 1)
     }
 
-    /// Which children are kept, where they cannot all be.
+    /// Chooses the children to keep if there is no room for all.
     fn chosen(
         &mut self,
         inside: &Inside<'_>,
@@ -280,20 +281,20 @@ impl<'a> Shortener<'a> {
     }
 }
 
-/// What a container holds.
+/// Content of a container.
 #[derive(Debug)]
 struct Inside<'a> {
     is_list: bool,
     children: Vec<Child<'a>>,
-    /// What an earlier capping left out of it.
+    /// What an earlier capping left out.
     before: Option<Omitted>,
-    /// The white space before its end.
+    /// White space before the closing bracket.
     end_space: &'a str,
 }
 
 impl Inside<'_> {
-    /// The size to which the children are cut that are larger, for all of them to have room, and the least that is worth
-    /// keeping of one.
+    /// Returns the size to which larger children are shortened so that all have room, and the least size that is
+    /// worth keeping.
     fn levels(&self, room: usize) -> (usize, usize) {
         let level = fair_level(self.children.iter().map(|child| child.size).collect(), room);
         let least =
@@ -308,29 +309,29 @@ impl Inside<'_> {
 }
 
 impl Child<'_> {
-    /// What it takes besides its value.
+    /// Returns its size without the value.
     fn fixed(&self) -> usize {
         self.size - self.value_size
     }
 }
 
-/// White space, if it is not too much.
+/// Returns white space unchanged, or nothing if it is too long.
 fn spaces(space: &str) -> &str {
     if space.len() > LONGEST_SPACE_BYTES { "" } else { space }
 }
 
-/// A key as it is written, without its quotation marks and colon.
+/// Returns a key as written, without its quotation marks and colon.
 fn unquoted(key: &str) -> &str {
     key.trim_end_matches([' ', '\n', '\r', '\t', ':']).trim_matches('"')
 }
 
-/// A key as it is meant.
+/// Returns the decoded key.
 fn name(key: &str) -> String {
     let quoted = key.trim_end_matches([' ', '\n', '\r', '\t', ':']);
     serde_json::from_str(quoted).unwrap_or_else(|_| unquoted(key).to_owned())
 }
 
-/// The size to which those that are larger are cut, so that all together take at most this room.
+/// Returns the size to which larger values are shortened so that all together fit into `room`.
 fn fair_level(mut sizes: Vec<usize>, mut room: usize) -> usize {
     sizes.sort_unstable();
     let mut left = sizes.len();

@@ -1,4 +1,4 @@
-//! One column of a table: which of its values are rare, and which numbers lie far outside.
+//! One column of a table: its rare values, and its outliers among numbers.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,25 +6,25 @@ use std::hash::{BuildHasherDefault, Hasher};
 use super::{Fact, Row};
 use crate::cap::error_signs;
 
-/// A column with more different values than this has no rare ones.
+/// A column with more distinct values than this has no rare ones.
 const MAX_COUNTED_VALUES: usize = 32;
-/// How many rows of a rare value are held.
+/// How many rows of a value are held.
 const ROWS_OF_VALUE: usize = 4;
-/// A value is rare if it has at most one in so many rows,
+/// A value is rare if at most one row in this many has it.
 const RARE_ONE_IN: u64 = 100;
-/// and all rare values together one in so many.
+/// Rare values count only if all of them together are in at most one row in this many.
 const ALL_RARE_ONE_IN: u64 = 20;
 /// With fewer rows nothing stands out.
 const LEAST_ROWS: u64 = 20;
-/// A number is an outlier if it is further from the mean than so many standard deviations.
+/// A number is an outlier if it is more than this many standard deviations from the mean.
 const OUTLIER_DEVIATIONS: f64 = 5.0;
 /// How many of the highest and of the lowest numbers are held.
 const EXTREMES_PER_SIDE: usize = 2;
 
-/// Keys that are hashes already.
+/// Hasher for keys that are hashes already.
 pub(super) type Hashed = BuildHasherDefault<AsIs>;
 
-/// Takes a hash for its own hash.
+/// Uses a hash as its own hash.
 #[derive(Debug, Default)]
 pub(super) struct AsIs(u64);
 
@@ -38,12 +38,12 @@ impl Hasher for AsIs {
     }
 
     fn write_u64(&mut self, number: u64) {
-        // The table looks at the upper bits as well as at the lower ones.
+        // The hash map uses the upper bits as well as the lower ones.
         self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     }
 }
 
-/// Rows with one and the same value.
+/// Rows with the same value.
 #[derive(Debug)]
 struct Same<R> {
     count: u64,
@@ -71,12 +71,12 @@ impl<R: Clone> Same<R> {
 pub(super) struct Column<R> {
     all: Same<R>,
     kinds: [Same<R>; 6],
-    /// None once there are too many.
+    /// `None` if there are too many distinct values.
     values: Option<HashMap<u64, Same<R>, Hashed>>,
     numbers: Spread<R>,
 }
 
-/// The mean and the spread of numbers, and those furthest out.
+/// Mean and spread of the numbers, and the most extreme rows.
 #[derive(Debug)]
 struct Spread<R> {
     count: f64,
@@ -110,7 +110,7 @@ impl<R: Clone> Column<R> {
         }
     }
 
-    /// Names the rows that stand out in a table of so many, with how rare they are.
+    /// Calls `name` for each prominent row of a table of `rows` rows, with the number of rows that share the value.
     pub(super) fn standing_out<'a>(&'a self, rows: u64, mut name: impl FnMut(u64, &'a Row<R>)) {
         if rows < LEAST_ROWS {
             return;
@@ -124,7 +124,7 @@ impl<R: Clone> Column<R> {
     }
 }
 
-/// Names the rows of rare values, where these are few in all.
+/// Calls `name` for the rows of rare values, if these are few in total.
 fn rare<'a, R: 'a>(
     all: impl Iterator<Item = &'a Same<R>> + Clone,
     of: u64,
@@ -140,7 +140,7 @@ fn rare<'a, R: 'a>(
 }
 
 impl<R: Clone> Spread<R> {
-    /// Welford's way, which needs neither the numbers nor a second look at them.
+    /// Welford's algorithm, which needs one pass and does not store the numbers.
     fn take(&mut self, number: f64, row: &Row<R>) {
         self.count += 1.0;
         let before = number - self.mean;
