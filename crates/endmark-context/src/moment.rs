@@ -1,6 +1,6 @@
-//! A moment and its day, as prices and budgets need them. The clock is the caller's.
+//! Moments and days for prices and budgets. The caller provides the clock.
 
-/// A moment in UTC, in seconds.
+/// A moment in UTC, with a resolution of one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment(u64);
 
@@ -15,12 +15,13 @@ pub struct Day {
 const SECONDS_PER_DAY: u64 = 86_400;
 
 impl Moment {
-    /// From seconds since 1970-01-01, UTC.
+    /// Returns the moment of these seconds since 1970-01-01, UTC.
     pub fn from_unix_seconds(seconds: u64) -> Self {
         Self(seconds)
     }
 
-    /// From `YYYY-MM-DD HH:MM` and whatever follows, as the store writes its times, in UTC. None for anything else.
+    /// Parses `YYYY-MM-DD HH:MM`, followed by anything, as the store writes its times in UTC. Returns `None` for
+    /// anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let day = Day::parse(text.get(..10)?)?;
         let hour: u64 = text.get(11..13)?.parse().ok().filter(|hour| *hour < 24)?;
@@ -28,42 +29,42 @@ impl Moment {
         Some(Self(day.days_since_1970()? * SECONDS_PER_DAY + hour * 3_600 + minute * 60))
     }
 
-    /// Seconds since 1970-01-01, UTC.
+    /// Returns the seconds since 1970-01-01, UTC.
     pub fn unix_seconds(self) -> u64 {
         self.0
     }
 
-    /// Its day.
+    /// Returns the day of the moment.
     pub fn day(self) -> Day {
         Day::from_days_since_1970(self.0 / SECONDS_PER_DAY)
     }
 
-    /// Minutes since midnight.
+    /// Returns the minutes since midnight.
     pub fn minute_of_day(self) -> u16 {
         u16::try_from(self.0 % SECONDS_PER_DAY / 60).unwrap_or_default()
     }
 }
 
 impl Day {
-    /// From `YYYY-MM-DD`; none if there is no such day.
+    /// Parses `YYYY-MM-DD`. Returns `None` if there is no such day.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
         let year = parts.next().filter(|year| year.len() == 4)?.parse().ok()?;
         let month = parts.next().filter(|month| month.len() == 2)?.parse().ok()?;
         let day = parts.next().filter(|day| day.len() == 2)?.parse().ok()?;
         let parsed = Self { year, month, of_month: day };
-        // A day that is none comes out as another one.
+        // An invalid date would silently be normalised to another date.
         let is_there =
             parts.next().is_none() && Self::from_days_since_1970(parsed.days_since_1970()?) == parsed;
         is_there.then_some(parsed)
     }
 
-    /// Year, month and day of the month.
+    /// Returns the year, the month and the day of the month.
     pub(crate) fn parts(self) -> (u16, u8, u8) {
         (self.year, self.month, self.of_month)
     }
 
-    /// Years begin in March here, so that the leap day is the last one of them.
+    /// Returns the day. Years begin in March here, so that the leap day is the last day of a year.
     fn from_days_since_1970(days: u64) -> Self {
         let days = days + 719_468;
         let (era, day) = (days / 146_097, days % 146_097);
@@ -79,7 +80,7 @@ impl Day {
         }
     }
 
-    /// None before 1970.
+    /// Returns the days since 1970, or `None` before 1970.
     fn days_since_1970(self) -> Option<u64> {
         let (month, day) = (u64::from(self.month), u64::from(self.of_month));
         if !(1..=12).contains(&month) || !(1..=31).contains(&day) {

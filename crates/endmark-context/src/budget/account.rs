@@ -1,15 +1,15 @@
-//! One budget in one window: what is spent, held and left of it.
+//! One budget in one window: the amounts spent, held and left.
 
-/// Where a budget stands.
+/// State of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Account {
-    /// How much there is, with what was added since.
+    /// The whole amount, including later additions.
     pub limit: u64,
-    /// What calls that are over did cost.
+    /// Cost of finished calls.
     pub spent: u64,
-    /// The most that calls under way can cost.
+    /// Highest possible cost of the calls in progress.
     pub held: u64,
-    /// Its closing call was granted: it is used up, whatever is left of it.
+    /// Whether the closing call was granted. The budget is then used up, whatever is left.
     pub is_closed: bool,
 }
 
@@ -26,7 +26,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// In percent, as it is stored; 0 for the lowest.
+    /// Returns the level in percent, as stored. The lowest is 0.
     pub fn percent(self) -> u8 {
         match self {
             Self::Low => 0,
@@ -37,12 +37,12 @@ impl Level {
 }
 
 impl Account {
-    /// What is left, holds taken off.
+    /// Returns the amount left, after holds.
     pub fn left(&self) -> u64 {
         self.limit.saturating_sub(self.spent).saturating_sub(self.held)
     }
 
-    /// Whether a call that can cost so much may be made.
+    /// Whether a call may be made that can cost `amount`.
     ///
     /// ```
     /// use endmark_context::budget::Account;
@@ -53,8 +53,8 @@ impl Account {
         !self.is_closed && amount <= self.left()
     }
 
-    /// Whether a call that can cost so much fits by what is spent alone. Where it does and is not admitted, calls under way
-    /// hold the rest: it may fit when they are over, since most cost far less than they hold.
+    /// Whether a call that can cost `amount` fits if holds are ignored. If it does but is not admitted, calls in
+    /// progress hold the rest. It may fit when they finish, since most calls cost far less than they hold.
     ///
     /// ```
     /// use endmark_context::budget::Account;
@@ -65,8 +65,8 @@ impl Account {
         Self { held: 0, ..*self }.admits(amount)
     }
 
-    /// Whether a call that can cost so much is the one to close it with: what is spent leaves no room for it. A call that is
-    /// larger than the whole budget is refused, since it tells nothing of what is spent.
+    /// Whether a call that can cost `amount` is the closing one: the amount spent leaves no room for it. A call that
+    /// exceeds the whole budget is refused instead, since it proves nothing about the amount spent.
     ///
     /// ```
     /// use endmark_context::budget::Account;
@@ -77,8 +77,8 @@ impl Account {
         !self.is_closed && !self.may_admit(amount) && amount <= self.limit
     }
 
-    /// How far it is used up by what calls did cost. A hold is the most that one can cost: most come to far less, and a
-    /// warning of them would be one of nothing.
+    /// Returns how far the budget is used up by the cost of finished calls. Holds do not count: most calls cost far
+    /// less, so that a warning about holds would be false.
     pub fn level(&self) -> Level {
         let used = u128::from(self.spent);
         let reaches = |percent: u128| used * 100 >= u128::from(self.limit) * percent;

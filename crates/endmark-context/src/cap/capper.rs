@@ -1,4 +1,4 @@
-//! A value that comes in chunks, capped at its end.
+//! Caps a value that arrives in chunks.
 
 use endmark_envelope::{FieldPath, MORE_TRUNCATED, Size, Warning};
 
@@ -13,14 +13,14 @@ use super::text::{Landmarks, Text};
 use super::utf16::Utf16;
 use super::{CapError, Capped, ShortenedList};
 
-/// How much is looked at to find out what a value is.
+/// How much of a value is used to detect its format.
 const BEGINNING_BYTES: usize = 64 << 10;
-/// A JSON document that is larger is not taken apart: its beginning is shown, and an error.
+/// Largest JSON document that is parsed. Of a larger one, the output is its beginning and an error.
 pub const LARGEST_DOCUMENT_BYTES: usize = 32 << 20;
-/// Each cut beyond so many has no warning of its own.
+/// Most warnings about single cuts. One more warning counts the others.
 const MAX_WARNINGS: usize = 100;
 
-/// Caps a value that comes in chunks of any size; what comes out does not depend on them. What it holds is a few times
+/// Caps a value that arrives in chunks of any size. The result does not depend on chunking. The memory is a few times
 /// the limit, or a JSON document of at most [`LARGEST_DOCUMENT_BYTES`], however large the value is.
 ///
 /// ```
@@ -42,7 +42,7 @@ pub struct Capper {
     path: FieldPath,
     stage: Stage,
     bytes: u64,
-    /// There if the value is UTF-16.
+    /// Present if the value is UTF-16.
     utf16: Option<Utf16>,
 }
 
@@ -52,7 +52,7 @@ enum Stage {
     Text(Format, Box<Text>),
     Table(Format, Box<Table>),
     Document(Vec<u8>),
-    /// A document that is too large, of which the beginning is kept.
+    /// A document that is too large. Only its beginning is kept.
     LargeDocument {
         beginning: String,
         chars: u64,
@@ -61,20 +61,20 @@ enum Stage {
 }
 
 impl Capper {
-    /// A capper for one value. Fails if the limits leave no room.
+    /// Returns a capper for one value. Fails if the limits leave no room.
     pub fn new(asked: Asked, limits: Limits) -> Result<Self, CapError> {
         limits.check()?;
         let path = FieldPath::root().key("text");
         Ok(Self { asked, limits, path, stage: Stage::Beginning(Vec::new()), bytes: 0, utf16: None })
     }
 
-    /// The same capper, where warnings call the value by this path.
+    /// Sets the path by which warnings name the value.
     #[must_use]
     pub fn called(self, path: FieldPath) -> Self {
         Self { path, ..self }
     }
 
-    /// Takes the next bytes.
+    /// Reads the next bytes.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), CapError> {
         self.bytes += bytes.len() as u64;
         if let Stage::Beginning(beginning) = &mut self.stage {
@@ -113,9 +113,9 @@ impl Capper {
         }
     }
 
-    /// Finds out what the value is, and reads what came of it: `all` of it if it `is_whole`.
+    /// Detects the format, and reads the bytes so far: `all` of the value if it `is_whole`.
     fn begin(&mut self, all: Vec<u8>, is_whole: bool) -> Result<(), CapError> {
-        // What is looked at must not depend on the chunks.
+        // The bytes used for detection must not depend on chunking.
         let looked_at = if is_whole { all.len() } else { BEGINNING_BYTES.min(all.len()) };
         self.utf16 = if self.asked == Asked::Auto { Utf16::of(&all) } else { None };
         let (all, looked_at) = match &mut self.utf16 {
@@ -136,7 +136,7 @@ impl Capper {
         self.stage = self.stage_of(format);
         match &mut self.stage {
             Stage::Document(document) => {
-                // Without a copy: it may be the whole document.
+                // Avoid a copy: this may be the whole document.
                 *document = all;
                 self.read(&[])
             }
@@ -166,7 +166,7 @@ impl Capper {
         }
     }
 
-    /// The value within its limits.
+    /// Returns the value within its limits.
     pub fn finish(mut self) -> Result<Capped, CapError> {
         if let Stage::Beginning(beginning) = &mut self.stage {
             let all = std::mem::take(beginning);
@@ -212,7 +212,7 @@ impl Capper {
         }
     }
 
-    /// The marker that replaces a binary value.
+    /// Returns the marker that replaces a binary value.
     fn not_shown(&self, what: &str) -> String {
         let handle = self.limits.way_to_read();
         format!("[… {} bytes of {what} are not shown …]{handle}", grouped(self.bytes))
@@ -232,7 +232,7 @@ impl Capper {
         }
     }
 
-    /// What is no JSON, although it begins like it or is said to be: it is text then.
+    /// Caps a value as text if it begins like JSON, or was requested as JSON, but is not JSON.
     fn broken(self, bytes: &[u8]) -> Result<Capped, CapError> {
         let mut text = Text::new(&self.limits, Landmarks::Errors, self.foreign());
         text.push(bytes)?;
@@ -272,7 +272,7 @@ impl Capper {
     fn warning(&self, cut: Cut) -> Warning {
         let message = match cut.items {
             Some((items, of)) => format!("{} of {} items are left out", grouped(items), grouped(of)),
-            // Binary data have bytes alone.
+            // Binary data have a size in bytes only.
             None if cut.original.chars == 0 => "it is not shown".to_owned(),
             None => {
                 let chars = cut.original.chars;

@@ -1,4 +1,4 @@
-//! Which lines report an error: a short list of words and shapes, and no more.
+//! Detects the lines that report an error, by a short list of words and shapes.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,8 +9,8 @@ use memchr::memmem::Finder;
 
 use super::result_lines::{is_failed, is_passed};
 
-/// Levels and words by which logs, compilers, test runners and package managers report that something failed. They
-/// count as whole words, in any case.
+/// Levels and words by which logs, compilers, test runners and package managers report a failure. They count as whole
+/// words, in any case.
 const WORDS: [&str; 28] = [
     // Levels of syslog, log4j, Python, Rust and Go, and what npm writes (`ERR!`).
     "error",
@@ -22,7 +22,7 @@ const WORDS: [&str; 28] = [
     "severe",
     "emerg",
     "panic",
-    // What runtimes and test runners say.
+    // Words of runtimes and test runners.
     "exception",
     "traceback",
     "panicked",
@@ -34,7 +34,7 @@ const WORDS: [&str; 28] = [
     "unhandled",
     "uncaught",
     "aborted",
-    // What the system and its linkers say: GNU ld, gold and lld, and that of Apple.
+    // Phrases of the system and its linkers: GNU ld, gold, lld and Apple's linker.
     "undefined reference",
     "undefined symbol",
     "undefined symbols",
@@ -45,36 +45,38 @@ const WORDS: [&str; 28] = [
     "connection refused",
 ];
 
-/// How the lines of a trace begin after white space: `at f (file.js:1:2)` of Java, JavaScript and C#, `File "f.py", line 3` of
-/// Python, and what Go, Java and Rust write between their frames. Sources: the output of `panic` in Go and Rust, `printStackTrace`,
-/// `traceback.print_exc` and V8's `Error.stack`.
+/// Prefixes of trace lines after white space: `at f (file.js:1:2)` of Java, JavaScript and C#, `File "f.py", line 3`
+/// of Python, and what Go, Java and Rust write between their frames. Sources: the output of `panic` in Go and Rust,
+/// `printStackTrace`, `traceback.print_exc` and V8's `Error.stack`.
 const FRAMES: [&str; 7] =
     ["at ", "File \"", "goroutine ", "created by ", "Caused by:", "stack backtrace:", "... "];
 
-/// Endings of the names of exceptions: `TypeError`, `NullPointerException`.
+/// Suffixes of exception names: `TypeError`, `NullPointerException`.
 const ENDINGS: [&str; 2] = ["Error", "Exception"];
 
-/// What stands before a word where there was no error: `0 errors`, `no error`.
+/// Words before an error word that negate it: `0 errors`, `no error`.
 const NONE_BEFORE: [&str; 3] = ["0", "no", "without"];
-/// What stands behind it: `errors: 0`, `"error": null`, `failed=false`.
+/// Values after an error word that negate it: `errors: 0`, `"error": null`, `failed=false`.
 const NONE_BEHIND: [&str; 8] = ["0", "null", "none", "false", "nil", "\"\"", "[]", "{}"];
 
-/// Looks for the words in lower case: many at once, as it cannot where letters may be of either case. Where several begin, the
-/// longest counts: what follows a shorter one is a letter of it, so that the shorter is no word there.
+/// Searches lower-cased text for many words at once, which a case-insensitive search cannot do. Of several words at
+/// one place the longest counts: a letter follows the shorter one, so that it is not a whole word.
 static SEARCH: LazyLock<Option<AhoCorasick>> =
     LazyLock::new(|| AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(WORDS).ok());
-/// What stands before the status in an access log, of a fault of the server.
+/// Text before the status of a server error in an access log.
 static BEFORE_FAULT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\" 5"));
 
-/// Whether a line without colours reports an error: the status of a result line decides, and of any other its words.
+/// Whether a line without colours reports an error. The status of a result line decides; any other line is decided by
+/// its words.
 pub(super) fn is_error_line(line: &str) -> bool {
     is_failed(line) || reports_error(line) && !is_passed(line)
 }
 
-/// A line without its colours and other control sequences of ECMA-48: the letter that ends one is not part of the next word.
+/// Returns a line without colours and other control sequences of ECMA-48. The final letter of a sequence is not part
+/// of the next word.
 pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
     const BEGIN: &str = "\x1b[";
-    // Most lines have none: this is the fast way to know.
+    // Fast path: most lines have no control sequences.
     if memchr::memchr(BEGIN.as_bytes()[0], line.as_bytes()).is_none() {
         return Cow::Borrowed(line);
     }
@@ -87,7 +89,7 @@ pub(super) fn without_colours(line: &str) -> Cow<'_, str> {
 
 /// Whether a text, such as a row, reports an error by its words.
 pub(super) fn reports_error(text: &str) -> bool {
-    // The list of words is a constant that a test compiles.
+    // The list is a constant that a test compiles.
     let Some(search) = SEARCH.as_ref() else { return false };
     if is_fault_status(text) {
         return true;
@@ -98,13 +100,13 @@ pub(super) fn reports_error(text: &str) -> bool {
         if is_word(text, found.start(), found.end()) {
             return true;
         }
-        // Another word may begin within one that is none.
+        // Another word may begin inside a match that is not a whole word.
         at = found.start() + 1;
     }
     false
 }
 
-/// Whether the key of a value that is there says that it reports an error: `error`, `errors`, `lastError`.
+/// Whether a key names an error, if its value is not empty: `error`, `errors`, `lastError`.
 pub(super) fn is_error_key(key: &str) -> bool {
     let is_ending = |word: &&str| {
         key.get(key.len().wrapping_sub(word.len())..).is_some_and(|end| end.eq_ignore_ascii_case(word))
@@ -125,7 +127,7 @@ fn is_word(text: &str, start: usize, end: usize) -> bool {
     (begins || is_ending) && !is_denied(before, behind)
 }
 
-/// Whether what is around the word says that there was none.
+/// Whether the text around the word negates it.
 fn is_denied(before: &str, behind: &str) -> bool {
     let last = before
         .trim_end_matches(' ')
@@ -146,13 +148,13 @@ fn is_denied(before: &str, behind: &str) -> bool {
         })
 }
 
-/// Whether a line after an error belongs to its trace: it has the form of a frame, or explains one by being indented under it.
+/// Whether a line after an error belongs to its trace: it has the form of a frame, or is indented under the error.
 pub(super) fn is_frame(line: &str) -> bool {
     let text = line.trim();
     if is_passed(line) {
         return false;
     }
-    // `main.run(0x1f, {0x4d, 0x2})` of Go; its place follows with a tab.
+    // `main.run(0x1f, {0x4d, 0x2})` of Go. Its place follows after a tab.
     let is_go_call = || {
         let name = text.strip_suffix(')').and_then(|call| call.split_once('(')).map(|(name, _)| name);
         name.is_some_and(|name| name.contains('.') && !name.contains(char::is_whitespace))
@@ -162,7 +164,7 @@ pub(super) fn is_frame(line: &str) -> bool {
         || is_go_call()
 }
 
-/// The line of an access log whose status is of a fault of the server: `"GET / HTTP/1.1" 503 0`.
+/// Whether it is a line of an access log with the status of a server error: `"GET / HTTP/1.1" 503 0`.
 fn is_fault_status(text: &str) -> bool {
     BEFORE_FAULT.find(text.as_bytes()).is_some_and(|at| {
         let rest = &text.as_bytes()[at + BEFORE_FAULT.needle().len()..];
@@ -170,7 +172,7 @@ fn is_fault_status(text: &str) -> bool {
     })
 }
 
-/// A number for the shape of a line: the same for lines that differ in numbers, times and ids only.
+/// Returns a hash of a line's shape. Lines that differ only in numbers, times and ids have the same shape.
 pub(super) fn shape(text: &str) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     let mut sum = BASIS;
@@ -183,15 +185,15 @@ pub(super) fn shape(text: &str) -> u64 {
     sum
 }
 
-/// How many shapes are told from one another.
+/// Most shapes that are distinguished.
 const DISTINGUISHED_SHAPES: usize = 1 << 16;
 
-/// How often lines of a shape were there, so that of many of the same kind others are not crowded out.
+/// Counts the lines of each shape, so that many similar lines do not crowd out others.
 #[derive(Debug, Default)]
 pub(super) struct Shapes(HashMap<u64, u32>);
 
 impl Shapes {
-    /// How often this shape was there before.
+    /// Returns how often this shape occurred before.
     pub(super) fn occurrence(&mut self, shape: u64) -> u32 {
         if let Some(count) = self.0.get_mut(&shape) {
             *count = count.saturating_add(1);
@@ -204,7 +206,7 @@ impl Shapes {
     }
 }
 
-/// FNV-1a, gone on with.
+/// Continues an FNV-1a hash.
 pub(super) fn hash(mut sum: u64, bytes: &[u8]) -> u64 {
     for byte in bytes {
         sum = (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);

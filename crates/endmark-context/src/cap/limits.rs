@@ -1,25 +1,25 @@
-//! How large a capped value may be, and in what.
+//! The limits of a capped value, and their units.
 
 use super::marker::way_to_read;
 
-/// Counts the tokens of a text; the crate knows no tokenizer itself.
+/// Counts the tokens of a text. The crate has no default tokenizer for this.
 pub type CountTokens = fn(&str) -> usize;
 
-/// What a limit counts.
+/// Unit of a limit.
 #[derive(Debug, Clone, Copy)]
 pub enum Unit {
     /// Unicode characters.
     Chars,
     /// UTF-8 bytes.
     Bytes,
-    /// Tokens, as this function counts them.
+    /// Tokens, counted by this function.
     Tokens(CountTokens),
 }
 
-/// Which part of a text is kept besides the lines that report errors.
+/// Which part of a text is kept besides the error lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
-    /// The beginning and the end; of what is left for them a third and two thirds.
+    /// The beginning and the end. They share the remaining room one to two.
     #[default]
     Both,
     /// The beginning.
@@ -28,23 +28,23 @@ pub enum Keep {
     Tail,
 }
 
-/// What the tool is called by which a model reads the rest of a value.
+/// Name of the tool by which a model reads the rest of a value.
 pub const READ_TOOL: &str = "endmark_read";
 
-/// By what the rest of a value can be read where a marker stands.
+/// How the reader of a marker can read the rest of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Way {
     /// The command `endmark read HANDLE`.
     #[default]
     Command,
-    /// The tool `endmark_read`, where a model is offered it.
+    /// The tool `endmark_read`, if the model is offered it.
     Tool,
 }
 
 impl Way {
     pub(super) const ALL: [Self; 2] = [Self::Command, Self::Tool];
 
-    /// What stands before the handle.
+    /// Returns the text before the handle.
     pub(super) fn words(self) -> &'static str {
         match self {
             Self::Command => "endmark read",
@@ -56,46 +56,46 @@ impl Way {
 /// The limits of one value (CX-5).
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// How much there may be, markers included.
+    /// Largest size of the value, markers included.
     pub most: usize,
-    /// What `most` counts.
+    /// Unit of `most`.
     pub unit: Unit,
-    /// How many items a list may have, and rows a table.
+    /// Most items of a list, and most rows of a table.
     pub max_items: usize,
     /// Which part of a text is kept.
     pub keep: Keep,
-    /// Under what name the full value can be read; stands in warnings, and where there is room for it in markers.
+    /// Handle of the full value. Warnings contain it, and markers do if there is room.
     pub handle: Option<String>,
-    /// By what the reader of a marker can read the full value.
+    /// How the reader of a marker can read the full value.
     pub way: Way,
-    /// Whether JSON keeps the types of its items and members: no marker is an item or a member of it, and objects keep all members.
-    /// Only the warnings report then what is left out.
+    /// Whether JSON keeps the types of its items and members: markers are not items or members, and objects keep all
+    /// members. Only the warnings then report what is left out.
     pub keeps_types: bool,
 }
 
-/// The limit of characters where none is given (CX-5).
+/// Default limit in characters (CX-5).
 pub const DEFAULT_MAX_CHARS: usize = 200_000;
-/// The limit of items where none is given (CX-5).
+/// Default limit of items (CX-5).
 pub const DEFAULT_MAX_ITEMS: usize = 500;
-/// The least limit, in any unit: there has to be room for a marker.
+/// Smallest limit, in any unit: a marker must have room.
 pub const LEAST_LIMIT: usize = 80;
-/// What a marker takes besides where it names the command that reads the rest.
+/// Additional room of a marker that names the command for reading the rest.
 const HANDLE_ROOM: usize = 40;
 
 /// Limits that no value could be capped to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
-    /// There is no room for a marker.
+    /// A marker has no room.
     #[error(
         "a limit of {most} leaves no room for the marker that says what is left out: it must be at least {least}"
     )]
     TooSmall {
         /// The limit.
         most: usize,
-        /// The least that can be.
+        /// The smallest limit.
         least: usize,
     },
-    /// No list could keep anything.
+    /// No list could keep an item.
     #[error("a list must be allowed at least one item")]
     NoItems,
 }
@@ -123,19 +123,19 @@ impl Limits {
         if self.max_items == 0 { Err(LimitError::NoItems) } else { Ok(()) }
     }
 
-    /// The handle, where there is room for it in a marker; warnings have it always.
+    /// Returns the handle, if a marker has room for it. Warnings always contain it.
     pub(super) fn shown_handle(&self) -> Option<&str> {
         let handle = self.handle.as_deref();
         handle.filter(|handle| self.most >= LEAST_LIMIT + HANDLE_ROOM + handle.len())
     }
 
-    /// What stands behind the first marker of a text: how to read the rest, where there is room for that.
+    /// Returns the text after the first marker: how to read the rest, if there is room for that.
     pub(super) fn way_to_read(&self) -> String {
         self.shown_handle().map(|handle| way_to_read(handle, self.way)).unwrap_or_default()
     }
 
-    /// How many characters or bytes have to be held until it is certain that a value is too large. A text with more
-    /// than eight characters to a token is taken for too large without a count.
+    /// Returns how many characters or bytes must be held before a value is certain to be too large. A text with more
+    /// than eight characters per token counts as too large without being counted.
     pub(super) fn held(&self) -> usize {
         match self.unit {
             Unit::Chars | Unit::Bytes => self.most,
@@ -143,7 +143,7 @@ impl Limits {
         }
     }
 
-    /// The size of a text in the unit of [`Limits::held`].
+    /// Returns the size of a text in the unit of [`Limits::held`].
     pub(super) fn size(&self, text: &str) -> usize {
         match self.unit {
             Unit::Bytes => text.len(),
@@ -151,7 +151,7 @@ impl Limits {
         }
     }
 
-    /// Whether a text is within the limit as it is.
+    /// Whether a text is within the limit unchanged.
     pub(super) fn admits(&self, text: &str) -> bool {
         match self.unit {
             Unit::Tokens(count) => {
@@ -161,14 +161,14 @@ impl Limits {
         }
     }
 
-    /// Renders within the limit. Tokens cannot be added up, so there the size is approached from above.
+    /// Renders within the limit. Token counts cannot be added up, so for tokens the size is reduced step by step.
     pub(super) fn fit<T>(&self, render: impl Fn(usize) -> T, text: impl Fn(&T) -> &str) -> T {
         let Unit::Tokens(count) = self.unit else { return render(self.most) };
         let mut size = self.most.saturating_mul(4);
         loop {
             let rendered = render(size);
             let tokens = count(text(&rendered));
-            // A character is at least as large as its marker then, and what is left of the value is nothing.
+            // At this size a character is at least as large as its marker, and nothing is left of the value.
             if tokens <= self.most || size <= LEAST_LIMIT / 2 {
                 return rendered;
             }

@@ -46,7 +46,7 @@ struct Read {
     whole_size: usize,
     /// A CSV record that continues on the next line.
     record: String,
-    /// The first record of CSV, and what it calls the columns.
+    /// The first CSV record, and the column names in it.
     header: Option<String>,
     names: Vec<String>,
     rows: Rows<Arc<Kept>>,

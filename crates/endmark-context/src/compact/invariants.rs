@@ -1,29 +1,29 @@
-//! What holds after every compaction (CX-3): one checker, for debug builds and for tests.
+//! The invariants of every compaction (CX-3): one checker, for debug builds and for tests.
 
 use crate::conversation::{Changes, Content, Conversation, Pairs, Part, Place, Role, Turn, TurnsOfResults};
 
-/// What does not hold.
+/// A violated invariant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Violation {
     /// A result without its call.
     OrphanResult(Place),
     /// A call without its result.
     OrphanCall(Place),
-    /// Of this turn and others that have to stay or go with it, only some stay.
+    /// Only some of the turns that must stay or go together have stayed. This is the first of them.
     Parted(usize),
-    /// The results of this turn's calls do not stand behind it as the provider demands it.
+    /// The results of this turn's calls do not follow it as the provider requires.
     Order(usize),
-    /// The first turn is not the user's, although it was before.
+    /// The first turn is not a user turn, although it was before.
     UserFirst,
-    /// The first message of the user's has changed or gone.
+    /// The first user message was changed or dropped.
     FirstUser,
-    /// The newest message of the user's has changed or gone.
+    /// The newest user message was changed or dropped.
     NewestUser,
-    /// A signed or encrypted reasoning stands in a turn of which something else has gone.
+    /// This turn has signed or encrypted reasoning, and another part of it was dropped.
     Sealed(usize),
 }
 
-/// Checks a conversation as it is after these changes.
+/// Checks a conversation after these changes.
 pub fn violations(before: &Conversation<'_>, changes: &Changes) -> Vec<Violation> {
     let after = changes.applied(before);
     let pairs = Pairs::of(&after);
@@ -60,7 +60,7 @@ pub fn violations(before: &Conversation<'_>, changes: &Changes) -> Vec<Violation
     found
 }
 
-/// What a turn says beside results of tools.
+/// Returns the contents of a turn except tool results.
 fn said<'t>(turn: &'t Turn<'_>) -> Vec<&'t Content<'t>> {
     turn.parts.iter().map(|part| &part.content).filter(|it| !matches!(it, Content::Result(_))).collect()
 }
@@ -70,7 +70,7 @@ fn begins_with_user(conversation: &Conversation<'_>) -> bool {
     first.is_none_or(|turn| matches!(turn.role, Role::User))
 }
 
-/// Whether the results of a turn's calls come right behind it, before anything else.
+/// Whether the results of a turn's calls follow it directly, before anything else.
 fn is_answered(conversation: &Conversation<'_>, pairs: &Pairs, turn: usize) -> bool {
     let places =
         |turn: usize| (0..conversation.turns[turn].parts.len()).map(move |part| Place { turn, part });
@@ -82,7 +82,7 @@ fn is_answered(conversation: &Conversation<'_>, pairs: &Pairs, turn: usize) -> b
     for next in turn + 1..conversation.turns.len() {
         for place in places(next) {
             if left == 0 {
-                // A turn that answers may say more only where the provider takes that.
+                // A turn with results may have other content only if the provider accepts that.
                 return conversation.order.turns_of_results != TurnsOfResults::OneAlone;
             }
             if pairs.call_of(place).is_none_or(|call| call.turn != turn) {
@@ -100,7 +100,7 @@ fn is_answered(conversation: &Conversation<'_>, pairs: &Pairs, turn: usize) -> b
     false
 }
 
-/// Turns that stay with a sealed part, and from which a part has gone.
+/// Returns the kept turns with a sealed part from which a part was dropped.
 fn broken_seals(before: &Conversation<'_>, changes: &Changes) -> Vec<Violation> {
     let is_sealed = |part: &Part<'_>| matches!(part.content, Content::Reasoning { sealed: true, .. });
     let kept = before.turns.iter().enumerate().filter(|(turn, _)| !changes.drops_turn(*turn));

@@ -38,7 +38,7 @@ const HALF_LIFE_TURNS: f64 = 24.0;
 pub(super) struct Ledger<'l> {
     entries: Vec<Entry<'l>>,
     by_value: HashMap<(Group, Cow<'l, str>), usize, RandomState>,
-    /// What all entries cost.
+    /// Tokens of all entries.
     tokens: u64,
 }
 

@@ -1,21 +1,21 @@
-//! How large an image is, from its first bytes: never from the length of its base64 text.
+//! Reads the size of an image from its first bytes, never from the length of its base64 text.
 
 use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-/// Of a JPEG the size may stand behind a preview and a colour profile.
-/// An image of which nothing is known but its address.
+/// Assumed size of an image of unknown size.
 pub(super) const USUAL_IMAGE: Dimensions = Dimensions { width: 1_024, height: 1_024 };
 
+/// How much base64 text is decoded. In a JPEG the size may follow a preview and a colour profile.
 const HEAD_BASE64_BYTES: usize = 256 << 10;
 
 /// Width and height in pixels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dimensions {
-    /// Pixels from left to right.
+    /// Horizontal pixels.
     pub width: u64,
-    /// Pixels from top to bottom.
+    /// Vertical pixels.
     pub height: u64,
 }
 
@@ -24,12 +24,12 @@ impl Dimensions {
         self.width.max(self.height)
     }
 
-    /// Scaled down until no edge is longer.
+    /// Scales down until no edge is longer than `longest`.
     pub(super) fn within_edge(self, longest: u64) -> Self {
         self.scaled(longest, self.long_edge())
     }
 
-    /// Scaled down until the shorter edge is no longer than this.
+    /// Scales down until the shorter edge is at most `longest`.
     pub(super) fn with_short_edge(self, longest: u64) -> Self {
         self.scaled(longest, self.width.min(self.height))
     }
@@ -42,13 +42,13 @@ impl Dimensions {
         Self { width: scale(self.width), height: scale(self.height) }
     }
 
-    /// Squares of this edge that cover it.
+    /// Returns how many squares with this edge cover the image.
     pub(super) fn patches(self, edge: u64) -> u64 {
         self.width.div_ceil(edge).saturating_mul(self.height.div_ceil(edge))
     }
 }
 
-/// The size of an image in base64: PNG, JPEG, GIF or WebP; none where it is no such image.
+/// Returns the size of a PNG, JPEG, GIF or WebP image in base64. Returns `None` for anything else.
 ///
 /// ```
 /// use endmark_context::count::dimensions;
@@ -83,7 +83,7 @@ fn gif(bytes: &[u8]) -> Option<Dimensions> {
     Some(Dimensions { width: number(bytes, 6, 2, false)?, height: number(bytes, 8, 2, false)? })
 }
 
-/// Lossy, lossless and extended files say it in three ways.
+/// Lossy, lossless and extended files store the size in three ways.
 fn webp(bytes: &[u8]) -> Option<Dimensions> {
     (bytes.starts_with(b"RIFF") && bytes.get(8..12)? == b"WEBP").then_some(())?;
     let (width, height) = match bytes.get(12..16)? {
@@ -98,7 +98,7 @@ fn webp(bytes: &[u8]) -> Option<Dimensions> {
     Some(Dimensions { width, height })
 }
 
-/// Segment after segment, to the one that begins a frame.
+/// Reads segment after segment up to the one that begins a frame.
 fn jpeg(bytes: &[u8]) -> Option<Dimensions> {
     bytes.starts_with(b"\xff\xd8").then_some(())?;
     let mut at = 2;

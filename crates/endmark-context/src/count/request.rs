@@ -1,8 +1,8 @@
-//! Tokens of a whole request, in any of the formats: what the model is given to read of it.
+//! Tokens of a whole request in any format: of everything that the model reads.
 //!
-//! The formats differ in where a text stands, not in that it is one. So every text below the fields that a model reads is
-//! counted; names, ids, signatures and settings are not. A body is counted while it is parsed: a tree of its values can
-//! take twenty times its bytes.
+//! The formats place texts in different fields. Every text below the fields that a model reads is counted; names,
+//! ids, signatures and settings are not. A body is counted while it is parsed: a tree of its values can need twenty
+//! times its bytes.
 
 mod compact;
 
@@ -16,12 +16,13 @@ use super::image::{USUAL_IMAGE, dimensions};
 use super::{Count, Family, TextTally};
 use compact::Compact;
 
-/// The fields of a request that a model reads, in all formats.
+/// Request fields that a model reads, in all formats.
 const READ_FIELDS: &[&str] =
     &["messages", "contents", "input", "system", "instructions", "systemInstruction", "system_instruction"];
-/// What it offers the model: counted as it is written, since the provider shows it in some form of its own.
+/// Fields that offer something to the model. They are counted as written, since the provider converts them to a form
+/// of its own.
 const OFFER_FIELDS: &[&str] = &["tools", "functions", "response_format", "responseSchema"];
-/// Values that no model reads, or that are opaque.
+/// Fields that no model reads, or that are opaque.
 const UNREAD_FIELDS: &[&str] = &[
     "cache_control",
     "call_id",
@@ -37,27 +38,27 @@ const UNREAD_FIELDS: &[&str] = &[
     "tool_use_id",
     "type",
 ];
-/// The kind of a file, which no model reads either.
+/// Fields for the kind of a file, which no model reads either.
 const MEDIA_TYPE_FIELDS: &[&str] = &["media_type", "mimeType", "mime_type", "format"];
-/// Values that are shown to the model as JSON: arguments and results of tools.
+/// Values that the model sees as JSON: arguments and results of tools.
 const JSON_FIELDS: &[&str] = &["args", "input", "response", "arguments"];
-/// What frames a message, and the reply that is to come: OpenAI's figures, near enough for the others.
+/// Frame of the reply, and of each message: OpenAI's figures, which are close enough for other providers.
 const FRAME_TOKENS: u64 = 3;
 const MESSAGE_TOKENS: u64 = 4;
 
-/// A body that is no request and no list of messages.
+/// Error of a body that is neither a request nor a list of messages.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// It is no JSON.
+    /// The body is not JSON.
     #[error("the conversation is no JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// It is JSON of another kind.
+    /// The body is JSON of another kind.
     #[error("a request, or a list of its messages, was expected")]
     NoConversation,
 }
 
-/// Tokens of a request's body, or of a bare list of messages, for this model. It is an estimate: what a provider puts
-/// around messages and tools is not published.
+/// Returns the tokens of a request body, or of a bare list of messages, for this model. This is an estimate, since
+/// providers do not publish what they put around messages and tools.
 ///
 /// ```
 /// use endmark_context::count::request;
@@ -76,20 +77,20 @@ pub fn request_unless(is_stopped: fn() -> bool, body: &str, model: &str) -> Resu
     Ok(Count { tokens: tokens.text.saturating_add(tokens.images), exact: false })
 }
 
-/// Tokens of a request, by what they are of.
+/// Tokens of a request by kind of content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestTokens {
-    /// Of its texts, with what frames them.
+    /// Tokens of its texts and their frames.
     pub text: u64,
-    /// Of its images.
+    /// Tokens of its images.
     pub images: u64,
 }
 
-/// Like [`request`], but without a vocabulary: an estimate that takes as long as to read the body. A body that is not a
-/// conversation is estimated, too, by all its fields.
+/// Like [`request`], but without a vocabulary: a fast estimate that costs about as much as reading the body. A body
+/// that is not a conversation is estimated by all its fields.
 ///
 /// # Errors
-/// [`Unreadable::Json`].
+/// [`Unreadable::Json`] if the body is not JSON.
 pub fn estimated_request(body: &str, model: &str) -> Result<RequestTokens, Unreadable> {
     read(body, model, Measure::Tally)
 }
@@ -161,9 +162,9 @@ impl<'de> Visitor<'de> for Body {
 /// How a text is measured.
 #[derive(Clone, Copy)]
 enum Measure {
-    /// By the family's vocabulary, unless this returns true.
+    /// By the family's vocabulary, until this returns true.
     Vocabulary(fn() -> bool),
-    /// By what its characters are.
+    /// By the kinds of its characters.
     Tally,
 }
 
@@ -178,13 +179,13 @@ struct Texts {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Texts,
-    /// An object counts as the JSON that the model is shown.
+    /// An object counts as the JSON that the model sees.
     Json,
-    /// A text is kept, and not counted.
+    /// A text is kept instead of counted.
     Keep,
 }
 
-/// What was found in a value.
+/// Tokens of a value, and its kept text.
 #[derive(Default)]
 struct Found<'de> {
     tokens: RequestTokens,
@@ -203,7 +204,8 @@ impl<'de> Texts {
         RequestTokens { text: self.of(text), images: 0 }
     }
 
-    /// OpenAI's words for an image are an address, which may be the image itself. No model reads that of another medium.
+    /// In OpenAI's format an image is a URL, which may contain the image itself. A data URL of another medium does
+    /// not count.
     fn of_text_or_medium(self, text: &str) -> RequestTokens {
         let inline = text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
         match inline {
@@ -306,7 +308,7 @@ impl<'de> Visitor<'de> for Texts {
                 data = found.kept.or(data);
             }
         }
-        // In Anthropic's and in Google's words an object is an image, and nothing else of it is read.
+        // In the formats of Anthropic and Google such an object is an image, and nothing else in it is read.
         let is_of = |kind: &str| medium.as_ref().is_none_or(|medium| medium.starts_with(kind));
         let tokens = match data {
             Some(image) if medium.is_some() && is_of("image/") => self.of_image(&image),

@@ -1,27 +1,27 @@
-//! Tokens of a text by what its characters are: an estimate that needs no vocabulary and no second look at the text.
+//! Estimates the tokens of a text by its characters, in one pass and without a vocabulary.
 //!
-//! A vocabulary counts better, but takes tens of megabytes and a thousand times as long, and it needs the whole text. A
-//! tally is kept while a text comes, in pieces of any size. How many tokens each kind of character comes to was measured
-//! with the vocabularies in `data/`; see `rates.rs`.
+//! A vocabulary counts better, but needs tens of megabytes, a thousand times as long, and the whole text. A tally is
+//! updated while a text arrives, in pieces of any size. The tokens for each kind of character were measured with the
+//! vocabularies in `data/`; see `rates.rs`.
 
 use super::image::USUAL_IMAGE;
 use super::{Family, rates};
 
-/// Bytes of what could not be read that count as a token.
+/// Number of unread bytes that count as one token.
 const UNREAD_BYTES_PER_TOKEN: u64 = 4;
 
-/// Tokens of bytes whose text is not known, as a compressed answer that nobody read.
+/// Returns the tokens of bytes whose text is unknown, such as a compressed reply that was not decoded.
 pub fn unread_tokens(bytes: u64) -> u64 {
     bytes.div_ceil(UNREAD_BYTES_PER_TOKEN)
 }
 
-/// What is counted of a text. The order is that of the rates.
+/// Features that are counted in a text, in the order of the rates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 enum Feature {
     /// Words of ASCII letters that follow a space.
     SpacedWord,
-    /// Other words of ASCII letters; a capital after a small letter begins another one.
+    /// Other words of ASCII letters. A capital after a small letter begins a new word.
     Word,
     /// Letters of these words after their fourth.
     WordLetter,
@@ -39,17 +39,17 @@ enum Feature {
     SpaceBeforeDigit,
     /// Runs of at least two spaces.
     WideSpace,
-    /// Line ends, but for those that follow one or a sign.
+    /// Line ends, except those that follow a line end or a sign.
     LineEnd,
-    /// Signs of ASCII that follow another character than a sign.
+    /// ASCII signs that do not follow another sign.
     Signs,
-    /// Signs of ASCII that follow another sign.
+    /// ASCII signs that follow a different sign.
     Sign,
-    /// Signs of ASCII that repeat the one before.
+    /// ASCII signs that repeat the one before.
     RepeatedSign,
-    /// Words with letters of Latin scripts beyond ASCII, by each of these letters.
+    /// Letters of Latin scripts outside ASCII.
     Latin,
-    /// Words of Greek, and so on; then their letters.
+    /// Words in Greek, then their letters. The next scripts have the same order.
     GreekWord,
     Greek,
     CyrillicWord,
@@ -69,23 +69,23 @@ enum Feature {
     Southeast,
     /// Letters of all other scripts.
     OtherLetter,
-    /// The spaced words, and the letters of words after the fourth, of a text in another Latin language than English.
+    /// The spaced words and the letters after the fourth, in a text of a Latin language other than English.
     AccentedWord,
     AccentedWordLetter,
-    /// Signs and punctuation beyond ASCII.
+    /// Signs and punctuation outside ASCII.
     Symbol,
-    /// Emoji and characters of private use.
+    /// Emoji and private-use characters.
     Emoji,
 }
 
-/// The number of features.
+/// Number of features.
 pub(super) const FEATURES: usize = Feature::Emoji as usize + 1;
 
-/// In a text with more letters beyond ASCII than one in this many words, the words are not English: German has one in three
-/// to four words, and English nearly none.
+/// A text is not English if more than one letter in this many words is outside ASCII. German has one in three to four
+/// words, English almost none.
 const WORDS_PER_ACCENT: u32 = 40;
 
-/// What a character is to the one that follows it.
+/// The kind of a character, as far as it affects the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Kind {
     #[default]
@@ -96,17 +96,17 @@ enum Kind {
     Space,
     LineEnd,
     Sign(u8),
-    /// A letter of another script, by the feature of these.
+    /// A letter outside ASCII, with its feature.
     Letter(Feature),
     Symbol,
 }
 
-/// What was counted of a text so far, and of the media in it.
+/// Counts of a text so far, and of the media in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextTally {
     counts: [u32; FEATURES],
     last: Kind,
-    /// Characters of the run that the last one is in.
+    /// Length of the current run, in characters.
     run: u32,
     media: u32,
     bytes: u64,
@@ -119,7 +119,7 @@ impl Default for TextTally {
 }
 
 impl TextTally {
-    /// The tally of a text.
+    /// Returns the tally of a text.
     ///
     /// ```
     /// use endmark_context::count::{Family, TextTally};
@@ -141,17 +141,17 @@ impl TextTally {
         }
     }
 
-    /// The bytes of the text: no text has more tokens.
+    /// Returns the bytes of the text, which no token count exceeds.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Adds an image, or another medium, of which nothing else is known.
+    /// Adds an image or another medium of unknown size.
     pub fn add_medium(&mut self) {
         self.media = self.media.saturating_add(1);
     }
 
-    /// The tokens of what was added, as an estimate for models of this family; 0 only if nothing was.
+    /// Returns the estimated tokens for models of this family. It is 0 only if nothing was added.
     pub fn tokens(&self, family: Family) -> u64 {
         let (rates, percent) = rates::of(family);
         let terms = self.features().into_iter().zip(rates).map(|(count, rate)| u64::from(count) * rate);
@@ -160,7 +160,7 @@ impl TextTally {
         text.max(u64::from(self.last != Kind::Start)).saturating_add(media)
     }
 
-    /// The counts in the order of the rates.
+    /// Returns the counts in the order of the rates.
     #[doc(hidden)]
     pub fn features(&self) -> [u32; FEATURES] {
         let mut counts = self.counts;
@@ -264,7 +264,7 @@ impl TextTally {
     }
 }
 
-/// The feature that counts the words of a script; `None` where only its letters matter.
+/// Returns the feature that counts the words of a script, or `None` if only its letters matter.
 fn word_of(letters: Feature) -> Option<Feature> {
     match letters {
         Feature::Latin => Some(Feature::Word),
@@ -276,7 +276,7 @@ fn word_of(letters: Feature) -> Option<Feature> {
     }
 }
 
-/// What a character beyond ASCII is.
+/// Returns the kind of a character outside ASCII.
 fn of_script(c: char) -> Kind {
     let feature = match u32::from(c) {
         0x80..=0xa9 | 0xab..=0xb4 | 0xb6..=0xb9 | 0xbb..=0xbf | 0xd7 | 0xf7 => return Kind::Symbol,

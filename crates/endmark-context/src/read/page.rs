@@ -1,32 +1,32 @@
-//! Where the pages of a value begin.
+//! Locates the pages of a value.
 
 use std::ops::Range;
 
 use endmark_envelope::grapheme_boundary;
 
-/// How far before a page's place its beginning may be.
+/// How far before its nominal place a page may begin, in bytes.
 pub const PAGE_LOOK_BEHIND_BYTES: usize = 4096;
 
-/// As much as is needed to see the end of a character.
+/// How many bytes after a place are needed to find the end of a character.
 const LOOK_AHEAD_BYTES: u64 = 64;
 
 /// A value of this many bytes in pages of at most `most_bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pages {
-    /// How many bytes the value has.
+    /// Size of the value in bytes.
     pub bytes: u64,
-    /// How many bytes a page has at most.
+    /// Largest size of a page in bytes.
     pub most_bytes: usize,
 }
 
 impl Pages {
-    /// How many pages there are: one at least.
+    /// Returns the number of pages, at least 1.
     pub fn count(self) -> u64 {
         self.bytes.div_ceil(self.step()).max(1)
     }
 
-    /// The bytes of a page, from 1, which begins with a line or a grapheme; none where there is no such page. `read` returns
-    /// the bytes of a range, fewer where the value ends before.
+    /// Returns the bytes of a page, from 1. A page begins at a line or a grapheme. Returns `None` if there is no such
+    /// page. `read` returns the bytes of a range, or fewer if the value ends earlier.
     pub fn span<E>(
         self,
         page: u64,
@@ -49,7 +49,8 @@ impl Pages {
         Ok(Some(begin(page - 1)?..begin(page)?))
     }
 
-    /// Bytes from one page's place to the next: a page may begin a little before its place, and must not be longer for it.
+    /// Returns the distance between the nominal places of two pages. A page may begin a little earlier, and must not
+    /// become too long by that.
     fn step(self) -> u64 {
         (self.most_bytes - self.look_behind()).max(1) as u64
     }
@@ -59,8 +60,9 @@ impl Pages {
     }
 }
 
-/// How many bytes at the end of what stands before a page's place belong to the page already: a line that is broken
-/// there, or, where there is no line break, a grapheme. Given are the last [`PAGE_LOOK_BEHIND_BYTES`], and a little of what
+/// Returns how many bytes before a page's nominal place belong to the page: those of a line that would be broken, or
+/// of a grapheme if there is no line break. `before` holds the last [`PAGE_LOOK_BEHIND_BYTES`] bytes. `behind` holds
+/// a little of the following text, which shows whether a character is complete.
 /// follows, by which it shows whether a character is whole.
 ///
 /// ```
@@ -73,19 +75,19 @@ pub fn page_begin(before: &[u8], behind: &[u8]) -> usize {
         return before.len() - at - 1;
     }
     let near = [before, behind].concat();
-    // What stands before the first character that is whole here belongs to an earlier one.
+    // Bytes before the first complete character belong to an earlier one.
     let begin = near.iter().position(|byte| byte & 0xC0 != 0x80).unwrap_or(0);
     let text = match str::from_utf8(&near[begin..]) {
         Ok(text) => text,
         Err(error) if error.error_len().is_none() => {
             str::from_utf8(&near[begin..begin + error.valid_up_to()]).unwrap_or_default()
         }
-        // No text: any place will do.
+        // This is not text: any place is suitable.
         Err(_) => return 0,
     };
     let place = before.len().saturating_sub(begin);
     let boundary = grapheme_boundary(text, place.min(text.len()));
-    // One grapheme that is longer than what is looked at is broken between characters.
+    // A grapheme that is longer than the examined text is broken between characters.
     let is_too_long = boundary == 0 && before.len() >= PAGE_LOOK_BEHIND_BYTES;
     if is_too_long { place - text.floor_char_boundary(place) } else { place - boundary }
 }

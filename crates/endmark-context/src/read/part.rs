@@ -17,7 +17,7 @@ pub const LARGEST_POINTED_INTO_BYTES: u64 = 256 << 20;
 pub enum Part {
     /// A page, from 1.
     Page(u64),
-    /// Lines, from 1, both ends among them.
+    /// Lines, from 1, with both ends included.
     Lines(Span),
     /// Bytes, from 0, with the end excluded.
     Bytes(Span),
@@ -33,9 +33,9 @@ pub enum PartError {
     /// It has fewer pages.
     #[error("there is no page {page}: the output has {pages}, from 1")]
     NoPage {
-        /// The page.
+        /// The requested page.
         page: u64,
-        /// How many there are.
+        /// Number of pages.
         pages: u64,
     },
     /// The output has fewer lines.

@@ -14,7 +14,7 @@ const ROWS_OF_VALUE: usize = 4;
 const RARE_ONE_IN: u64 = 100;
 /// Rare values count only if all of them together are in at most one row in this many.
 const ALL_RARE_ONE_IN: u64 = 20;
-/// With fewer rows nothing stands out.
+/// With fewer rows, no row is prominent.
 const LEAST_ROWS: u64 = 20;
 /// A number is an outlier if it is more than this many standard deviations from the mean.
 const OUTLIER_DEVIATIONS: f64 = 5.0;

@@ -1,13 +1,13 @@
-//! What is looked at in a row: its scalar values by column, and whether it reports an error.
+//! Facts about a row: its scalar values by column, and whether it reports an error.
 
 use crate::cap::error_signs;
 use crate::cap::json::{Kind, Node};
 
-/// How deep in a row values are columns of their own.
+/// Depth in a row to which values are columns of their own.
 const MAX_COLUMN_LEVELS: usize = 3;
-/// The number that column names are hashed from.
+/// Seed of the column hashes.
 const ROOT: u64 = 0x517c_c1b7_2722_0a95;
-/// A text longer than this is one of a kind: it is not hashed.
+/// Of a longer text, only this many bytes are hashed, with its length.
 const LONGEST_VALUE_BYTES: usize = 64;
 
 /// One value of a row.
@@ -18,16 +18,16 @@ pub(in crate::cap) struct Fact<'a> {
     pub(super) text: &'a str,
 }
 
-/// What is looked at in a row.
+/// Facts about a row.
 #[derive(Debug, Default)]
 pub(in crate::cap) struct Facts<'a> {
     pub(super) list: Vec<Fact<'a>>,
-    /// The shape of the error that it reports.
+    /// The shape of the error that the row reports.
     pub(super) error: Option<u64>,
 }
 
 impl Fact<'_> {
-    /// The same for the same value.
+    /// Returns a hash of the value.
     pub(super) fn value(self) -> u64 {
         let text = self.text.as_bytes();
         error_signs::hash(text.len() as u64, &text[..text.len().min(LONGEST_VALUE_BYTES)])
@@ -41,7 +41,7 @@ impl Fact<'_> {
 }
 
 impl<'a> Facts<'a> {
-    /// Of a JSON value of this text: the node and all that is in it.
+    /// Collects the facts of a JSON value: the node and everything in it.
     pub(in crate::cap) fn of_json(&mut self, text: &'a str, nodes: &[Node], node: usize) {
         self.clear();
         self.value(text, nodes, node, ROOT, 0);
@@ -51,7 +51,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Of a record: its fields, and the names of their columns.
+    /// Collects the facts of a record by its fields and the names of their columns.
     pub(in crate::cap) fn of_record(
         &mut self,
         record: &str,
@@ -73,13 +73,13 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Of a row that is none of what the others are.
+    /// Collects the facts of a row whose format differs from that of the others.
     pub(in crate::cap) fn of_stranger(&mut self, row: &'a str) {
         self.clear();
         self.list.push(Fact { column: 0, kind: Kind::String, text: row });
     }
 
-    /// Of nothing but a key and a value, as of a member.
+    /// Adds the fact that a key names an error, for a member with a value.
     pub(in crate::cap) fn with_key(&mut self, key: &str, is_there: bool) {
         if is_there && error_signs::is_error_key(key) {
             self.error = self.error.or(Some(ROOT));
@@ -120,7 +120,7 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Whether a value says anything: an `error` that is `null`, `false`, `0`, `""`, `[]` or `{}` is none.
+/// Whether a value has content: an `error` that is `null`, `false`, `0`, `""`, `[]` or `{}` is not an error.
 pub(in crate::cap) fn is_there(text: &str, node: &Node) -> bool {
     match node.kind {
         Kind::Array | Kind::Object => node.count > 0,
@@ -128,7 +128,7 @@ pub(in crate::cap) fn is_there(text: &str, node: &Node) -> bool {
     }
 }
 
-/// What says that there is nothing.
+/// Values without content.
 const NOTHING: [&str; 7] = ["null", "false", "0", "\"\"", "", "\"none\"", "none"];
 
 fn source<'a>(text: &'a str, node: &Node) -> &'a str {

@@ -1,4 +1,4 @@
-//! Anchors of a call: what it was called with, and how it ended.
+//! Anchors of a call: its arguments and its outcome.
 
 use std::fmt::Write as _;
 
@@ -9,18 +9,18 @@ use super::{Anchor, AnchorKind, Source, tree};
 use crate::compact::repair::is_absent;
 use crate::conversation::{Call, ToolResult};
 
-/// The longest description of a call's arguments, in characters.
+/// Longest description of a call's arguments, in characters.
 const MAX_ARGUMENTS_CHARS: usize = 160;
-/// The longest description of how a call ended.
+/// Longest description of an outcome, in characters.
 const MAX_OUTCOME_CHARS: usize = 120;
-/// Names under which programs are told that ran.
+/// Argument names of commands to run.
 const COMMAND_NAMES: [&str; 3] = ["command", "cmd", "script"];
-/// Names under which results say how a program ended.
+/// Field names of exit codes in results.
 const EXIT_NAMES: [&str; 5] = ["exit_code", "exitCode", "exit_status", "returncode", "return_code"];
-/// Beginnings of the same in text.
+/// Phrases before an exit code in text.
 const EXIT_WORDS: [&str; 4] = ["exit code", "exit status", "exited with", "return code"];
 
-/// The arguments' values, and the call itself with how it ended.
+/// Adds the values of the arguments, and the call with its outcome.
 pub(super) fn anchors<'a>(
     call: &'a Call<'_>,
     result: Option<&ToolResult<'_>>,
@@ -38,7 +38,7 @@ pub(super) fn anchors<'a>(
     });
 }
 
-/// Whether a call runs a program: its text is a command, by the name of its argument or by its shape.
+/// Whether a call runs a program: an argument is a command by its name or its shape.
 fn is_program(call: &Call<'_>) -> bool {
     match tree::parsed(&call.arguments) {
         Some(Value::Object(fields)) => fields.iter().any(|(name, value)| {
@@ -49,7 +49,7 @@ fn is_program(call: &Call<'_>) -> bool {
     }
 }
 
-/// A call in one line: its name, and its arguments without their names.
+/// Returns a call as one line: its name, and its arguments without their names.
 pub(crate) fn described(call: &Call<'_>) -> String {
     fn leaves(value: &Value, out: &mut String) {
         match value {
@@ -76,7 +76,7 @@ pub(crate) fn described(call: &Call<'_>) -> String {
     format!("{name}({})", clipped(&arguments, MAX_ARGUMENTS_CHARS).replace(" → ", " "))
 }
 
-/// How a call ended, in a few words.
+/// Returns the outcome of a call in a few words.
 pub(crate) fn outcome(result: Option<&ToolResult<'_>>) -> String {
     let Some(result) = result.filter(|result| !is_absent(&result.text)) else {
         return "no result".to_owned();
@@ -109,7 +109,8 @@ pub(crate) fn outcome(result: Option<&ToolResult<'_>>) -> String {
 }
 
 fn exit_code(text: &str) -> Option<i64> {
-    // It stands at the end or at the beginning, and a search through all of a long output would find others' words.
+    // The exit code is at the end or at the beginning. A search through all of a long output would find unrelated
+    // phrases.
     let lines = || text.lines().take(3).chain(text.lines().rev().take(3));
     lines().find_map(|line| {
         let lower = line.to_ascii_lowercase();

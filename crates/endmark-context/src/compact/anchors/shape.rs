@@ -1,29 +1,29 @@
-//! What a word is by its shape alone (CX-4): no word list knows the ids of somebody's system.
+//! Classifies a word by its shape alone (CX-4), since no word list contains the ids of every system.
 
 /// The shape of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Shape {
-    /// An address with a scheme.
+    /// A URL with a scheme.
     Url,
-    /// A path or a file's name.
+    /// A path or a file name.
     File,
     /// Letters and digits together, or joined words with a digit: ids, codes, hashes, versions, mail addresses.
     Identifier,
     /// A date or a time.
     Date,
-    /// A number, with its unit or sign of currency.
+    /// A number, with its unit or currency sign.
     Number,
     /// Anything else.
     Word,
 }
 
-/// Longer words are data, and no anchors.
+/// Longer words are data, not anchors.
 const MAX_WORD_BYTES: usize = 200;
 
-/// A file's ending has at most so many letters.
+/// Most letters of a file extension.
 const MAX_ENDING_BYTES: usize = 5;
 
-/// The shape of a word without what surrounds it.
+/// Returns the shape of a word without the punctuation around it.
 pub(crate) fn shape_of(word: &str) -> Shape {
     let (mut letters, mut digits, mut joints, mut others) = (0_usize, 0_usize, 0_usize, 0_usize);
     for character in word.chars() {
@@ -37,9 +37,9 @@ pub(crate) fn shape_of(word: &str) -> Shape {
     if word.len() > MAX_WORD_BYTES || letters + digits == 0 {
         return Shape::Word;
     }
-    // Most words are letters alone, and say at a glance what they are.
+    // Fast path: most words consist of letters alone.
     if digits + joints + others == 0 {
-        // Codes are often capitals alone.
+        // Codes often consist of capitals alone.
         let is_code = letters >= 5 && word.bytes().all(|byte| byte.is_ascii_uppercase());
         return if is_code || is_joined(word) { Shape::Identifier } else { Shape::Word };
     }
@@ -63,7 +63,7 @@ pub(crate) fn shape_of(word: &str) -> Shape {
     if others == 0 && letters > 0 && (digits > 0 || is_joined(word) || is_address(word)) {
         return Shape::Identifier;
     }
-    // Digits in groups, as of cards, telephones and accounts.
+    // Groups of digits, as in card, telephone and account numbers.
     if others == 0 && letters == 0 && digits >= 4 && joints > 0 { Shape::Identifier } else { Shape::Word }
 }
 
@@ -75,7 +75,7 @@ fn is_of_number(character: char) -> bool {
     character.is_ascii_digit() || character.is_alphabetic() || ".,%$€£¥+-".contains(character)
 }
 
-/// Words joined as in code: `snake_case`, `SCREAMING_CASE`, `camelCase`.
+/// Whether words are joined as in code: `snake_case`, `SCREAMING_CASE`, `camelCase`.
 fn is_joined(word: &str) -> bool {
     let joined = word.trim_matches('_').contains('_');
     let humps =
@@ -87,7 +87,7 @@ fn is_address(word: &str) -> bool {
     word.split_once('@').is_some_and(|(name, host)| !name.is_empty() && host.contains('.'))
 }
 
-/// Four digits of a year and two groups more, or a time of the day, maybe behind it.
+/// Whether the word is a date of a four-digit year and two more groups, or a time of day, or both.
 fn is_date(word: &str) -> bool {
     let groups: Vec<&str> = word.split(['-', '/', ':', 'T', 'Z', '.', '+']).collect();
     let numbers = groups.iter().filter(|group| !group.is_empty()).map(|group| group.parse::<u32>().ok());
@@ -101,9 +101,9 @@ fn is_date(word: &str) -> bool {
     is_day || is_time
 }
 
-/// A path of several steps, or a name with an ending of letters.
+/// Whether the word is a path of several steps, or a name with an extension.
 fn is_file(word: &str, digits: usize) -> bool {
-    // The letter of a drive.
+    // Drop the letter of a drive.
     let word = word.get(1..).filter(|rest| rest.starts_with(":\\")).map_or(word, |rest| &rest[1..]);
     let steps = word.split(['/', '\\']).filter(|step| !step.is_empty()).count();
     let is_rooted = word.starts_with(['/', '~']) || word.starts_with("./") || word.starts_with("../");
@@ -121,7 +121,7 @@ fn is_file(word: &str, digits: usize) -> bool {
             || steps > 2)
 }
 
-/// Whether a word can hardly be said: so many consonants in a row stand in codes, seldom in words.
+/// Whether a word is unpronounceable: this many consonants in a row are frequent in codes, but rare in words.
 pub(crate) fn is_strange(word: &str, consonants: usize) -> bool {
     let is_vowel = |byte: u8| matches!(byte.to_ascii_lowercase(), b'a' | b'e' | b'i' | b'o' | b'u' | b'y');
     word.len() >= LEAST_STRANGE_BYTES
@@ -132,7 +132,7 @@ pub(crate) fn is_strange(word: &str, consonants: usize) -> bool {
 /// Shorter words are abbreviations.
 const LEAST_STRANGE_BYTES: usize = 6;
 
-/// The words of a text, without the punctuation around them.
+/// Returns the words of a text, without the punctuation around them.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let stays =
         |sign: char| matches!(sign, '/' | '~' | '_' | '$' | '€' | '£' | '¥' | '#' | '@' | '-' | '+' | '%');

@@ -1,5 +1,5 @@
-//! The stream that is tiled: runs with their word boundaries and capitals as characters of their own. It is counted while it
-//! is written, and never there as a whole.
+//! The stream that is split into pieces: runs, with word boundaries and capitals as characters of their own. It is
+//! counted while it is written, and never exists as a whole.
 
 use std::borrow::Cow;
 
@@ -11,14 +11,14 @@ use super::class::{
 use super::runs::{Run, Runs};
 use super::tally::Tally;
 
-/// What an apostrophe binds to the word before it.
+/// Suffixes that an apostrophe joins to the word before it.
 const CONTRACTIONS: [&str; 7] = ["s", "t", "d", "m", "ll", "re", "ve"];
 
 /// Bytes of the stream that are written before they are counted.
 const COUNTED_AT_ONCE: usize = 4 << 10;
 
-/// Counts the stream of a normalised text without newlines at its end. `begins_with_space` says whether the text did so before
-/// it was normalised.
+/// Counts the tokens of a normalised text without trailing newlines. `begins_with_space` is true if the text began
+/// with a space before it was normalised.
 pub(super) fn tokens(
     text: &str,
     generation: Generation,
@@ -28,7 +28,7 @@ pub(super) fn tokens(
     let frames = generation.frame_ends_in_boundary();
     let text =
         if text.contains(is_taken) { text.chars().map(escaped).collect() } else { Cow::Borrowed(text) };
-    // A boundary stands for one space.
+    // A boundary includes one space.
     let is_absorbed = frames && begins_with_space && text.starts_with(' ') && !text.starts_with("  ");
     let text = if is_absorbed { &text[1..] } else { &*text };
     let mut runs = Runs::new(text);
@@ -56,21 +56,21 @@ pub(super) fn tokens(
 }
 
 struct Stream<'a> {
-    /// The two runs before the one that is written.
+    /// The two runs before the current one.
     before: [Option<Run<'a>>; 2],
     own: Option<Run<'a>>,
     next: Option<Run<'a>>,
     frames: bool,
     least_capitals: Option<usize>,
-    /// What is written and not counted yet.
+    /// Written text that is not counted yet.
     out: String,
-    /// Where the last two words end in it.
+    /// Where its last two words end.
     ends: [usize; 2],
     tally: Tally,
 }
 
 impl Stream<'_> {
-    /// Whether the boundary at the end of the frame is the first run's own.
+    /// Whether the boundary of the frame belongs to the first run.
     fn first_has_boundary(&self) -> bool {
         let Some((class, body)) = self.own else { return false };
         if self.opens_word() {
@@ -85,13 +85,13 @@ impl Stream<'_> {
         }
     }
 
-    /// Whether it is an apostrophe that opens the word behind it.
+    /// Whether the current run is an apostrophe that opens the next word.
     fn opens_word(&self) -> bool {
         self.own.is_some_and(|(_, body)| body == "'")
             && self.next.is_some_and(|(class, _)| matches!(class, Class::Word | Class::StrayMark))
     }
 
-    /// Whether a word is what an apostrophe binds to the word before it.
+    /// Whether a word is joined to the word before it by an apostrophe.
     fn is_contraction(&self, word: &str) -> bool {
         let [before, apostrophe] = self.before;
         if !CONTRACTIONS.contains(&word) || apostrophe != Some((Class::Punctuation, "'")) {
@@ -107,12 +107,12 @@ impl Stream<'_> {
         })
     }
 
-    /// Whether it begins behind a space, or at the frame's boundary.
+    /// Whether the current run follows a space, or the boundary of the frame.
     fn is_behind_space(&self) -> bool {
         self.before[1].map_or(self.frames, |(class, body)| class == Class::Space && body.ends_with(' '))
     }
 
-    /// Whether it ends before a single space.
+    /// Whether a single space follows the current run.
     fn is_before_space(&self) -> bool {
         self.next.is_some_and(|(class, body)| {
             class == Class::Space && body.starts_with(' ') && !body.starts_with("  ")
@@ -162,7 +162,8 @@ impl Stream<'_> {
         self.ends = [self.ends[1], self.out.len()];
     }
 
-    /// Counts what is written up to the last word but one: a beginning can still change what stands behind that.
+    /// Counts the written text up to the last word but one. The beginning of a word can still change the text after
+    /// that.
     fn count_settled(&mut self) {
         let [settled, last] = self.ends;
         if settled < COUNTED_AT_ONCE {
@@ -181,7 +182,7 @@ impl Stream<'_> {
         }
     }
 
-    /// Writes the beginning of a word. Between two words the boundaries stand for a single space.
+    /// Writes the beginning of a word. Between two words, the boundaries include a single space.
     fn open(&mut self, mark: Option<char>, begins: bool) {
         if begins && self.out.ends_with([' ']) {
             let before = &self.out[..self.out.len() - 1];
@@ -204,7 +205,8 @@ fn takes_end(body: &str) -> bool {
     body.chars().next_back().is_some_and(|c| is_selector(c) || is_like_punctuation(c))
 }
 
-/// A word in small letters behind a mark, where a mark says all of its capitals; else as it is.
+/// Returns a word in lower case with its mark if a mark describes all of its capitals. Otherwise returns it
+/// unchanged.
 fn cased(word: &str, least_capitals: Option<usize>) -> (Option<char>, String) {
     let lowered = |text: &str| {
         let mut into = String::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! The pieces of a vocabulary, and the fewest of them that make up a stream.
+//! A vocabulary of pieces, and the fewest pieces that make up a stream.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,26 +8,26 @@ use super::class::{is_mark, literal};
 const THREE_FILE: &str = include_str!("../../../data/claude-3.txt");
 const FOUR_SEVEN_FILE: &str = include_str!("../../../data/claude-4.7.txt");
 
-/// Of Claude 3 to 4.6.
+/// Vocabulary of Claude 3 to 4.6.
 pub(super) static THREE: Shelf<Vocabulary> = Shelf::new(|| Vocabulary::read(THREE_FILE));
 
-/// Of Claude from 4.7 on.
+/// Vocabulary of Claude 4.7 and later.
 pub(super) static FOUR_SEVEN: Shelf<Vocabulary> = Shelf::new(|| Vocabulary::read(FOUR_SEVEN_FILE));
 
-/// Letters that stand in a table of their own, since most pieces begin with one.
+/// First letters with a table of their own, since most pieces begin with one.
 const ROOT_LETTERS: usize = 128;
 
-/// A vocabulary, ready to count.
+/// A vocabulary that is ready to count.
 pub(super) struct Vocabulary {
-    /// The edges of each node of the tree of pieces: where they begin among all, and how many they are.
+    /// The nodes of the tree of pieces, each with its first edge and its number of edges.
     nodes: Vec<Node>,
-    /// Letters in their order, and the nodes that they lead to.
+    /// The letters of each node in order, with the nodes that they lead to.
     edges: Vec<(char, u32)>,
-    /// The nodes that the most frequent first letters lead to.
+    /// The nodes of the most frequent first letters.
     root: [u32; ROOT_LETTERS],
-    /// Beginnings of characters in UTF-8 that are one token.
+    /// Prefixes of UTF-8 characters that are one token.
     byte_prefixes: HashSet<Vec<u8>>,
-    /// More letters than any piece has; a power of two.
+    /// A power of two that is greater than the longest piece, in characters.
     ring: usize,
 }
 
@@ -39,7 +39,7 @@ struct Node {
 }
 
 impl Vocabulary {
-    /// Reads the file's form: what it is, an empty line, pieces, an empty line, byte prefixes.
+    /// Reads the file format: a description, an empty line, pieces, an empty line, byte prefixes.
     fn read(file: &str) -> Self {
         let mut sections = file.split("\n\n").skip(1);
         let pieces = sections.next().unwrap_or_default().lines().map(unescaped);
@@ -83,7 +83,7 @@ impl Vocabulary {
         Self { nodes, edges, root, byte_prefixes, ring }
     }
 
-    /// The node that a letter leads to; 0 where none does, since nothing leads back to the root.
+    /// Returns the node that a letter leads to, or 0 if there is none. No edge leads back to the root.
     fn step(&self, node: u32, c: char) -> u32 {
         if node == 0
             && let Some(found) = self.root.get(c as usize)
@@ -100,12 +100,13 @@ impl Vocabulary {
         self.nodes.get(node as usize).is_some_and(|node| node.is_piece)
     }
 
-    /// Room for the numbers that are known ahead of a place: as far as the longest piece reaches.
+    /// Returns a buffer for the token counts ahead of a place, as far as the longest piece reaches.
     pub(super) fn ring(&self) -> Vec<u64> {
         vec![u64::MAX; self.ring]
     }
 
-    /// The fewest tokens that make up a stretch of a stream. `fewest` is a [`ring`](Self::ring), and left as it was.
+    /// Returns the fewest tokens that make up a stretch of a stream. `fewest` is a [`ring`](Self::ring), and is
+    /// unchanged afterwards.
     pub(super) fn tokens(&self, stretch: &str, fewest: &mut [u64]) -> u64 {
         let last = fewest.len() - 1;
         let mut so_far = 0;
@@ -128,7 +129,8 @@ impl Vocabulary {
         so_far
     }
 
-    /// Tokens of a character that is no piece: one of our own marks is one, others are the fewest pieces of their bytes.
+    /// Returns the tokens of a character that is not a piece: 1 for one of our marks, otherwise the fewest pieces of
+    /// its bytes.
     fn alone(&self, c: char) -> u64 {
         if is_mark(c) {
             return 1;
@@ -150,7 +152,7 @@ impl Vocabulary {
     }
 }
 
-/// A piece as the file has it: newlines, tabs and backslashes are escaped.
+/// Returns a piece of the file with newlines, tabs and backslashes unescaped.
 fn unescaped(line: &str) -> String {
     let mut piece = String::with_capacity(line.len());
     let mut letters = line.chars();

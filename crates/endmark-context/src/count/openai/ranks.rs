@@ -1,6 +1,6 @@
-//! The tokens of a vocabulary by their bytes: a table in four flat lists, which is read and dropped in a moment, and fits
-//! into a processor's cache. A map of boxes has three times the memory, and searches for a text that is no token, as most
-//! are that merging tries, go to two places in it.
+//! The tokens of a vocabulary by their bytes. The table has flat lists: it is read and dropped quickly, and fits into
+//! a processor's cache. A map of boxes needs three times the memory. Most texts that merging looks up are not tokens,
+//! and a map visits two places for each of them.
 
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{BufRead as _, BufReader};
@@ -8,14 +8,14 @@ use std::io::{BufRead as _, BufReader};
 use flate2::read::GzDecoder;
 use foldhash::fast::FixedState;
 
-/// More tokens than any vocabulary has, in bits; the other bits of a slot are bits of the token's hash.
+/// Bits of a rank, enough for any vocabulary. The other bits of a slot are from the token's hash.
 const INDEX_BITS: u32 = 18;
 const INDEX_MASK: u32 = (1 << INDEX_BITS) - 1;
 
-/// Bytes of the file that are unpacked at once.
+/// Bytes of the file that are decompressed at once.
 const READ_BYTES: usize = 32 * 1024;
 
-/// What a digit of base64 stands for. A library that is called for each of 200,000 tokens takes several times as long.
+/// Returns the value of a base64 digit. Calling a library for each of 200,000 tokens takes several times as long.
 fn six_bits(digit: u8) -> Option<u8> {
     match digit {
         b'A'..=b'Z' => Some(digit - b'A'),
@@ -27,23 +27,25 @@ fn six_bits(digit: u8) -> Option<u8> {
     }
 }
 
-/// Tokens in the order in which they are merged. None comes from outside, so nobody can choose them to collide.
+/// Tokens in merge order. All of them are builtin, so that no client can choose tokens that collide.
 pub(super) struct Ranks {
-    /// All tokens, one after the other.
+    /// The bytes of all tokens, one after the other.
     bytes: Vec<u8>,
-    /// Where each begins, and where the last one ends.
+    /// Begin of each token, and the end of the last one.
     starts: Vec<u32>,
-    /// A token's rank plus one and bits of its hash, at the first free place from the one that its hash names; 0 is free.
+    /// A token's rank plus one, and bits of its hash. It is in the first free slot from the place that its hash
+    /// names; 0 is a free slot.
     slots: Vec<u32>,
 }
 
 impl Ranks {
-    /// Reads the published form, compressed: a token in base64 and its rank on each line. The ranks are those of the lines.
+    /// Reads the published format, compressed: a token in base64 and its rank on each line. The rank of a token is
+    /// its line number.
     pub(super) fn read(file: &[u8]) -> Self {
         let (mut bytes, mut starts) = (Vec::new(), vec![0]);
         let (mut sixes, mut bits, mut is_token) = (0_u32, 0, true);
         let mut file = BufReader::with_capacity(READ_BYTES, GzDecoder::new(file));
-        // It is a part of the program; the tests count its tokens.
+        // Reading cannot fail: the file is part of the program, and the tests count its tokens.
         while let Ok(read) = file.fill_buf()
             && !read.is_empty()
         {
@@ -79,12 +81,12 @@ impl Ranks {
         ranks
     }
 
-    /// How many tokens there are.
+    /// Returns the number of tokens.
     pub(super) fn len(&self) -> u32 {
         u32::try_from(self.starts.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// The rank of a token.
+    /// Returns the rank of a token.
     pub(super) fn get(&self, token: &[u8]) -> Option<u32> {
         let (mut place, mark) = self.place(token);
         loop {
@@ -102,12 +104,12 @@ impl Ranks {
         &self.bytes[self.starts[rank] as usize..self.starts[rank + 1] as usize]
     }
 
-    /// The place that the hash of a token names, and bits of it that stand in the slot.
+    /// Returns the place that the hash of a token names, and the bits of the hash that its slot holds.
     fn place(&self, token: &[u8]) -> (usize, u32) {
         let mut hasher = FixedState::default().build_hasher();
         hasher.write(token);
         let hash = hasher.finish();
-        // Both halves are cut on purpose.
+        // Both halves are truncated on purpose.
         #[expect(clippy::cast_possible_truncation, reason = "only some bits are used")]
         (hash as usize & (self.slots.len() - 1), (hash >> 32) as u32 & !INDEX_MASK)
     }
