@@ -1,7 +1,8 @@
-//! What may still be spent (CX-7): budgets, the windows they are counted in, and what a call holds and costs.
+//! What may still be spent (CX-7): budgets, their windows, and what a call holds and costs.
 //!
-//! Nothing here knows a clock or a store. A call is held before it is made, with the most that it can cost; when it is over,
-//! the hold gives way to what it did cost. Holds count as spent, so that calls made at once cannot go beyond a budget.
+//! This module reads no clock and uses no store. A call is held before it is made, with its highest possible cost.
+//! When it is over, its cost replaces the hold. Holds count as spent, so that concurrent calls cannot exceed a
+//! budget.
 
 mod account;
 mod lease;
@@ -13,27 +14,27 @@ pub use lease::{Lease, Standing};
 pub use share::{Pool, Share, ShareReport, TENURE_MS, Tenure};
 pub use window::{Period, Zone, ZoneError};
 
-/// The most tokens of output that the closing call of a session may have.
+/// Most output tokens of a session's closing call.
 pub const CLOSING_OUTPUT_TOKENS: u64 = 1_024;
 
 /// Whose spending is counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
-    /// One session's.
+    /// One session.
     Session,
-    /// One key's, by its hash.
+    /// One key, by its hash.
     Key,
-    /// One model's.
+    /// One model.
     Model,
-    /// All.
+    /// All calls.
     All,
 }
 
 impl Scope {
-    /// All of them.
+    /// All scopes.
     pub const ALL: [Self; 4] = [Self::Session, Self::Key, Self::Model, Self::All];
 
-    /// The literal in the table and in answers.
+    /// The name in the table and in responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -44,17 +45,17 @@ impl Scope {
     }
 }
 
-/// What is counted.
+/// Unit of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unit {
-    /// Tokens: those of the prompt and those generated.
+    /// Prompt tokens plus generated tokens.
     Tokens,
     /// Nano-dollars.
     NanoUsd,
 }
 
 impl Unit {
-    /// The literal in the table and in answers.
+    /// The name in the table and in responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tokens => "tokens",
@@ -62,7 +63,7 @@ impl Unit {
         }
     }
 
-    /// An amount as people read it.
+    /// Formats an amount for people.
     pub fn shown(self, amount: u64) -> String {
         match self {
             Self::Tokens => format!("{amount} tokens"),
@@ -71,16 +72,16 @@ impl Unit {
     }
 }
 
-/// A budget as it is configured.
+/// A configured budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// Whose.
+    /// Whose spending it limits.
     pub scope: Scope,
-    /// Of what.
+    /// Unit of the limit.
     pub unit: Unit,
-    /// In which windows of time.
+    /// How often it is reset.
     pub period: Period,
-    /// How much.
+    /// The limit.
     pub limit: u64,
 }
 

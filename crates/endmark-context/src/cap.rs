@@ -1,6 +1,6 @@
-//! A tool's output, kept small and honest (CX-5).
+//! Caps the output of tools, and reports what is left out (CX-5).
 //!
-//! [`cap`] takes a value that is there, [`Capper`] one that comes in chunks. What they decide is the same.
+//! [`cap`] caps a value in memory, [`Capper`] one that arrives in chunks. Their results are the same.
 
 mod capper;
 mod document;
@@ -33,13 +33,13 @@ pub use limits::{
 /// A value within its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capped {
-    /// The value as it was, or with markers where something is left out.
+    /// The value unchanged, or with markers where something is left out.
     pub text: String,
-    /// What it was taken for.
+    /// The format that the value was treated as.
     pub format: Format,
     /// Whether anything is left out or not shown.
     pub is_cut: bool,
-    /// One for each value that is not there in full (EN-2), and what else is worth knowing.
+    /// One warning for each value that is not complete (EN-2), and notices.
     pub warnings: Vec<Warning>,
     /// The lists and tables that lost items, and the objects that lost members.
     pub lists: Vec<ShortenedList>,
@@ -48,16 +48,16 @@ pub struct Capped {
 /// A list, a table or an object that lost items, rows or members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShortenedList {
-    /// Its place in the original, below the path of the value.
+    /// Its path in the original, below the path of the value.
     pub path: FieldPath,
-    /// How many items are there.
+    /// Number of items kept.
     pub kept: u64,
-    /// How many there were.
+    /// Number of items in the original.
     pub of: u64,
 }
 
 impl Capped {
-    /// The same where the full value is kept under another handle of the same length.
+    /// Replaces the handle of the full value with another one of the same length.
     #[must_use]
     pub fn with_handle(mut self, handle: &str, other: &str) -> Self {
         self.text = self.text.replace(handle, other);
@@ -67,7 +67,7 @@ impl Capped {
         self
     }
 
-    /// The same where the full value could not be kept after all: nothing names its handle any more.
+    /// Removes the handle everywhere, because the full value could not be stored.
     #[must_use]
     pub fn without_handle(mut self, handle: &str) -> Self {
         for way in Way::ALL {
@@ -85,16 +85,16 @@ pub enum CapError {
     /// The limits leave no room.
     #[error(transparent)]
     Limits(#[from] LimitError),
-    /// The value is said to be text, and is not.
+    /// The value was declared as text, but is not UTF-8.
     #[error("the value is not UTF-8: byte {at} cannot stand where it stands")]
     NotUtf8 {
-        /// The byte, from 0.
+        /// Position of the invalid byte, from 0.
         at: u64,
     },
 }
 
-/// Caps a value (CX-5): never longer than the limit nor than it was, the same for the same input, and once capped not
-/// capped again.
+/// Caps a value (CX-5). The result never exceeds the limit or the input, depends only on the input, and is not capped
+/// further if it is capped again.
 ///
 /// ```
 /// use endmark_context::cap::{Asked, Limits, cap};

@@ -1,7 +1,8 @@
-//! How many tokens a text, a request or an image has for a model, before the provider says so (CX-6).
+//! Counts the tokens of a text, a request or an image for a model, before the provider reports them (CX-6).
 //!
-//! A count says whether it is exact. Text of models whose vocabulary is published is, unless it has a word of more than
-//! 64 KiB; all else is an estimate by the family of the model, whose figures stand with their source in [`Family`].
+//! A count states whether it is exact. Text for models with a published vocabulary is exact, unless it has a word of
+//! more than 64 KiB. Everything else is an estimate by the family of the model. [`Family`] has the figures and their
+//! sources.
 
 mod claude;
 mod family;
@@ -17,16 +18,16 @@ pub use image::{Dimensions, dimensions};
 pub use request::{RequestTokens, Unreadable, estimated_request, request, request_unless};
 pub use tally::{TextTally, unread_tokens};
 
-/// Tokens that were counted here, and not reported by a provider.
+/// Tokens that were counted here instead of reported by a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Count {
-    /// How many.
+    /// Number of tokens.
     pub tokens: u64,
-    /// Whether the provider counts the same: else it is an estimate.
+    /// Whether the provider counts the same. Otherwise it is an estimate.
     pub exact: bool,
 }
 
-/// Tokens of a text alone, as this model reads it.
+/// Returns the tokens of a text alone, as this model reads it.
 ///
 /// ```
 /// use endmark_context::count::text;

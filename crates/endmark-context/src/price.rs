@@ -1,7 +1,7 @@
-//! What a call costs, in integers (CX-6).
+//! Computes the cost of a call in integers (CX-6).
 //!
-//! A rate is a whole number of nano-dollars per million tokens: DeepSeek's cache reads cost 3,000,000 of them, which is no
-//! whole number of nano-dollars per token. A cost is summed in nano-dollars times tokens and rounded once.
+//! A rate is a whole number of nano-dollars per million tokens. The input of `deepseek-v3.2` costs 228,800,000 of
+//! them, which is not a whole number per token. A cost is summed in nano-dollars times tokens and rounded once.
 
 mod schedule;
 
@@ -13,25 +13,25 @@ use crate::tokens::Tokens;
 /// Nano-dollars per million tokens.
 pub type Rate = u64;
 
-/// Tokens (or, for searches, thousands of them) that a rate is for.
+/// Number of tokens that a rate is for.
 const TOKENS_PER_RATE: u128 = 1_000_000;
 
-/// A million tokens' worth of searches: their rate is for a thousand.
+/// Scales a number of searches to the unit of rates, since the rate of searches is per thousand.
 const TOKENS_PER_SEARCH: u128 = 1_000;
 
-/// What each kind of token costs. A kind without a rate of its own costs what the kind around it costs: cached tokens
-/// what the prompt costs, reasoning what the output costs.
+/// The rate of each kind of token. A kind without a rate costs as much as the kind that contains it: cached tokens as
+/// the prompt, reasoning as the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
-    /// A prompt's tokens.
+    /// Prompt tokens.
     pub input: Option<Rate>,
-    /// Tokens of the reply.
+    /// Reply tokens.
     pub output: Option<Rate>,
-    /// Tokens of the prompt that were read from a cache.
+    /// Prompt tokens that were read from a cache.
     pub cached: Option<Rate>,
-    /// Tokens of the prompt that were written to a cache for minutes.
+    /// Prompt tokens that were written to a cache for minutes.
     pub cache_write: Option<Rate>,
-    /// Tokens of the prompt that were written to a cache for an hour.
+    /// Prompt tokens that were written to a cache for an hour.
     pub cache_write_1h: Option<Rate>,
     /// Audio in the prompt.
     pub input_audio: Option<Rate>,
@@ -39,16 +39,16 @@ pub struct Rates {
     pub cached_audio: Option<Rate>,
     /// Audio in the reply.
     pub output_audio: Option<Rate>,
-    /// Reasoning, where it is not billed as output.
+    /// Reasoning, if it is not billed as output.
     pub reasoning: Option<Rate>,
-    /// A thousand searches of the provider's own.
+    /// A thousand searches by the provider itself.
     pub web_search: Option<Rate>,
-    /// Whether audio without a rate of its own costs what text costs. Without this such audio has no price.
+    /// Whether audio without a rate costs as much as text. Otherwise such audio has no price.
     pub is_audio_as_text: bool,
 }
 
 impl Rates {
-    /// These, and what `base` has where these have nothing.
+    /// Returns these rates, with those of `base` where these have no value.
     #[must_use]
     pub fn over(self, base: Self) -> Self {
         Self {
@@ -67,50 +67,50 @@ impl Rates {
     }
 }
 
-/// The prices of one model over time, and how they vary with the way it is served.
+/// The prices of one model over time, and their variants by service tier.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prices {
     /// Of the entries that apply, the last one counts.
     pub(crate) standard: Vec<PriceEntry>,
-    /// By the tier's name: `batch`, `flex`, `priority`, `fast`.
+    /// By the name of the tier: `batch`, `flex`, `priority`, `fast`.
     pub(crate) variants: Vec<(String, Vec<PriceEntry>)>,
 }
 
-/// Whether a call that names this tier costs the standard price.
+/// Whether a call with this tier costs the standard price.
 pub fn is_standard_tier(tier: &str) -> bool {
     matches!(tier, "" | "default" | "standard" | "auto")
 }
 
-/// Anthropic's word for inference in the United States alone, which costs 1.1 times as much for all tokens:
+/// Anthropic's name for inference in the United States only, which costs 1.1 times as much for all tokens:
 /// <https://platform.claude.com/docs/en/about-claude/pricing#data-residency-pricing>.
 const US_ONLY: &str = "us";
-/// The part of the price of tokens that it costs more.
+/// Divides the price of tokens to get this surcharge.
 const US_ONLY_SHARE: u128 = 10;
 
-/// The word for a call that a model of other prices advised: Anthropic bills these tokens at the rates of that model, and counts
-/// them with the others (`advisor_message` in `usage.iterations`). What the call costs is not known.
+/// Tier of a call that a model with other prices advised. Anthropic bills those tokens at the rates of that model,
+/// and counts them with the others (`advisor_message` in `usage.iterations`). The cost of such a call is unknown.
 pub const ADVISED_TIER: &str = "advisor";
 
-/// A cost that could be computed.
+/// A computed cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cost {
     /// Nano-dollars, rounded half up.
     pub nano_usd: u64,
-    /// Whether the call named a tier that the table has no price of: the standard price stands in for it.
+    /// Whether the table has no price for the call's tier. The standard price is used instead.
     pub is_unknown_tier: bool,
 }
 
 impl Prices {
-    /// The same price at any time, whatever the tier.
+    /// Returns prices that never change, whatever the tier.
     pub fn flat(rates: Rates) -> Self {
         Self { standard: vec![PriceEntry::always(rates)], variants: Vec::new() }
     }
 
-    /// What a call costs whose reply came at `at`, or none where the table has no price of its tokens (CX-6: an
-    /// unknown price is never 0).
+    /// Returns the cost of a call whose reply came at `at`. Returns `None` if the table has no price for its tokens
+    /// (CX-6: an unknown price is never 0).
     ///
-    /// `tier` is what the reply says it was served as (`default` and `standard` are the standard price). Several words are
-    /// joined by `+`; `us` is a tenth more for tokens, as Anthropic charges for inference in the United States alone.
+    /// `tier` is the service tier in the reply; `default` and `standard` mean the standard price. Several tiers are
+    /// joined by `+`. `us` adds a tenth for tokens, as Anthropic charges for inference in the United States only.
     ///
     /// ```
     /// use endmark_context::{Models, Moment, Tokens};
@@ -125,7 +125,7 @@ impl Prices {
         Some(Cost { nano_usd: rounded(millionths), is_unknown_tier })
     }
 
-    /// The same in millionths of nano-dollars, not rounded, and whether the tier is unknown.
+    /// Returns the same in millionths of nano-dollars, not rounded, and whether the tier is unknown.
     pub fn exact_cost(&self, tokens: &Tokens, at: Moment, tier: Option<&str>) -> Option<(u128, bool)> {
         let standard = applying(&self.standard, at)?;
         let mut rates = standard.rates_for(tokens.prompt);
@@ -145,13 +145,15 @@ impl Prices {
         Some((cost.saturating_add(more), is_unknown))
     }
 
-    /// What several calls cost together at the standard price, in millionths of nano-dollars, not rounded: calls at `at` whose
-    /// prompts have another price than shorter ones where one of `prompt_tokens` has. They have tokens of the same kinds.
+    /// Returns what several calls at `at` cost together at the standard price, in millionths of nano-dollars, not
+    /// rounded. The price for long prompts applies to all of them if it applies to one with `prompt_tokens`. All
+    /// calls must have tokens of the same kinds.
     pub fn cost_of_many(&self, tokens: &Tokens, at: Moment, prompt_tokens: u64) -> Option<u128> {
         applying(&self.standard, at)?.rates_for(prompt_tokens).cost_of(tokens)
     }
 
-    /// Where the standard price changes: behind prompts of how many tokens, and at which minutes of the day (UTC).
+    /// Returns where the standard price changes: above which prompt sizes in tokens, and at which minutes of the day
+    /// (UTC).
     pub fn edges(&self) -> (Vec<u64>, Vec<u16>) {
         let above = self.standard.iter().filter_map(|entry| entry.above.map(|(start, _)| start));
         let hours = self.standard.iter().filter_map(|entry| entry.hours);
@@ -159,19 +161,19 @@ impl Prices {
     }
 }
 
-/// Nano-dollars from millionths of them, rounded half up.
+/// Converts millionths of nano-dollars to nano-dollars, rounded half up.
 pub fn rounded(millionths: u128) -> u64 {
     u64::try_from(millionths.saturating_add(TOKENS_PER_RATE / 2) / TOKENS_PER_RATE).unwrap_or(u64::MAX)
 }
 
-/// The last entry that applies.
+/// Returns the last entry that applies.
 fn applying(entries: &[PriceEntry], at: Moment) -> Option<&PriceEntry> {
     entries.iter().rev().find(|entry| entry.applies(at))
 }
 
 impl Rates {
-    /// Millionths of nano-dollars; none where there are tokens of a kind, or searches, without a price. Parts that do not fit into their whole count as they are
-    /// reported: a provider bills them.
+    /// Returns the cost in millionths of nano-dollars. Returns `None` if tokens of a kind, or searches, have no
+    /// price. Parts that exceed their whole count as reported, because a provider bills them.
     fn cost_of(&self, tokens: &Tokens) -> Option<u128> {
         let Self { input, output, .. } = *self;
         let written = tokens.cache_write.saturating_add(tokens.cache_write_1h);
@@ -179,7 +181,7 @@ impl Rates {
         let plain = tokens.prompt.saturating_sub(tokens.cached).saturating_sub(written).saturating_sub(audio);
         let spoken = tokens.reasoning.saturating_add(tokens.completion_audio);
         let as_text = |rate: Option<Rate>| rate.filter(|_| self.is_audio_as_text);
-        // Where reasoning has no price of its own it is output like any other.
+        // Reasoning without a price of its own is ordinary output.
         let parts = [
             (plain, input),
             (tokens.cached, self.cached.or(input)),
@@ -205,21 +207,21 @@ impl Rates {
     }
 }
 
-/// A price that cannot be one.
+/// Error of an invalid price.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum PriceError {
-    /// It is below 0, or no number.
+    /// The price is negative, or not a number.
     #[error("a price is 0 or more dollars per million tokens, not {0}")]
     NotAPrice(f64),
-    /// It would not fit.
+    /// The price is too high.
     #[error("{0} dollars per million tokens is more than any model costs")]
     TooLarge(f64),
 }
 
-/// More than this per million tokens is a mistake in the unit.
+/// A higher price per million tokens is a mistake in the unit.
 const HIGHEST_DOLLARS: f64 = 1_000_000.0;
 
-/// A rate from dollars per million tokens, as configurations have it.
+/// Converts dollars per million tokens, as in configurations, to a rate.
 ///
 /// ```
 /// use endmark_context::rate_from_dollars;
@@ -238,7 +240,7 @@ pub fn rate_from_dollars(dollars: f64) -> Result<Rate, PriceError> {
     Ok(rate)
 }
 
-/// Nano-dollars as dollars with nine places, exactly (DESIGN 2).
+/// Formats nano-dollars as dollars with nine decimal places, exactly (DESIGN 2).
 ///
 /// ```
 /// assert_eq!(endmark_context::dollars(10_600_000), "0.010600000");
@@ -247,7 +249,8 @@ pub fn dollars(nano_usd: u64) -> String {
     format!("{}.{:09}", nano_usd / 1_000_000_000, nano_usd % 1_000_000_000)
 }
 
-/// Nano-dollars as people read them: whole cents from a dollar on, else the first two to three places that say something.
+/// Formats nano-dollars for people: whole cents from one dollar on, otherwise the first two to three significant
+/// digits.
 ///
 /// ```
 /// use endmark_context::dollars_for_people;
@@ -259,7 +262,7 @@ pub fn dollars(nano_usd: u64) -> String {
 /// ```
 pub fn dollars_for_people(nano_usd: u64) -> String {
     const DOLLAR: u64 = 1_000_000_000;
-    // What is rounded to: a cent, or the third place that is not zero.
+    // Rounding unit: a cent, or the third digit that is not a leading zero.
     let unit = if nano_usd >= DOLLAR {
         DOLLAR / 100
     } else {

@@ -1,5 +1,5 @@
-//! Reading a part of a value that was capped (CX-5): pages, ranges, lines, and what a JSON Pointer points to. Whoever reads
-//! it, a part is the same.
+//! Reads a part of a capped value (CX-5): pages, ranges, lines, and the value that a JSON Pointer addresses. A part
+//! is the same for every kind of reader.
 
 mod in_memory;
 mod page;
@@ -18,7 +18,7 @@ pub use range::{RangeError, Span};
 
 use endmark_envelope::FieldPath;
 
-/// Where envelopes have what was read.
+/// Returns the path of the value in envelopes.
 fn value_path() -> FieldPath {
     FieldPath::data().key("text")
 }

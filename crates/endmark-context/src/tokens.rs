@@ -1,28 +1,28 @@
-//! The tokens of a call in one form, whatever the provider calls them (CX-6).
+//! The token counts of a call in one form, for all providers (CX-6).
 
-/// Counts of one call, or of several together. The parts are within their whole: the prompt contains what was cached and
-/// written, the completion what was reasoning.
+/// Counts of one call, or the sum of several. Each part is contained in its whole: cached and written tokens in the
+/// prompt, reasoning in the completion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tokens {
-    /// All tokens of the prompt.
+    /// All prompt tokens.
     pub prompt: u64,
-    /// Of these, read from a cache, audio apart.
+    /// Prompt tokens that were read from a cache, without audio.
     pub cached: u64,
-    /// Of these, written to a cache for minutes.
+    /// Prompt tokens that were written to a cache for minutes.
     pub cache_write: u64,
-    /// Of these, written to a cache for an hour.
+    /// Prompt tokens that were written to a cache for an hour.
     pub cache_write_1h: u64,
-    /// Of these, audio that was not cached.
+    /// Prompt audio that was not cached.
     pub prompt_audio: u64,
-    /// Of these, audio that was read from a cache.
+    /// Prompt audio that was read from a cache.
     pub cached_audio: u64,
-    /// All tokens that were generated.
+    /// All generated tokens.
     pub completion: u64,
-    /// Of these, reasoning.
+    /// Generated tokens for reasoning.
     pub reasoning: u64,
-    /// Of these, audio.
+    /// Generated audio tokens.
     pub completion_audio: u64,
-    /// Searches that the provider made.
+    /// Number of searches that the provider made.
     pub web_searches: u64,
 }
 

@@ -1,56 +1,57 @@
 //! A lease: the part of a budget in which one process may hold calls without asking the store.
 //!
-//! The store commits a lease before the process uses it, and counts it like a hold. So a process that is killed cannot have
-//! held more than the store knows of. The caller supplies the time in milliseconds of any clock that never goes back.
+//! The store commits a lease before the process uses it, and counts it like a hold. So a killed process cannot have
+//! held more than the store knows. The caller supplies the milliseconds of any monotonic clock.
 
 use super::Account;
 
-/// How long a lease is served after the store confirmed it: other processes may have changed the budget since.
+/// How long a lease is usable after the store confirmed it. Other processes may have changed the budget since.
 const SERVED_MS: u64 = 1_000;
-/// The length of one of the two spans in which recent use is counted.
+/// Length of one of the two spans in which recent use is counted.
 const SPAN_MS: u64 = 1_000;
-/// A lease takes at most this part of what is left, divided by the number of processes that share it.
+/// A lease is at most one part in this many of the rest of the budget, divided by the number of processes that share
+/// it.
 const SHARE: u64 = 4;
-/// A lease is at most this number of the largest recent calls.
+/// A lease is at most this many times the largest recent call.
 const MAX_CALLS: u64 = 2_000;
-/// Budgets in which fewer calls were held lately have no lease.
+/// A budget with fewer recent calls has no lease.
 const MIN_CALLS: u64 = 2;
 
-/// A budget as the store has it, without the lease of this process.
+/// A budget in the store, without the lease of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// The account; the leases of other processes count as held.
+    /// The account. The leases of other processes count as held.
     pub account: Account,
-    /// The level that was reported, in percent.
+    /// The highest level that was reported, in percent.
     pub warned_percent: u8,
-    /// Other processes that have a lease of it.
+    /// Number of other processes with a lease.
     pub other_owners: u64,
 }
 
 /// The lease of one budget, and the calls that are held in it.
 ///
-/// A change of it goes through [`plan`](Self::plan), a commit of the store, and [`confirm`](Self::confirm), or
-/// [`revert`](Self::revert) where the commit failed.
+/// A change goes through [`plan`](Self::plan), a commit of the store, and [`confirm`](Self::confirm), or
+/// [`revert`](Self::revert) if the commit failed.
 #[derive(Debug, Default)]
 pub struct Lease {
     /// The limit that the caller named last.
     limit: u64,
-    /// The amount that the store has.
+    /// The amount in the store.
     committed: u64,
-    /// The amount that may be used at the moment: never more than `committed`, less while it is about to shrink.
+    /// The amount that may be used now. It never exceeds `committed`, and is less while the lease is about to shrink.
     usable: u64,
-    /// The most that calls under way can cost.
+    /// Highest possible cost of the calls in progress.
     in_use: u64,
-    /// The cost of calls that are over, which the store does not have yet.
+    /// Cost of finished calls that the store does not have yet.
     settled: u64,
-    /// The part of `settled` that is in the transaction under way.
+    /// Part of `settled` that is in the current transaction.
     flushing: u64,
     confirmed: Option<Confirmed>,
     planned: Option<(u64, Confirmed)>,
     recent: Recent,
 }
 
-/// What the store had, and when.
+/// State of the budget in the store, and its time.
 #[derive(Debug, Clone, Copy)]
 struct Confirmed {
     standing: Standing,
@@ -58,8 +59,8 @@ struct Confirmed {
 }
 
 impl Lease {
-    /// Returns the account before the hold if a call that can cost `amount` may be held without asking the store. The store
-    /// decides everything else: refusals, warnings, and what is near the limit.
+    /// Returns the account before the hold if a call that can cost `amount` may be held without asking the store. The
+    /// store decides everything else: refusals, warnings, and amounts near the limit.
     pub fn check(&self, now_ms: u64, limit: u64, amount: u64) -> Option<Account> {
         let Confirmed { standing, at_ms } = self.confirmed?;
         let account = self.account(&standing, self.settled);
@@ -68,7 +69,7 @@ impl Lease {
         (is_served && is_reported && amount <= self.free() && account.admits(amount)).then_some(account)
     }
 
-    /// The limit that the caller named last.
+    /// Returns the limit that the caller named last.
     pub fn limit(&self) -> u64 {
         self.limit
     }
@@ -79,7 +80,7 @@ impl Lease {
         self.recent.add(now_ms, amount);
     }
 
-    /// Notes a call that the store holds, of a budget with this limit.
+    /// Records a call that the store holds, for a budget with this limit.
     pub fn note(&mut self, now_ms: u64, limit: u64, amount: u64) {
         if limit != self.limit {
             (self.limit, self.confirmed) = (limit, None);
@@ -87,32 +88,34 @@ impl Lease {
         self.recent.add(now_ms, amount);
     }
 
-    /// Replaces what a call held by what it cost; 0 for a call that was not made.
+    /// Replaces the hold of a call with its cost. The cost is 0 for a call that was not made.
     pub fn settle(&mut self, held: u64, cost: u64) {
         self.in_use = self.in_use.saturating_sub(held);
         self.settled = self.settled.saturating_add(cost);
     }
 
-    /// The transaction under way writes the cost of settled calls.
+    /// Records that the current transaction writes this cost of settled calls.
     pub fn flush(&mut self, cost: u64) {
         self.flushing = self.flushing.saturating_add(cost).min(self.settled);
     }
 
-    /// Takes back what is not in use until the next plan is confirmed or reverted. Returns the costs that are not in the store
-    /// or its transaction, and what calls under way hold: for a decision of the store about the same budget.
+    /// Takes back the unused amount until the next plan is confirmed or reverted. Returns the costs that are neither
+    /// in the store nor in its transaction, and what calls in progress hold. The store needs both for a decision
+    /// about the same budget.
     pub fn recall(&mut self) -> (u64, u64) {
         self.usable = self.usable.min(self.in_use.saturating_add(self.settled));
         (self.settled - self.flushing, self.in_use)
     }
 
-    /// Whether the store has a lease of it, or should have one.
+    /// Whether the store has a lease of the budget, or should have one.
     pub fn needs_plan(&mut self, now_ms: u64) -> bool {
         self.committed > 0 || self.flushing > 0 || self.recent.total(now_ms).calls >= MIN_CALLS
     }
 
-    /// Decides how large the lease is from the next commit on; 0 for none. Of this, returns how much calls under way hold.
+    /// Plans the size of the lease from the next commit on; 0 means no lease. Returns that size, and how much of it
+    /// calls in progress hold.
     pub fn plan(&mut self, now_ms: u64, standing: Standing) -> (u64, u64) {
-        // The costs in the transaction are in the standing already.
+        // The standing contains the costs in the transaction already.
         let unwritten = self.settled - self.flushing;
         let account = self.account(&standing, unwritten);
         let covered = self.in_use.saturating_add(unwritten);
@@ -130,7 +133,7 @@ impl Lease {
         (amount, self.in_use)
     }
 
-    /// The plan and the costs are committed.
+    /// Records that the plan and the costs are committed.
     pub fn confirm(&mut self) {
         self.settled -= self.flushing;
         self.flushing = 0;
@@ -139,18 +142,18 @@ impl Lease {
         }
     }
 
-    /// The transaction failed: the store has what it had before.
+    /// Records that the transaction failed: the store is unchanged.
     pub fn revert(&mut self) {
         (self.flushing, self.planned, self.usable) = (0, None, self.committed);
     }
 
-    /// Whether the store has a lease that nothing uses any more.
+    /// Whether the store has a lease that is no longer used.
     pub fn is_unused(&mut self, now_ms: u64) -> bool {
         self.recent.total(now_ms).calls < MIN_CALLS
             && self.committed > self.in_use.saturating_add(self.settled)
     }
 
-    /// Whether nothing is known of it that matters.
+    /// Whether the lease has no state that matters.
     pub fn is_empty(&mut self, now_ms: u64) -> bool {
         self.committed == 0 && self.in_use == 0 && self.settled == 0 && self.recent.total(now_ms).calls == 0
     }
@@ -159,7 +162,7 @@ impl Lease {
         self.usable.saturating_sub(self.in_use).saturating_sub(self.settled)
     }
 
-    /// The account with what this process knows beyond the store.
+    /// Returns the account with the amounts that the store does not know.
     fn account(&self, standing: &Standing, unwritten: u64) -> Account {
         let Account { limit, spent, held, is_closed } = standing.account;
         let (spent, held) = (spent.saturating_add(unwritten), held.saturating_add(self.in_use));
@@ -167,7 +170,7 @@ impl Lease {
     }
 }
 
-/// Calls that were held lately: in the last one to two spans.
+/// Recent calls: those of the last one to two spans.
 #[derive(Debug, Default)]
 struct Recent {
     since_ms: u64,

@@ -1,25 +1,26 @@
-//! Budgets that several instances use: each spends from a share that the common database granted to it.
+//! Budgets for several instances: each instance spends from a share that the common database granted to it.
 //!
-//! Three rules keep the sum of all instances within the limit, whatever gets lost in between. The database grants a share
-//! before the instance uses it. The instance lowers its share in its own journal before the database hears of it. Every report
-//! has absolute numbers, so a repeated report changes nothing.
+//! Three rules keep the sum of all instances within the limit, whatever messages are lost. The database grants a
+//! share before the instance uses it. The instance lowers its share in its own journal before it reports that to the
+//! database. Every report has absolute numbers, so a repeated report changes nothing.
 
-/// A share is at most this part of the free amount, divided by the number of instances.
+/// An advance grant is at most one part in this many of the free amount, divided by the number of instances.
 const PART: u64 = 4;
-/// A budget is tight if less than this part of its limit is free: instances return what they do not use.
+/// A budget is tight if less than one part in this many of its limit is free. Instances then return what they do not
+/// use.
 const TIGHT_PART: u64 = 50;
 
-/// How long the database counts an instance as alive after it heard of it, in milliseconds.
+/// How long the database counts an instance as alive after its last report, in milliseconds.
 pub const TENURE_MS: u64 = 60_000;
-/// How much earlier the instance itself stops: for clocks that run at different speeds.
+/// How much earlier the instance itself stops, because clocks run at different speeds.
 const TENURE_MARGIN_MS: u64 = 5_000;
 
-/// A budget as the common database has it, over all instances.
+/// State of a budget in the common database, over all instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pool {
-    /// What calls did cost.
+    /// Cost of finished calls.
     pub spent: u64,
-    /// What all shares may spend, or have spent if that is more.
+    /// The amount that all shares may spend, or have spent if that is more.
     pub committed: u64,
     /// Whether instances should return what they do not use.
     pub is_tight: bool,
@@ -28,40 +29,40 @@ pub struct Pool {
 /// The share of one instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share {
-    /// What it may spend in all.
+    /// The total amount that it may spend.
     pub granted: u64,
-    /// What its calls did cost.
+    /// Cost of its finished calls.
     pub spent: u64,
 }
 
-/// What an instance reports of its share, and asks for.
+/// Report of an instance about its share, with a request for more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ShareReport {
-    /// The limit of the budget, as the instance is configured; 0 if it only reports costs.
+    /// The limit of the budget in the configuration of the instance. 0 if it only reports costs.
     pub limit: u64,
-    /// What it may still spend in all: no more than was granted, less if it returns some.
+    /// The total amount that it may still spend: what was granted, or less if it returns some.
     pub granted: u64,
-    /// What its calls did cost.
+    /// Cost of its finished calls.
     pub spent: u64,
-    /// The same, and what calls under way hold.
+    /// That cost, and what calls in progress hold.
     pub used: u64,
-    /// The smallest amount that a call waits for; 0 if no call waits.
+    /// The smallest amount that a call waits for. 0 if no call waits.
     pub least: u64,
-    /// What all waiting calls need.
+    /// The amount that all waiting calls need.
     pub waiting: u64,
-    /// What it is likely to need soon, beside the waiting calls.
+    /// The amount that it probably needs soon, in addition to the waiting calls.
     pub ahead: u64,
 }
 
 impl Share {
-    /// What the share takes of the limit.
+    /// Returns the amount of the limit that the share occupies.
     pub fn committed(&self) -> u64 {
         self.granted.max(self.spent)
     }
 }
 
 impl Pool {
-    /// Takes in a report, and grants what is free. The caller holds the lock of the budget's row.
+    /// Applies a report, and grants what is free. The caller holds the lock of the budget's row.
     ///
     /// ```
     /// use endmark_context::budget::{Pool, Share, ShareReport};
@@ -72,10 +73,10 @@ impl Pool {
     pub fn exchange(&mut self, share: &mut Share, report: &ShareReport, instances: u64) {
         let others = self.committed.saturating_sub(share.committed());
         let spent = share.spent.max(report.spent);
-        // What calls under way hold stays counted, even if a call came to more than it held.
+        // Holds of calls in progress stay counted, even if a call cost more than it held.
         let used = report.used.max(spent);
         let available = report.limit.saturating_sub(others);
-        // It may have been given up, and come back with what it had before.
+        // The instance may have been given up, and have returned with its earlier amount.
         let mut granted = report.granted.min(share.granted);
         let is_asked = report.least > 0;
         let fits = used.saturating_add(report.least) <= available;
@@ -94,22 +95,23 @@ impl Pool {
     }
 }
 
-/// For how long an instance may hold calls in its shares without hearing from the database.
+/// How long an instance may hold calls in its shares without an answer from the database.
 ///
-/// The caller supplies milliseconds of a clock that never goes back and goes on while the machine is suspended or the process is
-/// stopped.
+/// The caller supplies the milliseconds of a monotonic clock that also advances while the machine is suspended or the
+/// process is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tenure {
     until_ms: Option<u64>,
 }
 
 impl Tenure {
-    /// The database confirmed a report that was sent at this moment. The time on the way counts against the instance.
+    /// Records that the database confirmed a report that was sent at this moment. Transmission time counts against
+    /// the instance.
     pub fn confirm(&mut self, sent_ms: u64) {
         self.until_ms = Some(sent_ms.saturating_add(TENURE_MS - TENURE_MARGIN_MS));
     }
 
-    /// The database counts this instance as gone.
+    /// Records that the database no longer counts this instance as alive.
     pub fn end(&mut self) {
         self.until_ms = None;
     }

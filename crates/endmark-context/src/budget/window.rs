@@ -1,5 +1,5 @@
-//! Windows of the calendar: a pure function of the time and the zone, so that a late reset cannot drift, and a clock that
-//! jumps back over midnight comes back to the window that it left.
+//! Calendar windows: a pure function of the time and the zone. So a late reset cannot drift, and a clock that jumps
+//! back over midnight returns to the window that it left.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,10 +11,10 @@ use jiff::tz::{Offset, TimeZone, TimeZoneDatabase};
 use crate::moment::{Day, Moment};
 
 const SECONDS_PER_MINUTE: i32 = 60;
-/// No zone is further from UTC.
+/// The largest offset of a zone from UTC, in minutes.
 const FURTHEST_MINUTES: i32 = 14 * 60;
 
-/// How often a budget begins anew.
+/// How often a budget is reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Period {
     /// Never.
@@ -25,8 +25,8 @@ pub enum Period {
     Month,
 }
 
-/// A zone of the world, by its name in the time zone database, or a fixed distance from UTC. The database is in the program:
-/// what a window is depends on no file of the machine.
+/// A time zone by its name in the time zone database, or a fixed offset from UTC. The database is part of the
+/// program, so that windows do not depend on files of the machine.
 ///
 /// ```
 /// use endmark_context::budget::Zone;
@@ -38,7 +38,7 @@ pub enum Period {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Zone(TimeZone);
 
-/// Text that is no zone.
+/// Error of a text that is not a zone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no zone: write `UTC`, hours and minutes east of it, like `+02:00`, or a name, like `Europe/Berlin`"
@@ -67,7 +67,7 @@ impl FromStr for Zone {
     }
 }
 
-/// Of a fixed distance, written `+HH:MM` or `-HH:MM`.
+/// Parses a fixed offset, written `+HH:MM` or `-HH:MM`.
 fn minutes_east(text: &str) -> Option<i32> {
     let (sign, rest) = match text.split_at_checked(1)? {
         ("+", rest) => (1, rest),
@@ -99,10 +99,10 @@ impl fmt::Display for Zone {
 }
 
 impl Period {
-    /// All of them.
+    /// All periods.
     pub const ALL: [Self; 3] = [Self::Ever, Self::Day, Self::Month];
 
-    /// The literal in the table and in answers.
+    /// The name in the table and in responses.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ever => "ever",
@@ -111,7 +111,7 @@ impl Period {
         }
     }
 
-    /// The period that has windows of this name.
+    /// Returns the period whose windows have such a name.
     ///
     /// ```
     /// use endmark_context::budget::Period;
@@ -125,7 +125,8 @@ impl Period {
         }
     }
 
-    /// The name of the window that a moment is in: `ever`, the day there as `YYYY-MM-DD`, or the month as `YYYY-MM`.
+    /// Returns the name of the window that contains a moment: `ever`, the local day as `YYYY-MM-DD`, or the month as
+    /// `YYYY-MM`.
     ///
     /// ```
     /// use endmark_context::Moment;
@@ -144,8 +145,8 @@ impl Period {
         }
     }
 
-    /// The first moment after the window that a moment is in, in seconds since 1970; none where it has no end. Where a
-    /// clock is put forward over midnight, the day begins with the first moment after that.
+    /// Returns the first moment after the window that contains `at`, in seconds since 1970. Returns `None` if the
+    /// window does not end. If a clock is put forward over midnight, the day begins with the first moment after that.
     pub fn resets_at(self, at: Moment, zone: &Zone) -> Option<u64> {
         let today = local_day(at, zone);
         let last_day = match self {
@@ -158,7 +159,7 @@ impl Period {
     }
 }
 
-/// The day on a calendar there.
+/// Returns the local day.
 fn local_day(at: Moment, zone: &Zone) -> Date {
     let second = i64::try_from(at.unix_seconds()).ok().and_then(|second| Timestamp::from_second(second).ok());
     zone.0.to_datetime(second.unwrap_or(Timestamp::MAX)).date()

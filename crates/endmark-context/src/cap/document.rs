@@ -1,4 +1,4 @@
-//! A JSON document within its limits.
+//! Caps a JSON document.
 
 use endmark_envelope::{FieldPath, Size, grapheme_boundary};
 use serde_json::Value;
@@ -7,14 +7,14 @@ use super::json::{Cut, Kind, Node, Shortener, Tape, cost};
 use super::limits::Limits;
 use super::marker::{Omitted, grouped};
 
-/// A document within its limits, and what is cut in it.
+/// A document within its limits, with its cuts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Document {
     pub(super) text: String,
     pub(super) cuts: Vec<Cut>,
 }
 
-/// Caps a JSON text; none if it is none.
+/// Caps a JSON text. Returns `None` if the text is not JSON.
 pub(super) fn cap(text: &str, limits: &Limits, path: &FieldPath) -> Option<Document> {
     let mut tape = Tape::default();
     tape.read(text, limits.max_items)?;
@@ -29,7 +29,7 @@ pub(super) fn cap(text: &str, limits: &Limits, path: &FieldPath) -> Option<Docum
         |most| {
             let mut shortener = Shortener::new(text, nodes, limits);
             let smaller = shortener.value(0, most, path, 0);
-            // A root without all its members would look like a small one to a program that reads it.
+            // A program would mistake a root without all its members for a complete small one.
             let lacks_members =
                 is_object && shortener.cuts.iter().any(|cut| cut.path == *path && cut.items.is_some());
             if lacks_members
@@ -50,7 +50,7 @@ pub(super) fn cap(text: &str, limits: &Limits, path: &FieldPath) -> Option<Docum
 const NAMED_MEMBERS: usize = 3;
 const LONGEST_MEMBER_NAME: usize = 60;
 
-/// A message that suggests a better filter: the names and sizes of the largest members.
+/// Returns a message that suggests a better filter: the names and sizes of the largest members.
 fn better_filter(text: &str, nodes: &[Node], original: Size) -> String {
     let mut members = Vec::new();
     let mut key = 1;
@@ -78,7 +78,7 @@ fn better_filter(text: &str, nodes: &[Node], original: Size) -> String {
     )
 }
 
-/// The form that replaces a document which cannot be shown in its own: the one change of shape (CX-5).
+/// Returns the form that replaces a document whose own form cannot be kept. It is the only change of shape (CX-5).
 fn replaced(error: &str, preview: &str, original: Size, limits: &Limits) -> String {
     let handle = limits.shown_handle().map_or(Value::Null, Value::from);
     format!(
@@ -89,8 +89,8 @@ fn replaced(error: &str, preview: &str, original: Size, limits: &Limits) -> Stri
 }
 
 impl Document {
-    /// An object of which members have to be left out: what there is room for is its preview. `None` if the message would take more
-    /// room than the preview.
+    /// Replaces an object that must lose members. The members that fit become its preview. Returns `None` if the
+    /// message would need more room than the preview.
     fn of_members(
         error: &str,
         text: &str,
@@ -108,8 +108,8 @@ impl Document {
         Some(Self { text, cuts: shortener.cuts })
     }
 
-    /// Replaces a document that cannot be made smaller, or is too large to be taken apart, by its beginning. `error` is the message
-    /// where it takes at most half of the room.
+    /// Replaces a document that cannot be shortened, or is too large to be parsed, with its beginning. `error` is the
+    /// message if it needs at most half of the room.
     pub(super) fn beginning(
         error: &str,
         beginning: &str,

@@ -1,4 +1,4 @@
-//! JSON: cut on its structure alone, every kept value as it was written.
+//! Caps JSON by its structure alone. Every value that is kept stays as written.
 
 mod container;
 mod string;

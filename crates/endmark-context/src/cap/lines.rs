@@ -1,56 +1,56 @@
-//! A text in its lines, as it comes; long ones in parts that split no grapheme.
+//! Splits a text into lines while it arrives, and long lines into parts that split no grapheme.
 
 use endmark_envelope::grapheme_boundary;
 
 use super::CapError;
 
-/// How far behind the end of a part is looked for the end of its last grapheme.
+/// How many bytes after the end of a part are examined for the end of its last grapheme.
 const LOOK_BEHIND_BYTES: usize = 256;
 
-/// What is done with bytes that are no UTF-8.
+/// Handling of bytes that are not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Foreign {
     /// They are an error.
     Refused,
-    /// Each is shown as U+FFFD, and counted.
+    /// Each becomes U+FFFD, and is counted.
     Shown,
 }
 
-/// Splits bytes that come in chunks of any size; what comes out does not depend on them.
+/// Splits bytes that arrive in chunks of any size. The result does not depend on chunking.
 #[derive(Debug)]
 pub(super) struct Lines {
     waiting: Vec<u8>,
     longest: usize,
     foreign: Foreign,
-    /// Bytes that were handed out.
+    /// Bytes that were delivered.
     passed: u64,
-    /// Places that were no UTF-8.
+    /// Number of places that were not UTF-8.
     pub(super) replaced: u64,
 }
 
 impl Lines {
-    /// Lines of which none is longer than so many bytes, or they come in parts; `usize::MAX` for whole lines.
+    /// Returns a splitter that delivers lines of more than `longest` bytes in parts. `usize::MAX` means whole lines.
     pub(super) fn new(longest: usize, foreign: Foreign) -> Self {
         Self { waiting: Vec::new(), longest, foreign, passed: 0, replaced: 0 }
     }
 
-    /// Takes the next bytes, and hands out what is complete.
+    /// Reads the next bytes, and delivers complete lines.
     pub(super) fn push(&mut self, bytes: &[u8], take: impl FnMut(&str)) -> Result<(), CapError> {
         self.waiting.extend_from_slice(bytes);
         self.hand_out(false, take)
     }
 
-    /// Hands out the rest.
+    /// Delivers the rest.
     pub(super) fn finish(&mut self, take: impl FnMut(&str)) -> Result<(), CapError> {
         self.hand_out(true, take)
     }
 
-    /// How many bytes wait for the end of their line.
+    /// Returns how many bytes wait for the end of their line.
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Forgets the beginning of a line that is longer than can be held; answers its characters.
+    /// Discards the beginning of a line that is too long to hold. Returns its number of characters.
     pub(super) fn forget(&mut self) -> u64 {
         let chars = self.waiting.iter().filter(|byte| **byte & 0xC0 != 0x80).count();
         self.passed += self.waiting.len() as u64;
@@ -81,7 +81,7 @@ impl Lines {
         Ok(())
     }
 
-    /// The length of the next part that is complete.
+    /// Returns the length of the next complete part.
     fn next_length(&self, begin: usize, is_end: bool) -> Option<usize> {
         let rest = &self.waiting[begin..];
         let window = &rest[..rest.len().min(self.longest.saturating_add(LOOK_BEHIND_BYTES))];
@@ -95,9 +95,9 @@ impl Lines {
     }
 }
 
-/// Where a long line is cut: between two graphemes, or two characters if one grapheme fills it, or two bytes.
+/// Returns where a long line is cut: between two graphemes, or two characters if one grapheme fills it, or two bytes.
 fn cut_at(window: &[u8], longest: usize) -> usize {
-    // The window may end within a character.
+    // The window may end inside a character.
     let text = match str::from_utf8(window) {
         Ok(text) => text,
         Err(error) if error.error_len().is_none() => {

@@ -1,27 +1,29 @@
-//! The result lines of test runners: whether a line reports that a test failed, or that it passed.
+//! Result lines of test runners: whether a line reports that a test failed, or that it passed.
 //!
-//! The titles of tests name errors (`✓ reports an error`), so that the status of a line decides before its words do.
-//! Sources: the output of `go test`, Jest, Vitest, Mocha, Cypress, Playwright, AVA, `node --test`, Bun, pytest, unittest, Robot
-//! Framework, Meson, Automake, `ExUnit`, `RSpec`, `PHPUnit` and swift-testing; testanything.org for TAP.
+//! The titles of tests contain error words (`✓ reports an error`), so the status of a line is checked before its
+//! words. Sources: the output of `go test`, Jest, Vitest, Mocha, Cypress, Playwright, AVA, `node --test`, Bun,
+//! pytest, unittest, Robot Framework, Meson, Automake, `ExUnit`, `RSpec`, `PHPUnit` and swift-testing;
+//! testanything.org for TAP.
 
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
-/// Statuses that begin the line of a test that failed. `FAIL` and `FAILED` are among the words of errors, wherever they are.
+/// Statuses that begin the line of a failed test. `FAIL` and `FAILED` are error words anywhere in a line.
 const FAILED: [&str; 6] = ["not ok", "✗", "✘", "✖", "✕", "×"];
 /// The status of a test that was stopped, at the end of a column.
 const TIMEOUT: &str = "TIMEOUT";
 static TIMEOUT_FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(TIMEOUT));
-/// Statuses that begin the line of a test that passed, or fill its last column.
+/// Statuses that begin the line of a passed test, or fill its last column.
 const PASSED: [&str; 8] = ["ok", "OK", "PASS", "PASSED", "Passed", "✓", "✔", "√"];
-/// What begins a line that names a test before it has a status: `# Subtest: a title` of TAP, `[ RUN      ]` of Google Test.
+/// Prefixes of a line that names a test before its status is known: `# Subtest: a title` of TAP, `[ RUN      ]` of
+/// Google Test.
 const STARTED: [&str; 2] = ["Subtest", "RUN"];
-/// The statuses of one sign, and Jest's mark of a failed test.
+/// Statuses of one character, and Jest's mark of a failed test.
 const MARKS: &str = "✗✘✖✕×✓✔√●";
-/// Lists have Jest's mark, too: only before a failed test this is between the names of a suite and a test.
+/// Lists use Jest's mark as well. Only before a failed test is this between the names of a suite and a test.
 const BETWEEN_NAMES: &str = " › ";
-/// What follows a test in TAP that is expected to fail.
+/// Follows a TAP test that is expected to fail.
 const EXPECTED: &str = concat!("# TO", "DO");
 /// Numbers of failures with more digits are dates or ids.
 const LONGEST_NUMBER: usize = 4;
@@ -38,7 +40,8 @@ pub(super) fn is_failed(line: &str) -> bool {
         || TIMEOUT_FINDER.find(line.as_bytes()).is_some() && ends_column()
 }
 
-/// Whether a line without colours reports that a test passed, failed as expected, or starts: its title is no report.
+/// Whether a line without colours reports that a test passed, failed as expected, or starts. Its title is then not a
+/// report.
 pub(super) fn is_passed(line: &str) -> bool {
     // Times and percentages follow the status.
     let last = columns(line).filter(|column| !column.starts_with(|sign: char| sign.is_ascii_digit())).last();
@@ -50,7 +53,7 @@ pub(super) fn is_passed(line: &str) -> bool {
         || last.is_some_and(fills_last)
 }
 
-/// A line without the signs in front of its status, such as `--- FAIL` and `[  OK ]` have.
+/// Returns a line without the signs before its status, as in `--- FAIL` and `[  OK ]`.
 fn after_signs(line: &str) -> &str {
     line.trim_start_matches(|sign: char| !sign.is_alphanumeric() && !MARKS.contains(sign))
 }
@@ -60,20 +63,21 @@ fn begins(text: &str, status: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', ':', '\n', '\r']))
 }
 
-/// What is between the spaces, dots, bars and brackets by which lines are aligned.
+/// Returns the texts between the spaces, dots, bars and brackets that align columns.
 fn columns(line: &str) -> impl Iterator<Item = &str> {
     let columns = line.split(['\t', '|', '│', '[', ']', '(', ')']).flat_map(|part| part.split("  "));
     columns.flat_map(|part| part.split("...")).map(str::trim).filter(|column| !column.is_empty())
 }
 
-/// The heading of a failure in a numbered list of them: `2) [chromium] › a.spec.ts`.
+/// Whether it is the heading of a failure in a numbered list: `2) [chromium] › a.spec.ts`.
 fn is_numbered(text: &str) -> bool {
     let title = text.trim_start_matches(|sign: char| sign.is_ascii_digit());
     (1..=LONGEST_NUMBER).contains(&(text.len() - title.len()))
         && title.strip_prefix(") ").is_some_and(|title| !title.trim().is_empty())
 }
 
-/// The line of code that failed and the reason, as pytest marks them in the first column: `>   assert x`, `E   assert 4 == 5`.
+/// Whether it is the failed code line or the reason, as pytest marks them in the first column: `>   assert x`, `E
+/// assert 4 == 5`.
 fn is_in_gutter(line: &str) -> bool {
     let rest = line.strip_prefix(['E', '>']).and_then(|rest| rest.strip_prefix("  "));
     rest.is_some_and(|rest| !rest.trim().is_empty())

@@ -1,7 +1,6 @@
-//! Which rows of a list or table are kept: the first, those that report errors, those that stand out, and the last.
+//! Chooses the rows of a list or table to keep: the first ones, those with errors, prominent ones, and the last ones.
 //!
-//! It is decided in one pass and in bounded memory, so that a list in a document and a table that never ends are
-//! treated alike.
+//! The choice needs one pass and bounded memory, so that a list in a document and an endless table are treated alike.
 
 mod column;
 mod facts;
@@ -13,26 +12,26 @@ pub(super) use self::facts::{Fact, Facts, is_there};
 use super::error_signs::Shapes;
 use super::limits::Keep;
 
-/// What rows that report errors may take of the room and of the number of rows, in percent.
+/// Share of the room, and of the number of rows, for rows that report errors, in percent.
 const ERRORS_PERCENT: usize = 40;
-/// The same for rows that stand out.
+/// The same for prominent rows.
 const STANDING_OUT_PERCENT: usize = 20;
 /// The same for the last rows.
 const LAST_PERCENT: usize = 10;
-/// How many columns are looked at.
+/// Most columns that are examined.
 const MAX_COLUMNS: usize = 256;
 
 /// A row that may be kept.
 #[derive(Debug, Clone)]
 pub(super) struct Row<R> {
-    /// Which row it is, from 0.
+    /// Index of the row, from 0.
     pub(super) at: u64,
-    /// What it takes in the unit of the limit.
+    /// Size in the unit of the limit.
     pub(super) size: usize,
     pub(super) value: R,
 }
 
-/// Rows as they are read.
+/// Rows that are read one by one.
 #[derive(Debug)]
 pub(super) struct Rows<R> {
     most: usize,
@@ -44,29 +43,29 @@ pub(super) struct Rows<R> {
     errors_size: usize,
     shapes: Shapes,
     columns: HashMap<u64, Column<R>, column::Hashed>,
-    /// How much more may be held of rows that may stand out.
+    /// Remaining room for rows that may be prominent.
     spare: usize,
 }
 
-/// Rows in a row.
+/// Consecutive rows.
 #[derive(Debug)]
 struct Bounded<R> {
     rows: VecDeque<Row<R>>,
     size: usize,
 }
 
-/// How many rows are chosen, and out of what room.
+/// Limits of a choice of rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Choice {
     pub(super) room: usize,
     pub(super) most: usize,
     pub(super) keep: Keep,
-    /// What a row takes besides where it does not follow another.
+    /// Additional size of a row that follows no other one.
     pub(super) gap: usize,
 }
 
 impl<R: Clone> Rows<R> {
-    /// At most this many rows, which take at most this room.
+    /// Holds at most `most` rows of at most `room` in total.
     pub(super) fn new(most: usize, room: usize) -> Self {
         Self {
             most,
@@ -82,12 +81,12 @@ impl<R: Clone> Rows<R> {
         }
     }
 
-    /// How many rows there were.
+    /// Returns the number of rows so far.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Looks at the next row.
+    /// Examines the next row.
     pub(super) fn take(&mut self, value: R, size: usize, facts: &Facts<'_>) {
         let row = Row { at: self.count, size, value };
         self.count += 1;
@@ -122,7 +121,7 @@ impl<R: Clone> Rows<R> {
         }
     }
 
-    /// The rows that are kept, in their order.
+    /// Returns the rows to keep, in order.
     pub(super) fn choose(&self, choice: Choice) -> Vec<Row<R>> {
         let errors = || self.errors.values();
         let standing_out = self.standing_out();
@@ -143,7 +142,7 @@ impl<R: Clone> Rows<R> {
             Keep::Tail => 100,
         };
         let (room, most) = share(last_percent);
-        // Of very few rows the first is worth more than the last.
+        // Of very few rows, the first is worth more than the last.
         chosen.some(
             last(),
             (room, if choice.most > 2 || last_percent > LAST_PERCENT { most } else { 0 }),
@@ -158,7 +157,7 @@ impl<R: Clone> Rows<R> {
         chosen.rows.into_values().collect()
     }
 
-    /// The rows with rare values and outliers, the rarest first.
+    /// Returns the rows with rare values and outliers, the rarest first.
     fn standing_out(&self) -> Vec<Row<R>> {
         let mut rare = BTreeMap::new();
         for column in self.columns.values() {
@@ -186,7 +185,7 @@ impl<R> Bounded<R> {
     }
 }
 
-/// What is chosen so far.
+/// The rows chosen so far.
 struct Chosen<R> {
     rows: BTreeMap<u64, Row<R>>,
     room: usize,
@@ -194,7 +193,7 @@ struct Chosen<R> {
 }
 
 impl<R: Clone> Chosen<R> {
-    /// Chooses of these rows what their share allows; beyond one that does not fit only where others may be worth it.
+    /// Chooses from these rows within their share. It continues after a row that does not fit only if `goes_on`.
     fn some<'a>(
         &mut self,
         rows: impl Iterator<Item = &'a Row<R>>,

@@ -1,6 +1,6 @@
-//! Decodes UTF-16 that comes in chunks, by its byte order mark.
+//! Decodes UTF-16 that arrives in chunks, by its byte order mark.
 
-/// A decoder. It holds at most one unit and a half.
+/// A decoder. It buffers at most one unit and a half.
 #[derive(Debug)]
 pub(super) struct Utf16 {
     is_little_endian: bool,
@@ -10,10 +10,11 @@ pub(super) struct Utf16 {
 }
 
 impl Utf16 {
-    /// Returns the decoder for a value with this beginning, or `None` if it has no byte order mark of UTF-16.
+    /// Returns the decoder for a value with this beginning, or `None` if the beginning is not a byte order mark of
+    /// UTF-16.
     pub(super) fn of(beginning: &[u8]) -> Option<Self> {
         let is_little_endian = match beginning {
-            // The mark of UTF-32 begins like it.
+            // The mark of UTF-32 has the same prefix.
             [0xFF, 0xFE, 0, 0, ..] => return None,
             [0xFF, 0xFE, ..] => true,
             [0xFE, 0xFF, ..] => false,
@@ -22,7 +23,7 @@ impl Utf16 {
         Some(Self { is_little_endian, is_after_mark: false, half: None, high: None })
     }
 
-    /// Decodes the next bytes; an invalid unit becomes U+FFFD.
+    /// Decodes the next bytes. An invalid unit becomes U+FFFD.
     pub(super) fn decode(&mut self, bytes: &[u8]) -> String {
         let mut units: Vec<u16> = self.high.take().into_iter().collect();
         for byte in bytes {
@@ -37,12 +38,12 @@ impl Utf16 {
                 units.push(unit);
             }
         }
-        // Its other half may come.
+        // The other half of the pair may still arrive.
         self.high = units.pop_if(|unit| (0xD800..0xDC00).contains(unit));
         String::from_utf16_lossy(&units)
     }
 
-    /// Decodes what is left of a value that ended within a character.
+    /// Decodes the rest of a value that ended inside a character.
     pub(super) fn finish(&mut self) -> String {
         let is_left = self.half.take().is_some() | self.high.take().is_some();
         if is_left { "\u{FFFD}".to_owned() } else { String::new() }

@@ -1,4 +1,4 @@
-//! What a compaction says of itself (CX-4).
+//! The report of a compaction about itself (CX-4).
 
 use std::collections::BTreeMap;
 
@@ -7,40 +7,40 @@ use super::ledger::Ledger;
 use super::summary::Written;
 use crate::conversation::{Content, Conversation};
 
-/// What was done, and what it came to.
+/// What was done, with sizes before and after.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Receipt {
-    /// Why nothing was done; none where something was.
+    /// Why nothing was done. `None` if something was.
     pub not_made: Option<NotMade>,
-    /// The history's tokens before, as an estimate.
+    /// Estimated tokens of the history before.
     pub tokens_before: u64,
-    /// The same afterwards.
+    /// Estimated tokens of the history afterwards.
     pub tokens_after: u64,
-    /// What no longer stands in full, by kind.
+    /// Number of condensed turns and parts, by kind.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Results among those that stay of which not all is there.
+    /// Number of shortened results in the turns that stay.
     pub shortened_results: u64,
-    /// It is larger than the budget, although all gave way that may.
+    /// Whether the result exceeds the budget, although everything gave way that may.
     pub is_over_budget: bool,
-    /// By kind, how many anchors there were in what was condensed, and how many of them are kept.
+    /// Number of anchors in the condensed turns, and how many of them are kept, by kind.
     pub anchors: BTreeMap<AnchorKind, (u64, u64)>,
 }
 
-/// Why a conversation stays as it is.
+/// Why a conversation stays unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NotMade {
-    /// It is not large enough.
+    /// The history is too small.
     BelowTrigger,
-    /// All of it has to stay.
+    /// All turns must stay.
     NothingToCondense,
-    /// It would hardly become smaller.
+    /// The history would hardly become smaller.
     TooLittleGain,
-    /// What was decided cannot be written into the request: an error of ours.
+    /// The compaction cannot be written into the request, which is an internal error.
     NotWritten,
 }
 
 impl NotMade {
-    /// The reason in words.
+    /// Returns the reason in words.
     pub fn reason(self) -> &'static str {
         match self {
             Self::BelowTrigger => "the history is below the trigger",
@@ -50,7 +50,7 @@ impl NotMade {
         }
     }
 
-    /// Its name in headers.
+    /// Returns the name that is used in headers.
     pub fn name(self) -> &'static str {
         match self {
             Self::BelowTrigger => "below_trigger",
@@ -62,7 +62,7 @@ impl NotMade {
 }
 
 impl AnchorKind {
-    /// Its name in receipts.
+    /// Returns the name that is used in receipts.
     pub fn name(self) -> &'static str {
         match self {
             Self::Said => "user_lines",
@@ -109,7 +109,7 @@ fn name(content: &Content<'_>) -> &'static str {
     }
 }
 
-/// How many anchors there are and are kept, by kind.
+/// Returns the number of anchors, and how many of them are kept, by kind.
 pub(super) fn anchors(
     ledger: &Ledger<'_>,
     conclusions: u64,

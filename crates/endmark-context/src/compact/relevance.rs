@@ -1,21 +1,21 @@
-//! What the conversation is about now: values that belong to it are kept before others (CX-4).
+//! The current topics of a conversation. Values that belong to them are kept before others (CX-4).
 
 use std::collections::HashSet;
 
 use super::anchors;
 use crate::conversation::{Conversation, Role};
 
-/// Shorter words say nothing of a subject.
+/// Shorter words do not indicate a topic.
 const LEAST_WORD_CHARS: usize = 4;
 
-/// What speaks for the values under a name.
+/// Evidence for keeping the values under a name.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Relevance {
-    /// The names of arguments that calls had: what stands in results under the same names is likely to be asked with.
+    /// Argument names of earlier calls. Values under the same names in results are likely to become arguments.
     arguments: HashSet<String>,
-    /// The words of the first and the newest requests, and of the model's newest text.
+    /// Words of the first and the newest request, and of the model's newest text.
     topics: HashSet<String>,
-    /// How many turns there are.
+    /// Number of turns.
     pub(super) turns: usize,
 }
 
@@ -31,18 +31,18 @@ impl Relevance {
         Self { arguments: anchors::argument_names(conversation), topics, turns: turns.len() }
     }
 
-    /// Whether calls were made with arguments of this name.
+    /// Whether calls had arguments of this name.
     pub(super) fn is_argument(&self, name: &str) -> bool {
         self.arguments.contains(name)
     }
 
-    /// Whether a word of this name is spoken of.
+    /// Whether a word of this name occurs in the topics.
     pub(super) fn is_topic(&self, name: &str) -> bool {
         words_of(name).any(|word| self.topics.contains(&word))
     }
 }
 
-/// The words of a text or a name, in lower case and without the sign of a plural.
+/// Returns the words of a text or a name, in lower case and without a plural `s`.
 fn words_of(text: &str) -> impl Iterator<Item = String> {
     let words = text.split(|character: char| !character.is_alphabetic());
     words.filter(|word| word.chars().nth(LEAST_WORD_CHARS - 1).is_some()).map(|word| {

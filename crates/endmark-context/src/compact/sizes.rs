@@ -1,14 +1,14 @@
-//! How many tokens turns and parts have, as an estimate.
+//! Estimates the tokens of turns and parts.
 
 use std::sync::Arc;
 
 use super::policy::Count;
 use crate::conversation::{Content, Conversation, Part, Place, Turn};
 
-/// What a message costs beside its parts.
+/// Tokens of a message in addition to its parts.
 pub(super) const TURN_TOKENS: u64 = 4;
-/// What an image or a page costs, whatever the length of its bytes: Anthropic's for its largest image; other providers
-/// take less.
+/// Tokens of an image or a page, whatever its bytes: Anthropic's figure for its largest image. Other providers charge
+/// less.
 pub(super) const MEDIA_TOKENS: u64 = 1_600;
 
 /// Tokens of every part and turn of a conversation.
@@ -18,12 +18,12 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Counts all of it.
+    /// Counts a whole conversation.
     pub fn of(conversation: &Conversation<'_>, count: Count) -> Self {
         Self::known(conversation, |_, turn| sizes_of(turn, count))
     }
 
-    /// Takes what is known of each turn, by its position: what [`sizes_of`] gave for it once.
+    /// Uses known sizes of each turn, by its position, from earlier calls of [`sizes_of`].
     pub fn known(
         conversation: &Conversation<'_>,
         mut sizes: impl FnMut(usize, &Turn<'_>) -> Arc<[u64]>,
@@ -39,18 +39,18 @@ impl Sizes {
         self.parts.get(turn).map_or(0, |parts| parts.iter().sum::<u64>() + TURN_TOKENS)
     }
 
-    /// All turns from this one.
+    /// Returns the tokens of all turns from this one on.
     pub(super) fn from(&self, turn: usize) -> u64 {
         (turn..self.parts.len()).map(|turn| self.turn(turn)).sum()
     }
 }
 
-/// Tokens of each part of a turn. They depend on nothing but the turn.
+/// Returns the tokens of each part of a turn. They depend only on the turn.
 pub fn sizes_of(turn: &Turn<'_>, count: Count) -> Arc<[u64]> {
     turn.parts.iter().map(|part| part_tokens(part, count)).collect()
 }
 
-/// What is sealed, the provider's own or unknown counts nothing: its bytes say nothing of its tokens.
+/// Parts that are the provider's own or unknown count as 0: their bytes do not indicate their tokens.
 fn part_tokens(part: &Part<'_>, count: Count) -> u64 {
     match &part.content {
         Content::Text(text) | Content::Reasoning { text, .. } => count(text),

@@ -1,4 +1,4 @@
-//! Which result belongs to which call (CX-3).
+//! Pairs of calls and results (CX-3).
 
 mod references;
 
@@ -6,20 +6,20 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Call, Content, Conversation, ToolResult};
 
-/// A part by its turn's position and its own.
+/// A part by the position of its turn and its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
     /// The position of the turn.
     pub turn: usize,
-    /// The position of the part in it.
+    /// The position of the part in the turn.
     pub part: usize,
 }
 
 /// The calls and results of a conversation that belong together.
 ///
-/// A result belongs to the newest call before it that has its id and no result yet: agents use ids again. Where one of
-/// the two has no id, it belongs to the first call of its name that has no result yet, in the newest turn that has such
-/// a call. Whether they stand next to each other says nothing.
+/// A result belongs to the newest call before it that has its id and no result yet, because agents reuse ids. If one
+/// of the two has no id, names are compared instead. The result then belongs to the first such call without a result,
+/// in the newest turn that has one. Adjacency does not matter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pairs {
     results: HashMap<Place, Place>,
@@ -30,11 +30,11 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Finds them.
+    /// Pairs the calls and results of a conversation.
     pub fn of(conversation: &Conversation<'_>) -> Self {
         let mut pairs = Self::default();
         let mut open = Open::default();
-        // Items by their ids, and the turns that a later item links.
+        // Items by id, and the turns that a later item links.
         let (mut items, mut links) = (HashMap::new(), Vec::new());
         for (turn, standing) in conversation.turns.iter().enumerate() {
             for (part, content) in standing.parts.iter().enumerate() {
@@ -70,38 +70,39 @@ impl Pairs {
         pairs
     }
 
-    /// The result of this call.
+    /// Returns the result of this call.
     pub fn result_of(&self, call: Place) -> Option<Place> {
         self.results.get(&call).copied()
     }
 
-    /// The call of this result.
+    /// Returns the call of this result.
     pub fn call_of(&self, result: Place) -> Option<Place> {
         self.calls.get(&result).copied()
     }
 
-    /// Calls and their results, in no order.
+    /// Returns the calls with their results, in no order.
     pub fn pairs(&self) -> impl Iterator<Item = (Place, Place)> {
         self.results.iter().map(|(call, result)| (*call, *result))
     }
 
-    /// Calls without a result, in their order.
+    /// Returns the calls without a result, in order.
     pub fn unanswered(&self) -> &[Place] {
         &self.unanswered
     }
 
-    /// Turns that stay or go together, each list in its order: references to stored items, and the results of the calls
-    /// that may be among these; an approval, its answer, and the call that names it. No turn is in two of them.
+    /// Returns the groups of turns that stay or go together, each in order. A group has references to stored items
+    /// and the results of the calls that may be among them. It can also be an approval, its answer, and the call that
+    /// names it. No turn is in two groups.
     pub fn steps(&self) -> &[Vec<usize>] {
         &self.steps
     }
 
-    /// Results without a call, in their order. A result whose call may be a reference is not one of them.
+    /// Returns the results without a call, in order. A result whose call may be a reference is not one of them.
     pub fn orphans(&self) -> &[Place] {
         &self.orphans
     }
 
-    /// Whether this result is one of them.
+    /// Whether this result has no call.
     pub fn is_orphan(&self, result: Place) -> bool {
         self.orphans.binary_search(&result).is_ok()
     }
@@ -136,7 +137,7 @@ fn joined(steps: &[Vec<usize>]) -> Vec<Vec<usize>> {
 #[derive(Debug, Default)]
 struct Open<'c> {
     by_id: HashMap<&'c str, Vec<Place>>,
-    /// The same calls by name, for results without an id and for those of calls without one.
+    /// The same calls by name, for results without an id and for results of calls without one.
     by_name: HashMap<&'c str, Vec<Waiting>>,
     answered: HashSet<Place>,
     all: Vec<Place>,
@@ -179,7 +180,7 @@ impl<'c> Open<'c> {
         None
     }
 
-    /// The first that waits under this name in the newest turn in which any does.
+    /// Returns the first waiting call of this name, in the newest turn that has one.
     fn first_named(&mut self, name: &str, with_ids: bool) -> Option<Place> {
         let waiting = self.by_name.get_mut(name)?;
         waiting.retain(|call| !self.answered.contains(&call.place));

@@ -1,8 +1,9 @@
-//! Claude's tokens, counted offline: our own reading of the rules that `ctok` 1.3.0 (MIT) measured and published,
-//! over its vocabularies in `data/`. What it counts is a reconstruction, not the provider's word.
+//! Counts Claude's tokens offline: our own implementation of the rules that `ctok` 1.3.0 (MIT) measured and
+//! published, over its vocabularies in `data/`. The result is a reconstruction, not the provider's count.
 //!
-//! A text is normalised, split into runs of characters of one class, and written as a stream in which word boundaries and
-//! capitals are characters of their own; the fewest pieces of the vocabulary that make up that stream are its tokens.
+//! A text is normalised, split into runs of characters of one class, and written as a stream in which word boundaries
+//! and capitals are characters of their own. Its tokens are the fewest pieces of the vocabulary that make up that
+//! stream.
 
 mod class;
 mod normal;
@@ -23,7 +24,7 @@ pub(super) enum Generation {
     Three,
     /// Claude 4.7.
     FourSeven,
-    /// Claude 4.8 and later: the vocabulary of 4.7, and messages that begin otherwise.
+    /// Claude 4.8 and later: the vocabulary of 4.7, with another beginning of messages.
     FourEight,
 }
 
@@ -33,12 +34,12 @@ impl Generation {
         self == Self::Three
     }
 
-    /// From how many capitals on a word of capitals is written in small letters behind a mark.
+    /// Returns the number of letters from which on a word of capitals is written in small letters after a mark.
     fn least_capitals(self) -> Option<usize> {
         (self == Self::Three).then_some(4)
     }
 
-    /// Whether what stands before a message ends in a word boundary.
+    /// Whether the frame before a message ends in a word boundary.
     fn frame_ends_in_boundary(self) -> bool {
         self != Self::FourEight
     }
@@ -62,11 +63,12 @@ pub(super) fn drop_unused() {
     vocabulary::FOUR_SEVEN.drop_unused();
 }
 
-/// Tokens of a text as a single message has them, without the message's frame. Once it `is_stopped` the rest is not counted.
+/// Returns the tokens of a text as a single message, without the frame. Once it `is_stopped`, the rest is not
+/// counted.
 pub(super) fn tokens(text: &str, generation: Generation, is_stopped: fn() -> bool) -> u64 {
     let normal = normal::normalised(text, generation.folds_quotes());
     let body = normal.trim_end_matches('\n');
-    // What frames a message begins with two newlines, into which those at its end can reach.
+    // The frame after a message begins with two newlines, which can form one token with the newlines at its end.
     let newlines = normal.len() - body.len();
     let tail =
         if newlines == 0 { 0 } else { of_newlines(newlines + 2, generation, is_stopped).saturating_sub(1) };

@@ -1,37 +1,37 @@
-//! Models that read text alike.
+//! Families of models that tokenize text alike.
 
 use super::Count;
 use super::claude::{self, Generation};
 use super::image::Dimensions;
 use super::openai::{CL100K, O200K};
 
-/// Models that have one vocabulary, as far as it is known here.
+/// Models with the same vocabulary, as far as it is known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
     /// OpenAI's models since gpt-4o: `o200k_base`, published.
     O200k,
     /// gpt-4 and gpt-3.5: `cl100k_base`, published.
     Cl100k,
-    /// OpenAI's models from gpt-6 on: not published; they are counted as `o200k_base`.
+    /// OpenAI's models from gpt-6 on. Their vocabulary is not published; they are counted as `o200k_base`.
     LaterOpenAi,
     /// Claude 3 to 4.6.
     Claude3,
     /// Claude 4.7, which has more tokens for the same text.
     Claude47,
-    /// Claude from 4.8 on.
+    /// Claude 4.8 and later.
     Claude48,
     /// Gemini and Gemma.
     Gemini,
-    /// All others.
+    /// All other models.
     Other,
 }
 
-/// Tokens for each hundred of `o200k_base`: what is not known is not to be undercounted, since a brake that is told too
-/// few comes too late.
+/// Percentage of the `o200k_base` count for unknown vocabularies. It is high because a brake that counts too few
+/// tokens acts too late.
 pub(super) const OTHER_PERCENT: u64 = 115;
 
 impl Family {
-    /// The family of a model, by its name with or without a provider before it.
+    /// Returns the family of a model by its name, with or without a provider before it.
     ///
     /// ```
     /// use endmark_context::count::Family;
@@ -69,13 +69,13 @@ impl Family {
         }
     }
 
-    /// Tokens of a text.
+    /// Returns the tokens of a text.
     pub fn tokens(self, text: &str) -> u64 {
         self.count(text, || false).tokens
     }
 
-    /// Tokens of a text, and whether the provider counts the same. `is_stopped` is asked every few kilobytes; once it is
-    /// true, the rest of the text is not counted.
+    /// Returns the tokens of a text, and whether the provider counts the same. `is_stopped` is checked every few
+    /// kilobytes. Once it is true, the rest of the text is not counted.
     pub fn count(self, text: &str, is_stopped: fn() -> bool) -> Count {
         let o200k = || O200K.get().count(text, is_stopped);
         let estimated = |tokens| Count { tokens, exact: false };
@@ -93,12 +93,12 @@ impl Family {
         }
     }
 
-    /// Whether the provider counts the same, of a text without words of more than 64 KiB.
+    /// Whether the provider counts the same, for a text without words of more than 64 KiB.
     pub fn is_exact(self) -> bool {
         matches!(self, Self::O200k | Self::Cl100k)
     }
 
-    /// Whether its vocabulary is in memory: reading it costs up to a tenth of a second.
+    /// Whether its vocabulary is in memory. Reading it costs up to a tenth of a second.
     pub fn is_ready(self) -> bool {
         match self {
             Self::O200k | Self::LaterOpenAi | Self::Gemini | Self::Other => O200K.is_filled(),
@@ -109,7 +109,7 @@ impl Family {
         }
     }
 
-    /// The word for it.
+    /// Returns the name of the family.
     pub fn name(self) -> &'static str {
         match self {
             Self::O200k => "o200k_base",
@@ -123,8 +123,9 @@ impl Family {
         }
     }
 
-    /// Tokens of an image of this size, by formulas that reproduce public measurements (data set
-    /// `JOHNISKING/image-token-cost`): patches of the model's own size after the image was scaled down to its limits.
+    /// Returns the tokens of an image of this size. The formulas reproduce public measurements (data set
+    /// `JOHNISKING/image-token-cost`): patches of the model's own size, after the image was scaled down to its
+    /// limits.
     pub fn image_tokens(self, image: Dimensions) -> u64 {
         match self {
             Self::Claude3 => {
@@ -145,8 +146,8 @@ impl Family {
     }
 }
 
-/// Drops the vocabularies by which nothing was counted since the last call. A program that counts from time to time calls it
-/// every few minutes: ready to use they have some ten megabytes.
+/// Drops the vocabularies that were not used since the last call. A program that counts from time to time should call
+/// this every few minutes: in memory, the vocabularies have some ten megabytes.
 pub fn drop_unused_vocabularies() {
     for shelf in [&O200K, &CL100K] {
         shelf.drop_unused();
@@ -154,12 +155,12 @@ pub fn drop_unused_vocabularies() {
     claude::drop_unused();
 }
 
-/// The version in a name of Claude's: `claude-3-5-sonnet`, `claude-opus-4-8`, `claude-fable-5.1`; the newest known where
-/// it names none.
+/// Returns the version in a Claude name: `claude-3-5-sonnet`, `claude-opus-4-8`, `claude-fable-5.1`. A name without a
+/// version counts as the newest.
 fn claude_version(name: &str) -> (u32, u32) {
     let numbers: Vec<u32> = name
         .split(|c: char| !c.is_ascii_digit())
-        // A date is no version.
+        // A date is not a version.
         .filter(|digits| !digits.is_empty() && digits.len() <= 2)
         .filter_map(|digits| digits.parse().ok())
         .collect();

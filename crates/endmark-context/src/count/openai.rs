@@ -1,10 +1,10 @@
-//! OpenAI's tokens, counted offline over the vocabularies that OpenAI published for `tiktoken` (MIT); they stand in `data/`
-//! as published, compressed.
+//! Counts OpenAI's tokens offline with the vocabularies that OpenAI published for `tiktoken` (MIT). They are in
+//! `data/` as published, compressed.
 //!
-//! A text is split into pieces by the vocabulary's own pattern. A piece that is a token counts one; in any other, the two
-//! neighbours whose merged token ranks first are merged until none can be.
+//! The vocabulary's own pattern splits a text into pieces. A piece that is a token counts as one. In any other piece,
+//! the two neighbours whose merged token has the lowest rank are merged until no pair can be.
 //!
-//! A table that is ready to use, as tokenizer packages ship it, is 15 to 32 MB in the program; this one is read from 0.8 to
+//! A ready-to-use table, as tokenizer packages ship it, adds 15 to 32 MB to the program. This one is read from 0.8 to
 //! 1.7 MB when it is needed.
 
 mod ascii;
@@ -22,8 +22,8 @@ use ranks::Ranks;
 const O200K_FILE: &[u8] = include_bytes!("../../data/o200k_base.tiktoken.gz");
 const CL100K_FILE: &[u8] = include_bytes!("../../data/cl100k_base.tiktoken.gz");
 
-/// The published patterns, without their look-ahead: what it does is done in [`Vocabulary::pieces`]. They are only asked for
-/// what stands at the beginning.
+/// The published patterns without their look-ahead, which [`Vocabulary::pieces`] replaces. They are matched only at
+/// the beginning of a text.
 const O200K_PATTERN: &str = concat!(
     r"^(?:[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
     r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
@@ -34,8 +34,8 @@ const CL100K_PATTERN: &str = concat!(
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+)",
 );
 
-/// A longer piece is counted in parts of this size, so that no text needs memory in proportion to its longest word. The sum
-/// is an estimate: at each border it may be a few tokens too high.
+/// A longer piece is counted in parts of this size, so that memory does not grow with the longest word. The sum is an
+/// estimate: at each border it may be a few tokens too high.
 const MAX_PIECE_BYTES: usize = 64 * 1024;
 
 /// `o200k_base`.
@@ -46,16 +46,16 @@ pub(super) static O200K: Shelf<Vocabulary> =
 pub(super) static CL100K: Shelf<Vocabulary> =
     Shelf::new(|| Vocabulary::read(CL100K_FILE, CL100K_PATTERN, |_| None));
 
-/// In a piece of this size all pairs are looked at before each merge, which takes less time than a heap of them.
+/// In a piece up to this size, all pairs are scanned before each merge, which is faster than a heap.
 const MAX_SCANNED_BYTES: usize = 64;
 
-/// A published vocabulary, ready to count.
+/// A published vocabulary that is ready to count.
 pub(super) struct Vocabulary {
-    /// Tokens in the order in which they are merged.
+    /// Tokens in merge order.
     ranks: Ranks,
-    /// What finds the end of most pieces without the pattern.
+    /// Finds the end of most pieces without the pattern.
     shortcut: fn(&[u8]) -> Option<usize>,
-    /// None only if the pattern could not be compiled: then the whole text is one piece.
+    /// `None` only if the pattern cannot be compiled. The whole text is then one piece.
     pattern: Option<Regex>,
 }
 
@@ -64,12 +64,12 @@ impl Vocabulary {
         Self { ranks: Ranks::read(file), shortcut, pattern: Regex::new(pattern).ok() }
     }
 
-    /// Tokens of a text, exact where no piece is too long. Once it `is_stopped` the rest is not counted.
+    /// Returns the tokens of a text, exact if no piece is too long. Once it `is_stopped`, the rest is not counted.
     pub(super) fn count(&self, text: &str, is_stopped: fn() -> bool) -> Count {
         let mut count = Count { tokens: 0, exact: true };
         for piece in self.pieces(text) {
             count.exact &= piece.len() <= MAX_PIECE_BYTES;
-            // A piece this long is mostly one character, repeated: equal parts are counted once.
+            // A piece this long is usually one repeated character: equal parts are counted once.
             let mut last: (&[u8], u64) = (&[], 0);
             for part in piece.as_bytes().chunks(MAX_PIECE_BYTES) {
                 if is_stopped() {
@@ -84,8 +84,9 @@ impl Vocabulary {
         count
     }
 
-    /// The pieces of a text. Of spaces before a word the last one is the word's: the published patterns say so by a
-    /// look-ahead. Nothing but spaces ends in one: each other piece ends in a letter, a mark or a line end.
+    /// Returns the pieces of a text. Of several spaces before a word, the last one belongs to the word; the published
+    /// patterns use a look-ahead for that. Only a piece of spaces ends in one: each other piece ends in a letter, a
+    /// mark or a line end.
     fn pieces<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'a str> {
         let mut rest = text;
         std::iter::from_fn(move || {
@@ -113,7 +114,7 @@ impl Vocabulary {
         })
     }
 
-    /// Tokens of a piece.
+    /// Returns the tokens of a piece.
     fn merged(&self, piece: &[u8]) -> u64 {
         if piece.len() < 2 || self.ranks.get(piece).is_some() {
             return u64::from(!piece.is_empty());
@@ -125,10 +126,10 @@ impl Vocabulary {
     }
 }
 
-/// Tokens of a short piece, as [`Parts::merged`] counts them: the pairs are searched for the first one before each merge.
+/// Returns the tokens of a short piece like [`Parts::merged`], but scans all pairs before each merge.
 fn scanned(piece: &[u8], ranks: &Ranks) -> u64 {
     const NO_PAIR: u32 = u32::MAX;
-    // Where each part begins, and the rank of the pair that it makes up with the next.
+    // Begin of each part, and the rank of the pair that it forms with the next one.
     let mut parts = [(0, NO_PAIR); MAX_SCANNED_BYTES + 1];
     let mut count = piece.len();
     let rank = |from: usize, to: usize| ranks.get(&piece[from..to]).unwrap_or(NO_PAIR);
@@ -153,8 +154,8 @@ fn scanned(piece: &[u8], ranks: &Ranks) -> u64 {
     count as u64
 }
 
-/// The parts of a piece that are tokens so far, as a chain: at the beginning of each, where it ends and where the one before
-/// it begins.
+/// The parts of a piece that are tokens so far, as a chain. At the begin of each part, `ends` holds its end, and
+/// `before` holds the begin of the part before it.
 struct Parts<'a> {
     piece: &'a [u8],
     ends: Vec<usize>,
@@ -162,14 +163,14 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Each byte is one.
+    /// Each byte is one part.
     fn of(piece: &'a [u8]) -> Self {
         let before = (0..piece.len()).map(|at| at.saturating_sub(1)).collect();
         Self { piece, ends: (1..=piece.len()).collect(), before }
     }
 
-    /// How many are left when no two neighbours make up a token. A pair that has changed since it was noted is passed over
-    /// when its turn comes, so that a piece of n bytes takes n log n steps, whatever it holds.
+    /// Returns the number of parts when no two neighbours form a token. A pair that has changed since it was queued
+    /// is skipped, so that a piece of n bytes needs n log n steps, whatever it contains.
     fn merged(mut self, ranks: &Ranks) -> u64 {
         let mut pairs: BinaryHeap<Reverse<(u32, usize, usize)>> =
             (0..self.piece.len()).filter_map(|at| self.pair(at, ranks)).collect();
@@ -181,7 +182,7 @@ impl<'a> Parts<'a> {
                 continue;
             }
             self.ends[at] = end;
-            // What begins here no more ends nowhere.
+            // The part that began here is gone.
             self.ends[middle] = 0;
             if let Some(before) = self.before.get_mut(end) {
                 *before = at;
@@ -195,7 +196,7 @@ impl<'a> Parts<'a> {
         count
     }
 
-    /// The token that the part at this place and the next make up: its rank, and where it begins and ends.
+    /// Returns the token that this part forms with the next one: its rank, its begin and its end.
     fn pair(&self, at: usize, ranks: &Ranks) -> Option<Reverse<(u32, usize, usize)>> {
         let end = *self.ends.get(*self.ends.get(at)?)?;
         let rank = ranks.get(self.piece.get(at..end)?)?;
@@ -233,7 +234,7 @@ mod tests {
         assert_eq!(CL100K.get().ranks.len(), 100_256);
     }
 
-    /// In one test, since the reference takes seconds to get ready.
+    /// One test, since the reference needs seconds to start.
     #[test]
     fn counts_are_those_of_the_reference() {
         for length in [2, 3, 7, 64, 65, 129, 1_000, 20_000] {

@@ -1,8 +1,8 @@
-//! How many tokens the features of a text come to.
+//! Tokens for each feature of a text.
 //!
-//! Measured with the vocabularies in `data/` over translations of `github/opensource.guide` and of Django's messages, source
-//! code, JSON, tables, logs and encoded bytes: the rates with the least relative error, none below 0. `bench/tokens` makes
-//! the table, and shows the error for each kind of text.
+//! Measured with the vocabularies in `data/` over translations of `github/opensource.guide` and of Django's messages,
+//! source code, JSON, tables, logs and encoded bytes. These are the rates with the least relative error, none below
+//! 0. `bench/tokens` generates the table, and reports the error for each kind of text.
 
 use super::Family;
 use super::family::OTHER_PERCENT;
@@ -11,7 +11,7 @@ use super::tally::FEATURES;
 /// `o200k_base`, `cl100k_base`, Claude 3, and Claude 4.7.
 const VOCABULARIES: usize = 4;
 
-/// The rates of a family, in thousandths of a token, and the percentage of them that it counts.
+/// Returns the rates of a family in thousandths of a token, and the percentage to apply to the sum.
 pub(super) fn of(family: Family) -> (impl Iterator<Item = u64>, u64) {
     let (vocabulary, percent) = match family {
         Family::O200k | Family::LaterOpenAi => (0, 100),
@@ -23,7 +23,7 @@ pub(super) fn of(family: Family) -> (impl Iterator<Item = u64>, u64) {
     (RATES.iter().map(move |rates| u64::from(rates[vocabulary])), percent)
 }
 
-/// Thousandths of a token for each feature, in their order.
+/// Thousandths of a token for each feature, in the order of the features.
 #[rustfmt::skip]
 const RATES: [[u32; VOCABULARIES]; FEATURES] = [
     [922, 973, 969, 1006], // SpacedWord

@@ -1,13 +1,13 @@
-//! A vocabulary that is read when a text is counted, and dropped once no text needs it: ready to use it has megabytes.
+//! A vocabulary that is read when it is needed, and dropped when it is not used any more. In memory it has megabytes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The place of one vocabulary.
+/// The holder of one vocabulary.
 pub(super) struct Shelf<T> {
     read: fn() -> T,
     held: RwLock<Option<Arc<T>>>,
-    /// Whether it was used since [`drop_unused`](Self::drop_unused) last asked.
+    /// Whether it was used since the last call of [`drop_unused`](Self::drop_unused).
     is_used: AtomicBool,
 }
 
@@ -19,7 +19,7 @@ impl<T> Shelf<T> {
     /// Returns the vocabulary, and reads it first if it is not in memory.
     pub(super) fn get(&self) -> Arc<T> {
         self.is_used.store(true, Ordering::Relaxed);
-        // Nothing is changed in place, so a panic elsewhere cannot have spoilt it.
+        // Nothing is changed in place, so a panic elsewhere cannot have corrupted it.
         if let Some(held) = &*self.held.read().unwrap_or_else(PoisonError::into_inner) {
             return Arc::clone(held);
         }
@@ -56,7 +56,7 @@ mod tests {
         assert!(shelf.is_filled());
         shelf.drop_unused();
         assert!(!shelf.is_filled());
-        // A count under way goes on with what it has.
+        // A count in progress keeps its vocabulary.
         assert_eq!(*used, 7);
         assert_eq!(*shelf.get(), 7);
     }

@@ -1,4 +1,4 @@
-//! The table as a file: JSON, a model a line.
+//! The table file: JSON, with one model on each line.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -76,7 +76,7 @@ pub(super) fn read(json: &str) -> Result<Table, ModelsError> {
         by_name: HashMap::new(),
         beginnings: Vec::new(),
     };
-    // A model's own name counts more than another one's alias for it.
+    // A model's own name has priority over an alias of another model.
     for (index, row) in file.models.iter().enumerate() {
         models.by_name.entry(row.id.clone()).or_insert(index);
     }
@@ -87,14 +87,14 @@ pub(super) fn read(json: &str) -> Result<Table, ModelsError> {
         models.beginnings.extend(row.begins.iter().map(|beginning| (beginning.clone(), index)));
         models.entries.push(model(row)?);
     }
-    // Stable: of two models with the same beginning the first one counts.
+    // The sort is stable: of two models with the same prefix, the first one counts.
     models.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
     Ok(models)
 }
 
 fn model(row: Row) -> Result<Model, ModelsError> {
-    // Google's price list names audio only where it costs more than text. OpenAI's audio always costs more, and the table lacks
-    // some of its rates.
+    // Google's price list names audio only if it costs more than text. OpenAI's audio always costs more, and the
+    // table lacks some of its rates.
     let is_audio_as_text = row.provider == "google";
     let entries = |listed: Vec<Entry>| {
         listed.into_iter().map(|one| entry(one, is_audio_as_text)).collect::<Result<Vec<_>, _>>()
@@ -152,7 +152,7 @@ fn entry(entry: Entry, is_audio_as_text: bool) -> Result<PriceEntry, ModelsError
     })
 }
 
-/// Minutes since midnight.
+/// Parses `HH:MM` into minutes since midnight.
 fn minute(text: &str) -> Result<u16, ModelsError> {
     let wrong = || ModelsError::Hour(text.to_owned());
     let (hour, minute) = text.split_once(':').ok_or_else(wrong)?;

@@ -1,6 +1,6 @@
-//! The names under which one model is known: with a provider before it, with a date behind it.
+//! Names of one model: with a provider before it, and with a date after it.
 
-/// The names that a model may stand under in the table, the most exact first. `name` is in small letters.
+/// Returns the names that the table may use for a model, the most exact first. `name` is in lower case.
 pub(super) fn candidates(name: &str) -> Vec<String> {
     let mut names = vec![name.to_owned()];
     let mut add = |name: &str| {
@@ -19,7 +19,7 @@ pub(super) fn candidates(name: &str) -> Vec<String> {
     names
 }
 
-/// Without a date behind it: `-20250929`, `-2025-11-13`, `@20250929`, and a version of Bedrock's behind that.
+/// Removes a date at the end: `-20250929`, `-2025-11-13`, `@20250929`, with a Bedrock version after it.
 fn without_date(name: &str) -> &str {
     let unversioned = match name.rsplit_once("-v") {
         Some((before, version)) if !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit()) => {
@@ -39,12 +39,12 @@ fn without_date(name: &str) -> &str {
     name
 }
 
-/// Whether a name has to be matched, and not compared.
+/// Whether a name is a pattern.
 pub(super) fn is_pattern(name: &str) -> bool {
     name.contains('*')
 }
 
-/// Whether `name` is what `pattern` says, where `*` stands for any characters, or none.
+/// Whether `name` matches `pattern`, where `*` means any number of characters, including none.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };

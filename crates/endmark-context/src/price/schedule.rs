@@ -1,9 +1,9 @@
-//! When a price applies, and from how many tokens of the prompt on another one does.
+//! When a price applies, and the size from which long prompts have another price.
 
 use super::Rates;
 use crate::moment::{Day, Moment};
 
-/// A part of each day, in minutes since midnight, UTC. One that ends before it begins goes over midnight.
+/// A part of each day, in minutes since midnight, UTC. If it ends before it begins, it continues after midnight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// The first minute.
@@ -22,21 +22,22 @@ impl Span {
     }
 }
 
-/// A price, when it applies, and what long prompts cost.
+/// A price, when it applies, and the price for long prompts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceEntry {
-    /// The first day on which it applies; none: always has.
+    /// The first day on which it applies. `None` means since ever.
     pub from: Option<Day>,
-    /// The hours in which it applies; none: all day.
+    /// The hours in which it applies. `None` means all day.
     pub hours: Option<Span>,
-    /// What tokens cost.
+    /// The rates.
     pub rates: Rates,
-    /// What they cost in a request whose prompt has more than this many tokens: then all of them, output too.
+    /// The rates of a request whose prompt has more than this many tokens. They apply to all its tokens, output
+    /// included.
     pub above: Option<(u64, Rates)>,
 }
 
 impl PriceEntry {
-    /// One that applies always.
+    /// Returns an entry that always applies.
     pub fn always(rates: Rates) -> Self {
         Self { from: None, hours: None, rates, above: None }
     }

@@ -1,4 +1,4 @@
-//! A part of an output that is in memory. (CX-5)
+//! Reads a part of an output that is in memory. (CX-5)
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -6,7 +6,8 @@ use std::ops::Range;
 use super::{Content, Excerpt, ExcerptError, Pages, Part, PartError, Picking, Place};
 use crate::cap::Limits;
 
-/// Reads a part of an output within the limits: pages and bytes unchanged, lines and values capped as an output is.
+/// Reads a part of an output within the limits. Pages and bytes are unchanged; lines and values are capped like an
+/// output.
 ///
 /// ```
 /// use endmark_context::{cap::Limits, read::{Part, part_of}};
@@ -19,7 +20,7 @@ use crate::cap::Limits;
 /// ```
 ///
 /// # Errors
-/// [`ExcerptError`] where there is no such part, or the limits leave no room.
+/// [`ExcerptError`] if there is no such part, or the limits leave no room.
 pub fn part_of(output: &[u8], part: &Part, limits: &Limits) -> Result<Excerpt, ExcerptError> {
     let bytes = output.len() as u64;
     match part {

@@ -30,7 +30,7 @@ pub enum Part {
 /// Why an output does not have the requested part.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PartError {
-    /// It has fewer pages.
+    /// The output has fewer pages.
     #[error("there is no page {page}: the output has {pages}, from 1")]
     NoPage {
         /// The requested page.

@@ -1,4 +1,4 @@
-//! Lines that are picked from an output while it is read: between two numbers, or those that match a pattern.
+//! Picks lines from an output while it is read: between two numbers, or those that match a pattern.
 
 use std::ops::ControlFlow;
 
@@ -7,10 +7,10 @@ use regex::bytes::{Regex, RegexBuilder};
 use super::{Content, Excerpt, ExcerptError, PartError, Place, value_path};
 use crate::cap::{Asked, CapError, Capper, Limits};
 
-/// How much memory a compiled pattern may take.
+/// Most memory of a compiled pattern.
 const PATTERN_BYTES: usize = 4 << 20;
 
-/// Lines that are picked, and capped as an output is.
+/// Picks lines, and caps them like an output.
 #[derive(Debug)]
 pub struct Picking {
     which: Which,
@@ -24,20 +24,20 @@ enum Which {
 }
 
 impl Picking {
-    /// The lines from one number to another, both among them.
+    /// Picks the lines from one number to another, both included.
     pub fn between(lines: [u64; 2], limits: &Limits) -> Result<Self, ExcerptError> {
         Ok(Self { which: Which::Between(lines), capper: capper(limits)? })
     }
 
-    /// The lines that match a regular expression, each behind its number.
+    /// Picks the lines that match a regular expression, each with its number before it.
     pub fn matching(pattern: &str, limits: &Limits) -> Result<Self, ExcerptError> {
         let regex = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES).build();
         let pattern = regex.map_err(|error| PartError::Pattern(error.to_string()))?;
         Ok(Self { which: Which::Matching { pattern, matches: 0 }, capper: capper(limits)? })
     }
 
-    /// Looks at a line with its number, from 1, and its line break; one that is very long may come in parts. Whether
-    /// more may be picked.
+    /// Examines a line with its number, from 1, and its line break. A very long line may arrive in parts. Returns
+    /// whether further lines may be picked.
     pub fn line(&mut self, number: u64, line: &[u8]) -> Result<ControlFlow<()>, CapError> {
         match &mut self.which {
             Which::Between([_, to]) if number > *to => return Ok(ControlFlow::Break(())),
@@ -56,7 +56,7 @@ impl Picking {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What was picked.
+    /// Returns the picked lines.
     pub fn finish(self) -> Result<Excerpt, CapError> {
         let place = match self.which {
             Which::Between(lines) => Place::Lines(lines),

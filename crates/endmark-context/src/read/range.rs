@@ -1,20 +1,20 @@
-//! A range as it is typed: `A:B`, `A:`, `:B`.
+//! A range as users write it: `A:B`, `A:`, `:B`.
 
 use std::str::FromStr;
 
-/// From one number to another; what that counts, and whether the end belongs to it, is said where it is used.
+/// A range of numbers. Its unit, and whether it includes the end, depend on the use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// The beginning, if it is given.
+    /// The beginning, if given.
     pub from: Option<u64>,
-    /// The end, if it is given.
+    /// The end, if given.
     pub to: Option<u64>,
 }
 
-/// What is no range.
+/// Error of a text that is not a range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RangeError {
-    /// It has no colon, or something else than numbers.
+    /// It has no colon, or other content than numbers.
     #[error("`{0}` is no range: write A:B, A: or :B")]
     Form(String),
     /// It ends before it begins.

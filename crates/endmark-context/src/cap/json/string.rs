@@ -1,4 +1,4 @@
-//! Long strings in JSON.
+//! Shortens long strings in JSON.
 
 use super::super::limits::{Keep, Limits, Unit};
 use super::super::lines::Foreign;
@@ -7,7 +7,7 @@ use super::super::text::{Landmarks, Text};
 use endmark_envelope::{Size, grapheme_boundary, json_width};
 use endmark_text::replace_lone_surrogates;
 
-/// From so much room on a string of several lines keeps its head, its tail and its errors, as a text does.
+/// With at least this much room, a string of several lines keeps its head, its tail and its error lines, like a text.
 const TEXT_ROOM: usize = 400;
 
 /// A string that was cut.
@@ -18,8 +18,8 @@ pub(super) struct CutString {
     pub(super) original: Size,
 }
 
-/// Cuts a JSON string to `most`, quotation marks included. Returns `None` if there is no room. Half a surrogate pair becomes
-/// U+FFFD.
+/// Cuts a JSON string to `most`, quotation marks included. Returns `None` if there is no room. Half of a surrogate
+/// pair becomes U+FFFD.
 pub(super) fn cut(json: &str, most: usize, limits: &Limits) -> Option<CutString> {
     let text: String = serde_json::from_str(&replace_lone_surrogates(json)).ok()?;
     let is_of_lines = most >= TEXT_ROOM && text.trim_end().contains('\n');
@@ -27,7 +27,8 @@ pub(super) fn cut(json: &str, most: usize, limits: &Limits) -> Option<CutString>
     shortened.or_else(|| beginning(&text, most, limits))
 }
 
-/// A text with its own lines, in a string: escapes take more than what they stand for, so the room is approached.
+/// Caps a string of several lines as a text. Escapes are longer than the characters, so the room is reduced step by
+/// step.
 fn as_text(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
     let unit = if matches!(limits.unit, Unit::Bytes) { Unit::Bytes } else { Unit::Chars };
     let mut room = most;
@@ -46,7 +47,7 @@ fn as_text(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
     None
 }
 
-/// The beginning of a text and a marker.
+/// Returns the beginning of a text, or its end for [`Keep::Tail`], with a marker.
 fn beginning(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
     let original = Size::of(text);
     let marker = marker::of_string(original.chars);
@@ -61,7 +62,7 @@ fn beginning(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
     let (shown, is_end) = if keeps_end {
         let bytes: usize =
             text.chars().rev().take_while(|character| fits(*character)).map(char::len_utf8).sum();
-        // The next boundary behind where it would have to begin.
+        // The next boundary after the first byte that fits.
         let at = text.len() - bytes;
         let at =
             (at..=text.len()).find(|at| text.is_char_boundary(*at) && grapheme_boundary(text, *at) == *at)?;
@@ -76,7 +77,7 @@ fn beginning(text: &str, most: usize, limits: &Limits) -> Option<CutString> {
     Some(CutString { json: serde_json::to_string(&cut).ok()?, returned, original })
 }
 
-/// What a character takes in a JSON string.
+/// Returns the size of a character in a JSON string.
 pub(in crate::cap) fn cost(character: char, limits: &Limits) -> usize {
     // An escape has as many characters as bytes.
     if matches!(limits.unit, Unit::Bytes) || character.is_ascii() { json_width(character) } else { 1 }

@@ -1,4 +1,4 @@
-//! A JSON text as the places of its values: RFC 8259, strictly, without a copy of anything.
+//! Reads JSON strictly (RFC 8259) into the positions of its values, without copying them.
 
 use std::ops::Range;
 
@@ -7,40 +7,40 @@ use endmark_text::json::{Visit, unmarked, visit};
 
 use crate::cap::marker::Omitted;
 
-/// A value, or the key of a member: where it stands, and what follows it.
+/// A value, or the key of a member, with its position and the next node.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Node {
     pub(crate) begin: u32,
     pub(crate) end: u32,
-    /// The node behind it and all that is in it.
+    /// The node after this one and all its descendants.
     pub(crate) next: u32,
-    /// How many items or members it has.
+    /// Number of items or members.
     pub(crate) count: u32,
     pub(crate) kind: Kind,
-    /// Whether a list of more than the allowed items is in it.
+    /// Whether it contains a list with more items than allowed.
     pub(crate) has_long_list: bool,
 }
 
-/// The nodes of a text, each before what is in it; of a member the key is before the value.
+/// The nodes of a text, each before its descendants. The key of a member is before its value.
 #[derive(Debug, Default)]
 pub(crate) struct Tape {
     nodes: Vec<Node>,
-    /// The brackets that are open.
+    /// The open containers.
     open: Vec<u32>,
 }
 
-/// How many bytes of a text a node has at least, in most texts: the nodes of a large one are not copied while they grow.
+/// Usual number of text bytes for one node. Memory is reserved by it, so that nodes are not copied while they grow.
 const BYTES_OF_A_NODE: usize = 12;
-/// A larger text may have few nodes, as one long string.
+/// Most nodes that are reserved. A larger text may have few nodes, such as one long string.
 const MOST_RESERVED_NODES: usize = 1 << 20;
 
 impl Tape {
-    /// Reads a text that is one value; none where it is not. Lists of more than `max_items` are marked, and all that
-    /// they are in.
+    /// Reads a text that is one JSON value. Returns `None` if it is not. Lists of more than `max_items` are marked,
+    /// and so are the containers around them.
     pub(crate) fn read(&mut self, text: &str, max_items: usize) -> Option<()> {
         self.nodes.clear();
         self.open.clear();
-        // Places are kept in four bytes.
+        // Positions are stored in four bytes.
         u32::try_from(text.len()).ok()?;
         self.nodes.reserve((text.len() / BYTES_OF_A_NODE).min(MOST_RESERVED_NODES));
         let bytes = unmarked(text.as_bytes());
@@ -65,7 +65,7 @@ impl Tape {
         });
     }
 
-    /// Counts a value that has ended in what it is in.
+    /// Counts a complete value in its container.
     fn count(&mut self) {
         if let Some(parent) = self.open.last() {
             self.nodes[*parent as usize].count += 1;
@@ -77,7 +77,7 @@ impl Tape {
 struct Recording<'t> {
     tape: &'t mut Tape,
     text: &'t str,
-    /// How many bytes the byte order mark takes.
+    /// Size of the byte order mark in bytes.
     mark: usize,
     max_items: usize,
 }
@@ -94,7 +94,7 @@ impl Visit for Recording<'_> {
     fn ends(&mut self, at: usize) {
         let Some(index) = self.tape.open.pop() else { return };
         let next = self.tape.nodes.len() as u32;
-        // The marker of an earlier capping is no item.
+        // The marker of an earlier capping is not an item.
         let count = self.tape.nodes[index as usize].count as usize;
         let is_capped = count.checked_sub(1) == Some(self.max_items)
             && self.tape.ends_in_marker(index as usize, self.text);
@@ -119,7 +119,7 @@ impl Visit for Recording<'_> {
 }
 
 impl Tape {
-    /// Whether the last item of the list that is being closed says what was left out of it.
+    /// Whether the last item of the list that is being closed is a marker of an earlier capping.
     fn ends_in_marker(&self, list: usize, text: &str) -> bool {
         let mut item = list + 1;
         while let Some(next) =
@@ -144,7 +144,7 @@ mod tests {
         Tape::default().read(text, 500).is_some()
     }
 
-    /// What is one JSON value for another parser, numbers beyond its range and lone surrogates aside.
+    /// The verdict agrees with another parser, except for numbers beyond its range and lone surrogates.
     fn is_whole_for_serde(text: &str) -> bool {
         serde_json::from_str::<serde_json::Value>(text).is_ok()
     }

@@ -5,15 +5,15 @@ use endmark_envelope::grapheme_boundary;
 use super::super::limits::Limits;
 use super::super::marker;
 
-/// The signs that may stand between fields.
+/// Possible delimiters.
 pub(in crate::cap) const DELIMITERS: [char; 4] = [',', '\t', ';', '|'];
 
-/// Whether a record goes on in the next line: a quotation mark is open.
+/// Whether a record continues on the next line, because a quotation mark is open.
 pub(in crate::cap) fn goes_on(record: &str) -> bool {
     record.bytes().filter(|byte| *byte == b'"').count() % 2 == 1
 }
 
-/// The fields of a record, with their quotation marks, without the line's end.
+/// Returns the fields of a record with their quotation marks, without the line break.
 pub(in crate::cap) fn fields(record: &str, delimiter: char) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
     record.trim_end_matches(['\n', '\r']).split(move |letter: char| {
@@ -22,26 +22,26 @@ pub(in crate::cap) fn fields(record: &str, delimiter: char) -> impl Iterator<Ite
     })
 }
 
-/// What a field says.
+/// Returns the decoded text of a field.
 pub(in crate::cap) fn unquoted(field: &str) -> String {
     let inside = field.strip_prefix('"').and_then(|field| field.strip_suffix('"'));
     inside.map_or_else(|| field.to_owned(), |inside| inside.replace("\"\"", "\""))
 }
 
-/// A field that says this.
+/// Encodes a text as a field.
 pub(in crate::cap) fn quoted(text: &str, delimiter: char) -> String {
     let needs = text.contains([delimiter, '"', '\n', '\r']);
     if needs { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 
-/// A record of as many fields as the others, of which the first says this.
+/// Returns a record with the usual number of fields, of which the first is this text.
 pub(in crate::cap) fn record_of(text: &str, delimiter: char, columns: usize) -> String {
     let mut record = quoted(text, delimiter);
     record.extend(std::iter::repeat_n(delimiter, columns.saturating_sub(1)));
     record
 }
 
-/// A record in at most so much room: its longest fields are cut at graphemes. None where there is no room.
+/// Returns a record in at most `most`, with its longest fields cut at graphemes. Returns `None` if there is no room.
 pub(in crate::cap) fn shortened(
     record: &str,
     delimiter: char,

@@ -1,4 +1,4 @@
-//! The lines in between that are worth keeping, with their neighbours: as many as there is room for, the rarest first.
+//! Holds the lines in between that are worth keeping, with their neighbours: as many as fit, the rarest first.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -7,12 +7,12 @@ use super::run::Part;
 use crate::cap::error_signs::{self, Shapes};
 use crate::cap::marker::LeftOut;
 
-/// A neighbour counts as much as the line this many occurrences later.
+/// A neighbour ranks like a line with this many more occurrences.
 const NEIGHBOURS_BEHIND: u32 = 3;
-/// The longest trace that is kept with the line that it explains. Deeper ones are recursions, or frames of a framework.
+/// Longest trace that is kept with its error line. Deeper ones are recursions, or frames of a framework.
 const MAX_TRACE_LINES: usize = 40;
 
-/// The smaller, the more it is worth: how often a line of its shape was there before, and where it stands.
+/// Number of earlier lines of its shape, and its position. A smaller rank is worth more.
 type Rank = (u32, u64);
 
 /// Lines worth keeping, within a bound.
@@ -25,7 +25,7 @@ pub(super) struct Found {
     shapes: Shapes,
     /// The parts before the next one.
     before: VecDeque<Owned>,
-    /// The neighbours that are still to come, and of what worth.
+    /// Number of neighbours still to come, and their worth.
     coming: (usize, u32),
     /// How many more lines may belong to the trace of the last landmark.
     trace: usize,
@@ -54,7 +54,7 @@ impl Owned {
 }
 
 impl Found {
-    /// Lines of at most this size in all, each with so many neighbours on either side.
+    /// Holds lines of at most `most` in total, with `neighbours` lines on either side of each landmark.
     pub(super) fn new(most: usize, neighbours: usize) -> Self {
         Self {
             most,
@@ -68,7 +68,7 @@ impl Found {
         }
     }
 
-    /// Takes the next part of the text.
+    /// Reads the next part of the text.
     pub(super) fn take(&mut self, part: Part<'_>, is_landmark: bool) {
         let plain = || error_signs::without_colours(part.text);
         if is_landmark {
@@ -116,8 +116,8 @@ impl Found {
         }
     }
 
-    /// Of those within a range the ones worth most that take at most this, each with a marker where it does not follow another; in their order,
-    /// with what they take.
+    /// Returns the highest-ranked lines within a range that fit into `most`, in order, and their total size. A line
+    /// that follows no other one also needs a marker.
     pub(super) fn within(&self, most: usize, marker: usize, range: Range<u64>) -> (Vec<Part<'_>>, usize) {
         let (mut chosen, mut taken) = (BTreeSet::new(), 0);
         let mut parts = Vec::new();

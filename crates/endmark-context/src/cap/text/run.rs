@@ -1,27 +1,27 @@
-//! Parts of a text that follow one another, in one piece of memory.
+//! Consecutive parts of a text in one piece of memory.
 
 use crate::cap::marker::LeftOut;
 
-/// One part of a text: a line, or part of a long one.
+/// One part of a text: a line, or part of a long line.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part<'a> {
-    /// Which part it is, from 0.
+    /// Index of the part, from 0.
     pub(super) at: u64,
     pub(super) text: &'a str,
-    /// Its size in the unit of the limit.
+    /// Size in the unit of the limit.
     pub(super) size: usize,
-    /// What stands before it in the text.
+    /// Sum of the parts before it.
     pub(super) before: LeftOut,
     /// What would be left out with it.
     pub(super) weight: LeftOut,
 }
 
-/// Parts that follow one another.
+/// Consecutive parts.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     text: String,
     parts: Vec<Place>,
-    /// Which part the first is.
+    /// Index of the first part.
     first: u64,
     before: LeftOut,
     size: usize,

@@ -1,12 +1,12 @@
-//! References to items that the provider stored. Such an item may be a call, so a result without a visible call belongs to
-//! the references before it, and the reasoning among them belongs to the call after it.
+//! References to items that the provider stored. Such an item may be a call, so a result without a visible call
+//! belongs to the references before it. Reasoning among them belongs to the call after it.
 
 use std::collections::HashMap;
 
 use super::Place;
 use crate::conversation::{Content, Conversation, Part, Role, Turn};
 
-/// How OpenAI's ids of items begin that are not calls.
+/// Prefixes of OpenAI's item ids that are not calls.
 const NOT_CALLS: [&str; 2] = ["msg_", "rs_"];
 
 /// A run of the model's items with at least one reference, and the results of the calls in it.
@@ -17,13 +17,13 @@ struct Step {
     may_call: bool,
 }
 
-/// Finds the turns that belong together, and takes the results among them out of `orphans`.
+/// Finds the turns that belong together, and removes the results among them from `orphans`.
 pub(super) fn steps(conversation: &Conversation<'_>, orphans: &mut Vec<Place>) -> Vec<Vec<usize>> {
     let mut waiting = orphans.iter().copied().peekable();
     let mut steps: Vec<Step> = Vec::new();
     let mut left = Vec::new();
     let mut goes_on = false;
-    // The last steps that have a reference, and one that may be a call.
+    // The last step with a reference, and the last one with a reference that may be a call.
     let (mut last_reference, mut last_call) = (None, None);
     let mut by_id: HashMap<&str, usize> = HashMap::new();
     for (position, turn) in conversation.turns.iter().enumerate() {
@@ -46,7 +46,7 @@ pub(super) fn steps(conversation: &Conversation<'_>, orphans: &mut Vec<Place>) -
         goes_on = false;
         while let Some(place) = waiting.next_if(|place| place.turn <= position) {
             let result = turn.parts.get(place.part).and_then(Part::result);
-            // An approval names the item itself; a call's result names the call inside it.
+            // An approval names the item itself. The result of a call names the call inside it.
             let named = result.and_then(|result| by_id.get(result.call_id.as_deref()?)).copied();
             match named.or(last_call).or(last_reference) {
                 Some(step) if steps[step].turns.last() != Some(&position) => steps[step].turns.push(position),

@@ -1,16 +1,16 @@
-//! What of a text the tokenizer does not see.
+//! Normalises a text as the tokenizer does.
 
 use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Thai SARA AM in two characters, which is read as the one.
+/// Thai SARA AM as two characters, which is read as one.
 const THAI_AM_IN_TWO: &str = "\u{e4d}\u{e32}";
 const THAI_NIKHAHIT: char = '\u{e4d}';
 const THAI_AM: &str = "\u{e33}";
 
-/// The text in Unicode's composed form, without control and private characters, with one kind of space. No character reaches
-/// over a newline, and most lines are as they should be.
+/// Returns the text in Unicode's composed form, without control and private-use characters, and with one kind of
+/// space. No character is composed across a newline, so lines are checked one by one: most are normal already.
 pub(super) fn normalised(text: &str, folds_quotes: bool) -> Cow<'_, str> {
     if is_normal(text) {
         return Cow::Borrowed(text);
@@ -46,7 +46,7 @@ fn normalise(line: &str, folds_quotes: bool, into: &mut String) {
         other => Some(other),
     };
     let composed = line.nfc().filter(|c| !is_dropped_control(*c));
-    // What is dropped may stand between the two.
+    // A dropped character may be between the two.
     if line.contains(THAI_NIKHAHIT) {
         let composed = composed.collect::<String>().replace(THAI_AM_IN_TWO, THAI_AM);
         into.extend(composed.chars().filter_map(read));
@@ -55,7 +55,7 @@ fn normalise(line: &str, folds_quotes: bool, into: &mut String) {
     }
 }
 
-/// All controls but tab, newline and the null character, which is a space.
+/// Whether it is a control character other than tab, newline and NUL, which becomes a space.
 fn is_dropped_control(c: char) -> bool {
     matches!(c, '\u{1}'..='\u{8}' | '\u{b}'..='\u{1f}' | '\u{7f}'..='\u{9f}')
 }

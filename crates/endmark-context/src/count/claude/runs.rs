@@ -1,14 +1,14 @@
-//! A text as runs of characters of one class.
+//! Splits a text into runs of characters of one class.
 
 use super::class::{Class, class, is_border_digit, is_like_punctuation, is_selector, is_stray};
 
-/// A longer run is taken for several, so that no text needs memory in proportion to its longest word: a token or two too many.
+/// A longer run is split, so that memory does not grow with the longest word. That adds a token or two.
 const MAX_RUN_BYTES: usize = 64 * 1024;
 
-/// A run, and what it is.
+/// A run with its class.
 pub(super) type Run<'a> = (Class, &'a str);
 
-/// Which characters of a hard run belong together.
+/// Kinds of characters that belong together in a hard run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Punctuation,
@@ -16,12 +16,12 @@ enum Kind {
     Letter,
 }
 
-/// The runs of one class, in their order; hard ones in their parts.
+/// Iterates over the runs of one class, in order. Hard runs are split into parts.
 pub(super) struct Runs<'a> {
     text: &'a str,
-    /// The class of the run that ended last.
+    /// The class of the previous run.
     last: Option<Class>,
-    /// What is left of a hard run.
+    /// The rest of a hard run.
     hard: &'a str,
 }
 
@@ -30,10 +30,10 @@ impl<'a> Runs<'a> {
         Self { text, last: None, hard: "" }
     }
 
-    /// The next part of a hard run.
+    /// Returns the next part of a hard run.
     fn part(&mut self) -> Option<Run<'a>> {
         let own = kind(self.hard.chars().next()?);
-        // A selector rides what it selects a variation of.
+        // A variation selector belongs to the character before it.
         let end = self.hard.char_indices().find(|(at, c)| *at > 0 && kind(*c) != own && !is_selector(*c));
         let (part, rest) = self.hard.split_at(end.map_or(self.hard.len(), |(at, _)| at));
         self.hard = rest;
@@ -69,7 +69,7 @@ impl<'a> Iterator for Runs<'a> {
     }
 }
 
-/// The class of a character behind one of another.
+/// Returns the class of a character after one of another class.
 fn class_behind(before: Option<Class>, c: char) -> Class {
     let own = class(c);
     if own == Class::Word && before != Some(Class::Word) && is_stray(c) { Class::StrayMark } else { own }

@@ -1,4 +1,4 @@
-//! The tokens of a stream, counted while it is written.
+//! Counts the tokens of a stream while it is written.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use foldhash::fast::RandomState;
 use super::class::{BEGIN, CAPITAL, CAPITALS, END};
 use super::vocabulary::Vocabulary;
 
-/// Stretches that are remembered: a text has few words, each of them often.
+/// Most stretches in the cache. A text has few distinct words, each of them often.
 const MAX_KNOWN: usize = 1 << 15;
-/// The longest of them, in bytes.
+/// Longest stretch in the cache, in bytes.
 const MAX_KNOWN_BYTES: usize = 48;
 
 /// A longer stretch is counted in parts of this size, between which the count can be stopped.
 const MAX_STRETCH_BYTES: usize = 64 * 1024;
 
-/// A count that grows with its stream. No piece of a vocabulary goes on behind the end of a word, and what holds the beginning
-/// of one begins with it: the fewest pieces of the stretches in between are those of the whole stream.
+/// A count that grows with its stream. No piece of a vocabulary extends beyond the end of a word, and a piece with
+/// the beginning of a word begins with it. So the fewest pieces of each stretch are those of the whole stream.
 pub(super) struct Tally {
     vocabulary: Arc<Vocabulary>,
-    /// Half of the time of a count would be the standard library's hash.
+    /// The hash of the standard library would need half of the time of a count.
     known: HashMap<Box<str>, u64, RandomState>,
-    /// Room for the numbers of one stretch.
+    /// Buffer for the counts of one stretch.
     fewest: Vec<u64>,
     tokens: u64,
     /// Whether the caller has stopped waiting for the count.
@@ -34,7 +34,7 @@ impl Tally {
         Self { fewest: vocabulary.ring(), vocabulary, known: HashMap::default(), tokens: 0, is_stopped }
     }
 
-    /// Adds a part of the stream, which ends with a word or is the last.
+    /// Adds a part of the stream, which ends with a word or is the last part.
     pub(super) fn add(&mut self, stream: &str) {
         for part in stream.split_inclusive(END) {
             let word = part.find([BEGIN, CAPITAL, CAPITALS]).unwrap_or(0);
@@ -43,7 +43,7 @@ impl Tally {
         }
     }
 
-    /// The tokens of all that was added.
+    /// Returns the tokens of everything that was added.
     pub(super) fn tokens(self) -> u64 {
         self.tokens
     }

@@ -1,4 +1,4 @@
-//! JSON as it is written without spaces, made while it is parsed.
+//! Writes JSON without spaces while it is parsed.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ impl Compact<'_> {
         Ok(())
     }
 
-    /// Ends a list: behind its last item there is a comma.
+    /// Closes a container. A comma follows its last item.
     fn close(self, end: char) {
         if self.0.ends_with(',') {
             self.0.pop();
