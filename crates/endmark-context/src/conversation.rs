@@ -75,7 +75,7 @@ pub enum Role {
 pub struct Part<'a> {
     /// Its bytes in the body, without those of any other part. Empty for an inserted part.
     pub span: Range<usize>,
-    /// What it is.
+    /// Its content.
     pub content: Content<'a>,
 }
 

@@ -1,4 +1,5 @@
-//! Estimates of tokens without a vocabulary, next to what the vocabularies count. No text here was measured for the rates.
+//! Compares estimates without a vocabulary with the counts of the vocabularies. The rates were not measured with
+//! these texts.
 
 use std::fmt::Write as _;
 
@@ -85,7 +86,7 @@ fn digits() -> String {
     (1..400).map(line).collect()
 }
 
-/// The request of a client that escapes all but ASCII.
+/// Returns the request of a client that escapes everything outside ASCII.
 fn escaped(text: &str) -> String {
     let mut body = String::from(r#"{"model":"m","messages":[{"role":"user","content":""#);
     for unit in text.encode_utf16() {
@@ -99,9 +100,9 @@ fn escaped(text: &str) -> String {
     body + r#""}]}"#
 }
 
-/// A model of each vocabulary.
+/// One model for each vocabulary.
 const MODELS: [&str; 4] = ["gpt-5", "gpt-4", "claude-sonnet-4", "claude-opus-4-8"];
-/// German words are compounds, and vocabularies that were made for English split them.
+/// German words are compounds, which vocabularies made for English split.
 const MAX_PERCENT: [(&str, i64); 2] = [("German", 33), ("", 20)];
 
 fn percent_off(estimated: u64, counted: u64) -> i64 {
@@ -109,7 +110,7 @@ fn percent_off(estimated: u64, counted: u64) -> i64 {
     (estimated - counted) * 100 / counted
 }
 
-/// `--nocapture` shows the table, next to a token for each four bytes.
+/// `--nocapture` prints the table, together with an estimate of one token for four bytes.
 #[test]
 fn estimates_are_within_a_fifth_of_what_the_vocabularies_count() {
     let (json, digits) = (json(), digits());
@@ -154,7 +155,7 @@ fn estimates_are_within_a_fifth_of_what_the_vocabularies_count() {
     assert_eq!(far, []);
 }
 
-/// A stream is estimated as it comes, in pieces of any size.
+/// A stream is estimated while it arrives, in pieces of any size.
 #[test]
 fn pieces_have_the_tally_of_the_whole() {
     let text = format!("{ENGLISH}{RUSSIAN}{RUST}{CHINESE}{}", digits());

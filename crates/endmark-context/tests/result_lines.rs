@@ -1,10 +1,12 @@
-//! What test runners and linkers report is kept where it is in the middle of a long log.
+//! Checks that reports of test runners and linkers in the middle of a long log are kept.
 //!
-//! The outputs are those of Mocha 11, Playwright, pytest 9, Robot Framework 7, Meson 1, `ExUnit`, AVA 6, Vitest 4, Cypress and GNU ld.
+//! The outputs are from Mocha 11, Playwright, pytest 9, Robot Framework 7, Meson 1, `ExUnit`, AVA 6, Vitest 4,
+//! Cypress and GNU ld.
 
 use endmark_context::cap::{Asked, Limits, cap};
 
-/// Lines about tests that passed, each with other words, and every fifth with a word that reports an error elsewhere.
+/// Returns lines about passed tests, each with different words. Every fifth line has a word that reports an error
+/// elsewhere.
 fn passed(count: usize, form: impl Fn(&str) -> String) -> String {
     let name = |mut number: usize| {
         let mut name = String::new();

@@ -1,4 +1,4 @@
-//! Windows and accounts, at their edges.
+//! Edge cases of windows and accounts.
 
 use super::{Account, Level, Period, Zone};
 use crate::Moment;
@@ -26,7 +26,7 @@ fn a_window_depends_on_the_time_and_the_zone_alone() {
             "{moment} {zone}"
         );
     }
-    // A clock that jumps back over midnight is in the window before, as it was.
+    // A clock that jumps back over midnight returns to the previous window.
     let (before, after) = (at("2026-11-24 23:59"), at("2026-11-25 00:01"));
     assert_ne!(Period::Day.window(before, &utc), Period::Day.window(after, &utc));
     assert_eq!(Period::Day.window(before, &utc), "2026-11-24");
@@ -56,9 +56,9 @@ fn a_day_of_a_zone_is_as_long_as_its_clocks_say() {
         ("2026-11-24 04:59", "America/New_York", Period::Day, "2026-11-23", "2026-11-24 05:00"),
         ("2026-07-24 03:59", "America/New_York", Period::Day, "2026-07-23", "2026-07-24 04:00"),
         ("2026-11-24 18:29", "Asia/Kolkata", Period::Day, "2026-11-24", "2026-11-24 18:30"),
-        // At midnight the clocks went forward to 01:00.
+        // The clocks went forward at midnight, to 01:00.
         ("2026-04-23 21:59", "Africa/Cairo", Period::Day, "2026-04-23", "2026-04-23 22:00"),
-        // There was no 30th of December.
+        // There was no 30 December.
         ("2011-12-30 09:59", "Pacific/Apia", Period::Day, "2011-12-29", "2011-12-30 10:00"),
         ("2011-12-30 10:00", "Pacific/Apia", Period::Day, "2011-12-31", "2011-12-31 10:00"),
     ] {
@@ -66,7 +66,7 @@ fn a_day_of_a_zone_is_as_long_as_its_clocks_say() {
         assert_eq!(period.window(at(moment), &zone), window, "{moment} {zone}");
         let resets_at = period.resets_at(at(moment), &zone);
         assert_eq!(resets_at, Some(at(resets).unix_seconds()), "{moment} {zone}");
-        // What begins then is another window.
+        // A new window begins at the reset.
         let next = Moment::from_unix_seconds(resets_at.unwrap());
         assert_ne!(period.window(next, &zone), window, "{moment} {zone}");
         let last = Moment::from_unix_seconds(resets_at.unwrap() - 1);

@@ -1,4 +1,4 @@
-//! What must hold of every capped value, over generated ones.
+//! Checks the invariants of capped values on generated values.
 
 mod invariants;
 
@@ -113,7 +113,7 @@ proptest! {
     }
 }
 
-/// A list that a marker would only make longer keeps all its items. Capped again, it must not make room for one.
+/// A list keeps all its items if a marker would only make it longer. A second capping must not reserve room for one.
 #[test]
 fn a_list_over_its_items_that_stays_costs_its_neighbours_nothing() {
     let value = format!(r#"{{"a":[0,0,null,null],"b":"{}"}}"#, r"line\nafter line ".repeat(40));
@@ -140,7 +140,7 @@ fn a_log_keeps_its_head_its_tail_and_its_errors() {
     assert!(capped.text.len() > 1_800, "{}", capped.text.len());
 }
 
-/// Traces as Go, Java, Python, Rust and Node.js print them, with more frames than an error has neighbours.
+/// Traces as Go, Java, Python, Rust and Node.js print them, with more frames than an error line has neighbours.
 #[test]
 fn a_log_keeps_the_frames_of_traces() {
     let frames = |frame: fn(usize) -> String| (1..=9).map(frame).collect::<String>();
@@ -228,7 +228,8 @@ fn an_object_gives_up_members_and_at_last_its_shape() {
     let error = shown["error"].as_str().unwrap();
     assert!(error.contains("5,000 members") && error.contains("filter"), "{error}");
 
-    // A list in a member gives up items, so that the object keeps its shape. Two hundred large members cannot.
+    // A list in a member loses items, so that the object keeps its shape. An object with two hundred large members
+    // cannot.
     let log = |lines: usize| (0..lines).map(|line| format!("{line} is well")).collect::<Vec<_>>();
     let mut members: serde_json::Map<String, Value> =
         (0..200).map(|id| (format!("host{id}"), log(200).into())).collect();
@@ -250,7 +251,7 @@ fn an_object_gives_up_members_and_at_last_its_shape() {
     assert!(shown["error"].as_str().unwrap().contains("filter"));
 }
 
-/// A program that reads by a schema finds the types that it knows.
+/// A program that reads by a schema finds the types that it expects.
 #[test]
 fn json_that_keeps_its_types_has_no_markers_in_lists_and_all_its_members() {
     let rows: Vec<Value> = (0..2_000).map(|id| serde_json::json!({"id": id, "state": "ok"})).collect();
@@ -279,7 +280,7 @@ fn binary_is_named_and_foreign_bytes_are_shown_or_refused() {
     let image = [&b"\x89PNG\r\n\x1a\n"[..], &[0; 52]].concat();
     let capped = cap(&image, Asked::Auto, &Limits::default()).unwrap();
     assert_eq!(capped.text, "[… 60 bytes of PNG image are not shown …]");
-    // A marker would be longer.
+    // A marker would be longer than the value.
     let capped = cap(&image[..16], Asked::Auto, &Limits::default()).unwrap();
     assert_eq!(capped.text, String::from_utf8_lossy(&image[..16]));
     let utf16: Vec<u8> = "\u{FEFF}error: lost\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
@@ -323,7 +324,7 @@ fn limits_that_leave_no_room_are_refused() {
     {
         assert!(cap(b"a", Asked::Auto, &refused).is_err());
     }
-    // A handle for which there is no room in a marker is in the warning alone.
+    // A handle that does not fit into a marker is only in the warning.
     let with_handle = Limits { handle: Some("h".repeat(33)), ..limits(100) };
     let capped = cap("line\n".repeat(90).as_bytes(), Asked::Auto, &with_handle).unwrap();
     assert!(capped.text.len() <= 104 && !capped.text.contains("hhh"), "{}", capped.text);
@@ -343,7 +344,7 @@ fn what_was_capped_is_capped_further_with_its_counts() {
     }
 }
 
-/// The marker of a table has as many fields as its rows, and of many columns their delimiters alone were more than the limit.
+/// The marker of a table has as many fields as its rows. With many columns, the delimiters alone exceeded the limit.
 #[test]
 fn a_table_of_many_columns_stays_within_its_limit() {
     for columns in 1..120 {

@@ -1,4 +1,4 @@
-//! Counts of texts, images and requests.
+//! Tests of token counts for texts, images and requests.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -8,7 +8,7 @@ use super::{Dimensions, Family, dimensions, request, request_unless, text};
 
 #[test]
 fn published_vocabularies_are_exact_and_others_say_that_they_are_not() {
-    // Counts of tiktoken and of ctok.
+    // Counts by tiktoken and by ctok.
     let sentence = "The quick brown fox jumps over the lazy dog.";
     for (model, tokens, exact) in [
         ("gpt-4o", 10, true),
@@ -91,7 +91,8 @@ fn the_same_conversation_counts_much_the_same_in_every_format() {
         bodies.iter().map(|body| request(&body.to_string(), "gpt-5").unwrap().tokens).collect();
     let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
     assert!(*least >= 30 && most - least <= 16, "{counts:?}");
-    // Tools are read, too; a body that is none is no conversation of nothing.
+    // The model reads tool definitions as well. A body that is not a conversation is an error, not an empty
+    // conversation.
     let mut with_tools = bodies[0].clone();
     with_tools["tools"] =
         json!([{"type": "function", "function": {"name": "read_log", "description": "Reads the log."}}]);
@@ -101,7 +102,8 @@ fn the_same_conversation_counts_much_the_same_in_every_format() {
     assert!(request("[", "gpt-5").is_err());
 }
 
-/// Forty megabytes took 1.6 gigabytes: the memory that a word needs is bounded, and its count then an estimate.
+/// A word of forty megabytes needed 1.6 gigabytes. The memory for a word is bounded, and the count of a long word is
+/// an estimate.
 #[test]
 fn a_word_of_any_length_is_estimated_in_parts() {
     for model in ["gpt-5", "gpt-4"] {
@@ -119,7 +121,7 @@ fn a_word_of_any_length_is_estimated_in_parts() {
     assert!(!text(&words, "gpt-5").exact && text("the end", "gpt-5").exact);
 }
 
-/// To find each token of a number all of its digits were read: hours for this text.
+/// Looking up each token of a number read all of its digits, which took hours for this text.
 #[test]
 fn the_digits_of_a_number_are_read_once() {
     assert_eq!(text(&"1".repeat(999_999), "gpt-5").tokens, 333_333);

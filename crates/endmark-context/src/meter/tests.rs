@@ -1,4 +1,4 @@
-//! The meter around calls that are made up.
+//! Tests of the meter with made-up calls.
 
 use super::{AfterCall, BeforeCall, Meter, NotAdmitted};
 use crate::budget::{Level, Unit};
@@ -8,7 +8,7 @@ fn at() -> Moment {
     Moment::parse("2026-11-24 12:00").unwrap()
 }
 
-/// A thousandth of a dollar for each token.
+/// A price of a thousandth of a dollar for each token.
 fn models() -> Models {
     let mut models = Models::builtin().clone();
     let rate = Some(1_000_000_000_000);
@@ -32,7 +32,7 @@ fn calls_at_once_cannot_overdraw_and_the_last_one_closes() {
     let first = meter.before_call(&call("m", 1_000, 4_000), at()).unwrap();
     let second = meter.before_call(&call("m", 1_000, 2_000), at()).unwrap();
     assert_eq!((first.warning, second.warning), (None, None));
-    // Nothing is spent yet, and what is held comes to less: that closes no session.
+    // Nothing is spent yet, and the held calls may cost less. This does not close the session.
     let refused = meter.before_call(&call("m", 1_000, 4_000), at());
     assert!(
         matches!(&refused, Err(NotAdmitted::Held { unit: Unit::Tokens, account }) if account.held == 8_000)
@@ -46,7 +46,7 @@ fn calls_at_once_cannot_overdraw_and_the_last_one_closes() {
         matches!(&refused, Err(NotAdmitted::UsedUp { unit: Unit::Tokens, account }) if account.held == 5_024)
     );
     assert_eq!(meter.after_call(second, &AfterCall::Unanswered, at()).tokens, 0);
-    // A call that is larger than the whole budget closes nothing.
+    // A call that exceeds the whole budget does not close the session.
     let mut other = Meter::new(&models).with_tokens(10_000);
     let refused = other.before_call(&call("m", 1_000, 9_001), at());
     assert!(matches!(refused, Err(NotAdmitted::TooLarge { needed: 10_001, .. })), "{refused:?}");
@@ -83,7 +83,7 @@ fn dollars_are_held_and_a_model_without_a_price_is_not_admitted() {
     assert_eq!(admitted.warning, None, "what is held is not spent");
     let cost = meter.after_call(admitted, &reported(500, 100), at());
     assert_eq!((cost.tokens, cost.nano_usd), (600, Some(600_000_000)));
-    // A hold is no ceiling: what came is charged.
+    // A hold is not a limit: the actual usage is charged.
     let admitted = meter.before_call(&call("dear", 100, 100), at()).unwrap();
     let cost = meter.after_call(admitted, &AfterCall::Unreported { output_tokens: 120 }, at());
     assert_eq!((cost.nano_usd, meter.usage().nano_usd), (Some(220_000_000), 820_000_000));

@@ -1,9 +1,9 @@
 use super::*;
 use crate::Models;
 
-/// Worked examples, each to be checked with the provider's page: what a call cost, in dollars.
+/// Worked examples that can be checked against the provider's page: the cost of a call, in dollars.
 ///
-/// The dates choose among prices that change: DeepSeek's by the hour, Gemini's from a day on.
+/// The dates select prices that change: DeepSeek's by the hour, Gemini's from a certain day on.
 #[test]
 fn worked_examples() {
     let none = Tokens::default();
@@ -16,16 +16,16 @@ fn worked_examples() {
         ("gemini-2.5-flash", None, day, hundred, "0.055000000"),
         // 20,000 × $0.30 + 80,000 × $0.03 + 10,000 × $2.50
         ("gemini-2.5-flash", None, day, cached, "0.033400000"),
-        // Batch halves input and output, and not what is cached: 20,000 × $0.15 + 80,000 × $0.03 + 10,000 × $1.25
+        // Batch halves input and output, but not cache reads: 20,000 × $0.15 + 80,000 × $0.03 + 10,000 × $1.25
         ("gemini-2.5-flash", Some("batch"), day, cached, "0.017900000"),
         // Audio: 1,000 × $1.00 + 99,000 × $0.30 + 10,000 × $2.50
         ("gemini-2.5-flash", None, day, Tokens { prompt_audio: 1_000, ..hundred }, "0.055700000"),
         ("gemini-2.5-pro", None, day, hundred, "0.225000000"),
-        // Above 200,000 tokens all of them: 0.3 M × $2.50 + 0.01 M × $15
+        // Above 200,000 tokens, the higher rate applies to all: 0.3 M × $2.50 + 0.01 M × $15
         ("gemini-2.5-pro", None, day, long, "0.900000000"),
-        // Exactly 200,000 are not above.
+        // Exactly 200,000 is not above 200,000.
         ("gemini-2.5-pro", None, day, Tokens { prompt: 200_000, ..none }, "0.250000000"),
-        // From 2026-12-01 twice as much.
+        // Twice as much from 2026-12-01 on.
         ("gemini-4-argon", None, "2026-11-30 23:59", hundred, "0.300000000"),
         ("gemini-4-argon", None, "2026-12-01 00:00", hundred, "0.600000000"),
         ("gpt-4o", None, day, cached, "0.250000000"),
@@ -34,22 +34,22 @@ fn worked_examples() {
         ("gpt-6.1-sol", None, day, cached, "0.148000000"),
         // Above 272,000: 0.3 M × $4 + 0.01 M × $15
         ("gpt-6.1-sol", None, day, long, "1.350000000"),
-        // What is written to the cache: 50,000 × $2.50 + 50,000 × $2 + 10,000 × $10
+        // Cache writes: 50,000 × $2.50 + 50,000 × $2 + 10,000 × $10
         ("gpt-6.1-sol", None, day, Tokens { cache_write: 50_000, ..hundred }, "0.325000000"),
         ("claude-sonnet-5", None, day, cached, "0.156000000"),
-        // 90,000 × $2 + 10,000 × $4 (an hour) + 10,000 × $10
+        // 90,000 × $2 + 10,000 × $4 (cached for an hour) + 10,000 × $10
         ("claude-sonnet-5", None, day, Tokens { cache_write_1h: 10_000, ..hundred }, "0.320000000"),
         ("claude-opus-5-5", None, day, cached, "0.296000000"),
         ("claude-haiku-5-5", None, day, hundred, "0.015000000"),
-        // Above 100,000 five times as much: 0.3 M × $0.50 + 0.01 M × $2.50
+        // Five times as much above 100,000: 0.3 M × $0.50 + 0.01 M × $2.50
         ("claude-haiku-5-5", None, day, long, "0.175000000"),
         ("deepseek-flash", None, day, cached, "0.009240000"),
-        // At peak hours twice as much.
+        // Twice as much at peak hours.
         ("deepseek-flash", None, "2026-11-24 01:00", cached, "0.018480000"),
         ("deepseek-flash", None, "2026-11-24 04:00", cached, "0.009240000"),
         ("deepseek-chat", None, day, none, "0.000000000"),
         ("deepseek-v4-pro", None, day, hundred, "0.085800000"),
-        // Reasoning is output.
+        // Reasoning is billed as output.
         ("gpt-5", None, day, Tokens { reasoning: 9_000, ..hundred }, "0.225000000"),
     ] {
         let found = Models::builtin().find(model).unwrap_or_else(|| panic!("{model} is not in the table"));
@@ -65,12 +65,12 @@ fn inference_in_the_united_states_alone_costs_a_tenth_more() {
     let at = crate::Moment::parse("2026-11-24 12:00").unwrap();
     let tokens = Tokens { prompt: 1_000, completion: 100, web_searches: 1, ..Tokens::default() };
     let cost = |tier| model.prices.cost(&tokens, at, tier).map(|cost| (cost.nano_usd, cost.is_unknown_tier));
-    // 1,000 at $5 and 100 at $25 a million, and a search for a cent, which costs the same everywhere.
+    // 1,000 at $5 and 100 at $25 per million, and a search for a cent, which costs the same everywhere.
     assert_eq!(cost(None), Some((17_500_000, false)));
     assert_eq!(cost(Some("us")), Some((18_250_000, false)));
     assert_eq!(cost(Some("batch+us")).map(|(cost, _)| cost), Some(10_000_000 + 3_750_000 * 11 / 10));
     assert_eq!(cost(Some("eu")), Some((17_500_000, true)));
-    // Tokens at the rates of another model are among them.
+    // Some of these tokens are billed at the rates of another model.
     assert_eq!(cost(Some("us+advisor")), None);
 }
 
@@ -113,7 +113,7 @@ fn tokens_of_a_kind_without_a_price_have_no_cost_at_all() {
 
 #[test]
 fn a_sum_is_rounded_once() {
-    // A third of a nano-dollar each: three of them are one.
+    // A third of a nano-dollar each: three of them cost one.
     let prices = Prices::flat(Rates { input: Some(333_333), output: Some(333_334), ..Rates::default() });
     let at = Moment::from_unix_seconds(0);
     let cost = |prompt, completion| {

@@ -13,7 +13,7 @@ fn standing(spent: u64, held: u64) -> Standing {
     }
 }
 
-/// A lease after two calls of 10 that the store held and that are over.
+/// Returns a lease after two finished calls of 10 that the store held.
 fn leased() -> Lease {
     let mut lease = Lease::default();
     lease.note(0, LIMIT, 10);
@@ -76,22 +76,22 @@ fn a_lease_shrinks_before_the_commit_and_grows_after_it() {
 #[derive(Debug, Clone)]
 enum Event {
     Hold(u64),
-    /// One of the calls under way is over, for this percentage of what it held.
+    /// One of the calls in progress finishes, at this percentage of its hold.
     Settle(usize, u64),
-    /// A transaction: costs are written, then a call is held exactly; it is committed or not. Meanwhile other calls are held in
-    /// the lease: before it is planned, and before the commit.
+    /// A transaction: it writes costs, then holds a call exactly, and is committed or fails. Meanwhile other calls
+    /// are held in the lease: before the plan, and before the commit.
     Transaction {
         exact: Option<u64>,
         meanwhile: [u64; 2],
         commits: bool,
     },
-    /// The process is killed and starts again.
+    /// The process is killed and restarted.
     Kill,
     Wait(u64),
 }
 
 fn event() -> impl Strategy<Value = (usize, Event)> {
-    // Now and then a call that needs all that is left.
+    // Occasionally a call needs the whole rest.
     let exact = prop_oneof![3 => 1..600_u64, 1 => Just(u64::MAX)];
     let event = prop_oneof![
         8 => (1..300_u64).prop_map(Event::Hold),
@@ -107,9 +107,9 @@ fn event() -> impl Strategy<Value = (usize, Event)> {
 #[derive(Default)]
 struct Process {
     lease: Lease,
-    /// Calls under way that are held in the lease.
+    /// Calls in progress that are held in the lease.
     calls: Vec<u64>,
-    /// Costs of calls that are over and not written.
+    /// Unwritten costs of finished calls.
     costs: Vec<u64>,
     exact: Vec<u64>,
 }
@@ -150,12 +150,12 @@ proptest! {
                 }
                 Event::Transaction { exact, meanwhile, commits } => {
                     let process = &mut processes[of];
-                    // Calls that the store holds are over by now, for a tenth of what they held.
+                    // Calls that the store holds are finished by now, for a tenth of their holds.
                     let over = process.exact.drain(..).sum::<u64>() / 10;
                     (spent, total) = (spent + over, total + over);
                     let costs: u64 = process.costs.iter().sum();
                     process.lease.flush(costs);
-                    // Only a decision of the store takes the lease back.
+                    // Only a decision of the store recalls the lease.
                     let (unwritten, in_use) = if exact.is_some() {
                         process.lease.recall()
                     } else {
@@ -188,7 +188,7 @@ proptest! {
                     }
                 }
                 Event::Kill => {
-                    // The slate knows calls that are over by their cost, and the others by what they hold.
+                    // The slate knows finished calls by their cost, and the others by their holds.
                     let process = std::mem::take(&mut processes[of]);
                     let under_way: u64 = process.calls.iter().chain(&process.exact).sum();
                     total += under_way;

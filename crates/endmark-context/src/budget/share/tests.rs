@@ -1,5 +1,5 @@
-//! Four instances over one budget on a virtual clock, with lost requests, lost replies, kills, outages and clocks of different
-//! speeds.
+//! Simulates four instances with one budget on a virtual clock. Requests and replies are lost, instances are killed,
+//! the database has outages, and clocks have different speeds.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use super::*;
 const LIMIT: u64 = 1_000_000;
 const INSTANCES: usize = 4;
 
-/// A generator of its own: the same seed is the same story.
+/// A random generator: the same seed gives the same simulation.
 struct Dice(u64);
 
 impl Dice {
@@ -18,17 +18,17 @@ impl Dice {
     }
 }
 
-/// An instance as its journal has it.
+/// The state of an instance in its journal.
 #[derive(Default)]
 struct Instance {
     granted: u64,
     spent: u64,
-    /// What calls under way hold, and what each will cost.
+    /// The holds of calls in progress, with their future costs.
     calls: Vec<(u64, u64)>,
     waiting: Vec<u64>,
     is_tight: bool,
     tenure: Tenure,
-    /// How fast its clock is, in thousandths.
+    /// Speed of its clock, in thousandths.
     speed: u64,
 }
 
@@ -68,7 +68,7 @@ struct Story {
     instances: Vec<Instance>,
     dice: Dice,
     now_ms: u64,
-    /// The database answers nobody until then.
+    /// The database does not answer until then.
     out_until_ms: u64,
 }
 
@@ -80,7 +80,7 @@ impl Story {
         Self { pool: Pool::default(), shares: <_>::default(), instances, dice, now_ms: 0, out_until_ms: 0 }
     }
 
-    /// One exchange of an instance, of which the request or the reply may be lost.
+    /// One exchange of an instance. The request or the reply may be lost.
     fn exchange(&mut self, index: usize, is_calm: bool) {
         let returns = self.dice.roll(20) == 0;
         let sent_ms = self.now_ms * self.instances[index].speed / 1_000;
@@ -123,7 +123,7 @@ impl Story {
             80..98 => self.exchange(index, false),
             98 => self.out_until_ms = self.now_ms + self.dice.roll(3_000),
             _ => {
-                // Killed and started again: calls under way count for what they held.
+                // The instance was killed and restarted: calls in progress count with their holds.
                 let instance = &mut self.instances[index];
                 let (spent, granted, speed) = (instance.used(), instance.granted, instance.speed);
                 *instance = Instance { granted, spent, speed, ..Instance::default() };

@@ -1,4 +1,4 @@
-//! The invariants themselves.
+//! The invariants of capped values.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::cap::table::csv;
 use crate::cap::{Asked, Capped, Capper, Format, Limits, Unit, cap, marker};
 
-/// A tokenizer as good as any for a test: what stands between spaces, in parts of three characters.
+/// A simple tokenizer for tests: words between spaces, in parts of three characters.
 pub(super) fn words(text: &str) -> usize {
     text.split(' ').map(|word| 1 + word.chars().count() / 3).sum()
 }
@@ -21,7 +21,7 @@ fn size(text: &str, limits: &Limits) -> usize {
     }
 }
 
-/// Caps a value at once and in chunks, and looks at what comes out.
+/// Caps a value at once and in chunks, and checks the results.
 pub(super) fn check(bytes: &[u8], asked: Asked, limits: &Limits, chunk: usize) {
     let capped = cap(bytes, asked, limits);
     let mut in_chunks = Capper::new(asked, limits.clone()).unwrap();
@@ -78,7 +78,7 @@ fn rows_are_of_the_input(capped: &Capped, original: &str) {
             let columns = |text: &str| csv::fields(text, delimiter).count();
             if records(original).iter().all(|record| columns(record) == columns(&records(original)[0])) {
                 let originals: HashSet<String> = records(original).into_iter().collect();
-                // Where the delimiters alone are more than the limit, the marker is all there is, and a table of one column.
+                // If the delimiters alone exceed the limit, the result is only the marker, as a table of one column.
                 let shown = records(&capped.text);
                 let is_bare = shown.len() == 1 && shown[0].contains("left out …]") && columns(&shown[0]) == 1;
                 for record in shown.into_iter().filter(|_| !is_bare) {
@@ -105,7 +105,7 @@ fn records(text: &str) -> Vec<String> {
     records
 }
 
-/// Whether everything in one value is in the other, in its place or, in a list, in its order.
+/// Whether everything in one value is in the other, at its path or, in a list, in order.
 fn is_part(shown: &Value, whole: &Value) {
     match (shown, whole) {
         (Value::Array(shown), Value::Array(whole)) => {

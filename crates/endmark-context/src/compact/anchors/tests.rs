@@ -56,7 +56,7 @@ fn a_call_says_how_it_ended() {
     assert_eq!(ended("[1, 2, 3]", false), "3 items");
     assert_eq!(ended("a\nb", false), "2 lines");
     assert_eq!(outcome(None), "no result");
-    // What we put in the place of a result says no more than that, in every format.
+    // A placeholder for a missing result gives no other outcome, in any format.
     assert_eq!(ended("No result was recorded for this call.", true), "no result");
     assert_eq!(ended(r#"{"error":"No result was recorded for this call."}"#, true), "no result");
     let call = Call {

@@ -175,7 +175,7 @@ mod tests {
     use super::super::class::{BEGIN, CAPITAL, CAPITALS, END};
     use super::*;
 
-    /// What a stream is counted in stretches by.
+    /// This property allows a stream to be counted in stretches.
     #[test]
     fn no_piece_goes_on_behind_a_word_or_holds_a_beginning_that_it_does_not_begin_with() {
         for file in [THREE_FILE, FOUR_SEVEN_FILE] {
