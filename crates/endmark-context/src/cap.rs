@@ -93,8 +93,10 @@ pub enum CapError {
     },
 }
 
-/// Caps a value (CX-5). The result never exceeds the limit or the input, depends only on the input, and is not capped
-/// further if it is capped again.
+/// Caps a value (CX-5).
+///
+/// The result never exceeds the limit or the input, depends only on the input, and is not capped further if it is
+/// capped again.
 ///
 /// ```
 /// use endmark_context::cap::{Asked, Limits, cap};

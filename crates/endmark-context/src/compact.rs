@@ -91,8 +91,9 @@ pub fn compact(conversation: &Conversation<'_>, policy: &Policy) -> Compacted {
     compact_with(conversation, policy, &Sizes::of(conversation, policy.count), None)
 }
 
-/// Like [`compact`], with known sizes of the conversation. `told` is an optional narrative by a model; the anchors
-/// are the same as those of [`compact`].
+/// Like [`compact`], with known sizes of the conversation.
+///
+/// `told` is an optional narrative by a model; the anchors are the same as those of [`compact`].
 pub fn compact_with(
     conversation: &Conversation<'_>,
     policy: &Policy,
@@ -102,8 +103,10 @@ pub fn compact_with(
     compact_on(conversation, policy, sizes, told, &mut Progress::default())
 }
 
-/// Like [`compact_with`], for a conversation that continues. `progress` holds the outcome of earlier attempts with
-/// this policy: after three attempts in a row without progress it stops (CX-1).
+/// Like [`compact_with`], for a conversation that continues.
+///
+/// `progress` holds the outcome of earlier attempts with this policy: after three attempts in a row without progress
+/// it stops (CX-1).
 pub fn compact_on(
     conversation: &Conversation<'_>,
     policy: &Policy,

@@ -5,8 +5,10 @@ use crate::models::Models;
 use crate::moment::Moment;
 use crate::tokens::Tokens;
 
-/// Budget and usage of one session. It reads no clock and makes no calls: the program asks it before each call and
-/// reports the outcome afterwards. Several calls may be in progress; what they hold counts as spent.
+/// Budget and usage of one session.
+///
+/// It reads no clock and makes no calls: the program asks it before each call and reports the outcome afterwards.
+/// Several calls may be in progress; what they hold counts as spent.
 ///
 /// ```
 /// use endmark_context::{AfterCall, BeforeCall, Meter, Models, Moment, Tokens, dollars};
@@ -172,8 +174,10 @@ impl<'a> Meter<'a> {
         self.tokens.map(|account| account.left())
     }
 
-    /// Asks whether a call may be made, and holds its highest possible cost. The first call that no longer fits is
-    /// admitted as the closing call, with at most [`CLOSING_OUTPUT_TOKENS`] of output. No call is admitted after it.
+    /// Asks whether a call may be made, and holds its highest possible cost.
+    ///
+    /// The first call that no longer fits is admitted as the closing call, with at most [`CLOSING_OUTPUT_TOKENS`] of
+    /// output. No call is admitted after it.
     ///
     /// # Errors
     /// [`NotAdmitted`] if the call may not be made.

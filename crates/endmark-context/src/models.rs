@@ -127,8 +127,10 @@ impl Models {
         self.table.entries.iter()
     }
 
-    /// Adds a model of the user, by a name or a pattern with `*`. It has priority over the table and over models that
-    /// were added earlier. For a name, missing limits and capabilities come from the model found so far.
+    /// Adds a model of the user, by a name or a pattern with `*`.
+    ///
+    /// It has priority over the table and over models that were added earlier. For a name, missing limits and
+    /// capabilities come from the model found so far.
     pub fn add(&mut self, pattern: &str, model: Model) {
         let mut model = model;
         if let Some(known) = self.find(pattern).filter(|_| !is_pattern(pattern)) {
@@ -141,8 +143,9 @@ impl Models {
         self.own.push((pattern.to_lowercase(), model));
     }
 
-    /// Returns the model that a request or a reply names. Returns `None` if it is unknown; its price is then unknown
-    /// too.
+    /// Returns the model that a request or a reply names.
+    ///
+    /// Returns `None` if it is unknown; its price is then unknown too.
     ///
     /// The name is looked up unchanged, then without its date, then without the providers before it. Last comes the
     /// longest prefix in the table.

@@ -20,8 +20,9 @@ impl Moment {
         Self(seconds)
     }
 
-    /// Parses `YYYY-MM-DD HH:MM`, followed by anything, as the store writes its times in UTC. Returns `None` for
-    /// anything else.
+    /// Parses `YYYY-MM-DD HH:MM`, followed by anything, as the store writes its times in UTC.
+    ///
+    /// Returns `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let day = Day::parse(text.get(..10)?)?;
         let hour: u64 = text.get(11..13)?.parse().ok().filter(|hour| *hour < 24)?;

@@ -19,8 +19,10 @@ const TOKENS_PER_RATE: u128 = 1_000_000;
 /// Scales a number of searches to the unit of rates, since the rate of searches is per thousand.
 const TOKENS_PER_SEARCH: u128 = 1_000;
 
-/// The rate of each kind of token. A kind without a rate costs as much as the kind that contains it: cached tokens as
-/// the prompt, reasoning as the output.
+/// The rate of each kind of token.
+///
+/// A kind without a rate costs as much as the kind that contains it: cached tokens as the prompt, reasoning as the
+/// output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rates {
     /// Prompt tokens.
@@ -87,8 +89,10 @@ const US_ONLY: &str = "us";
 /// Divides the price of tokens to get this surcharge.
 const US_ONLY_SHARE: u128 = 10;
 
-/// Tier of a call that a model with other prices advised. Anthropic bills those tokens at the rates of that model,
-/// and counts them with the others (`advisor_message` in `usage.iterations`). The cost of such a call is unknown.
+/// Tier of a call that a model with other prices advised.
+///
+/// Anthropic bills those tokens at the rates of that model, and counts them with the others (`advisor_message` in
+/// `usage.iterations`). The cost of such a call is unknown.
 pub const ADVISED_TIER: &str = "advisor";
 
 /// A computed cost.
@@ -106,8 +110,9 @@ impl Prices {
         Self { standard: vec![PriceEntry::always(rates)], variants: Vec::new() }
     }
 
-    /// Returns the cost of a call whose reply came at `at`. Returns `None` if the table has no price for its tokens
-    /// (CX-6: an unknown price is never 0).
+    /// Returns the cost of a call whose reply came at `at`.
+    ///
+    /// Returns `None` if the table has no price for its tokens (CX-6: an unknown price is never 0).
     ///
     /// `tier` is the service tier in the reply; `default` and `standard` mean the standard price. Several tiers are
     /// joined by `+`. `us` adds a tenth for tokens, as Anthropic charges for inference in the United States only.

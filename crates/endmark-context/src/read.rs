@@ -1,5 +1,6 @@
-//! Reads a part of a capped value (CX-5): pages, ranges, lines, and the value that a JSON Pointer addresses. A part
-//! is the same for every kind of reader.
+//! Reads a part of a capped value (CX-5): pages, ranges, lines, and the value that a JSON Pointer addresses.
+//!
+//! A part is the same for every kind of reader.
 
 mod in_memory;
 mod page;

@@ -53,8 +53,10 @@ impl Account {
         !self.is_closed && amount <= self.left()
     }
 
-    /// Whether a call that can cost `amount` fits if holds are ignored. If it does but is not admitted, calls in
-    /// progress hold the rest. It may fit when they finish, since most calls cost far less than they hold.
+    /// Whether a call that can cost `amount` fits if holds are ignored.
+    ///
+    /// If it does but is not admitted, calls in progress hold the rest. It may fit when they finish, since most calls
+    /// cost far less than they hold.
     ///
     /// ```
     /// use endmark_context::budget::Account;
@@ -65,8 +67,9 @@ impl Account {
         Self { held: 0, ..*self }.admits(amount)
     }
 
-    /// Whether a call that can cost `amount` is the closing one: the amount spent leaves no room for it. A call that
-    /// exceeds the whole budget is refused instead, since it proves nothing about the amount spent.
+    /// Whether a call that can cost `amount` is the closing one: the amount spent leaves no room for it.
+    ///
+    /// A call that exceeds the whole budget is refused instead, since it proves nothing about the amount spent.
     ///
     /// ```
     /// use endmark_context::budget::Account;
@@ -77,8 +80,9 @@ impl Account {
         !self.is_closed && !self.may_admit(amount) && amount <= self.limit
     }
 
-    /// Returns how far the budget is used up by the cost of finished calls. Holds do not count: most calls cost far
-    /// less, so that a warning about holds would be false.
+    /// Returns how far the budget is used up by the cost of finished calls.
+    ///
+    /// Holds do not count: most calls cost far less, so that a warning about holds would be false.
     pub fn level(&self) -> Level {
         let used = u128::from(self.spent);
         let reaches = |percent: u128| used * 100 >= u128::from(self.limit) * percent;

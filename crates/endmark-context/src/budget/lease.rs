@@ -59,8 +59,9 @@ struct Confirmed {
 }
 
 impl Lease {
-    /// Returns the account before the hold if a call that can cost `amount` may be held without asking the store. The
-    /// store decides everything else: refusals, warnings, and amounts near the limit.
+    /// Returns the account before the hold if a call that can cost `amount` may be held without asking the store.
+    ///
+    /// The store decides everything else: refusals, warnings, and amounts near the limit.
     pub fn check(&self, now_ms: u64, limit: u64, amount: u64) -> Option<Account> {
         let Confirmed { standing, at_ms } = self.confirmed?;
         let account = self.account(&standing, self.settled);
@@ -99,9 +100,10 @@ impl Lease {
         self.flushing = self.flushing.saturating_add(cost).min(self.settled);
     }
 
-    /// Takes back the unused amount until the next plan is confirmed or reverted. Returns the costs that are neither
-    /// in the store nor in its transaction, and what calls in progress hold. The store needs both for a decision
-    /// about the same budget.
+    /// Takes back the unused amount until the next plan is confirmed or reverted.
+    ///
+    /// Returns the costs that are neither in the store nor in its transaction, and what calls in progress hold. The
+    /// store needs both for a decision about the same budget.
     pub fn recall(&mut self) -> (u64, u64) {
         self.usable = self.usable.min(self.in_use.saturating_add(self.settled));
         (self.settled - self.flushing, self.in_use)
@@ -112,8 +114,9 @@ impl Lease {
         self.committed > 0 || self.flushing > 0 || self.recent.total(now_ms).calls >= MIN_CALLS
     }
 
-    /// Plans the size of the lease from the next commit on; 0 means no lease. Returns that size, and how much of it
-    /// calls in progress hold.
+    /// Plans the size of the lease from the next commit on; 0 means no lease.
+    ///
+    /// Returns that size, and how much of it calls in progress hold.
     pub fn plan(&mut self, now_ms: u64, standing: Standing) -> (u64, u64) {
         // The standing contains the costs in the transaction already.
         let unwritten = self.settled - self.flushing;

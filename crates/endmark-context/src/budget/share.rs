@@ -105,8 +105,9 @@ pub struct Tenure {
 }
 
 impl Tenure {
-    /// Records that the database confirmed a report that was sent at this moment. Transmission time counts against
-    /// the instance.
+    /// Records that the database confirmed a report that was sent at this moment.
+    ///
+    /// Transmission time counts against the instance.
     pub fn confirm(&mut self, sent_ms: u64) {
         self.until_ms = Some(sent_ms.saturating_add(TENURE_MS - TENURE_MARGIN_MS));
     }

@@ -1,5 +1,6 @@
-//! Calendar windows: a pure function of the time and the zone. So a late reset cannot drift, and a clock that jumps
-//! back over midnight returns to the window that it left.
+//! Calendar windows: a pure function of the time and the zone.
+//!
+//! So a late reset cannot drift, and a clock that jumps back over midnight returns to the window that it left.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,8 +26,9 @@ pub enum Period {
     Month,
 }
 
-/// A time zone by its name in the time zone database, or a fixed offset from UTC. The database is part of the
-/// program, so that windows do not depend on files of the machine.
+/// A time zone by its name in the time zone database, or a fixed offset from UTC.
+///
+/// The database is part of the program, so that windows do not depend on files of the machine.
 ///
 /// ```
 /// use endmark_context::budget::Zone;
@@ -145,8 +147,10 @@ impl Period {
         }
     }
 
-    /// Returns the first moment after the window that contains `at`, in seconds since 1970. Returns `None` if the
-    /// window does not end. If a clock is put forward over midnight, the day begins with the first moment after that.
+    /// Returns the first moment after the window that contains `at`, in seconds since 1970.
+    ///
+    /// Returns `None` if the window does not end. If a clock is put forward over midnight, the day begins with the
+    /// first moment after that.
     pub fn resets_at(self, at: Moment, zone: &Zone) -> Option<u64> {
         let today = local_day(at, zone);
         let last_day = match self {

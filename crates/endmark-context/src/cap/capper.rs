@@ -20,8 +20,10 @@ pub const LARGEST_DOCUMENT_BYTES: usize = 32 << 20;
 /// Most warnings about single cuts. One more warning counts the others.
 const MAX_WARNINGS: usize = 100;
 
-/// Caps a value that arrives in chunks of any size. The result does not depend on chunking. The memory is a few times
-/// the limit, or a JSON document of at most [`LARGEST_DOCUMENT_BYTES`], however large the value is.
+/// Caps a value that arrives in chunks of any size.
+///
+/// The result does not depend on chunking. The memory is a few times the limit, or a JSON document of at most
+/// [`LARGEST_DOCUMENT_BYTES`], however large the value is.
 ///
 /// ```
 /// use endmark_context::cap::{Asked, Capper, Limits};

@@ -45,9 +45,9 @@ const WORDS: [&str; 28] = [
     "connection refused",
 ];
 
-/// Prefixes of trace lines after white space: `at f (file.js:1:2)` of Java, JavaScript and C#, `File "f.py", line 3`
-/// of Python, and what Go, Java and Rust write between their frames. Sources: the output of `panic` in Go and Rust,
-/// `printStackTrace`, `traceback.print_exc` and V8's `Error.stack`.
+/// Prefixes of trace lines after white space: `at f (file.js:1:2)` of Java, JavaScript and C#, and `File "f.py", line
+/// 3` of Python. Go, Java and Rust write the others between their frames. Sources: the output of `panic` in Go and
+/// Rust, `printStackTrace`, `traceback.print_exc` and V8's `Error.stack`.
 const FRAMES: [&str; 7] =
     ["at ", "File \"", "goroutine ", "created by ", "Caused by:", "stack backtrace:", "... "];
 

@@ -30,7 +30,7 @@ const BULK: u64 = 64;
 /// A date has at least this many bytes; a time of day has fewer.
 const DAY_BYTES: usize = 10;
 
-/// Number of turns after which an anchor that was not mentioned again has lost half of its worth.
+/// Half-life, in turns, of the 80 percent of its worth that an anchor loses if it is not mentioned again.
 const HALF_LIFE_TURNS: f64 = 24.0;
 
 /// The merged anchors of turns.

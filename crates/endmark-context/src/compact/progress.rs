@@ -33,7 +33,7 @@ impl Progress {
     }
 
     /// Like [`Self::stopped`], for a history of `tokens` tokens. Attempts resume once new turns are a fifth of the
-    /// history, and once the history first exceeds the budget, since more gives way then.
+    /// history. They also resume once the history first exceeds the budget, since more gives way then.
     pub(super) fn stops(&self, tokens: u64, budget: u64) -> Option<NotMade> {
         let has_grown = tokens * (10 - LEAST_GAIN_TENTHS) >= self.tokens * 10;
         let is_newly_over = tokens > budget && !self.was_over_budget;

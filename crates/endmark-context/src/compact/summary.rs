@@ -1,5 +1,6 @@
-//! The message that replaces the condensed turns. It is written here, and read again when its conversation has grown
-//! (CX-4).
+//! The message that replaces the condensed turns.
+//!
+//! It is written here, and read again when its conversation has grown (CX-4).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};

@@ -55,8 +55,9 @@ pub enum NotTold {
     TooLong,
 }
 
-/// Returns the question that asks a model to summarise the turns that a compaction removes. Returns `None` if it
-/// removes nothing, or if no part of them fits.
+/// Returns the question that asks a model to summarise the turns that a compaction removes.
+///
+/// Returns `None` if it removes nothing, or if no part of them fits.
 ///
 /// The question has about `room_chars` characters at most: long parts are capped, then the oldest parts are omitted.
 /// A note on omitted parts can exceed the limit by some 60 characters.

@@ -91,8 +91,9 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Checks edits against their conversation and combines them. If several edits set the text of a part, the last
-    /// one applies.
+    /// Checks edits against their conversation and combines them.
+    ///
+    /// If several edits set the text of a part, the last one applies.
     pub fn of(conversation: &Conversation<'_>, edits: &[Edit]) -> Result<Self, EditError> {
         let mut changes = Self::default();
         for edit in edits {

@@ -18,8 +18,8 @@ pub struct Place {
 /// The calls and results of a conversation that belong together.
 ///
 /// A result belongs to the newest call before it that has its id and no result yet, because agents reuse ids. If one
-/// of the two has no id, names are compared instead. The result then belongs to the first such call without a result,
-/// in the newest turn that has one. Adjacency does not matter.
+/// of the two has no id, the result belongs to a call of the same name without a result: the first one in the newest
+/// turn that has one. Adjacency does not matter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pairs {
     results: HashMap<Place, Place>,
@@ -90,9 +90,10 @@ impl Pairs {
         &self.unanswered
     }
 
-    /// Returns the groups of turns that stay or go together, each in order. A group has references to stored items
-    /// and the results of the calls that may be among them. It can also be an approval, its answer, and the call that
-    /// names it. No turn is in two groups.
+    /// Returns the groups of turns that stay or go together, each in order.
+    ///
+    /// A group has references to stored items and the results of the calls that may be among them. It can also be an
+    /// approval, its answer, and the call that names it. No turn is in two groups.
     pub fn steps(&self) -> &[Vec<usize>] {
         &self.steps
     }

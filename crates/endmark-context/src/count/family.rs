@@ -74,8 +74,9 @@ impl Family {
         self.count(text, || false).tokens
     }
 
-    /// Returns the tokens of a text, and whether the provider counts the same. `is_stopped` is checked every few
-    /// kilobytes. Once it is true, the rest of the text is not counted.
+    /// Returns the tokens of a text, and whether the provider counts the same.
+    ///
+    /// `is_stopped` is checked every few kilobytes. Once it is true, the rest of the text is not counted.
     pub fn count(self, text: &str, is_stopped: fn() -> bool) -> Count {
         let o200k = || O200K.get().count(text, is_stopped);
         let estimated = |tokens| Count { tokens, exact: false };
@@ -123,9 +124,10 @@ impl Family {
         }
     }
 
-    /// Returns the tokens of an image of this size. The formulas reproduce public measurements (data set
-    /// `JOHNISKING/image-token-cost`): patches of the model's own size, after the image was scaled down to its
-    /// limits.
+    /// Returns the tokens of an image of this size.
+    ///
+    /// The formulas reproduce public measurements (data set `JOHNISKING/image-token-cost`): patches of the model's
+    /// own size, after the image was scaled down to its limits.
     pub fn image_tokens(self, image: Dimensions) -> u64 {
         match self {
             Self::Claude3 => {
@@ -146,8 +148,10 @@ impl Family {
     }
 }
 
-/// Drops the vocabularies that were not used since the last call. A program that counts from time to time should call
-/// this every few minutes: in memory, the vocabularies have some ten megabytes.
+/// Drops the vocabularies that were not used since the last call.
+///
+/// A program that counts from time to time should call this every few minutes: in memory, the vocabularies have some
+/// ten megabytes.
 pub fn drop_unused_vocabularies() {
     for shelf in [&O200K, &CL100K] {
         shelf.drop_unused();

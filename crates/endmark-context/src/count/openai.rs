@@ -1,5 +1,6 @@
-//! Counts OpenAI's tokens offline with the vocabularies that OpenAI published for `tiktoken` (MIT). They are in
-//! `data/` as published, compressed.
+//! Counts OpenAI's tokens offline with the vocabularies that OpenAI published for `tiktoken` (MIT).
+//!
+//! They are in `data/` as published, compressed.
 //!
 //! The vocabulary's own pattern splits a text into pieces. A piece that is a token counts as one. In any other piece,
 //! the two neighbours whose merged token has the lowest rank are merged until no pair can be.
@@ -84,9 +85,10 @@ impl Vocabulary {
         count
     }
 
-    /// Returns the pieces of a text. Of several spaces before a word, the last one belongs to the word; the published
-    /// patterns use a look-ahead for that. Only a piece of spaces ends in one: each other piece ends in a letter, a
-    /// mark or a line end.
+    /// Returns the pieces of a text.
+    ///
+    /// Of several spaces before a word, the last one belongs to the word; the published patterns use a look-ahead for
+    /// that. Only a piece of spaces ends in one: each other piece ends in a letter, a mark or a line end.
     fn pieces<'a>(&'a self, text: &'a str) -> impl Iterator<Item = &'a str> {
         let mut rest = text;
         std::iter::from_fn(move || {

@@ -57,8 +57,9 @@ pub enum Unreadable {
     NoConversation,
 }
 
-/// Returns the tokens of a request body, or of a bare list of messages, for this model. This is an estimate, since
-/// providers do not publish what they put around messages and tools.
+/// Returns the tokens of a request body, or of a bare list of messages, for this model.
+///
+/// This is an estimate, since providers do not publish what they put around messages and tools.
 ///
 /// ```
 /// use endmark_context::count::request;
@@ -86,8 +87,9 @@ pub struct RequestTokens {
     pub images: u64,
 }
 
-/// Like [`request`], but without a vocabulary: a fast estimate that costs about as much as reading the body. A body
-/// that is not a conversation is estimated by all its fields.
+/// Like [`request`], but without a vocabulary: a fast estimate that costs about as much as reading the body.
+///
+/// A body that is not a conversation is estimated by all its fields.
 ///
 /// # Errors
 /// [`Unreadable::Json`] if the body is not JSON.

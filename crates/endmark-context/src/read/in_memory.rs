@@ -6,8 +6,9 @@ use std::ops::Range;
 use super::{Content, Excerpt, ExcerptError, Pages, Part, PartError, Picking, Place};
 use crate::cap::Limits;
 
-/// Reads a part of an output within the limits. Pages and bytes are unchanged; lines and values are capped like an
-/// output.
+/// Reads a part of an output within the limits.
+///
+/// Pages and bytes are unchanged; lines and values are capped like an output.
 ///
 /// ```
 /// use endmark_context::{cap::Limits, read::{Part, part_of}};

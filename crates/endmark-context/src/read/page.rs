@@ -25,8 +25,10 @@ impl Pages {
         self.bytes.div_ceil(self.step()).max(1)
     }
 
-    /// Returns the bytes of a page, from 1. A page begins at a line or a grapheme. Returns `None` if there is no such
-    /// page. `read` returns the bytes of a range, or fewer if the value ends earlier.
+    /// Returns the bytes of a page, from 1.
+    ///
+    /// A page begins at a line or a grapheme. Returns `None` if there is no such page. `read` returns the bytes of a
+    /// range, or fewer if the value ends earlier.
     pub fn span<E>(
         self,
         page: u64,
@@ -60,10 +62,10 @@ impl Pages {
     }
 }
 
-/// Returns how many bytes before a page's nominal place belong to the page: those of a line that would be broken, or
-/// of a grapheme if there is no line break. `before` holds the last [`PAGE_LOOK_BEHIND_BYTES`] bytes. `behind` holds
-/// a little of the following text, which shows whether a character is complete.
-/// follows, by which it shows whether a character is whole.
+/// Returns how many bytes before a page's nominal place belong to the page. These are the bytes of a line that would
+/// be broken, or of a grapheme if there is no line break. `before` holds the last [`PAGE_LOOK_BEHIND_BYTES`] bytes.
+/// `behind` holds a little of the following text, which shows whether a character is complete. follows, by which it
+/// shows whether a character is whole.
 ///
 /// ```
 /// use endmark_context::read::page_begin;

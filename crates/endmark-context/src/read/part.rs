@@ -131,8 +131,9 @@ pub enum Place {
 }
 
 impl Span {
-    /// Resolves this span in an output of `lines` lines. A begin outside the output is an error; an end outside it
-    /// means the last line.
+    /// Resolves this span in an output of `lines` lines.
+    ///
+    /// A begin outside the output is an error; an end outside it means the last line.
     pub fn lines_of(self, lines: u64) -> Result<[u64; 2], PartError> {
         let from = self.from.unwrap_or(1);
         if from == 0 || from > lines {
@@ -141,8 +142,10 @@ impl Span {
         Ok([from, self.to.unwrap_or(lines).min(lines)])
     }
 
-    /// Resolves this span in an output of `bytes` bytes. It may have at most `most` bytes, whatever unit the limit
-    /// counts: each character or token has at least one byte.
+    /// Resolves this span in an output of `bytes` bytes.
+    ///
+    /// It may have at most `most` bytes, whatever unit the limit counts: each character or token has at least one
+    /// byte.
     pub fn bytes_of(self, bytes: u64, most: usize) -> Result<Range<u64>, PartError> {
         let (from, most) = (self.from.unwrap_or(0), most as u64);
         if from >= bytes {
@@ -163,8 +166,10 @@ impl Excerpt {
         Ok(Self { content: Content::Capped(capper.finish()?), place: Place::Value })
     }
 
-    /// Returns the part as text, for clients that can read only text. Bytes that are not UTF-8 are shown as in a
-    /// capped output; binary data is Base64 if there is room. Notices follow the text.
+    /// Returns the part as text, for clients that can read only text.
+    ///
+    /// Bytes that are not UTF-8 are shown as in a capped output; binary data is Base64 if there is room. Notices
+    /// follow the text.
     ///
     /// # Errors
     /// [`CapError`] where the limits leave no room.

@@ -36,8 +36,9 @@ impl Picking {
         Ok(Self { which: Which::Matching { pattern, matches: 0 }, capper: capper(limits)? })
     }
 
-    /// Examines a line with its number, from 1, and its line break. A very long line may arrive in parts. Returns
-    /// whether further lines may be picked.
+    /// Examines a line with its number, from 1, and its line break.
+    ///
+    /// A very long line may arrive in parts. Returns whether further lines may be picked.
     pub fn line(&mut self, number: u64, line: &[u8]) -> Result<ControlFlow<()>, CapError> {
         match &mut self.which {
             Which::Between([_, to]) if number > *to => return Ok(ControlFlow::Break(())),

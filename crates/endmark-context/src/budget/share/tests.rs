@@ -1,5 +1,6 @@
-//! Simulates four instances with one budget on a virtual clock. Requests and replies are lost, instances are killed,
-//! the database has outages, and clocks have different speeds.
+//! Simulates four instances with one budget on a virtual clock.
+//!
+//! Requests and replies are lost, instances are killed, the database has outages, and clocks have different speeds.
 
 use proptest::prelude::*;
 

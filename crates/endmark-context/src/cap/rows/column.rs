@@ -10,7 +10,7 @@ use crate::cap::error_signs;
 const MAX_COUNTED_VALUES: usize = 32;
 /// How many rows of a value are held.
 const ROWS_OF_VALUE: usize = 4;
-/// A value is rare if at most one row in this many has it.
+/// A value is rare if a single row has it, or at most one row in this many.
 const RARE_ONE_IN: u64 = 100;
 /// Rare values count only if all of them together are in at most one row in this many.
 const ALL_RARE_ONE_IN: u64 = 20;

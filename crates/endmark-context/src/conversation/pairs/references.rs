@@ -1,5 +1,7 @@
-//! References to items that the provider stored. Such an item may be a call, so a result without a visible call
-//! belongs to the references before it. Reasoning among them belongs to the call after it.
+//! References to items that the provider stored.
+//!
+//! Such an item may be a call, so a result without a visible call belongs to the references before it. Reasoning
+//! among them belongs to the call after it.
 
 use std::collections::HashMap;
 

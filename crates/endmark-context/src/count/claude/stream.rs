@@ -1,5 +1,6 @@
-//! The stream that is split into pieces: runs, with word boundaries and capitals as characters of their own. It is
-//! counted while it is written, and never exists as a whole.
+//! The stream that is split into pieces: runs, with word boundaries and capitals as characters of their own.
+//!
+//! It is counted while it is written, and never exists as a whole.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,8 @@
-//! The tokens of a vocabulary by their bytes. The table has flat lists: it is read and dropped quickly, and fits into
-//! a processor's cache. A map of boxes needs three times the memory. Most texts that merging looks up are not tokens,
-//! and a map visits two places for each of them.
+//! The tokens of a vocabulary by their bytes.
+//!
+//! The table has flat lists: it is read and dropped quickly, and fits into a processor's cache. A map of boxes needs
+//! three times the memory. Most texts that merging looks up are not tokens, and a map visits two places for each of
+//! them.
 
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::io::{BufRead as _, BufReader};
