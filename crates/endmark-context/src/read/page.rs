@@ -62,10 +62,11 @@ impl Pages {
     }
 }
 
-/// Returns how many bytes before a page's nominal place belong to the page. These are the bytes of a line that would
-/// be broken, or of a grapheme if there is no line break. `before` holds the last [`PAGE_LOOK_BEHIND_BYTES`] bytes.
-/// `behind` holds a little of the following text, which shows whether a character is complete. follows, by which it
-/// shows whether a character is whole.
+/// Returns how many bytes before a page's nominal place belong to the page.
+///
+/// These are the bytes of a line that would be broken, or of a grapheme if there is no line break. `before` holds the
+/// last [`PAGE_LOOK_BEHIND_BYTES`] bytes. `behind` holds a little of the following text, which shows whether a
+/// character is complete.
 ///
 /// ```
 /// use endmark_context::read::page_begin;

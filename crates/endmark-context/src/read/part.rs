@@ -73,7 +73,7 @@ pub enum PartError {
     /// The output is too large for a pointer.
     #[error("the output has {0} bytes, which is too large for a pointer: read it by bytes, lines or pattern")]
     TooLarge(u64),
-    /// The pointer points to nothing.
+    /// The pointer addresses nothing.
     #[error(transparent)]
     Pointer(#[from] PointerError),
 }
@@ -172,7 +172,7 @@ impl Excerpt {
     /// follow the text.
     ///
     /// # Errors
-    /// [`CapError`] where the limits leave no room.
+    /// [`CapError`] if the limits leave no room.
     pub fn text(&self, limits: &Limits) -> Result<String, CapError> {
         match &self.content {
             Content::Capped(capped) => Ok(noted(capped)),
@@ -186,7 +186,7 @@ impl Excerpt {
     /// Returns the text for a model, with its location appended if the model needs it.
     ///
     /// # Errors
-    /// [`CapError`] where the limits leave no room.
+    /// [`CapError`] if the limits leave no room.
     pub fn for_a_model(&self, limits: &Limits) -> Result<String, CapError> {
         let text = self.text(limits)?;
         Ok(match &self.place {
@@ -200,7 +200,7 @@ impl Excerpt {
 /// Why a part cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExcerptError {
-    /// The output has no such part.
+    /// The output does not have the requested part.
     #[error(transparent)]
     Part(#[from] PartError),
     /// The part cannot be capped.
