@@ -1,53 +1,53 @@
-//! One finding, and what its fields mean. (AR-1)
+//! A finding and its fields. (AR-1)
 
 use std::fmt;
 
 use super::location::{Location, Place};
 use super::vocabulary::list_of;
 
-/// What an agent found, field by field (AR-1).
+/// A finding of an agent, field by field (AR-1).
 ///
-/// A field that an author did not give is none; nothing is guessed.
+/// A field that the author did not give is `None`; nothing is guessed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Finding {
-    /// What the author calls it.
+    /// The id that the author gave it.
     pub id: FindingId,
-    /// What is wrong, in one line; may be empty.
+    /// The problem in one line; may be empty.
     pub title: String,
-    /// How bad it is.
+    /// The severity.
     pub severity: Option<Severity>,
-    /// The weaknesses it is an instance of; may be empty.
+    /// The weaknesses that it is an instance of; may be empty.
     pub cwe: Vec<Cwe>,
-    /// Where it is.
+    /// The affected files and lines.
     pub location: Option<Location>,
-    /// Where the data comes from.
+    /// The origin of the data.
     pub source: Option<String>,
-    /// Where the data does harm.
+    /// The place where the data does harm.
     pub sink: Option<String>,
-    /// How it gets there.
+    /// The path from source to sink.
     pub flow: Option<String>,
-    /// What shows it: lines of code, mostly.
+    /// The evidence, mostly lines of code.
     pub evidence: Option<Evidence>,
-    /// It was cut when it was first handed over, and has been annotated so (AR-5).
+    /// Whether it was truncated when first delivered and was annotated so (AR-5).
     pub originally_truncated: bool,
-    /// Fields that are not known, as they were written.
+    /// Unknown fields, as written.
     pub other: Vec<OtherField>,
-    /// Severity or weakness is in the first line: `[F001] Critical | CWE-89 | Title`.
+    /// Whether severity or weakness is in the first line: `[F001] Critical | CWE-89 | Title`.
     pub is_headed: bool,
 }
 
-/// A field that is not known: it is kept, and written at the same place.
+/// An unknown field, which is kept and written at the same place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherField {
-    /// Its name, as it was written.
+    /// The name, as written.
     pub name: String,
-    /// Its value; in block form a line feed precedes each line below the name.
+    /// The value. In block form a line feed precedes each line below the name.
     pub value: String,
-    /// The canonical name of the known field before it; empty without one.
+    /// The canonical name of the known field before it, or empty if there is none.
     pub after: &'static str,
 }
 
-/// A field of a finding, as it is written.
+/// A known field of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
     /// `severity`
@@ -69,7 +69,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// Those that a complete finding has (AR-1).
+    /// The fields that a complete finding has (AR-1).
     pub const NEEDED: [Self; 5] = [Self::Severity, Self::Location, Self::Source, Self::Sink, Self::Evidence];
 
     pub(super) const ALL: [Self; 8] = [
@@ -83,7 +83,7 @@ impl Field {
         Self::Evidence,
     ];
 
-    /// The name in the canonical form.
+    /// Returns the canonical name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Severity => "severity",
@@ -99,17 +99,17 @@ impl Field {
 }
 
 impl Finding {
-    /// The files and lines that its location names.
+    /// Returns the files and lines in its location.
     pub(super) fn places(&self) -> &[Place] {
         self.location.as_ref().map(Location::places).unwrap_or_default()
     }
 
-    /// Whether nothing is said but its title.
+    /// Whether it has no field besides its title.
     pub(super) fn is_bare(&self) -> bool {
         !Field::ALL.into_iter().any(|field| self.has(field))
     }
 
-    /// Whether a field is there.
+    /// Whether a field is present.
     pub fn has(&self, field: Field) -> bool {
         match field {
             Field::Severity => self.severity.is_some(),
@@ -123,7 +123,7 @@ impl Finding {
         }
     }
 
-    /// Where the data comes from and where it does harm; where that is not said, the ends of the flow.
+    /// Returns source and sink. If one is missing, the matching end of the flow replaces it.
     pub fn ends(&self) -> (Option<&str>, Option<&str>) {
         let flow = self.flow.as_deref().unwrap_or_default();
         let arrow = ["→", "->"].into_iter().find(|arrow| flow.contains(arrow));
@@ -134,21 +134,21 @@ impl Finding {
         (self.source.as_deref().or_else(first), self.sink.as_deref().or_else(last))
     }
 
-    /// What it lacks of what a complete finding has (AR-1).
+    /// Returns the required fields that are missing (AR-1).
     pub fn missing(&self) -> Vec<Field> {
-        // `[F001] 严重 | Title`: a severity in another language is in the title.
+        // `[F001] 严重 | Title`: the title contains a severity in another language.
         let may_be_in_title = |field: Field| field == Field::Severity && self.title.contains(" | ");
         let is_missing = |field: &Field| !self.has(*field) && !may_be_in_title(*field);
         Field::NEEDED.into_iter().filter(is_missing).collect()
     }
 
-    /// The weaknesses as they are written: `CWE-89, CWE-564`; empty if there is none.
+    /// Returns the weaknesses in the form `CWE-89, CWE-564`, or an empty string.
     pub fn cwe_text(&self) -> String {
         self.cwe.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// The name of a finding inside of its result: `F001`.
+/// The id of a finding within its result: `F001`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Hash)]
 pub struct FindingId {
     text: String,
@@ -156,7 +156,7 @@ pub struct FindingId {
 }
 
 impl FindingId {
-    /// The canonical name of the finding with this number, from 1.
+    /// Returns the canonical id for a number, from 1.
     ///
     /// ```
     /// assert_eq!(endmark_findings::FindingId::numbered(7).to_string(), "F007");
@@ -165,8 +165,8 @@ impl FindingId {
         Self { text: format!("F{number:03}"), number: Some(number) }
     }
 
-    /// Reads what stands between the brackets. `f-1` and `Finding 1` are `F001`; `F-AUTH-3` stays as it is; what does not
-    /// begin with the `F` of a finding and end with a number is none.
+    /// Parses the text between the brackets of an id. `f-1` and `Finding 1` become `F001`; `F-AUTH-3` is unchanged.
+    /// Returns `None` unless the text begins with the `F` of a finding and ends with a number.
     ///
     /// ```
     /// use endmark_findings::FindingId;
@@ -180,7 +180,7 @@ impl FindingId {
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         let (name, number) = numbered(text);
-        // Types of numbers in code.
+        // Numeric types in code.
         let is_type = ["f16", "f32", "f64", "f128"].contains(&text);
         if number.is_empty() || is_type || text.chars().count() > Self::MOST_CHARACTERS {
             return None;
@@ -189,7 +189,7 @@ impl FindingId {
         if word.eq_ignore_ascii_case("f") || word.eq_ignore_ascii_case("finding") {
             return match number.parse() {
                 Ok(number) => Some(Self::numbered(number)),
-                // More than can be counted with: a name like any other.
+                // A number above `u32::MAX`: keep the text as a name without a number.
                 Err(_) => Some(Self { text: text.to_owned(), number: None }),
             };
         }
@@ -200,8 +200,8 @@ impl FindingId {
         is_name.then(|| Self { text: text.to_owned(), number: number.parse().ok() })
     }
 
-    /// Takes any name: `SQLI-1`, `7`, `VULN-2024-3`; one that [`read`](Self::read) knows as it reads it. None if there is no
-    /// name.
+    /// Accepts any name, such as `SQLI-1`, `7` or `VULN-2024-3`. Names that [`read`](Self::read) understands are
+    /// normalised. Returns `None` if the text is not a name.
     ///
     /// ```
     /// use endmark_findings::FindingId;
@@ -221,21 +221,21 @@ impl FindingId {
         Self::read(text).or_else(any)
     }
 
-    /// A longer name is no name.
+    /// The maximum length of a name.
     const MOST_CHARACTERS: usize = 32;
 
-    /// The number in it, if there is one that can be counted with.
+    /// Returns the number in it, if it fits into a `u32`.
     pub fn number(&self) -> Option<u32> {
         self.number
     }
 
-    /// The name without its brackets.
+    /// Returns the name without brackets.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 }
 
-/// A text without the digits that it ends with, and these.
+/// Splits a text into the part before its final digits, and these digits.
 fn numbered(text: &str) -> (&str, &str) {
     text.split_at(text.trim_end_matches(|sign: char| sign.is_ascii_digit()).len())
 }
@@ -246,25 +246,25 @@ impl fmt::Display for FindingId {
     }
 }
 
-/// How bad a finding is; the worst comes first.
+/// The severity of a finding, worst first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// The worst.
+    /// The highest severity.
     Critical,
-    /// Bad.
+    /// High severity.
     High,
-    /// Less bad.
+    /// Medium severity.
     Medium,
-    /// Hardly bad.
+    /// Low severity.
     Low,
-    /// Worth knowing.
+    /// For information only.
     Info,
-    /// A word that is none of these, as it was written.
+    /// Any other word, as written.
     Other(String),
 }
 
 impl Severity {
-    /// Reads a severity; of `HIGH (CVSS 8.1)` the first word counts. A word that is none stays as it is written.
+    /// Parses a severity. Only the first word of `HIGH (CVSS 8.1)` counts. Unknown words are kept as written.
     ///
     /// ```
     /// use endmark_findings::Severity;
@@ -282,7 +282,7 @@ impl Severity {
         }
         let end = bare.find(|character: char| !character.is_alphanumeric()).unwrap_or(bare.len());
         let (word, rest) = bare.split_at(end);
-        // `Medium-High` and `Low/Medium` say two things, and so neither.
+        // `Medium-High` and `Low/Medium` name two severities, so neither is chosen.
         let says_two = rest.trim_start().starts_with(['-', '/', '–']) && rest.contains(char::is_alphabetic);
         let known = match list_of("severity", &word.to_lowercase()) {
             Some("critical") => Some(Self::Critical),
@@ -295,7 +295,7 @@ impl Severity {
         known.filter(|_| !says_two).or_else(|| Some(Self::Other(text.to_owned())))
     }
 
-    /// The word in the canonical form.
+    /// Returns the word in the canonical form.
     pub fn name(&self) -> &str {
         match self {
             Self::Critical => "Critical",
@@ -307,18 +307,19 @@ impl Severity {
         }
     }
 
-    /// Whether it is known to be less bad than High (AR-2).
+    /// Whether it is known to be less severe than High (AR-2).
     pub fn is_below_high(&self) -> bool {
         matches!(self, Self::Medium | Self::Low | Self::Info)
     }
 }
 
-/// A weakness of the Common Weakness Enumeration, by its number.
+/// A weakness of the Common Weakness Enumeration, by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cwe(pub u32);
 
 impl Cwe {
-    /// All weaknesses that a text names, in order, each once: `CWE-89`, `cwe 089`, `CWE-89: SQL Injection`, `89`.
+    /// Returns all weaknesses in a text, in order and without duplicates: `CWE-89`, `cwe 089`, `CWE-89: SQL
+    /// Injection`, `89`.
     ///
     /// ```
     /// use endmark_findings::Cwe;
@@ -336,7 +337,7 @@ impl Cwe {
         found
     }
 
-    /// Adds those that are not there yet.
+    /// Adds the weaknesses that are not in the list yet.
     pub(super) fn add_new(found: &mut Vec<Self>, more: impl IntoIterator<Item = Self>) {
         for cwe in more {
             if !found.contains(&cwe) && found.len() < Self::MOST {
@@ -345,7 +346,7 @@ impl Cwe {
         }
     }
 
-    /// Those that a text names behind the word.
+    /// Returns the numbers that follow the word `CWE` in a text.
     pub(super) fn named_in(text: &str) -> Vec<Self> {
         let lower = text.to_ascii_lowercase();
         let behind = lower.match_indices("cwe").map(|(at, word)| &lower[at + word.len()..]);
@@ -356,7 +357,7 @@ impl Cwe {
         numbers.filter(|number| *number > 0).map(Self).collect()
     }
 
-    /// More of them in one finding are not kept.
+    /// The maximum number of weaknesses kept per finding.
     const MOST: usize = 16;
 }
 
@@ -371,12 +372,12 @@ impl fmt::Display for Cwe {
     }
 }
 
-/// What shows a finding: at least one line that is not blank, with no blank line at either end.
+/// The evidence of a finding. It has at least one line that is not blank, and no blank line at either end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Evidence(String);
 
 impl Evidence {
-    /// Takes a text; none if it is blank.
+    /// Creates evidence from a text, or returns `None` if the text is blank.
     ///
     /// ```
     /// use endmark_findings::Evidence;
@@ -388,7 +389,7 @@ impl Evidence {
         Self::of_lines(text.split('\n'))
     }
 
-    /// Takes lines; none if they are all blank.
+    /// Creates evidence from lines, or returns `None` if all are blank.
     pub fn of_lines<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<Self> {
         let lines: Vec<&str> = lines.into_iter().map(|line| line.trim_end_matches('\r')).collect();
         let first = lines.iter().position(|line| !line.trim().is_empty())?;
@@ -396,12 +397,12 @@ impl Evidence {
         Some(Self(lines[first..=last].join("\n")))
     }
 
-    /// Its lines, joined by line feeds.
+    /// Returns the lines, joined by line feeds.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Its lines.
+    /// Returns the lines.
     pub fn lines(&self) -> impl Iterator<Item = &str> {
         self.0.split('\n')
     }

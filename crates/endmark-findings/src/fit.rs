@@ -1,4 +1,4 @@
-//! Prevention: a result is estimated before it is written, and compressed where it would not fit. (AR-2)
+//! Prevention of cuts: estimates a result before it is written, and compresses it if it would not fit. (AR-2)
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -11,16 +11,16 @@ use super::location::{LineRange, Location, Place};
 use super::transcript::{AgentResult, Position, RemarkKind, Transcript};
 use super::write::Writing;
 
-/// So many tokens are reckoned for a finding (AR-2).
+/// The estimated tokens per finding (AR-2).
 pub const TOKENS_PER_FINDING: u64 = 300;
 
-/// So many tokens are reckoned for a result besides its findings (AR-2).
+/// The estimated tokens per result besides its findings (AR-2).
 pub const TOKENS_PER_RESULT: u64 = 200;
 
-/// What a result may take of the context budget that is left, in percent (AR-2).
+/// The maximum share of the remaining context budget for a result, in percent (AR-2).
 pub const SHARE_PERCENT: u64 = 40;
 
-/// How many tokens so many findings will take: `findings × 300 + 200` (AR-2).
+/// Estimates the tokens of a result with this many findings: `findings × 300 + 200` (AR-2).
 ///
 /// ```
 /// assert_eq!(endmark_findings::estimated_tokens(12), 3_800);
@@ -29,7 +29,7 @@ pub fn estimated_tokens(findings: u64) -> u64 {
     findings.saturating_mul(TOKENS_PER_FINDING).saturating_add(TOKENS_PER_RESULT)
 }
 
-/// Whether so many tokens are more than 40 % of what is left; exactly 40 % is not (AR-2).
+/// Whether this many tokens exceed 40 % of the remaining budget. Exactly 40 % does not (AR-2).
 ///
 /// ```
 /// use endmark_findings::is_above_share;
@@ -41,44 +41,44 @@ pub fn is_above_share(tokens: u64, budget_left: u64) -> bool {
     u128::from(tokens) * 100 > u128::from(budget_left) * u128::from(SHARE_PERCENT)
 }
 
-/// What a fitting came to, in tokens (AR-2). Commands and packages answer it as it is.
+/// The outcome of a fitting, in tokens (AR-2). Commands and packages return it unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Receipt {
-    /// The tokens of context that are left.
+    /// The remaining context tokens.
     pub budget_left: u64,
     /// 40 % of them, rounded down.
     pub limit_tokens: u64,
-    /// How many findings there were.
+    /// The number of findings before compression.
     pub findings_before: u64,
-    /// The formula on that number: findings × 300 + 200.
+    /// The estimate for `findings_before`: findings × 300 + 200.
     pub estimated_tokens_before: u64,
-    /// Whether that was above 40 % of the budget, so that all three compressions were applied.
+    /// Whether that estimate exceeded 40 % of the budget, so that all three compressions were applied.
     pub compressed: bool,
-    /// How many findings are left after merging.
+    /// The number of findings after merging.
     pub findings: u64,
-    /// The formula on that number.
+    /// The estimate for `findings`.
     pub estimated_tokens: u64,
-    /// How many findings were joined with another one of the same weakness and file.
+    /// The number of findings that were merged into another one with the same weakness and file.
     pub joined: u64,
-    /// What the compressions left out.
+    /// The parts that the compressions removed.
     pub dropped: Dropped,
 }
 
-/// What the compressions of a fitting left out, by kind.
+/// The parts that the compressions removed, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Dropped {
-    /// Titles of joined findings, with their severities.
+    /// Titles of merged findings, with their severities.
     pub titles: u64,
-    /// Different lines of evidence.
+    /// Distinct lines of evidence.
     pub evidence_lines: u64,
-    /// Different steps of flows.
+    /// Distinct steps of flows.
     pub flow_steps: u64,
 }
 
 impl Dropped {
-    /// Counts what a merged finding does not have of those it was made from.
+    /// Counts the parts of the group that are missing in the merged finding.
     fn add(&mut self, group: &[&Finding], merged: &Finding, has_titles: bool) {
         fn lines(finding: &Finding) -> impl Iterator<Item = &str> {
             let lines = finding.evidence.iter().flat_map(Evidence::lines).map(str::trim);
@@ -102,7 +102,7 @@ impl Dropped {
 }
 
 impl Receipt {
-    /// Estimates so many findings; what compression would merge is not known yet.
+    /// Estimates a result with this many findings. The effect of compression is not known yet.
     pub fn estimated(findings: u64, budget_left: u64) -> Self {
         let estimated_before = estimated_tokens(findings);
         Self {
@@ -119,49 +119,49 @@ impl Receipt {
         }
     }
 
-    /// Whether a text of so many tokens is not above the share.
+    /// Whether a text of this many tokens fits into the share.
     pub fn fits(&self, tokens: u64) -> bool {
         !is_above_share(tokens, self.budget_left)
     }
 
-    /// The receipt with the tokens of the text, counted by this tokenizer; `None` for an estimate alone.
+    /// Adds the token count of the text and the tokenizer's name; `None` if there is only an estimate.
     pub fn measured(self, tokens: Option<u64>, tokenizer: &'static str) -> MeasuredReceipt {
         let fits = tokens.map_or(!self.compressed, |tokens| self.fits(tokens));
         MeasuredReceipt { receipt: self, tokens, tokenizer, fits }
     }
 }
 
-/// A receipt with the tokens that the text has.
+/// A receipt with the measured tokens of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MeasuredReceipt {
     /// The estimate.
     #[serde(flatten)]
     pub receipt: Receipt,
-    /// The tokens of the text, counted; null without a draft.
+    /// The measured tokens of the text; null without a draft.
     pub tokens: Option<u64>,
-    /// What counted them.
+    /// The tokenizer that counted them.
     pub tokenizer: &'static str,
-    /// Whether the text is at most 40 % of the budget; without a draft, whether the estimate is.
+    /// Whether the text is at most 40 % of the budget. Without a draft this concerns the estimate.
     pub fits: bool,
 }
 
-/// Why results cannot be written again: they would look whole.
+/// The reason why results cannot be rewritten: the rewritten text would look complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotFitted {
-    /// A result is cut here.
+    /// A result is cut at this position.
     Truncated(Position),
-    /// Something looks like a finding, also after the end marker, and cannot be read as one.
+    /// Text looks like a finding but cannot be read as one. It may also follow the end marker.
     Unread {
-        /// How many of these a result has.
+        /// The number of such places in a result.
         count: u32,
-        /// Where the first one is.
+        /// The position of the first one.
         first: Option<Position>,
     },
 }
 
 impl NotFitted {
-    /// Returns why the results of this text cannot be written again, if they cannot.
+    /// Returns why the results of this text cannot be rewritten, or `None` if they can.
     pub fn of(transcript: &Transcript) -> Option<Self> {
         let results = &transcript.results;
         if let Some(cut) = results.iter().find(|result| !result.cut.is_whole()) {
@@ -172,7 +172,7 @@ impl NotFitted {
         Some(Self::Unread { count, first: first.map(|remark| remark.position) })
     }
 
-    /// The word for programs.
+    /// Returns the machine-readable code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Truncated(_) => "truncated",
@@ -198,21 +198,22 @@ impl fmt::Display for NotFitted {
     }
 }
 
-/// Results that were written again, compressed where that was needed (AR-2).
+/// Results that were rewritten, and compressed where needed (AR-2).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fitted {
-    /// What it came to.
+    /// The outcome in tokens.
     pub receipt: Receipt,
     /// The results in the canonical form.
     pub text: String,
-    /// The tokens of the text.
+    /// The token count of the text.
     pub tokens: u64,
-    /// Their findings.
+    /// The findings of all results.
     pub findings: Vec<Finding>,
 }
 
-/// Writes whole results again, and compresses their findings where the estimate is above the share of what is left (AR-2).
-/// Joined findings keep their titles and a line of evidence each, unless the text does not fit then by `count`.
+/// Rewrites complete results, and compresses their findings if the estimate exceeds the share of the remaining budget
+/// (AR-2). Merged findings keep their titles and one line of evidence each, unless the text still does not fit by
+/// `count`.
 pub fn fitted<'r>(
     results: impl IntoIterator<Item = &'r AgentResult>,
     budget_left: u64,
@@ -232,7 +233,7 @@ pub fn fitted<'r>(
             let writing = Writing {
                 agent_id: result.agent_id.as_deref(),
                 dimensions: &result.dimensions,
-                // What was declared and is not there stays a shortfall.
+                // Declared findings that are missing remain a shortfall.
                 declared_findings: result.declared_findings.map(|declared| {
                     findings.len() + (declared as usize).saturating_sub(result.findings.len())
                 }),
@@ -256,18 +257,18 @@ pub fn fitted<'r>(
     if receipt.fits(fitted.tokens) { fitted } else { of(Some(Compression::KeepsOne)) }
 }
 
-/// What is left of the findings that are merged into one.
+/// How much remains of findings that are merged into one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Compression {
-    /// The title and the most critical line of each.
+    /// The title and the most critical line of each finding.
     KeepsEach,
-    /// The title of the worst, and the most critical line of all.
+    /// The title of the worst finding and the most critical line of all.
     KeepsOne,
 }
 
-/// Applies all three compressions to the findings of one result (AR-2): evidence is shortened to its one most critical
-/// line, findings with the same CWE and file are merged into one with a range of lines, and the flow of findings below
-/// High becomes `Source → Sink`. One that lacks a needed field is merged with no other.
+/// Applies all three compressions to the findings of one result (AR-2). Evidence is shortened to its most critical
+/// line. Findings with the same CWE and file are merged into one with a range of lines. The flow of findings below
+/// High becomes `Source → Sink`. A finding that lacks a required field is not merged with others.
 pub fn compress(findings: &[Finding]) -> Vec<Finding> {
     compressed(findings, Compression::KeepsEach, &mut Dropped::default())
 }
@@ -276,7 +277,7 @@ fn compressed(findings: &[Finding], compression: Compression, dropped: &mut Drop
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     let mut known: HashMap<(String, &str), usize> = HashMap::new();
     for finding in findings {
-        // What lacks something would be gone in another one: somebody has to look at it again.
+        // An incomplete finding would disappear in a merged one, although it must be audited again.
         let is_complete = finding.missing().is_empty();
         let group = one_file(finding)
             .filter(|_| is_complete)
@@ -294,7 +295,7 @@ fn compressed(findings: &[Finding], compression: Compression, dropped: &mut Drop
     groups.iter().filter_map(|group| merged(group, compression, dropped)).collect()
 }
 
-/// The only file that a finding is in.
+/// Returns the file of a finding if it is in only one.
 fn one_file(finding: &Finding) -> Option<&str> {
     let places = finding.location.as_ref()?.places();
     let file = &places.first()?.file;
@@ -302,7 +303,7 @@ fn one_file(finding: &Finding) -> Option<&str> {
 }
 
 fn merged(group: &[&Finding], compression: Compression, dropped: &mut Dropped) -> Option<Finding> {
-    // The worst of them speaks for all; among equals the first.
+    // The worst finding represents the group; among equals the first.
     let worst = group
         .iter()
         .min_by_key(|finding| finding.severity.clone().map_or((1, None), |severity| (0, Some(severity))))?;
@@ -339,7 +340,7 @@ fn merged(group: &[&Finding], compression: Compression, dropped: &mut Dropped) -
     Some(merged)
 }
 
-/// Other titles than that of the finding that speaks for all, with other severities.
+/// Returns the titles that differ from that of the representative, with severities that differ.
 fn other_titles(group: &[&Finding], worst: &Finding) -> Vec<String> {
     let mut known = HashSet::from([(worst.title.as_str(), &worst.severity)]);
     let others = group.iter().filter(|finding| !finding.title.is_empty());
@@ -353,7 +354,7 @@ fn other_titles(group: &[&Finding], worst: &Finding) -> Vec<String> {
     written.collect()
 }
 
-/// One place from the first line that is named to the last.
+/// Returns one place from the first line to the last.
 fn range(group: &[&Finding]) -> Option<Location> {
     let file = one_file(group.first()?)?.to_owned();
     let places = group.iter().filter_map(|finding| finding.location.as_ref()).flat_map(Location::places);
@@ -361,17 +362,18 @@ fn range(group: &[&Finding]) -> Option<Location> {
     Location::of_places(vec![Place { file, lines }])
 }
 
-/// What a line begins with that is no code.
+/// Prefixes of comment and fence lines, which are not code.
 const COMMENTS: [&str; 7] = ["#", "//", "/*", "*", "--", "```", "~~~"];
 
-/// The line that says most: the sink's, which shares most words with it; among these code, then the source's; the first of equals.
+/// Returns the most critical line. It shares the most words with the sink. Ties are broken by being code, then by
+/// words shared with the source, then by order.
 fn critical_line<'a>(evidence: &[&'a Evidence], finding: &Finding) -> Option<&'a str> {
     let (source, sink) = finding.ends();
     let (source, sink) = (words(source.unwrap_or_default()), words(sink.unwrap_or_default()));
     let score = |line: &str| {
         let of_line = words(line);
         let shared = |of: &HashSet<&str>| of_line.intersection(of).count();
-        // A comment speaks of the code, and is not it.
+        // A comment describes the code but is not code.
         let is_code = !COMMENTS.iter().any(|sign| line.trim_start().starts_with(sign));
         let has_words = usize::from(!of_line.is_empty());
         (shared(&sink), usize::from(is_code), shared(&source), has_words)

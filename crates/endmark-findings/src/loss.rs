@@ -1,7 +1,8 @@
-//! What is missing of an agent's findings, reckoned over all its rounds. (AR-5, AR-6)
+//! Computes how many findings of an agent are missing over all its rounds. (AR-5, AR-6)
 //!
-//! Each round owes what it had and did not hand over. A later round pays with what it brings that is new, and what it owes
-//! itself is the same findings again, not more of them: the largest debt is what is missing.
+//! Each round has a debt: the findings that it had and did not deliver. The new findings of a later round reduce that
+//! debt. A later round's own debt concerns the same findings, not additional ones. The largest debt is therefore the
+//! loss.
 
 use std::ops::RangeInclusive;
 
@@ -10,12 +11,12 @@ use super::finding::Finding;
 use super::join::Member;
 use super::transcript::{AgentResult, FindingState, ReadFinding, is_named, letters};
 
-/// How many findings of a result its agent had not handed over before.
+/// The number of findings in a result that its agent had not delivered before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct New {
-    /// These are others, without doubt.
+    /// Findings that are certainly different from the earlier ones.
     pub(super) certain: usize,
-    /// These are at the place of an earlier one, but say something else: they may be it, or not.
+    /// Findings at the place of an earlier one but with different content. They may or may not be the same.
     pub(super) doubtful: usize,
 }
 
@@ -25,43 +26,44 @@ impl New {
     }
 }
 
-/// A result of an agent, and what was new in it.
+/// A result of an agent and the number of new findings in it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Round<'a> {
     pub(super) result: &'a AgentResult,
     pub(super) new: New,
-    /// What it is about; empty if nothing says.
+    /// The dimensions that it covers; empty if unknown.
     pub(super) dimensions: &'a [String],
 }
 
 impl Round<'_> {
-    /// Whether it may have looked into a dimension.
+    /// Whether the round may have examined a dimension.
     fn is_about(&self, dimension: &str) -> bool {
         self.dimensions.is_empty() || is_named(dimension, self.dimensions)
     }
 }
 
-/// What is missing of an agent's findings.
+/// The missing findings of one agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Loss {
-    /// At least so many.
+    /// The minimum number of missing findings.
     pub(super) count: usize,
-    /// Whether there may be more, since a later round may have said an earlier finding in other words, or since
-    /// something that looks like a finding could not be read.
+    /// Whether more may be missing. A later round may have reworded an earlier finding, or text that looks like a
+    /// finding could not be read.
     pub(super) is_doubtful: bool,
-    /// Whether anything says how many there were to come.
+    /// Whether the text states how many findings to expect.
     pub(super) is_known: bool,
-    /// How the number is known.
+    /// The evidence for the number.
     pub(super) basis: Vec<Basis>,
-    /// How many of them have been seen without source or sink, and in no later round with them.
+    /// The number of findings that appeared without source or sink and that no later round completed.
     pub(super) needs_reaudit: usize,
 }
 
 impl Loss {
-    /// Reckons the results of one agent, in their order.
+    /// Computes the loss from the results of one agent, in order.
     pub(super) fn of(rounds: &[Round<'_>]) -> Self {
         let mut debts: Vec<Debt<'_>> = Vec::new();
-        // Halves that no other round speaks of; those that a later one may have said in other words; those that none has.
+        // Partial findings: those that no other round mentions, those that a later one may have reworded, and those
+        // that certainly differ from all others.
         let (mut unspoken, mut open, mut apart) = (0, 0_usize, 0);
         for (at, round) in rounds.iter().enumerate() {
             for debt in &mut debts {
@@ -86,7 +88,8 @@ impl Loss {
         Self {
             count,
             is_doubtful: most > count || rounds.last().is_some_and(|round| round.result.unread > 0),
-            // A checkpoint and an id tell of those that were there; where all of them are kept, more may have been to come.
+            // A checkpoint or an id only counts findings that exist already. If all of them were kept, more may have
+            // followed.
             is_known: if count > 0 {
                 cut().all(|debt| debt.basis.is_some())
             } else {
@@ -98,17 +101,17 @@ impl Loss {
     }
 }
 
-/// What one round has not handed over of what it had.
+/// The findings that one round had but did not deliver.
 struct Debt<'a> {
     round: Round<'a>,
-    /// At least so many findings.
+    /// The minimum number of findings.
     least: usize,
-    /// At most so many, as far as anybody knows.
+    /// The maximum number of findings, as far as known.
     most: usize,
-    /// How many of them were made before the dimensions that remained were begun, and the dimensions of which they are.
+    /// The number of findings made before the remaining dimensions were started, and the dimensions that these cover.
     made: usize,
     done: Vec<&'a str>,
-    /// How that is known.
+    /// The evidence for the numbers.
     basis: Option<Basis>,
 }
 
@@ -137,8 +140,8 @@ impl<'a> Debt<'a> {
         }
     }
 
-    /// Takes off what a later round brings, which is none of what was made before its dimensions were begun. One that is whole
-    /// and says, about all that was looked into, as many findings as there were has been made anew: nothing is owed any more.
+    /// Subtracts the new findings of a later round. Only a round about the dimensions in `done` reduces `made`. A
+    /// complete round about all dimensions that repeats at least as many findings clears the debt.
     fn pay(&mut self, later: &Round<'_>) {
         if self.done.iter().any(|dimension| later.is_about(dimension)) {
             self.made = self.made.saturating_sub(later.new.all());
@@ -155,8 +158,9 @@ impl<'a> Debt<'a> {
     }
 }
 
-/// How many findings a round itself had, at least and at most. What it says of that may count those of earlier rounds: where its
-/// numbers go on with theirs it does, and where it brings nothing but what they have it may.
+/// Returns the minimum and maximum number of findings that belong to this round alone. The stated number may include
+/// those of earlier rounds. It does if the ids continue those of earlier rounds. It may if the round brings nothing
+/// new.
 fn own(round: Round<'_>, halves: &Halves, earlier: &[Round<'_>]) -> Option<(RangeInclusive<u32>, Basis)> {
     let Round { result, new, .. } = round;
     let expected = result.expected()?;
@@ -165,7 +169,7 @@ fn own(round: Round<'_>, halves: &Halves, earlier: &[Round<'_>]) -> Option<(Rang
     let others = u32::try_from(brought.saturating_sub(again)).unwrap_or(u32::MAX);
     let passed = result.numbers.lowest().map_or(0, |lowest| lowest.saturating_sub(1));
     let declared = earlier.iter().filter_map(|round| round.result.declared_findings).max();
-    // Unless another round has declared more, as many as its highest number are all there are.
+    // The highest number is the total, unless another round declared more.
     let is_total = expected.basis == Basis::HighestId || declared <= Some(expected.findings);
     let goes_on = passed > 0 && is_total && result.numbers.highest() == Some(expected.findings);
     let (most, least) = if goes_on {
@@ -179,18 +183,18 @@ fn own(round: Round<'_>, halves: &Halves, earlier: &[Round<'_>]) -> Option<(Rang
     Some((own, expected.basis))
 }
 
-/// The findings of a result that lack source or sink, by what others say of them.
+/// The findings of a result without source or sink, grouped by how they match the findings of other rounds.
 struct Halves {
-    /// One of the others is the same.
+    /// The finding is the same as one of the others.
     again: usize,
-    /// Each of the others is another.
+    /// The finding differs from each of the others.
     certain: usize,
-    /// One of the others may be the same in other words.
+    /// One of the others may be the same finding in other words.
     doubtful: usize,
 }
 
 impl Halves {
-    /// How many of them no other is.
+    /// Returns the number of findings that no other finding certainly matches.
     fn lost(&self) -> usize {
         self.certain + self.doubtful
     }
@@ -204,7 +208,7 @@ impl Halves {
             if others().any(|other| likeness(other) == Likeness::Same) {
                 halves.again += 1;
             } else if is_only_numbered(half) {
-                // It is counted by its number.
+                // Its number already counts it.
             } else if others().all(|other| likeness(other) == Likeness::Other) {
                 halves.certain += 1;
             } else {
@@ -215,26 +219,27 @@ impl Halves {
     }
 }
 
-/// Whether nothing but the number of a finding is there.
+/// Whether the finding has nothing but its number.
 fn is_only_numbered(read: &ReadFinding) -> bool {
     read.finding.title.is_empty() && read.finding.is_bare()
 }
 
-/// Whether what has begun is what another round says.
+/// Whether a partial finding is the same as one in another round.
 #[derive(PartialEq, Eq)]
 enum Likeness {
     Same,
-    /// They may be the same in other words.
+    /// It may be the same finding in other words.
     Unknown,
     Other,
 }
 
 impl Likeness {
-    /// The same have one title, unless they are in different files; or a place and weakness in common. Others have another
-    /// title, another weakness and no file in common.
+    /// Compares a partial finding with another one. They are the same if they share the title and are not in
+    /// different files, or if they share place and weakness; source and sink must not contradict that. They differ if
+    /// title and weakness differ and they are not known to share a file.
     fn of(half: &ReadFinding, other: &ReadFinding, is_cut: bool) -> Self {
         let (begun, title) = (letters(&half.finding.title), letters(&other.finding.title));
-        // What was cut may be numbered anew; where there is nothing but a number, it goes on with that.
+        // A cut finding may be renumbered later. If it has nothing but a number, the number identifies it.
         let goes_on = is_only_numbered(half)
             && other.state == FindingState::Truncated
             && half.finding.id == other.finding.id;
@@ -259,7 +264,8 @@ impl Likeness {
     }
 }
 
-/// Whether another finding says of source or sink what does not go on with what has begun: it may be another one.
+/// Whether the source or sink of the other finding does not start with that of the partial one. It may then be a
+/// different finding.
 fn contradicts(half: &Finding, other: &Finding) -> bool {
     let of = |text: &Option<String>| text.as_deref().map(letters);
     let fields = [(of(&half.source), of(&other.source)), (of(&half.sink), of(&other.sink))];
@@ -268,7 +274,8 @@ fn contradicts(half: &Finding, other: &Finding) -> bool {
         .any(|(half, other)| half.zip(other).is_some_and(|(half, other)| !other.starts_with(&half)))
 }
 
-/// Whether both are in one file, where both say where they are: lines may have been counted anew, and folders left out.
+/// Whether both are in one file, or `None` if one has no place. Line numbers may have changed and folders may be
+/// missing.
 fn share_file(one: &Finding, other: &Finding) -> Option<bool> {
     let mut pairs = one.places().iter().flat_map(|one| other.places().iter().map(move |other| (one, other)));
     let is_known = !one.places().is_empty() && !other.places().is_empty();
@@ -277,8 +284,8 @@ fn share_file(one: &Finding, other: &Finding) -> Option<bool> {
     is_known.then_some(is_same)
 }
 
-/// What is new in each result among the members of one group: findings of one weakness at one place, in the order of
-/// their results. What an agent has handed over in an earlier round is not.
+/// Counts the new findings of each result among the members of one group: findings of one weakness at one place, in
+/// the order of their results. A finding that the agent delivered in an earlier round is not new.
 pub(super) fn count_new(group: &[&Member], new: &mut [New]) {
     let mut known: Vec<Known<'_>> = Vec::new();
     for round in group.chunk_by(|one, other| one.result == other.result) {
@@ -296,7 +303,7 @@ pub(super) fn count_new(group: &[&Member], new: &mut [New]) {
     }
 }
 
-/// What an agent says of a finding, case and signs aside.
+/// A finding of an agent, compared without case and punctuation.
 struct Known<'a> {
     agent: Option<&'a str>,
     title: String,
@@ -316,8 +323,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    /// Whether both are one finding: in other words perhaps, but under the same title, or from the same source to the same
-    /// sink.
+    /// Whether both are one finding: same title, or same source and sink.
     fn is_same(&self, other: &Self) -> bool {
         let is_title = !self.title.is_empty() && self.title == other.title;
         let is_flow = self.source == other.source && self.sink == other.sink;

@@ -1,37 +1,37 @@
-//! Recovery after a cut, as a machine: who does what again. (AR-4)
+//! State machine for recovery after a cut: which agent examines which dimensions again. (AR-4)
 
 use serde::Serialize;
 
 use super::transcript::{AgentResult, Cut, is_named, same_dimension};
 
-/// A retry after a severe cut hands over at most so many findings (AR-4).
+/// The maximum number of findings in a retry after a severe cut (AR-4).
 pub const MOST_FINDINGS_OF_RETRY: u32 = 5;
 
-/// What an agent calls its dimensions by if it names none.
+/// Placeholder for the dimensions of an agent that names none.
 pub const NOT_NAMED: &str = "(not named)";
 
-/// What an agent is to do.
+/// The task of one agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assignment {
-    /// Its name.
+    /// The name of the agent.
     pub agent_id: String,
-    /// What it is to look into.
+    /// The dimensions that it examines.
     pub dimensions: Vec<String>,
-    /// How many turns it may take, where that is limited.
+    /// The maximum number of turns, if there is a limit.
     pub max_turns: Option<u32>,
 }
 
-/// How far recovery goes.
+/// Limits of the recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecoveryPolicy {
-    /// How many rounds there are, the first included; at least 1.
+    /// The number of rounds, including the first; at least 1.
     pub rounds: u32,
-    /// Whether an emergency agent fills what the last round leaves.
+    /// Whether an emergency agent examines whatever the last round leaves open.
     pub emergency: bool,
 }
 
 impl Default for RecoveryPolicy {
-    /// The next round, then an emergency agent.
+    /// One more round, then an emergency agent.
     fn default() -> Self {
         Self { rounds: 2, emergency: true }
     }
@@ -41,66 +41,66 @@ impl Default for RecoveryPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
-    /// Whose result it is to be.
+    /// The agent whose result is expected.
     pub agent_id: String,
-    /// Why it is made.
+    /// The reason for the run.
     pub kind: RunKind,
-    /// In which round, from 1.
+    /// The round, from 1.
     pub round: u32,
-    /// What it looks into.
+    /// The dimensions that it examines.
     pub dimensions: Vec<String>,
-    /// How many turns it may take; null if that is not limited.
+    /// The maximum number of turns; null if there is no limit.
     pub max_turns: Option<u32>,
-    /// How many findings it may hand over; null if that is not limited.
+    /// The maximum number of findings; null if there is no limit.
     pub max_findings: Option<u32>,
 }
 
-/// Why a run is made.
+/// The reason for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RunKind {
-    /// The first one.
+    /// The first run.
     First,
-    /// Half of it again, after a severe cut.
+    /// A repetition with half of the dimensions, after a severe cut.
     Retry,
-    /// The next round, for what remains.
+    /// The next round, for the remaining dimensions.
     Supplement,
-    /// Behind the last round, for what still remains.
+    /// The run after the last round, for dimensions that are still open.
     Emergency,
-    /// Nobody asked for it, and it came all the same.
+    /// A result that arrived although no run was requested.
     Unasked,
 }
 
-/// A run that is over, and how.
+/// A finished run and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PastRun {
-    /// What was asked for.
+    /// The run that was requested.
     pub run: Run,
-    /// How it came; severe too where nothing came at all.
+    /// How the result was cut; also severe if nothing arrived.
     pub cut: Cut,
-    /// Whether anything was handed over at all.
+    /// Whether any result arrived.
     pub is_heard: bool,
-    /// What it has left open.
+    /// The dimensions that the run left open.
     pub remaining: Vec<String>,
 }
 
-/// Where the recovery of an agent stands.
+/// The state of an agent's recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryState {
-    /// All was handed over whole, in full and at once.
+    /// The first result was complete and left nothing open.
     NotNeeded,
-    /// Everything that was cut or left out was looked into again, and handed over whole.
+    /// A later run examined everything that was cut or left out, and its result was complete.
     Recovered,
-    /// A run is still to be made, or to hand its result over.
+    /// A run is still to be started, or its result is still to be delivered.
     Pending,
     /// No run is left, and something is still open or missing.
     NotRecovered,
 }
 
-/// The recovery of one agent: it is fed how each run ended, and answers which one is next (AR-4).
+/// The recovery of one agent. It takes the outcome of each run and returns the next run (AR-4).
 ///
 /// ```
 /// use endmark_findings::{Assignment, Cut, Recovery, RecoveryPolicy};
@@ -120,15 +120,15 @@ pub struct Recovery {
     policy: RecoveryPolicy,
     run: Option<Run>,
     past: Vec<PastRun>,
-    /// What the next round is left with.
+    /// The dimensions left for the next round.
     waiting: Vec<String>,
-    /// What was retried, and is not retried again.
+    /// The dimensions that were retried once and are not retried again.
     retried: Vec<String>,
     gaps: Vec<String>,
 }
 
 impl Recovery {
-    /// An agent before its first run.
+    /// Creates the recovery of an agent before its first run.
     pub fn new(assignment: Assignment, policy: RecoveryPolicy) -> Self {
         let mut assignment = assignment;
         if assignment.dimensions.is_empty() {
@@ -154,32 +154,32 @@ impl Recovery {
         }
     }
 
-    /// The run that is to be made now; none if there is nothing left to do.
+    /// Returns the run to start now, or `None` if nothing is left to do.
     pub fn next(&self) -> Option<&Run> {
         self.run.as_ref()
     }
 
-    /// The agent's part of a team.
+    /// Returns the agent's part of the team's work.
     pub fn assignment(&self) -> &Assignment {
         &self.assignment
     }
 
-    /// The runs that are over, in order.
+    /// Returns the finished runs, in order.
     pub fn past(&self) -> &[PastRun] {
         &self.past
     }
 
-    /// Dimensions that wait for the next round.
+    /// Returns the dimensions that wait for the next round.
     pub fn waiting(&self) -> &[String] {
         &self.waiting
     }
 
-    /// What stays open when no run is left.
+    /// Returns the dimensions that are still open when no run is left.
     pub fn gaps(&self) -> &[String] {
         &self.gaps
     }
 
-    /// Where it stands.
+    /// Returns the state of the recovery.
     pub fn state(&self) -> RecoveryState {
         let was_short = self.past.iter().any(PastRun::is_short);
         match &self.run {
@@ -190,20 +190,20 @@ impl Recovery {
         }
     }
 
-    /// Whether a run was cut, or has left this dimension open.
+    /// Whether a run was cut or left this dimension open.
     pub(super) fn was_short_of(&self, dimension: &str) -> bool {
         let is_open = |past: &PastRun| past.remaining.iter().any(|open| same_dimension(open, dimension));
         self.past.iter().any(|past| !past.cut.is_whole() || is_open(past))
     }
 
-    /// Whether a run after one that was cut has looked into a dimension.
+    /// Whether a run after an incomplete one has examined a dimension.
     pub(super) fn has_run_again(&self, dimension: &str) -> bool {
         let after = self.past.iter().skip_while(|past| !past.is_short()).skip(1);
         let mut dimensions = after.filter(|past| past.is_heard).flat_map(|past| &past.run.dimensions);
         dimensions.any(|known| same_dimension(known, dimension))
     }
 
-    /// Takes the result of the run that was to be made, or of one that nobody asked for.
+    /// Records the result of the requested run, or an unrequested result.
     pub fn handed_over(&mut self, result: &AgentResult) {
         let run = self.run.get_or_insert_with(|| Run {
             agent_id: self.assignment.agent_id.clone(),
@@ -228,12 +228,13 @@ impl Recovery {
         self.ended(result.cut, remaining);
     }
 
-    /// Takes how the run that was to be made has ended, and what a mild cut leaves open: all of it if nothing is said.
+    /// Records how the requested run ended and which dimensions it left open. After a mild cut, an empty list means
+    /// all of them.
     pub fn ended(&mut self, cut: Cut, remaining: Vec<String>) {
         self.over(cut, remaining, true);
     }
 
-    /// Takes that nothing has come of the run that was to be made: all of it is open.
+    /// Records that the requested run delivered nothing. All its dimensions are open.
     pub fn unheard(&mut self) {
         self.over(Cut::Severe, Vec::new(), false);
     }
@@ -246,7 +247,7 @@ impl Recovery {
             Cut::Mild | Cut::Severe => run.dimensions.clone(),
         };
         self.past.push(PastRun { run: run.clone(), cut, is_heard, remaining: remaining.clone() });
-        // Behind an emergency agent nothing comes, and who was not asked is not asked again.
+        // No retry follows an emergency run, and an unrequested run is not retried.
         if cut == Cut::Severe && !matches!(run.kind, RunKind::Emergency | RunKind::Unasked) {
             let (again, never): (Vec<String>, Vec<String>) =
                 remaining.iter().cloned().partition(|dimension| !self.retried.contains(dimension));
@@ -258,7 +259,8 @@ impl Recovery {
         self.go_on(&run);
     }
 
-    /// Half of the dimensions and half of the turns, rounded up; the other half waits for the next round.
+    /// Retries half of the dimensions with half of the turns, both rounded up. The other half waits for the next
+    /// round.
     fn retry(&mut self, run: &Run, again: &[String], never: Vec<String>) {
         let (half, other) = again.split_at(again.len().div_ceil(2));
         self.retried.extend(half.iter().cloned());
@@ -276,13 +278,13 @@ impl Recovery {
         add_missing(&mut self.waiting, dimensions);
     }
 
-    /// The next round, or the emergency agent, for what waits.
+    /// Starts the next round or the emergency run for the waiting dimensions.
     fn go_on(&mut self, run: &Run) {
         let dimensions = std::mem::take(&mut self.waiting);
         if dimensions.is_empty() {
             return;
         }
-        // The emergency agent comes once, whatever is handed over unasked behind it.
+        // The emergency run happens only once, even if unrequested results arrive after it.
         let was_emergency = self.past.iter().any(|past| past.run.kind == RunKind::Emergency);
         let kind = match run.kind {
             _ if was_emergency => None,
@@ -305,7 +307,7 @@ impl Recovery {
     }
 }
 
-/// Adds what is not there yet.
+/// Adds the dimensions that are not in the list yet.
 fn add_missing(list: &mut Vec<String>, dimensions: impl IntoIterator<Item = String>) {
     for dimension in dimensions {
         if !list.iter().any(|known| same_dimension(known, &dimension)) {
@@ -315,14 +317,15 @@ fn add_missing(list: &mut Vec<String>, dimensions: impl IntoIterator<Item = Stri
 }
 
 impl PastRun {
-    /// Whether it was cut, or has left something open.
+    /// Whether the run was cut or left something open.
     fn is_short(&self) -> bool {
         !self.cut.is_whole() || !self.remaining.is_empty()
     }
 }
 
-/// Whether a whole result has looked into a dimension, whoever asked for that: it names it; or the dimension has no name,
-/// or it names none itself, and so has looked into all it was to.
+/// Whether a complete result covers a dimension, whether or not that was requested. It does if it names the
+/// dimension. It also does if the dimension has no name or the result names none: it then covers all that it was
+/// asked for.
 fn is_covered(dimension: &String, result: &AgentResult, asked_for: &[String]) -> bool {
     if result.declared_gaps().contains(dimension) {
         return false;
@@ -332,27 +335,28 @@ fn is_covered(dimension: &String, result: &AgentResult, asked_for: &[String]) ->
         || result.dimensions.is_empty() && asked_for.contains(dimension)
 }
 
-/// Whether a run has brought as many findings as it may, so that there may be more of what it looked into.
+/// Whether a run delivered the maximum number of findings, so that there may be more.
 fn is_full(run: &Run, result: &AgentResult) -> bool {
     result.cut.is_whole() && run.max_findings.is_some_and(|most| result.findings.len() >= most as usize)
 }
 
-/// What a run has left open of what it was to look into; nothing also where a cut says nothing.
+/// Returns the requested dimensions that a run left open. Empty also after a cut that does not state them.
 fn left_open(run: &Run, result: &AgentResult) -> Vec<String> {
-    // Who was asked for some dimensions and names others has left those open; who names none has looked into all.
+    // A result that names other dimensions than requested has left the requested ones open. One that names none has
+    // covered all.
     let is_asked_for = run.kind != RunKind::Unasked && !result.dimensions.is_empty();
     let is_open = |dimension: &&String| {
         is_asked_for && **dimension != NOT_NAMED && !is_named(dimension, &result.dimensions)
     };
     let left_out = run.dimensions.iter().filter(is_open).cloned();
-    // A later run may skip on purpose what it was not asked for.
+    // A later run may deliberately skip dimensions that it was not asked for.
     let is_first = matches!(run.kind, RunKind::First | RunKind::Unasked) || run.dimensions == [NOT_NAMED];
     let declared = result.declared_gaps().into_iter();
     let declared = declared.filter(|gap| is_first || is_named(gap, &run.dimensions));
     let left_out = left_out.chain(declared);
     match result.cut {
         Cut::Severe => Vec::new(),
-        // It has its end, and yet it is short of what it declares: what is missing may be of any of them.
+        // It has its end marker but fewer findings than declared. The missing ones may concern any dimension.
         Cut::Whole if result.lost() > 0 => {
             let mut remaining = run.dimensions.clone();
             add_missing(&mut remaining, left_out);
@@ -374,7 +378,7 @@ fn left_open(run: &Run, result: &AgentResult) -> Vec<String> {
 }
 
 impl RunKind {
-    /// The word for programs.
+    /// Returns the machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::First => "first",
@@ -387,7 +391,7 @@ impl RunKind {
 }
 
 impl RecoveryState {
-    /// The words for people.
+    /// Returns the wording for people.
     pub fn words(self) -> &'static str {
         match self {
             Self::NotNeeded => "not needed",

@@ -1,4 +1,4 @@
-//! What an agent handed over, as it was read. (AR-1, AR-3)
+//! The parsed form of an agent's output. (AR-1, AR-3)
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,176 +9,177 @@ use super::expected::{Basis, Expected, Numbers};
 use super::finding::{Field, Finding, FindingId, OtherField};
 use super::form::ResultForm;
 
-/// All that was read of one text.
+/// Everything that was parsed from one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transcript {
-    /// The results, in order: never none, since a text in which none begins is a severe cut (AR-1).
+    /// The results, in order. Never empty: a text without any result counts as one severe cut (AR-1).
     pub results: Vec<AgentResult>,
     /// All checkpoints, in order (AR-3).
     pub checkpoints: Vec<Checkpoint>,
-    /// What was ignored or not understood, in order.
+    /// Whatever was ignored or not understood, in order.
     pub remarks: Vec<Remark>,
-    /// How many more remarks there would be.
+    /// The number of further remarks that were left out.
     pub remarks_omitted: usize,
 }
 
 /// One result of one agent (AR-1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentResult {
-    /// Whose it is; none if it was cut before that, or does not say.
+    /// The agent that wrote it. `None` if the result was cut before the name or does not state it.
     pub agent_id: Option<String>,
-    /// What the agent looked into, in order.
+    /// The areas that the agent examined, in order.
     pub dimensions: Vec<String>,
-    /// Fields of its header that are not known.
+    /// Unknown fields of its header.
     pub other: Vec<OtherField>,
-    /// How many findings the agent says there are.
+    /// The number of findings that the agent declares.
     pub declared_findings: Option<u32>,
-    /// Its findings, in order; empty if the cut is severe, since all are discarded then (AR-4).
+    /// Its findings, in order. Empty after a severe cut, which discards all of them (AR-4).
     pub findings: Vec<ReadFinding>,
-    /// How many findings were discarded with a severe cut.
+    /// The number of findings that a severe cut discarded.
     pub discarded: u32,
-    /// How many places of it look like findings and could not be read: it has fewer findings than it should.
+    /// The number of places that look like findings but could not be read. The result has this many findings too few.
     pub unread: u32,
-    /// Whether it is whole.
+    /// Whether the result is complete.
     pub cut: Cut,
-    /// Where its start marker is; none if there is none.
+    /// The position of its start marker, or `None` if it has no start marker.
     pub begins: Option<Position>,
-    /// Where it stops: behind its end marker, or at the cut.
+    /// The position where it ends: after its end marker, or at the cut.
     pub ends: Position,
     /// The last checkpoint before its end (AR-3).
     pub checkpoint: Option<Checkpoint>,
-    /// The numbers in the ids that were seen, those of discarded findings too.
+    /// The numbers in all ids that were seen, including those of discarded findings.
     pub(super) numbers: Numbers,
 }
 
-/// Whether a result is whole (AR-1, AR-4).
+/// Whether a result is complete (AR-1, AR-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cut {
-    /// Its end marker is there.
+    /// The end marker is present.
     Whole,
-    /// The end marker is missing, but the agent is known: complete findings are kept.
+    /// The end marker is missing, but the agent is known. Complete findings are kept.
     Mild,
-    /// The agent, or even the start marker, is missing: all is discarded.
+    /// The agent or even the start marker is missing. All findings are discarded.
     Severe,
 }
 
-/// A finding, and how much of it is there.
+/// A finding and how complete it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadFinding {
-    /// What is there. Of a field that was cut in the middle there is nothing, but of evidence what came.
+    /// The parts that were read. A field that was cut in the middle is dropped, except evidence, which keeps its
+    /// beginning.
     pub finding: Finding,
-    /// How much that is.
+    /// How complete the finding is.
     pub state: FindingState,
-    /// What a complete one would have and this one lacks.
+    /// The required fields that it lacks.
     pub missing: Vec<Field>,
-    /// Where it begins.
+    /// The position where it begins.
     pub position: Position,
 }
 
-/// How much of a finding is there (AR-1, AR-5).
+/// How complete a finding is (AR-1, AR-5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FindingState {
-    /// All a finding has to have, and its end.
+    /// It has all required fields and its end.
     Complete,
-    /// Not that, but source and sink: worth validating, with a note.
+    /// Incomplete, but it has a source and a sink. It is worth validating, with a note.
     Truncated,
-    /// Source or sink is missing: someone has to look again.
+    /// The source or the sink is missing. The finding must be audited again.
     NeedsReaudit,
 }
 
-/// A place in a text.
+/// A position in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Position {
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
-    /// In UTF-8 bytes from the beginning, from 0.
+    /// The offset in UTF-8 bytes, from 0.
     pub byte: usize,
 }
 
-/// How far an agent says it has come (AR-3).
+/// The progress that an agent reports (AR-3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Checkpoint {
-    /// After how many turns.
+    /// The number of turns so far.
     pub turn: u32,
-    /// How many findings it has by now.
+    /// The number of findings so far.
     pub findings: Option<u32>,
-    /// How many files it has read.
+    /// The number of files read so far.
     pub files_read: Option<u32>,
-    /// What it has yet to look into; none if it does not say, empty if nothing is left.
+    /// The dimensions that are still to be examined. `None` if not stated, empty if nothing is left.
     pub remaining_dims: Option<Vec<String>>,
-    /// Where it says so.
+    /// The position of the checkpoint.
     pub position: Position,
 }
 
-/// Something that was ignored or not understood.
+/// A part of the text that was ignored or not understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remark {
-    /// Where.
+    /// The position.
     pub position: Position,
-    /// What kind of thing.
+    /// The kind of remark.
     pub kind: RemarkKind,
-    /// What stands there, shortened.
+    /// The text in question, shortened.
     pub text: String,
 }
 
-/// What kind of thing a remark is about.
+/// The subject of a remark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RemarkKind {
-    /// Text inside of a result that belongs to no field.
+    /// Text inside a result that belongs to no field.
     IgnoredText,
-    /// A field that no result has.
+    /// A field that is not part of the format.
     UnknownField,
-    /// A field that is there already; the first one counts.
+    /// A field that occurs twice. The first one counts.
     RepeatedField,
-    /// Another finding under an id that one has already.
+    /// A second finding with the same id.
     RepeatedId,
-    /// More findings than the agent declares.
+    /// More findings than the agent declared.
     MoreThanDeclared,
-    /// A severity that is none of the five words; it is kept as it is written.
+    /// A severity that is not one of the five words. It is kept as written.
     UnknownSeverity,
-    /// A weakness without a number.
+    /// A weakness without a CWE number.
     NoCwe,
-    /// A number that is none.
+    /// A value that should be a number but is not.
     NoNumber,
-    /// A value that stands for something that is not said; the field counts as missing.
+    /// A placeholder value. The field counts as missing.
     SaysNothing,
-    /// Something that looks like a finding and cannot be read as one.
+    /// Text that looks like a finding but cannot be read as one.
     UnreadFinding,
-    /// A template with `<…>` in place of what it is about.
+    /// A template with `<…>` placeholders instead of content.
     Template,
-    /// An end marker where no result is open.
+    /// An end marker while no result is open.
     EndWithoutStart,
-    /// A start marker with nothing behind it before the next one.
+    /// A start marker with nothing between it and the next one.
     EmptyResult,
-    /// A whole result that does not say whose it is.
+    /// A complete result that does not name its agent.
     NoAgent,
-    /// Bytes that are no UTF-8; they are replaced.
+    /// Bytes that are not UTF-8. They are replaced.
     NotUtf8,
-    /// A marker or the beginning of a finding inside of evidence, taken for evidence.
+    /// A marker or the first line of a finding inside evidence. It is kept as evidence.
     InsideEvidence,
-    /// A checkpoint without a turn, or in which something cannot be read.
+    /// A checkpoint without a turn, or with a value that cannot be read.
     BrokenCheckpoint,
-    /// JSON that is not of the form, or cut.
+    /// JSON that does not follow the format, or that is cut.
     BrokenJson,
-    /// The markers stand in a text whose line breaks are escaped, and which is no JSON: it has to be taken out first.
+    /// The markers are in a text with escaped line breaks that is not JSON. The text must be unescaped first.
     InsideJson,
-    /// An answer of `endmark findings` in JSON: it is no result, and stands for a cut one.
+    /// A JSON response of `endmark findings`. It is not a result and counts as a cut one.
     OwnAnswer,
-    /// Another turn of the conversation inside of a result.
+    /// Another turn of the conversation inside a result.
     InnerTurn,
 }
 
 impl RemarkKind {
-    /// The word for programs.
+    /// Returns the machine-readable name.
     pub fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// The word for programs, and what is said of it to people.
+    /// Returns the machine-readable name and the explanation for people.
     fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::IgnoredText => ("ignored_text", "belongs to no field and is ignored"),
@@ -243,7 +244,7 @@ impl fmt::Display for Position {
 }
 
 impl Cut {
-    /// The word for programs.
+    /// Returns the machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -252,14 +253,14 @@ impl Cut {
         }
     }
 
-    /// Whether the end marker is there.
+    /// Whether the end marker is present.
     pub fn is_whole(self) -> bool {
         self == Self::Whole
     }
 }
 
 impl FindingState {
-    /// The word for programs.
+    /// Returns the machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -270,7 +271,7 @@ impl FindingState {
 }
 
 impl ReadFinding {
-    /// Classes a finding: `is_ended` says that something that ends it came behind it (AR-1, AR-5).
+    /// Classifies a finding. `is_ended` states that the text after it closed it (AR-1, AR-5).
     pub(super) fn new(finding: Finding, is_ended: bool, position: Position) -> Self {
         let missing = finding.missing();
         let is_known = finding.has(Field::Source) && finding.has(Field::Sink);
@@ -286,7 +287,7 @@ impl ReadFinding {
 }
 
 impl AgentResult {
-    /// A severe cut of which nothing is there.
+    /// Returns a severe cut without any content.
     pub(super) fn nothing(ends: Position) -> Self {
         Self {
             agent_id: None,
@@ -304,7 +305,8 @@ impl AgentResult {
         }
     }
 
-    /// Takes that its last finding goes on behind what was taken for its end.
+    /// Records that the last finding continues after the supposed end of the result. A complete result becomes a mild
+    /// cut.
     pub(super) fn cut_in_its_last(&mut self) {
         if self.cut.is_whole() && self.agent_id.is_some() {
             self.cut = Cut::Mild;
@@ -314,13 +316,14 @@ impl AgentResult {
         }
     }
 
-    /// Whether another one says the same, wherever it stands.
+    /// Whether both results have the same content, wherever they are.
     pub(super) fn says_the_same(&self, other: &Self) -> bool {
         (self.cut, self.unread) == (other.cut, other.unread) && ResultForm::of(self) == ResultForm::of(other)
     }
 
-    /// How many findings there must have been: the largest number that the last checkpoint, the declared total or the
-    /// ids give; none if nothing says. Of a whole result only what it declares counts (AR-6).
+    /// Returns the number of findings that the result must have had, or `None` if nothing states it. This is the
+    /// largest of the declared total, the last checkpoint and the highest id. For a complete result only the declared
+    /// total counts (AR-6).
     pub fn expected(&self) -> Option<Expected> {
         let known = [
             (self.declared_findings, Basis::Declared),
@@ -329,42 +332,42 @@ impl AgentResult {
         ];
         let known = known.into_iter().take(if self.cut.is_whole() { 1 } else { 3 });
         let known = known.filter_map(|(findings, basis)| Some((findings?, basis)));
-        // Of equal numbers the first counts.
+        // If numbers are equal, the first one wins.
         let largest = known.reduce(|best, next| if next.0 > best.0 { next } else { best });
         largest.map(|(findings, basis)| Expected { findings, basis })
     }
 
-    /// How many findings it must have had at least, by what it says and by what of it was seen.
+    /// Returns the minimum number of findings that the result had, from its own statements and from what was read.
     pub(super) fn seen(&self) -> usize {
         let expected = self.expected().map_or(0, |expected| expected.findings as usize);
         expected.max(self.findings.len() + self.unread as usize).max(self.discarded as usize)
     }
 
-    /// The findings that go on: complete, or truncated with source and sink (AR-5).
+    /// Returns the findings to pass on: complete ones, and truncated ones with source and sink (AR-5).
     pub fn kept(&self) -> impl Iterator<Item = &ReadFinding> {
         self.findings.iter().filter(|read| read.state != FindingState::NeedsReaudit)
     }
 
-    /// How many findings are in this state.
+    /// Returns the number of findings in this state.
     pub fn count(&self, state: FindingState) -> usize {
         self.findings.iter().filter(|read| read.state == state).count()
     }
 
-    /// How many fewer findings are kept than there must have been.
+    /// Returns the number of expected findings that were not kept.
     pub fn lost(&self) -> usize {
         let expected = self.expected().map_or(0, |expected| expected.findings as usize);
         let unseen = expected.saturating_sub(self.kept().count());
         unseen.max(self.count(FindingState::NeedsReaudit) + self.unread as usize)
     }
 
-    /// Whether two of its findings have one id, or there are more of them than it declares.
+    /// Whether two findings share an id, or there are more findings than declared.
     pub fn contradicts_itself(&self) -> bool {
         let mut known = HashSet::new();
         let is_twice = self.ids().any(|id| !known.insert(id));
         is_twice || self.declared_findings.is_some_and(|declared| self.findings.len() > declared as usize)
     }
 
-    /// What the agent has yet to look into after a cut: what its last checkpoint says, else all its dimensions (AR-4).
+    /// Returns the dimensions to examine after a cut: those in the last checkpoint, otherwise all dimensions (AR-4).
     pub fn remaining_dimensions(&self) -> Vec<String> {
         let said = self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.remaining_dims.as_ref());
         match said {
@@ -375,19 +378,19 @@ impl AgentResult {
         }
     }
 
-    /// The ids of the findings that are there, of use for a message.
+    /// Returns the ids of the findings that were read.
     pub fn ids(&self) -> impl Iterator<Item = &FindingId> {
         self.findings.iter().map(|read| &read.finding.id)
     }
 }
 
-/// The dimension in the spelling of the list, if only case and signs differ.
+/// Returns the list's spelling of a dimension if both differ only in case and punctuation.
 pub(super) fn spelled_as(dimension: &str, list: &[String]) -> String {
     let found = list.iter().find(|known| same_dimension(known, dimension));
     found.map_or_else(|| dimension.to_owned(), Clone::clone)
 }
 
-/// Whether two dimensions differ in case and signs at most.
+/// Whether two dimensions differ at most in case and punctuation.
 pub(super) fn same_dimension(one: &str, other: &str) -> bool {
     letters(one) == letters(other)
 }
@@ -399,7 +402,7 @@ pub(super) fn is_named(dimension: &str, list: &[String]) -> bool {
         || list.iter().any(|known| known == dimension)
 }
 
-/// A text in small letters, without signs.
+/// Returns the letters and digits of a text in lower case.
 pub(super) fn letters(text: &str) -> String {
     text.chars().filter(|character| character.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
