@@ -1,4 +1,4 @@
-//! Which findings are the same, and what they are together. (AR-5)
+//! Finds equal findings and joins them. (AR-5)
 
 mod evidence;
 
@@ -13,7 +13,7 @@ pub(super) use evidence::{ALSO_TITLED, add_titles, distinct, joined_fields, join
 #[derive(Debug, Clone)]
 pub(super) struct Member {
     pub(super) agent: Option<String>,
-    /// Which of all results it is from.
+    /// The index of its result among all results.
     pub(super) result: usize,
     pub(super) finding: Finding,
     pub(super) state: FindingState,
@@ -24,22 +24,22 @@ impl Member {
         self.state == FindingState::Truncated || self.finding.originally_truncated
     }
 
-    /// Whether it names no weakness or no place.
+    /// Whether it names no weakness or no location.
     fn lacks(&self) -> bool {
         self.finding.cwe.is_empty() || self.finding.location.is_none()
     }
 
-    /// Whether it was cut before lines that may have followed its place.
+    /// Whether it was cut before the line numbers of its location could follow.
     fn may_lack_lines(&self) -> bool {
         self.state == FindingState::Truncated
             && !self.finding.location.as_ref().is_some_and(Location::has_lines)
     }
 
-    /// Whether the other, from the same source to the same sink, may be the same in another result: one of them was cut there,
-    /// or both are called alike, and neither weakness nor place is another one.
+    /// Whether two findings with the same source and sink, from different results, may be the same. One must be cut
+    /// or both must have the same title, and neither weakness nor location may differ.
     fn may_repeat(&self, other: &Self) -> bool {
         let is_cut = |member: &Self| member.state == FindingState::Truncated;
-        // Two without a title are not called otherwise.
+        // Two findings without a title do not have different titles.
         let is_titled = letters(&self.finding.title) == letters(&other.finding.title);
         let (own, others) = (&self.finding.cwe, &other.finding.cwe);
         let is_cwe = own.is_empty() || others.is_empty() || own.iter().any(|cwe| others.contains(cwe));
@@ -57,25 +57,25 @@ impl Member {
     }
 }
 
-/// What all members say in a field, joined.
+/// Joins the values of a field over all members.
 fn joined_field(members: &[&Member], field: impl Fn(&Finding) -> Option<&str>) -> Option<String> {
     joined_text(members.iter().filter_map(|member| Some((field(&member.finding)?, member.is_truncated()))))
 }
 
-/// Lines of a file, and which member has them.
+/// A range of lines in a file and the index of the member.
 type PlaceOfMember = (Option<LineRange>, usize);
 
-/// Where a weakness is.
+/// The place of a weakness.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Spot<'a> {
-    /// Lines of a file.
+    /// A file.
     File(&'a str),
-    /// What is said without lines. Words alone are too little for the same place (`the whole application`): what is there has
-    /// to be called alike, or to come from the same source to the same sink.
+    /// A location without lines. Words without a file do not identify a place (`the whole application`): the title,
+    /// or source and sink, must match too.
     Words(String, Option<&'a str>, String),
 }
 
-/// Where a member is, with the lines of each.
+/// Returns the places of a member, with their lines.
 fn spots(member: &Member) -> Vec<(Spot<'_>, Option<LineRange>)> {
     let Some(location) = &member.finding.location else { return Vec::new() };
     if location.has_lines() {
@@ -95,13 +95,15 @@ fn spots(member: &Member) -> Vec<(Spot<'_>, Option<LineRange>)> {
         .collect()
 }
 
-/// The members in groups of the same finding: with a weakness in common and overlapping places; or of several results of one
-/// agent, with the same source, sink and place, where one names no weakness and was cut or is called alike.
+/// Groups members that are the same finding. They share a weakness and have overlapping places. Findings from several
+/// results of one agent are also grouped if source, sink and place match, one names no weakness, and one is cut or
+/// the titles match.
 pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
     let mut sets = Sets::new(members.len());
     join_by_cwe(members, &mut sets);
     attach(members, &mut sets);
-    // What is joined has the weaknesses of all that it is of: whoever merges it once more is to find nothing else to join.
+    // A joined finding has the weaknesses of all its members. Repeat until merging the output again joins nothing
+    // more.
     let mut count = usize::MAX;
     while sets.count() < count {
         count = sets.count();
@@ -110,7 +112,7 @@ pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
     sets.into_groups()
 }
 
-/// Joins what has overlapping places and a weakness in common, be it that of another one in its set.
+/// Joins members with overlapping places and a common weakness, which may come from another member of the same set.
 fn join_by_cwe(members: &[Member], sets: &mut Sets) {
     let roots: Vec<usize> = (0..members.len()).map(|at| sets.root(at)).collect();
     let mut of_set: HashMap<usize, BTreeSet<u32>> = HashMap::new();
@@ -137,15 +139,16 @@ fn flow(member: &Member) -> Option<Flow<'_>> {
     Some((member.agent.as_deref(), member.finding.source.as_deref()?, member.finding.sink.as_deref()?))
 }
 
-/// Among so many findings of one source and sink the same one is looked for; more are no longer told apart.
+/// The maximum number of candidates with the same source and sink to compare. Further ones are not compared.
 const MOST_CANDIDATES: usize = 64;
 
-/// Puts what lacks a weakness or a place, or the lines of one, to what another result of the same agent says from the
-/// same source to the same sink, and with nothing that contradicts it. Two of one result are two: it says nothing twice.
+/// Joins a member without weakness, location or lines with a matching one: another result of the same agent, same
+/// source and sink, no contradiction. Two findings of one result are never joined, because a result does not repeat a
+/// finding.
 fn attach(members: &[Member], sets: &mut Sets) {
     let (mut lacking, whole): (Vec<usize>, Vec<usize>) =
         (0..members.len()).partition(|at| members[*at].lacks());
-    // What names no place may be at any: it is put to one of them, and holds no two of them together.
+    // A member without a location could match several sets. It joins one of them, and does not link sets.
     lacking.sort_by_key(|at| members[*at].finding.location.is_none());
     let mut known: HashMap<Flow<'_>, Vec<usize>> = HashMap::new();
     for at in &whole {
@@ -176,7 +179,7 @@ fn attach(members: &[Member], sets: &mut Sets) {
     }
 }
 
-/// Sets that can be joined.
+/// Disjoint sets (union-find).
 struct Sets {
     parents: Vec<usize>,
 }
@@ -196,16 +199,16 @@ impl Sets {
 
     fn join(&mut self, one: usize, other: usize) {
         let (one, other) = (self.root(one), self.root(other));
-        // The earlier one stays, so that the order of the groups is that of their first members.
+        // The earlier root stays, so that groups are in the order of their first members.
         self.parents[one.max(other)] = one.min(other);
     }
 
-    /// How many sets there are.
+    /// Returns the number of sets.
     fn count(&mut self) -> usize {
         (0..self.parents.len()).filter(|at| self.root(*at) == *at).count()
     }
 
-    /// Which are joined with no other.
+    /// Returns for each member whether it is the only one in its set.
     fn alone(&mut self) -> Vec<bool> {
         let roots: Vec<usize> = (0..self.parents.len()).map(|at| self.root(at)).collect();
         let mut sizes = vec![0_usize; roots.len()];
@@ -215,7 +218,8 @@ impl Sets {
         roots.iter().map(|root| sizes[*root] == 1).collect()
     }
 
-    /// Joins those of one file that overlap. A file without lines overlaps only with the same.
+    /// Joins members of one file with overlapping lines. Without lines a member overlaps only with others without
+    /// lines.
     fn join_overlapping(&mut self, mut items: Vec<(Option<LineRange>, usize)>) {
         items.sort_unstable();
         let mut last: Option<(Option<u32>, usize)> = None;
@@ -243,8 +247,8 @@ impl Sets {
     }
 }
 
-/// What the members of a group are together: the first by completeness, severity and place speaks, and no evidence of the
-/// others is lost (AR-5). Answers the finding, and the titles it has besides.
+/// Joins the members of a group. The first by completeness, severity and place is the base, and no evidence of the
+/// others is lost (AR-5). Returns the finding and its other titles.
 pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)> {
     members.sort_by_cached_key(|member| {
         let severity = member.finding.severity.clone();
@@ -273,7 +277,7 @@ pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)
             .flat_map(|member| member.finding.other.iter().map(|field| (field, member.is_truncated())));
         finding.other = joined_fields(others);
     }
-    // Its own agent can hand it over whole later; what another one found is no proof of what was cut.
+    // Only a complete finding of the same agent clears the mark. Another agent's finding does not prove what was cut.
     let whole = members.iter().filter(|member| !member.is_truncated());
     let whole: HashSet<&Option<String>> = whole.map(|member| &member.agent).collect();
     finding.originally_truncated =
@@ -284,14 +288,15 @@ pub(super) fn joined(mut members: Vec<&Member>) -> Option<(Finding, Vec<String>)
     Some((finding, titles))
 }
 
-/// All weaknesses: as they were written where one finding has all of them, else in the order of their numbers.
+/// Returns all weaknesses: as written if one finding has all of them, otherwise in numerical order.
 fn weaknesses<'a>(findings: impl Iterator<Item = &'a Finding> + Clone) -> Vec<Cwe> {
     let all: BTreeSet<Cwe> = findings.clone().flat_map(|finding| finding.cwe.iter().copied()).collect();
     let mut of_one = findings.map(|finding| &finding.cwe).filter(|own| own.len() == all.len());
     of_one.next().cloned().unwrap_or_else(|| all.into_iter().collect())
 }
 
-/// All places, with overlapping ones as one; as it was written where all say the same, or say more than places.
+/// Returns all places, with overlapping ones merged. The text is kept if all members agree, or state more than
+/// places.
 fn location(members: &[&Member]) -> Option<Location> {
     let said =
         members.iter().filter_map(|member| Some((member.finding.location.as_ref()?, member.is_truncated())));
@@ -313,7 +318,7 @@ fn location(members: &[&Member]) -> Option<Location> {
     Location::read(&texts.collect::<Vec<_>>().join("; "))
 }
 
-/// The places, with overlapping ones as one.
+/// Returns the places, with overlapping ones merged.
 fn of_places<'a>(places: impl Iterator<Item = &'a Place>) -> Option<Location> {
     let mut places: Vec<Place> = places.cloned().collect();
     places.sort_unstable();
@@ -332,7 +337,7 @@ fn of_places<'a>(places: impl Iterator<Item = &'a Place>) -> Option<Location> {
     Location::of_places(merged)
 }
 
-/// All evidence, one after the other with a blank line between; what stands in another one is there already.
+/// Joins all evidence with a blank line between pieces. Evidence contained in another piece is dropped.
 fn evidence(members: &[&Member]) -> Option<Evidence> {
     let pieces = members
         .iter()

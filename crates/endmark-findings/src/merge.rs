@@ -1,4 +1,4 @@
-//! Rounds and agents merged. (AR-4, AR-5)
+//! Merges the results of rounds and agents. (AR-4, AR-5)
 
 use std::collections::HashMap;
 
@@ -11,23 +11,23 @@ use super::transcript::{AgentResult, FindingState, letters};
 use super::vocabulary::is_one_of;
 use super::write::Writing;
 
-/// A result, and where it came from.
+/// A result and its origin.
 #[derive(Debug, Clone)]
 pub struct Handed {
-    /// The file, or another name for people.
+    /// The file name, or another label for people.
     pub origin: String,
     /// The result.
     pub result: AgentResult,
 }
 
-/// A team of agents that are to hand something over.
+/// A team of agents that are expected to deliver results.
 #[derive(Debug, Clone, Default)]
 pub struct Team {
-    /// The agents; whoever is not named here is taken as the results come.
+    /// The agents. Others are added as their results arrive.
     pub agents: Vec<Assignment>,
-    /// How far recovery goes.
+    /// The limits of the recovery.
     pub policy: RecoveryPolicy,
-    /// Whether agents that have handed nothing over may still be at it; else that is a severe cut.
+    /// Whether agents without a result may still be running. Otherwise a missing result is a severe cut.
     pub is_running: bool,
 }
 
@@ -35,37 +35,38 @@ pub struct Team {
 #[derive(Debug, Clone)]
 pub struct Merged {
     pub(super) handed: Vec<Handed>,
-    /// Whose each result is, by its place in `agents`.
+    /// The index in `agents` of each result's agent.
     pub(super) owners: Vec<Option<usize>>,
     pub(super) agents: Vec<Recovery>,
     pub(super) findings: Vec<MergedFinding>,
-    /// What is missing of each agent's findings.
+    /// The missing findings of each agent.
     pub(super) losses: Vec<Loss>,
     pub(super) joined: usize,
-    /// How many of the agents are those of the team.
+    /// The number of agents that belong to the team.
     of_team: usize,
 }
 
 /// A finding of the whole team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MergedFinding {
-    /// The finding, numbered anew: the worst has the first number.
+    /// The finding, renumbered so that the worst has the first number.
     pub finding: Finding,
-    /// What it was called besides.
+    /// Its other titles.
     pub also_titled: Vec<String>,
-    /// Which agents have handed it over, in alphabetical order; those without a name are not among them.
+    /// The agents that reported it, in alphabetical order. Agents without a name are left out.
     pub reported_by: Vec<String>,
 }
 
 impl Merged {
-    /// Merges results in the order in which they were handed over: an agent's first one, its retry, its supplements
-    /// (AR-4, AR-5). Origins in one folder that are named for the runs of one agent are brought into the order of these.
+    /// Merges results in the order of delivery: an agent's first run, its retry, its supplements (AR-4, AR-5).
+    /// Origins in one folder that are named after the runs of one agent are sorted in the order of those runs.
     ///
-    /// A result that does not say whose it is belongs to the agent of the team that its origin is named for
-    /// (`auth-2.txt`, `auth-2.retry.txt`), or to none; of whom only a later run is there, the first one has brought nothing, and
-    /// where only the retry of a later round is there (`auth-2.2.retry.txt`), its supplement.
-    /// Names are compared without case and without a note about the run (`auth-2 (retry 1)`), those of the team also without
-    /// signs, where only one is like that. What stands twice behind one another in one transcript counts once.
+    /// A result without an agent name belongs to the agent of the team in its origin's name (`auth-2.txt`,
+    /// `auth-2.retry.txt`), or to no agent. If only a later run exists, the first run counts as having delivered
+    /// nothing. If only the retry of a later round exists (`auth-2.2.retry.txt`), its supplement counts so.
+    /// Names are compared without case and without a note about the run (`auth-2 (retry 1)`). Names of the team are
+    /// also compared without punctuation if only one matches. A result that is repeated directly in one transcript
+    /// counts once.
     pub fn new(team: &Team, handed: Vec<Handed>) -> Self {
         let handed = told_once(in_order_of_runs(handed, |handed| said_to_be_of(handed, &team.agents)));
         let mut agents: Vec<Recovery> =
@@ -88,7 +89,7 @@ impl Merged {
                 })
             });
             if let Some(agent) = owner.and_then(|owner| agents.get_mut(owner)) {
-                // Of whom there is only a later run, the one before has brought nothing.
+                // If only a later run exists, the run before it delivered nothing.
                 let named = NamedRun::of(origin, &agent.assignment().agent_id);
                 let is_behind = |run: &Run| named.is_some_and(|named| named.is_behind(run));
                 if agent.next().is_some_and(is_behind) {
@@ -169,28 +170,28 @@ impl Merged {
         self.losses = self.agents.iter().enumerate().map(of_agent).collect();
     }
 
-    /// The findings of the whole team, the worst first.
+    /// Returns the findings of the whole team, worst first.
     pub fn findings(&self) -> &[MergedFinding] {
         &self.findings
     }
 
-    /// All agents: first those of the team, then the others in the order of their results.
+    /// Returns all agents: first those of the team, then the others in the order of their results.
     pub fn agents(&self) -> &[Recovery] {
         &self.agents
     }
 
-    /// The results that were merged, in order.
+    /// Returns the merged results, in order.
     pub fn handed(&self) -> &[Handed] {
         &self.handed
     }
 
-    /// The results of which it is not known whose they are.
+    /// Returns the results whose agent is unknown.
     pub fn not_attributed(&self) -> impl Iterator<Item = &Handed> {
         let nobodys = self.owners.iter().map(Option::is_none);
         self.handed.iter().zip(nobodys).filter_map(|(handed, is_nobodys)| is_nobodys.then_some(handed))
     }
 
-    /// The results of agents that are not in the team, each with its agent; none where nobody is said to be in it.
+    /// Returns the results of agents outside the team, each with its agent. Empty if the team has no members.
     pub fn not_in_team(&self) -> impl Iterator<Item = (&Handed, &str)> {
         let of_others =
             |owner: &Option<usize>| owner.filter(|owner| self.of_team > 0 && *owner >= self.of_team);
@@ -200,8 +201,8 @@ impl Merged {
         })
     }
 
-    /// Where the recovery of the agent at this place of `agents` stands (AR-6): recovered is only whose findings are all
-    /// there, as far as anybody knows.
+    /// Returns the recovery state of the agent at this index of `agents` (AR-6). It is recovered only if, as far as
+    /// known, all its findings are present.
     pub fn recovery_state(&self, agent: usize) -> RecoveryState {
         let state = self.agents.get(agent).map_or(RecoveryState::NotNeeded, Recovery::state);
         let is_short = self.losses.get(agent).is_some_and(|loss| loss.count > 0 || loss.is_doubtful);
@@ -211,7 +212,7 @@ impl Merged {
         }
     }
 
-    /// The findings in the canonical form, with an end marker only if nothing is missing any more.
+    /// Returns the findings in the canonical form, with an end marker only if nothing is missing.
     pub fn text(&self) -> String {
         let report = self.report();
         let disclosure = report.disclosure();
@@ -221,9 +222,9 @@ impl Merged {
             _ => "merged",
         };
         let dimensions = disclosure.dimensions.iter().map(|dimension| dimension.dimension.clone());
-        // Read again, what stands for dimensions that nobody named would be one.
+        // The placeholder for unnamed dimensions would be parsed as a dimension.
         let dimensions: Vec<String> = dimensions.filter(|dimension| dimension != NOT_NAMED).collect();
-        // The other fields of one result do not hold for several.
+        // The other fields of one result do not apply to several.
         let other = match self.handed() {
             [handed] => handed.result.other.as_slice(),
             _ => &[],
@@ -243,27 +244,28 @@ impl Merged {
         writing.text(&self.findings().iter().map(titled).collect::<Vec<_>>())
     }
 
-    /// How many findings were joined with one that was there already.
+    /// Returns the number of findings that were merged into an earlier one.
     pub fn joined_duplicates(&self) -> usize {
         self.joined
     }
 
-    /// How many findings are kept out because someone has to look again, and in no later round has (AR-5).
+    /// Returns the number of findings left out because they must be audited again, and no later round has done so
+    /// (AR-5).
     pub fn needs_reaudit(&self) -> usize {
         let nobodys = self.not_attributed().map(|handed| handed.result.count(FindingState::NeedsReaudit));
         self.losses.iter().map(|loss| loss.needs_reaudit).chain(nobodys).sum()
     }
 }
 
-/// What was handed over, without what repeats its agent's last result in the same place and words: a block that stands twice
-/// in one transcript is no second round.
+/// Drops a result that equals the agent's last result from the same origin: a block repeated in one transcript is not
+/// a second round.
 fn told_once(handed: Vec<Handed>) -> Vec<Handed> {
     let mut last: HashMap<String, usize> = HashMap::new();
     let mut once: Vec<Handed> = Vec::with_capacity(handed.len());
     for handed in handed {
         let agent = handed.result.agent_id.as_deref().map(folded);
         let known = agent.as_ref().and_then(|agent| once.get(*last.get(agent)?));
-        // Where nothing could be read, two runs may have failed alike.
+        // If nothing could be read, two runs may have failed in the same way.
         let is_told = known.is_some_and(|known| {
             known.origin == handed.origin
                 && !handed.result.findings.is_empty()
@@ -277,13 +279,13 @@ fn told_once(handed: Vec<Handed>) -> Vec<Handed> {
     once
 }
 
-/// A name as it is compared: models spell names with capitals, and wrap them in signs.
+/// Normalises a name for comparison. Models change capitals and add quotes or emphasis.
 pub(super) fn folded(name: &str) -> String {
     let is_ornament = |character: char| character.is_whitespace() || "`*\"'<>".contains(character);
     name.trim_matches(is_ornament).to_lowercase()
 }
 
-/// A name without what is said of a run behind it: `auth-2 (retry 1)`.
+/// Removes a note about the run after a name: `auth-2 (retry 1)`.
 fn without_run(name: &str) -> &str {
     let note = name.split_once(" (").or_else(|| name.split_once(" ["));
     let is_of_run =
@@ -291,7 +293,7 @@ fn without_run(name: &str) -> &str {
     note.filter(|(_, note)| is_of_run(note)).map_or(name, |(name, _)| name)
 }
 
-/// The agent that a result names or is named for, as the team calls it.
+/// Returns the agent that a result names or whose name its origin has, in the team's spelling.
 fn said_to_be_of(handed: &Handed, agents: &[Assignment]) -> Option<String> {
     let Some(name) = handed.result.agent_id.as_deref().map(without_run) else {
         return named_for(&handed.origin, agents);
@@ -300,7 +302,7 @@ fn said_to_be_of(handed: &Handed, agents: &[Assignment]) -> Option<String> {
     Some(of_team.map_or(name, |agent| agent.agent_id.as_str()).to_owned())
 }
 
-/// The one agent of the team whose name differs in case and signs at most.
+/// Returns the only agent of the team whose name differs at most in case and punctuation.
 fn alike(name: &str, agents: &[Assignment]) -> Option<usize> {
     let wanted = letters(name);
     let mut found = agents.iter().enumerate().filter(|(_, agent)| letters(&agent.agent_id) == wanted);

@@ -1,7 +1,7 @@
-//! Reads what agents hand over: the form of AR-1 in lines or in JSON. (AR-1, AR-3)
+//! Parses agent output in the format of AR-1, in lines or in JSON. (AR-1, AR-3)
 //!
-//! Each line is an event by itself, and what stands before it decides what that means: what comes later changes nothing
-//! before it, so that a cut never does. What is not understood is counted, and not guessed.
+//! Each line is one event, and its meaning depends only on the lines before it. Later text, or a cut, therefore never
+//! changes earlier results. Text that is not understood is counted; nothing is guessed.
 
 mod block;
 mod checkpoint;
@@ -32,19 +32,19 @@ use grammar::{Event, behind_speaker, event};
 use json::{Came, Parsed, Pending};
 use lines::{Line, lines};
 
-/// More remarks of one kind are counted, but not kept: none hides those of another kind.
+/// The maximum number of remarks per kind. Further ones are only counted, so that no kind hides another.
 const MOST_REMARKS: usize = 200;
 
-/// So much of a line is repeated in a remark, in characters.
+/// The maximum length of a quoted line in a remark, in characters.
 const SHOWN: usize = 60;
 
-/// So deep a string may stand in the text of another one.
+/// The maximum nesting depth of strings with results in them.
 const DEEPEST_STRING: usize = 3;
 
-/// Reads an agent's transcript: its results, its checkpoints, and what had to be ignored (AR-1, AR-3).
+/// Parses an agent's transcript into results, checkpoints and remarks about ignored text (AR-1, AR-3).
 ///
-/// Never fails: a text in which no result begins has one result, which is a severe cut. Runs in time linear in the
-/// text, and keeps no more than the text.
+/// Never fails: a text without any result yields one result, which is a severe cut. Runs in time linear in the text,
+/// and keeps no more than the text.
 ///
 /// ```
 /// use endmark_findings::{Cut, FindingState, read};
@@ -75,35 +75,35 @@ fn read_within(text: &[u8], depth: usize) -> Transcript {
     reader.finish(text, end)
 }
 
-/// Whether a line may be JSON that tells of findings: most lines of a transcript in JSON Lines do not.
+/// Whether a line may be JSON with findings. Most lines of a JSON Lines transcript are not.
 fn may_tell(text: &str) -> bool {
     let text = text.trim();
     let is_object = text.starts_with('{') && text.ends_with('}');
     !is_object || ["indings", "AGENT_RESULT", "CHECKPOINT", "everity"].iter().any(|word| text.contains(word))
 }
 
-/// What has been read, and what is open.
+/// The state of the parser.
 #[derive(Default)]
 struct Reader {
     results: Vec<AgentResult>,
     checkpoints: Vec<Checkpoint>,
     remarks: Remarks,
     open: Option<Block>,
-    /// JSON that is open, in a result or outside of one.
+    /// Open JSON, inside or outside of a result.
     json: Option<Pending>,
-    /// Code that is open around a result.
+    /// An open code fence around a result.
     around: Option<CodeFence>,
-    /// Beginnings of findings where no result is open.
+    /// First lines of findings while no result is open.
     strays: Numbers,
-    /// The beginning of one behind a result: it counts if a field follows.
+    /// The first line of a finding after a result. It counts if a field follows.
     head_behind: Option<(String, Position)>,
-    /// The strings of JSON in which results or checkpoints were.
+    /// JSON strings that contained results or checkpoints.
     strings: Vec<String>,
-    /// In how many strings the text stands.
+    /// The string nesting depth of the text.
     depth: usize,
 }
 
-/// What there is to remark.
+/// The remarks collected so far.
 #[derive(Default)]
 struct Remarks {
     list: Vec<Remark>,
@@ -129,7 +129,7 @@ impl Remarks {
 }
 
 impl Reader {
-    /// Whether a line is taken as JSON.
+    /// Takes a line as JSON, and returns whether it is.
     fn is_json(&mut self, text: &[u8], line: &Line<'_>) -> bool {
         if self.json.is_none() && self.open.as_ref().map_or_else(|| may_tell(&line.text), Block::takes_json) {
             self.json = Pending::new(line);
@@ -146,7 +146,7 @@ impl Reader {
         }
     }
 
-    /// Takes what JSON says; not where that is nothing of a result.
+    /// Takes parsed JSON, and returns `false` if it is unrelated to results.
     fn take_json(&mut self, parsed: &Parsed, ends: Position) -> bool {
         if let Some(block) = &mut self.open {
             parsed.give(block, &mut self.remarks);
@@ -154,7 +154,7 @@ impl Reader {
         }
         if parsed.is_answer() {
             self.remarks.add(RemarkKind::OwnAnswer, "{", parsed.begins);
-            // What it says of a cut would be lost.
+            // The information about a cut would be lost otherwise.
             let nothing = AgentResult::nothing(ends);
             self.results.push(AgentResult { begins: Some(parsed.begins), unread: 1, ..nothing });
         } else if parsed.is_result() {
@@ -164,7 +164,7 @@ impl Reader {
         } else {
             let strays = parsed.strays();
             if strays.is_empty() {
-                // A string that is closed is as whole as its last line.
+                // A closed string is as complete as its last line.
                 let end = if parsed.problem.is_none() { "\n" } else { "" };
                 return self.strings(&parsed.value, end, parsed.begins, ends);
             }
@@ -175,7 +175,7 @@ impl Reader {
         true
     }
 
-    /// Takes the results and checkpoints that stand in strings: the lines of a transcript in JSON Lines.
+    /// Takes the results and checkpoints in strings, as in the lines of a JSON Lines transcript.
     fn strings(&mut self, value: &Value, end: &str, begins: Position, ends: Position) -> bool {
         let mut any = |item: &Value| self.strings(item, end, begins, ends);
         match value {
@@ -184,7 +184,7 @@ impl Reader {
             Value::String(text) if self.depth < DEEPEST_STRING => {
                 let has_any =
                     [START, checkpoint::WORD, "\"findings\""].iter().any(|word| text.contains(word));
-                // Streams of agents say the last message twice; the second time may be cut.
+                // Agent streams repeat the last message. The second copy may be cut.
                 if has_any && !self.strings.iter().any(|said| said.starts_with(text.as_str())) {
                     self.strings.push(text.clone());
                     let read = read_within(format!("{text}{end}").as_bytes(), self.depth + 1);
@@ -196,7 +196,7 @@ impl Reader {
         }
     }
 
-    /// Takes what was read of a string: all of it stands where the string does.
+    /// Takes the results of a string. All of them get the position of the string.
     fn take_within(&mut self, read: Transcript, begins: Position, ends: Position) {
         for checkpoint in read.checkpoints {
             self.checkpoints.push(Checkpoint { position: begins, ..checkpoint });
@@ -244,7 +244,7 @@ impl Reader {
             Event::Start => self.open = Some(Block::new(line.begins(), self.around.take())),
             Event::End => {
                 self.remarks.add(RemarkKind::EndWithoutStart, text, line.begins());
-                // With findings between them, the first end stood in the evidence of one.
+                // If findings follow, the first end marker was inside the evidence of one of them.
                 if let Some(result) = self.results.last_mut().filter(|result| result.unread > 0) {
                     result.cut_in_its_last();
                 }
@@ -255,7 +255,7 @@ impl Reader {
                 self.around = if is_closed { None } else { self.around.or(Some(fence)) };
             }
             Event::Head(id, title) => {
-                // What is discarded at a turn goes on behind it.
+                // A finding that is discarded at a turn continues after it.
                 if let Some(last) = self.results.last_mut().filter(|last| last.cut == Cut::Severe) {
                     last.discarded += 1;
                     last.numbers.add(id.number());
@@ -281,13 +281,13 @@ impl Reader {
         }
     }
 
-    /// A finding that stands in no result.
+    /// Counts a finding outside of any result.
     fn stray(&mut self, number: Option<u32>, text: &str, position: Position) {
         self.strays.add(number);
         self.unread_behind(text, position);
     }
 
-    /// Counts a finding behind a result, which the result does not have.
+    /// Counts a finding after a result, which that result lacks.
     fn unread_behind(&mut self, text: &str, position: Position) {
         if let Some(last) = self.results.last_mut() {
             last.unread = last.unread.saturating_add(1);
@@ -295,7 +295,7 @@ impl Reader {
         }
     }
 
-    /// Takes a line that is a checkpoint.
+    /// Takes a checkpoint line.
     fn checkpoint(&mut self, line: &Line<'_>) {
         let (checkpoint, kind) = checkpoint::checkpoint(line);
         self.checkpoints.extend(checkpoint);

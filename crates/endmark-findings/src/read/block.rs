@@ -1,4 +1,4 @@
-//! A result between its markers: header, findings, fields. (AR-1)
+//! Parses a result between its markers: header, findings, fields. (AR-1)
 
 use std::collections::HashMap;
 
@@ -17,65 +17,65 @@ use crate::expected::Numbers;
 use crate::stand_in::is_placeholder;
 use crate::{AgentResult, Checkpoint, Cut, Field, FindingId, Position, ReadFinding, RemarkKind};
 
-/// Behind so many bytes of a paragraph no finding is looked for.
+/// The number of bytes at the start of a paragraph that are searched for a finding.
 const LONGEST_PARAGRAPH: usize = 2_000;
 
-/// A result that has begun.
+/// A result that is being parsed.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     pub(super) begins: Option<Position>,
-    /// Code that was opened around the result or its findings.
+    /// The open code fence around the result or its findings.
     around: Option<CodeFence>,
-    /// Code that belongs to no field.
+    /// An open code fence that belongs to no field.
     ignored: Option<CodeFence>,
     pub(super) header: Header,
     pub(super) findings: Vec<ReadFinding>,
-    /// Where among them each id is.
+    /// The index in `findings` for each id.
     known: HashMap<FindingId, usize>,
     ids: Numbers,
     templates: usize,
     pub(super) unread: u32,
     draft: Option<Draft>,
-    /// The field that the next line may go on with.
+    /// The field that the next line may continue.
     last: Option<Last>,
-    /// The fields of a finding that has no beginning: it is counted and not read.
+    /// The fields of a finding without a first line. It is counted but not parsed.
     nameless: Option<Vec<Key>>,
-    /// Whether the line before was ignored, so that one remark does for all of them.
+    /// Whether the previous line was ignored. Consecutive ignored lines share one remark.
     is_ignoring: bool,
-    /// Whether something was ignored behind the last field: what follows may be said of something else.
+    /// Whether text was ignored after the last field. What follows may then concern something else.
     is_behind_text: bool,
-    /// Whether what was ignored last names a finding, so that fields behind it are counted with its id.
+    /// Whether the last ignored text names a finding. Fields after it are then counted under its id.
     is_behind_mention: bool,
-    /// What says something of a finding where none is read, and the paragraph that may come to that: it is lost, unless it is
-    /// told elsewhere.
+    /// Signs of findings in text that is not parsed, and the paragraph that may become one. Such a finding is lost
+    /// unless it is also reported elsewhere.
     signs: Vec<Sign>,
     paragraph: Option<String>,
-    /// The same within code that is open, where it is evidence if the code has an end.
+    /// Signs within an open code fence. If the fence is closed, they are evidence.
     quoted: Vec<Sign>,
 }
 
-/// A field that may go on.
+/// The last field, which the next line may continue.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     key: Key,
     indent: usize,
-    /// Nothing has been said yet.
+    /// Whether it has no value yet.
     is_open: bool,
     is_behind_blank: bool,
 }
 
-/// What a line did to a result.
+/// The effect of a line on a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Closed {
-    /// It is still open.
+    /// The result is still open.
     Open,
     /// The line is a checkpoint.
     Checkpoint,
-    /// The end marker came.
+    /// The line is the end marker.
     Ended,
-    /// Another start marker came.
+    /// The line is another start marker.
     Restarted,
-    /// Another turn of the conversation came: the result is cut here.
+    /// Another turn of the conversation begins: the result is cut here.
     Turned,
 }
 
@@ -84,7 +84,7 @@ impl Block {
         Self { begins: Some(begins), around, ..Self::default() }
     }
 
-    /// Whether nothing has come behind the start marker.
+    /// Whether nothing has followed the start marker.
     pub(super) fn is_empty(&self) -> bool {
         self.header.agent_id.is_none()
             && self.header.dimensions.is_none()
@@ -92,12 +92,12 @@ impl Block {
             && self.templates == 0
     }
 
-    /// Whether JSON may begin: no finding has begun in lines.
+    /// Whether JSON may begin here: no finding is open in line form.
     pub(super) fn takes_json(&self) -> bool {
         self.draft.is_none() && self.ignored.is_none() && self.nameless.is_none()
     }
 
-    /// Takes the next line.
+    /// Processes the next line.
     pub(super) fn line(&mut self, line: &Line<'_>, remarks: &mut Remarks) -> Closed {
         let event = event(&line.text);
         if self.is_evidence(line, &event, remarks) {
@@ -127,11 +127,11 @@ impl Block {
                     draft.is_ended_by_blank |= line.is_empty();
                 }
             }
-            // A number that the text stops in may be another one.
+            // The text ends within this number, so more digits may be missing.
             Event::Head(_, "") if !line.is_settled && !line.text.contains(']') => {}
             Event::Head(id, title) => {
                 self.finish_draft(true, remarks);
-                // `<what is wr`
+                // A title such as `<what is wr` is a cut placeholder.
                 let title = if !line.is_settled && title.starts_with('<') { "" } else { title };
                 (self.is_behind_text, self.is_behind_mention) = (false, false);
                 self.draft = Some(match headline(title).filter(|_| line.is_settled) {
@@ -139,7 +139,7 @@ impl Block {
                     None => Draft::new(id, title, line.begins()),
                 });
             }
-            // In this form the fields of a finding are not deeper than `impact`.
+            // In this form the fields of a finding are not indented deeper than an unknown field such as `impact`.
             Event::Fields(_) if self.is_below_unknown(line) => {
                 self.goes_on_unknown(line);
             }
@@ -156,7 +156,7 @@ impl Block {
         Closed::Open
     }
 
-    /// Whether the line is evidence.
+    /// Takes a line as evidence, and returns whether it is.
     fn is_evidence(&mut self, line: &Line<'_>, event: &Event<'_>, remarks: &mut Remarks) -> bool {
         let Some(draft) = self.draft.as_mut().filter(|draft| draft.is_in_evidence) else { return false };
         let Some(evidence) = &mut draft.evidence else { return false };
@@ -197,7 +197,7 @@ impl Block {
         draft.is_in_evidence
     }
 
-    /// A fence where there is no evidence: it is around the findings, or around what belongs to no field.
+    /// Handles a fence outside evidence. It encloses the findings, or content that belongs to no field.
     fn fence(&mut self, fence: CodeFence, line: &Line<'_>, remarks: &mut Remarks) {
         if self.around.is_some_and(|around| around.is_closed_by(fence)) {
             self.around = None;
@@ -219,7 +219,7 @@ impl Block {
         let last = Last { key, indent: line.indent(), is_open: value.is_empty(), is_behind_blank: false };
         if key.is_of_header() {
             self.last = Some(last);
-            // What is cut in the middle is not there.
+            // A value that is cut in the middle is dropped.
             if !line.is_settled {
                 return;
             }
@@ -233,11 +233,11 @@ impl Block {
         let names = matches!(key, Key::Id | Key::Title);
         let known = self.draft.as_ref().map(|draft| draft.said(key).map(|known| known == value));
         match known {
-            // Behind a finding of which all is said, and a text, it is said of another one.
+            // After a finding that may have ended and other text, the field belongs to another finding.
             Some(None) if self.is_behind_text && self.draft.as_ref().is_some_and(Draft::may_have_ended) => {
                 return self.nameless(key, line, remarks);
             }
-            // A name behind other fields is that of another one.
+            // A name after other fields is that of another finding.
             Some(None | Some(false)) if names && !self.draft.as_ref().is_some_and(Draft::is_bare) => {
                 return self.nameless(key, line, remarks);
             }
@@ -261,7 +261,7 @@ impl Block {
         self.is_behind_text = false;
     }
 
-    /// Counts a finding that has no beginning, by the first of its fields.
+    /// Counts a finding without a first line, by the first of its fields.
     fn nameless(&mut self, key: Key, line: &Line<'_>, remarks: &mut Remarks) {
         if !key.is_of_finding() && self.draft.is_none() {
             return;
@@ -279,11 +279,11 @@ impl Block {
         self.nameless.get_or_insert_default().push(key);
     }
 
-    /// A text: more of the field before it, or nothing that is known.
+    /// Handles text: it continues the field before it, or is unknown.
     fn text(&mut self, line: &Line<'_>, kind: RemarkKind, was_ignoring: bool, remarks: &mut Remarks) {
         let more = item(&line.text);
         if self.goes_on_unknown(line) {
-            // What may be a finding is counted all the same.
+            // Text that may be a finding is counted even so.
             let id = mentioned(&line.text).or_else(|| in_json(&line.text));
             let of_line = || Sign::of(&line.text, line.begins()).filter(|_| self.draft.is_none());
             let sign = id.map(|id| Sign::named(Some(id), "", line.begins())).or_else(of_line);
@@ -319,9 +319,9 @@ impl Block {
         (self.is_ignoring, self.is_behind_text) = (true, true);
         let mentioned = mentioned(&line.text).or_else(|| in_json(&line.text));
         self.is_behind_mention = mentioned.is_some();
-        // A paragraph is about one finding, and an item of a list about another; what has an id is counted by that.
+        // Each paragraph and each list item is about one finding. Text with an id is counted by the id.
         if !was_ignoring || more.is_some() || line.text.starts_with('|') {
-            // What a finding says besides, as under `Impact`, is said of itself.
+            // Additional sections of a finding, such as `Impact`, are about that finding.
             let is_of_finding = kind == RemarkKind::UnknownField && self.draft.is_some();
             self.paragraph = Some(String::new()).filter(|_| !is_of_finding);
         }
@@ -342,8 +342,8 @@ impl Block {
         }
     }
 
-    /// Takes a field that is not known, of a finding or of the header; not where it may be said of something else. Returns
-    /// whether its name is new.
+    /// Keeps an unknown field of a finding or of the header, unless it may concern something else. Returns whether
+    /// its name is new.
     fn carries(&mut self, kind: RemarkKind, was_ignoring: bool, name: &str, value: &str) -> Option<bool> {
         let is_behind_text = was_ignoring || self.is_behind_text;
         match &mut self.draft {
@@ -358,14 +358,15 @@ impl Block {
         }
     }
 
-    /// Whether a line is deeper than an unknown field in block form, in a finding whose first line has the severity.
+    /// Whether a line is indented deeper than an unknown field in block form, in a finding with the severity in its
+    /// first line.
     fn is_below_unknown(&self, line: &Line<'_>) -> bool {
         let is_below = |last: Last| last.key == Key::Unknown && last.is_open && line.indent() > last.indent;
         self.last.is_some_and(is_below) && self.draft.as_ref().is_some_and(|draft| draft.is_headed)
     }
 
-    /// Takes a line of the block below an unknown field: it is deeper, or text that follows directly, or code. Code in the
-    /// header may be around the findings.
+    /// Takes a line of the block below an unknown field: a deeper line, text that follows directly, or code. A code
+    /// fence in the header may enclose the findings.
     fn goes_on_unknown(&mut self, line: &Line<'_>) -> bool {
         let Some(last) = self.last.as_mut().filter(|last| last.key == Key::Unknown && line.is_settled) else {
             return false;
@@ -390,7 +391,7 @@ impl Block {
         true
     }
 
-    /// Ends the finding that is open; `is_ended` says that something has come behind it.
+    /// Ends the open finding. `is_ended` states whether anything follows it.
     fn finish_draft(&mut self, is_ended: bool, remarks: &mut Remarks) {
         (self.nameless, self.last) = (None, None);
         if let Some(draft) = self.draft.take() {
@@ -398,7 +399,7 @@ impl Block {
         }
     }
 
-    /// Takes what a finding has come to.
+    /// Adds a finished finding.
     pub(super) fn take(&mut self, finished: Finished, remarks: &mut Remarks) {
         let (read, said) = match finished {
             Finished::Template(position) => {
@@ -412,7 +413,7 @@ impl Block {
         }
         let id = read.finding.id.clone();
         if let Some(known) = self.known.get(&id).and_then(|at| self.findings.get_mut(*at)) {
-            // An overview names them in front, a summary behind.
+            // An overview lists findings in advance, a summary afterwards.
             if known.finding.is_bare() {
                 *known = read;
                 return;
@@ -427,13 +428,13 @@ impl Block {
         self.findings.push(read);
     }
 
-    /// The id that comes next, for a finding that has none.
+    /// Returns the next id, for a finding without one.
     pub(super) fn next_id(&self) -> FindingId {
         let next = u32::try_from(self.findings.len() + 1).unwrap_or(u32::MAX);
         FindingId::numbered(next)
     }
 
-    /// Cuts it where another turn begins: what came last may not have ended there.
+    /// Cuts the result where another turn begins, because its last part may be incomplete.
     pub(super) fn cut(&mut self) {
         let last = self.last.take();
         if let Some(last) = last.filter(|last| last.key.is_of_header()) {
@@ -447,7 +448,7 @@ impl Block {
         }
     }
 
-    /// The result; none if it is a template.
+    /// Returns the result, or `None` if it is a template.
     pub(super) fn finish(
         mut self,
         is_whole: bool,
@@ -455,10 +456,10 @@ impl Block {
         checkpoint: Option<Checkpoint>,
         remarks: &mut Remarks,
     ) -> Option<AgentResult> {
-        // A fence that is never closed has swallowed what is quoted in it.
+        // A fence that is never closed may enclose findings, so its signs count.
         self.signs.append(&mut self.quoted);
         self.finish_draft(is_whole, remarks);
-        // Some models keep the brackets of the id that they fill in.
+        // Some models keep the brackets around the id that they fill in.
         let is_open = self.header.agent_id.as_deref().is_some_and(is_placeholder);
         if self.findings.is_empty() && self.unread == 0 && (self.templates > 0 || is_open) {
             return None;
@@ -511,7 +512,7 @@ impl Block {
     }
 }
 
-/// Whether a field that is said again, and otherwise, is said of another finding.
+/// Whether a repeated field with a different value belongs to another finding.
 fn is_telling(key: Key) -> bool {
     matches!(key, Key::Of(Field::Severity | Field::Location))
 }

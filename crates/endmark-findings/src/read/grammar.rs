@@ -1,4 +1,4 @@
-//! What a line says by itself, whatever stands around it. (AR-1)
+//! Classifies a line by itself, regardless of its context. (AR-1)
 
 use endmark_text::CodeFence;
 
@@ -7,7 +7,7 @@ use super::key::Key;
 use crate::vocabulary::{folded, is_one_of, list_of};
 use crate::{Cwe, FindingId};
 
-/// What a line says.
+/// The meaning of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event<'a> {
     Blank,
@@ -16,21 +16,21 @@ pub(super) enum Event<'a> {
     /// The end marker.
     End,
     Checkpoint,
-    /// Another turn of a conversation begins, or ends.
+    /// The beginning or end of a conversation turn.
     Turn,
-    /// A finding begins: its id and its title.
+    /// The first line of a finding: its id and its title.
     Head(FindingId, &'a str),
-    /// One field, or several with `|` between.
+    /// One field, or several separated by `|`.
     Fields(Vec<Said<'a>>),
-    /// A field that no finding has, or another label.
+    /// A field that findings do not have, or another label.
     Other,
-    /// A line that parts: `---`.
+    /// A separator line: `---`.
     Rule,
     Fence(CodeFence),
     Text,
 }
 
-/// A name that is known, and what is said under it.
+/// A known field name and its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Said<'a> {
     pub(super) key: Key,
@@ -39,16 +39,16 @@ pub(super) struct Said<'a> {
 
 /// The marker before a result.
 pub(crate) const START: &str = "===AGENT_RESULT===";
-/// The marker behind it.
+/// The marker after a result.
 pub(crate) const END: &str = "===AGENT_RESULT_END===";
 
-/// Signs that emphasise, or show code.
+/// Characters for emphasis or code.
 const EMPHASIS: [char; 3] = ['*', '_', '`'];
 
-/// A longer name is none, in bytes.
+/// The maximum length of a field name, in bytes.
 const LONGEST_NAME: usize = 40;
 
-/// What a line says.
+/// Classifies a line.
 pub(super) fn event(text: &str) -> Event<'_> {
     let text = text.trim();
     if text.is_empty() {
@@ -75,14 +75,14 @@ pub(super) fn event(text: &str) -> Event<'_> {
     fields(inner, is_heading && text.starts_with("##"))
 }
 
-/// The text that stands behind a speaker in a line: `Assistant: ===AGENT_RESULT===`.
+/// Returns the text after a speaker's name in a line: `Assistant: ===AGENT_RESULT===`.
 pub(super) fn behind_speaker(text: &str) -> Option<&str> {
     let (speaker, behind) = text.trim_start_matches(['#', ' ', '*']).split_once(':')?;
     let list = list_of("speaker", &speaker.trim().to_lowercase());
     (list == Some("turn")).then(|| behind.trim_matches(['*', ' ']))
 }
 
-/// Whether somebody speaks from here on: `Human: go on`, `### User`, `<|im_start|>assistant`.
+/// Whether a new speaker's turn begins or ends: `Human: go on`, `### User`, `<|im_start|>assistant`.
 fn is_turn(text: &str) -> bool {
     let is_token = text.strip_prefix("<|").is_some_and(|inner| inner.contains("|>"));
     let is_heading = || {
@@ -92,10 +92,10 @@ fn is_turn(text: &str) -> bool {
     is_token || behind_speaker(text).is_some() || is_heading()
 }
 
-/// A line without the signs of headings and lists before it, and whether it is a heading.
+/// Strips heading and list markers from a line, and returns whether it is a heading.
 fn without_lead(text: &str) -> (&str, bool) {
     let (mut rest, mut is_heading) = (text, false);
-    // `- ### 1. x`: more than a few are no list.
+    // `- ### 1. x`: three markers at most.
     for _ in 0..3 {
         let hashes = rest.trim_start_matches('#');
         let digits = rest.trim_start_matches(|sign: char| sign.is_ascii_digit());
@@ -107,7 +107,7 @@ fn without_lead(text: &str) -> (&str, bool) {
             _ => rest.strip_prefix(['-', '*', '+', '•']).unwrap_or(rest),
         };
         let inner = behind.trim_start();
-        // `*emphasis*` and `-1` are no items.
+        // `*emphasis*` and `-1` are not list items.
         if inner.len() == behind.len() {
             break;
         }
@@ -117,14 +117,14 @@ fn without_lead(text: &str) -> (&str, bool) {
     (rest, is_heading)
 }
 
-/// Whether a line is an item of a list.
+/// Returns the content of a list item.
 pub(super) fn item(text: &str) -> Option<&str> {
     let text = text.trim();
     let (inner, is_heading) = without_lead(text);
     (!is_heading && inner.len() < text.len()).then_some(inner)
 }
 
-/// The id and the title of a finding: `[F001] SQL`; without brackets in a heading, in bold, or with a colon.
+/// Parses the first line of a finding: `[F001] SQL`. Headings, bold text and ids with a colon need no brackets.
 fn head(text: &str, is_heading: bool) -> Option<(FindingId, &str)> {
     let inner = text.trim_start_matches(EMPHASIS);
     let opened = &text[..text.len() - inner.len()];
@@ -138,7 +138,7 @@ fn head(text: &str, is_heading: bool) -> Option<(FindingId, &str)> {
         let is_set_apart = is_heading || opened.contains("**") || is_named;
         (id, Some(behind).filter(|_| is_set_apart)?)
     };
-    // A link is no beginning.
+    // A link does not begin a finding.
     if behind.starts_with('(') {
         return None;
     }
@@ -151,12 +151,12 @@ fn head(text: &str, is_heading: bool) -> Option<(FindingId, &str)> {
     let title = if is_heading { title.trim_end_matches('#') } else { title };
     let is_between = |sign: char| sign.is_whitespace() || [':', '.', '-', '–', '—', ')'].contains(&sign);
     let title = title.trim_start_matches(is_between).trim_end();
-    // Our own writer sets another id before the title: `[F002] SQLI-1: SQL`.
+    // The writer of this crate puts a foreign id before the title: `[F002] SQLI-1: SQL`.
     let other = title.split_once(": ").and_then(|(name, title)| Some((other_id(name)?, title)));
     Some(other.unwrap_or((id, title)))
 }
 
-/// An id of another form: `SQLI-1`. A weakness is none.
+/// Parses an id of another form, such as `SQLI-1`. A weakness such as `CWE-89` is not an id.
 fn other_id(name: &str) -> Option<FindingId> {
     let digits = name.trim_end_matches(|sign: char| sign.is_ascii_digit());
     let is_part = |sign: char| sign.is_ascii_uppercase() || sign.is_ascii_digit() || "-_.".contains(sign);
@@ -168,7 +168,7 @@ fn other_id(name: &str) -> Option<FindingId> {
     FindingId::named(name).filter(|_| is_id)
 }
 
-/// The id that a text begins with, up to its number, and what stands behind it.
+/// Returns the id at the start of a text, up to its number, and the rest.
 fn numbered(text: &str) -> Option<(FindingId, &str)> {
     let digits = text.find(|sign: char| sign.is_ascii_digit())?;
     let length = text[digits..].find(|sign: char| !sign.is_ascii_digit());
@@ -177,14 +177,15 @@ fn numbered(text: &str) -> Option<(FindingId, &str)> {
     (!behind.starts_with(|sign: char| sign.is_alphanumeric() || sign == '_')).then_some((id, behind))
 }
 
-/// The id of a finding in JSON in a line: `"id": "F001"`.
+/// Returns the id of a finding in a JSON line: `"id": "F001"`.
 pub(super) fn in_json(text: &str) -> Option<FindingId> {
     let (_, behind) = text.split_once("\"id\"")?;
     let value = behind.trim_start().strip_prefix(':')?.trim_start().strip_prefix('"')?;
     FindingId::read(value.split('"').next()?)
 }
 
-/// The id that a line which is not understood begins with, behind signs and tags of any kind: `| F001 | SQL`, `<h3>F001: SQL`.
+/// Returns the id at the start of a line that cannot be parsed, after any punctuation or tags: `| F001 | SQL`,
+/// `<h3>F001: SQL`.
 pub(super) fn mentioned(text: &str) -> Option<FindingId> {
     let mut rest = text;
     loop {
@@ -212,7 +213,7 @@ fn fields(text: &str, is_label: bool) -> Event<'_> {
     }
 }
 
-/// A field whatever its name, if that is a plain word: `confidence: high`. Its value may follow on the next lines.
+/// Returns any field with a plain name, known or not: `confidence: high`. Its value may follow on the next lines.
 pub(super) fn any_field(text: &str) -> Option<(&str, &str)> {
     let (name, value, _) = field(without_lead(text.trim()).0)?;
     let is_plain =
@@ -220,16 +221,16 @@ pub(super) fn any_field(text: &str) -> Option<(&str, &str)> {
     (is_plain || is_one_of("beside", &folded(name))).then_some((name, value))
 }
 
-/// The first line of a finding in parts: `Critical | CWE-89 | Title`.
+/// The parts of a finding's first line: `Critical | CWE-89 | Title`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Headline<'a> {
     pub(super) severity: Option<&'a str>,
     pub(super) cwe: Option<&'a str>,
-    /// The other parts, with ` | ` between them.
+    /// The other parts, joined by ` | `.
     pub(super) title: String,
 }
 
-/// Recognises the parts of a first line by their content, because agents leave parts out.
+/// Recognises the parts of a first line by their content, because agents omit parts.
 pub(super) fn headline(title: &str) -> Option<Headline<'_>> {
     let parts = title.split('|').map(str::trim).filter(|part| !part.is_empty());
     // `Critical | High | Medium` is a choice in a template.
@@ -243,7 +244,7 @@ pub(super) fn headline(title: &str) -> Option<Headline<'_>> {
     })
 }
 
-/// `High`, `**High**`, `High (8.1)`; but not `High entropy`.
+/// Whether a part is a severity: `High`, `**High**`, `High (8.1)`, but not `High entropy`.
 fn is_severity(part: &str) -> bool {
     let label = part.split('(').next().unwrap_or(part);
     let label = label.trim_matches(|sign: char| !sign.is_alphanumeric());
@@ -259,7 +260,8 @@ fn known(text: &str) -> Option<Said<'_>> {
     Some(Said { key: Key::named(name)?, value })
 }
 
-/// A name, what is said behind its colon, and whether the name is emphasised: `severity: High`, `**Severity:** High`.
+/// Returns a name, the value after its colon, and whether the name is emphasised: `severity: High`, `**Severity:**
+/// High`.
 fn field(text: &str) -> Option<(&str, &str, bool)> {
     let inner = text.trim_start_matches(EMPHASIS);
     let opened = &text[..text.len() - inner.len()];
@@ -269,13 +271,13 @@ fn field(text: &str) -> Option<(&str, &str, bool)> {
     let (name, value) = (&inner[..at], inner[at + length..].trim());
     let bare = name.trim_end().trim_end_matches(EMPHASIS);
     let is_name = |sign: char| sign.is_alphanumeric() || " _-/()".contains(sign);
-    // `std::fmt` is no field, and `flow: :42` is one.
+    // `std::fmt` is not a field, but `flow: :42` is one.
     let is_path = inner[at + length..].starts_with(':');
     if bare.is_empty() || bare.len() > LONGEST_NAME || !bare.chars().all(is_name) || is_path {
         return None;
     }
     let is_closed = bare.len() < name.trim_end().len();
-    // `**Severity:*` is cut in its own signs.
+    // `**Severity:*` is cut within its emphasis markers.
     let value =
         if opened.is_empty() || !value.chars().all(|sign| EMPHASIS.contains(&sign)) { value } else { "" };
     let value = if opened.is_empty() || is_closed {

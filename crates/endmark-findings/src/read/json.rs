@@ -1,4 +1,4 @@
-//! A result in JSON: JSON Lines between the markers, or one object that has its findings in a list. (AR-1)
+//! Parses a result in JSON: JSON Lines between the markers, or one object with a list of findings. (AR-1)
 
 use endmark_text::detect::Detector;
 use endmark_text::{CompleteError, Format, complete, replace_lone_surrogates};
@@ -12,27 +12,27 @@ use super::key::Key;
 use super::lines::Line;
 use crate::{Field, FindingId, Position, RemarkKind};
 
-/// JSON that has begun, as far as it has come.
+/// JSON that has begun but may not be complete.
 #[derive(Debug)]
 pub(super) struct Pending {
     pub(super) begins: Position,
-    /// Where its line begins, in bytes.
+    /// The byte offset of its first line.
     byte: usize,
     detector: Detector,
 }
 
-/// What a line did to it.
+/// The effect of a line on the JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Came {
     More,
-    /// It ends in the line.
+    /// The JSON ends in this line.
     End,
-    /// The line is none of it.
+    /// The line is not part of the JSON.
     Other,
 }
 
 impl Pending {
-    /// Begins where a line does with an object, or with a list of them.
+    /// Starts at a line that begins with an object or a list of objects.
     pub(super) fn new(line: &Line<'_>) -> Option<Self> {
         let text = line.text.trim();
         let list = text.strip_prefix('[').map(str::trim_start);
@@ -42,7 +42,7 @@ impl Pending {
         is_json.then(new)
     }
 
-    /// Takes a line of the text.
+    /// Processes a line of the text.
     pub(super) fn push(&mut self, text: &[u8], line: &Line<'_>) -> Came {
         let bytes = &text[line.byte..line.ends().byte];
         self.detector.push(bytes);
@@ -57,7 +57,7 @@ impl Pending {
         }
     }
 
-    /// What has come up to a byte of the text.
+    /// Parses the JSON up to a byte offset of the text.
     pub(super) fn parsed(&self, text: &[u8], ends: usize) -> Option<Parsed> {
         let text = &text[self.byte..ends];
         let (completed, problem) = match complete(text, &Format::Json) {
@@ -67,41 +67,42 @@ impl Pending {
             completed => (completed, None),
         };
         let completed = completed.ok()?;
-        // Before its places are written out, a pointer for each level: what nests too deeply for a value has too many.
+        // Parse before writing a pointer for each incomplete place: deeply nested input is rejected here, and would
+        // need very many pointers.
         let value: Value = serde_json::from_str(&replace_lone_surrogates(&completed.text)).ok()?;
         let unfinished: Vec<String> = completed.unfinished().map(|place| place.pointer.to_owned()).collect();
         let is_cut = !unfinished.is_empty();
         let problem = problem.or_else(|| is_cut.then(|| "it ends in the middle".to_owned()));
-        // Of a name that stands twice only the last value is kept.
+        // If a name occurs twice, only the last value is kept.
         let twice = names_in(&completed.text) > members_of(&value);
         let problem = problem.or_else(|| twice.then(|| "a name stands twice".to_owned()));
         Some(Parsed { value, begins: self.begins, unfinished, problem })
     }
 }
 
-/// JSON as far as it came.
+/// JSON that was parsed as far as it came.
 #[derive(Debug)]
 pub(super) struct Parsed {
     pub(super) value: Value,
     pub(super) begins: Position,
-    /// The pointers of what is not all there.
+    /// The pointers to values that are incomplete.
     unfinished: Vec<String>,
-    /// What is wrong with it, if it is not whole.
+    /// The syntax problem, if the JSON is not valid as it is.
     pub(super) problem: Option<String>,
 }
 
 impl Parsed {
-    /// Whether it is a result of its own.
+    /// Whether it is a result by itself.
     pub(super) fn is_result(&self) -> bool {
         findings(&self.value).is_some()
     }
 
-    /// Whether it is an answer of `endmark findings`, in which stands elsewhere what is missing.
+    /// Whether it is a response of `endmark findings`, which reports missing findings in other fields.
     pub(super) fn is_answer(&self) -> bool {
         is_answer(&self.value)
     }
 
-    /// The ids of the findings in it that stand in no result.
+    /// Returns the ids of findings in it that belong to no result.
     pub(super) fn strays(&self) -> Vec<Option<u32>> {
         let objects = match &self.value {
             Value::Array(items) => items.iter().collect(),
@@ -111,7 +112,7 @@ impl Parsed {
         objects.map(|object| FindingId::named(&text(object.get("id")?, "")?)?.number()).collect()
     }
 
-    /// Whether it was cut, by where it ends or by what it says.
+    /// Whether it was cut: it is incomplete, or a field states so.
     pub(super) fn is_cut(&self) -> bool {
         let says_so = |(name, value): (&String, &Value)| {
             Key::named(name) == Some(Key::Truncated) && *value == Value::Bool(true)
@@ -123,7 +124,7 @@ impl Parsed {
         !self.unfinished.iter().any(|place| place == pointer)
     }
 
-    /// Gives what it says to the result that it stands in, or is.
+    /// Adds its content to the result that it is part of, or that it is.
     pub(super) fn give(&self, block: &mut Block, remarks: &mut Remarks) {
         if let Some(problem) = &self.problem {
             remarks.add(RemarkKind::BrokenJson, problem, self.begins);
@@ -161,7 +162,7 @@ impl Parsed {
     fn header(&self, key: Key, value: &Value, pointer: &str, block: &mut Block, remarks: &mut Remarks) {
         let Some(said) = text(value, ", ").filter(|_| self.is_there(pointer)) else { return };
         match (key, value) {
-            // A dimension in a list may have commas in it.
+            // A dimension in a list may contain commas.
             (Key::Dimensions, Value::Array(items)) => {
                 block.header.dimensions = Some(items.iter().filter_map(|item| text(item, "")).collect());
             }
@@ -176,7 +177,7 @@ impl Parsed {
         }
     }
 
-    /// Takes a finding; what is none is counted as one that could not be read, unless nothing of it is there yet.
+    /// Takes a finding. Anything else counts as an unreadable finding, unless none of its content has arrived.
     fn item(&self, item: &Value, pointer: &str, block: &mut Block, remarks: &mut Remarks) {
         let is_said = |name: &String| Key::named(name).is_some() && self.is_there(&child(pointer, name));
         match item.as_object() {
@@ -214,7 +215,7 @@ impl Parsed {
                 (Some(Key::Of(Field::Evidence)), Some(said)) if draft.evidence.is_none() => {
                     draft.set_evidence(Collecting::of_text(&said));
                 }
-                // What was cut in the middle is not there.
+                // A value that is cut in the middle is dropped.
                 _ if !self.is_there(&pointer) || value.is_null() => {}
                 (Some(Key::Id), Some(said)) => {
                     draft.id = FindingId::named(&said).unwrap_or(draft.id);
@@ -233,7 +234,7 @@ impl Parsed {
     }
 }
 
-/// Whether an answer of `endmark findings` is in a value: a report with its disclosure, what was checked, what was made to fit.
+/// Whether a value contains a response of `endmark findings`: a report with its disclosure, a check, or a fitting.
 fn is_answer(value: &Value) -> bool {
     let is_object = |value: &Value, name: &str| value.get(name).is_some_and(Value::is_object);
     let is_told = |item: &Value| {
@@ -250,23 +251,23 @@ fn is_answer(value: &Value) -> bool {
     }
 }
 
-/// The findings of an object that is a result, and the name they are under.
+/// Returns the findings of a result object, and the name of that member.
 fn findings(value: &Value) -> Option<(&str, &[Value])> {
     let lists = value.as_object()?.iter().filter(|(name, _)| Key::named(name) == Some(Key::Findings));
     lists.into_iter().find_map(|(name, list)| Some((name.as_str(), list.as_array()?.as_slice())))
 }
 
-/// Whether an object says something of a finding.
+/// Whether an object has at least two fields of a finding.
 fn is_finding(object: &Map<String, Value>) -> bool {
     object.keys().filter_map(|name| Key::named(name)).filter(|key| key.is_of_finding()).count() >= 2
 }
 
-/// Whether an object says something of a result.
+/// Whether an object has a field of a result.
 fn is_header(object: &Map<String, Value>) -> bool {
     object.keys().filter_map(|name| Key::named(name)).any(|key| key.is_of_header() || key == Key::Findings)
 }
 
-/// A value as text; several with this between them. None where something else is in it.
+/// Returns a value as text, with `between` between several items, or `None` if it contains anything but plain values.
 fn text(value: &Value, between: &str) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -280,7 +281,8 @@ fn text(value: &Value, between: &str) -> Option<String> {
     }
 }
 
-/// A place that is an object: `{"file": "a.c", "line": 3, "end_line": 9, "function": "get"}`, or several of them.
+/// Returns a location object as text: `{"file": "a.c", "line": 3, "end_line": 9, "function": "get"}`, or several of
+/// them.
 fn place(value: &Value) -> Option<String> {
     if let Value::Array(items) = value {
         let places: Option<Vec<String>> = items.iter().map(place).collect();
@@ -300,7 +302,7 @@ fn place(value: &Value) -> Option<String> {
     Some(format!("{}{lines}{words}", file?))
 }
 
-/// How many members the objects in a text that is JSON have, each by the colon behind its name.
+/// Counts the members of all objects in a JSON text by the colon after each name.
 fn names_in(text: &str) -> usize {
     let (mut names, mut is_in_string, mut is_escaped) = (0, false, false);
     for byte in text.bytes() {
@@ -315,7 +317,7 @@ fn names_in(text: &str) -> usize {
     names
 }
 
-/// How many members the objects in a value have.
+/// Counts the members of all objects in a value.
 fn members_of(value: &Value) -> usize {
     match value {
         Value::Array(items) => items.iter().map(members_of).sum(),
@@ -324,7 +326,7 @@ fn members_of(value: &Value) -> usize {
     }
 }
 
-/// The pointer of a member or an item.
+/// Returns the pointer of a member or an item.
 fn child(pointer: &str, name: &str) -> String {
     format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
