@@ -1,4 +1,4 @@
-//! What a check of results answers. Commands and packages answer it as it is.
+//! The response of a check of results. Commands and packages return it unchanged.
 
 use serde::Serialize;
 
@@ -6,60 +6,60 @@ use super::expected::Expected;
 use super::form::FindingForm;
 use super::transcript::{AgentResult, FindingState, Position, ReadFinding};
 
-/// Whether a result is whole, and which of its findings are.
+/// Whether a result and its findings are complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckedResult<'r> {
-    /// Whose it is.
+    /// The agent that wrote it.
     pub agent_id: Option<&'r str>,
-    /// What was looked into.
+    /// The examined dimensions.
     pub dimensions: &'r [String],
-    /// How many findings the agent declares.
+    /// The number of findings that the agent declares.
     pub declared_findings: Option<u32>,
     /// `whole`, `mild` or `severe`.
     pub cut: &'static str,
     /// Whether the end marker is missing.
     pub truncated: bool,
-    /// Where its start marker is.
+    /// The position of its start marker.
     pub begins: Option<Position>,
-    /// After the end marker, or where it is cut.
+    /// The position after the end marker, or of the cut.
     pub ends: Position,
-    /// How many findings are complete.
+    /// The number of complete findings.
     pub complete: usize,
-    /// How many findings are truncated, with source and sink.
+    /// The number of truncated findings with source and sink.
     pub truncated_findings: usize,
-    /// How many findings lack source or sink.
+    /// The number of findings without source or sink.
     pub needs_reaudit: usize,
-    /// How many findings were discarded with a severe cut.
+    /// The number of findings discarded by a severe cut.
     pub discarded: u32,
-    /// How many findings there must have been.
+    /// The number of findings that there must have been.
     pub expected: Option<Expected>,
-    /// How many of them are not kept.
+    /// The number of expected findings that were not kept.
     pub lost: usize,
     /// The findings, in order.
     pub findings: Vec<CheckedFinding>,
 }
 
-/// A finding, and how much of it is there.
+/// A finding and how complete it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CheckedFinding {
     /// `F001`
     pub id: String,
-    /// `complete`, `truncated` (source and sink are there) or `needs_reaudit`.
+    /// `complete`, `truncated` (source and sink are present) or `needs_reaudit`.
     pub state: &'static str,
-    /// It is cut, here or when it was first handed over.
+    /// Whether it was cut, now or when first delivered.
     pub originally_truncated: bool,
-    /// What a complete one would have and this one lacks.
+    /// The required fields that it lacks.
     pub missing: Vec<&'static str>,
-    /// Where it begins.
+    /// The position where it begins.
     pub position: Position,
-    /// What is there.
+    /// The parts that were read.
     pub finding: FindingForm,
 }
 
 impl<'r> CheckedResult<'r> {
-    /// The check of a result.
+    /// Checks a result.
     pub fn of(result: &'r AgentResult) -> Self {
         Self {
             agent_id: result.agent_id.as_deref(),

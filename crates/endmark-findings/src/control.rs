@@ -1,19 +1,19 @@
-//! Signs that drive a terminal or end a line: they are never written as they are. (AR-1, AR-6)
+//! Escapes control characters and line ends, which are never written unchanged. (AR-1, AR-6)
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a sign drives a terminal or ends a line; a tab does neither.
+/// Whether a character controls a terminal or ends a line. A tab does neither.
 pub(super) fn is_control(sign: char) -> bool {
     sign.is_control() && sign != '\t'
 }
 
-/// The text for people, without anything that drives a terminal.
+/// Escapes the control characters of a text for people.
 pub(super) fn visible(text: &str) -> Cow<'_, str> {
     replaced(text, |shown, sign| shown.extend(sign.escape_unicode()))
 }
 
-/// JSON that drives no terminal: its strings may have signs that JSON need not escape.
+/// Escapes the control characters that JSON strings may contain unescaped.
 pub(super) fn visible_json(json: &str) -> Cow<'_, str> {
     replaced(json, |shown, sign| {
         // Writing to a string cannot fail.

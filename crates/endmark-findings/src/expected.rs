@@ -1,33 +1,33 @@
-//! How many findings an agent must have had. (AR-6)
+//! The number of findings that an agent must have had. (AR-6)
 
 use serde::Serialize;
 
-/// How many findings an agent must have had, and how that is known (AR-6).
+/// The number of findings that an agent must have had, and the evidence for it (AR-6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expected {
-    /// How many.
+    /// The number.
     pub findings: u32,
-    /// How that is known.
+    /// The evidence for it.
     pub basis: Basis,
 }
 
-/// How the number of findings is known (AR-6).
+/// The evidence for a number of findings (AR-6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// From the last checkpoint.
+    /// The last checkpoint.
     Checkpoint,
-    /// From what the agent declared.
+    /// The number that the agent declared.
     #[serde(rename = "declared_findings")]
     Declared,
-    /// From the highest id that was seen.
+    /// The highest id that was seen.
     HighestId,
 }
 
 impl Basis {
-    /// The word for programs.
+    /// Returns the machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Checkpoint => "checkpoint",
@@ -37,7 +37,7 @@ impl Basis {
     }
 }
 
-/// The numbers in the ids of findings that were seen.
+/// The numbers in the ids that were seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Numbers {
     pub(super) count: u32,
@@ -46,10 +46,11 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// A jump over more numbers than these is no count: the number is a date, or that of another list.
+    /// The maximum number of unseen ids below the highest. With more, the number is not a count but a date or an id
+    /// of another list.
     const MOST_UNSEEN: u32 = 1_000;
 
-    /// Agents of a team may count from a hundred of their own: `F101`, `F201`.
+    /// The agents of a team may each start at a different hundred: `F101`, `F201`.
     const BLOCK: u32 = 100;
 
     pub(super) fn add(&mut self, number: Option<u32>) {
@@ -60,19 +61,19 @@ impl Numbers {
         }
     }
 
-    /// How many findings there are by the highest of them.
+    /// Returns the number of findings according to the highest id.
     pub(super) fn highest(&self) -> Option<u32> {
         let (_, highest) = self.range?;
         Some(highest - self.base()?).filter(|count| count.saturating_sub(self.count) <= Self::MOST_UNSEEN)
     }
 
-    /// The lowest of them, counted alike.
+    /// Returns the lowest number, relative to the same base.
     pub(super) fn lowest(&self) -> Option<u32> {
         let (lowest, _) = self.range?;
         Some(lowest - self.base()?)
     }
 
-    /// What is counted from.
+    /// Returns the base that ids count from.
     fn base(&self) -> Option<u32> {
         let (lowest, _) = self.range?;
         Some(lowest.saturating_sub(1) / Self::BLOCK * Self::BLOCK)

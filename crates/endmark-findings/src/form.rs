@@ -1,4 +1,4 @@
-//! The same form as JSON. (AR-1)
+//! The JSON form of results and findings. (AR-1)
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::finding::Finding;
 use super::transcript::AgentResult;
 
-/// A result as JSON, under the names of the text form.
+/// A result as JSON, with the names of the text form.
 ///
 /// ```
 /// use endmark_findings::{ResultForm, read};
@@ -21,12 +21,12 @@ use super::transcript::AgentResult;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResultForm {
-    /// Whose it is.
+    /// The agent that wrote it.
     pub agent_id: Option<String>,
-    /// What was looked into.
+    /// The examined dimensions.
     #[serde(default)]
     pub dimensions: Vec<String>,
-    /// How many findings the agent says there are.
+    /// The number of findings that the agent declares.
     #[serde(default)]
     pub declared_findings: Option<u32>,
     /// The findings.
@@ -36,46 +36,46 @@ pub struct ResultForm {
     pub truncated: bool,
 }
 
-/// A finding as JSON, under the names of the text form.
+/// A finding as JSON, with the names of the text form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FindingForm {
     /// `F001`
     pub id: String,
-    /// What is wrong, in one line.
+    /// The problem in one line.
     #[serde(default)]
     pub title: String,
-    /// Critical, High, Medium, Low, Info; or another word, as it was written.
+    /// Critical, High, Medium, Low, Info, or another word as written.
     #[serde(default)]
     pub severity: Option<String>,
-    /// `CWE-89`; several with commas between.
+    /// `CWE-89`; several are separated by commas.
     #[serde(default)]
     pub cwe: Option<String>,
     /// `src/db/user.rs:41-58`
     #[serde(default)]
     pub location: Option<String>,
-    /// Where the data comes from.
+    /// The origin of the data.
     #[serde(default)]
     pub source: Option<String>,
-    /// Where it does harm.
+    /// The place where the data does harm.
     #[serde(default)]
     pub sink: Option<String>,
-    /// How it gets there.
+    /// The path from source to sink.
     #[serde(default)]
     pub flow: Option<String>,
     /// Lines of code, joined by line feeds.
     #[serde(default)]
     pub evidence: Option<String>,
-    /// It was cut when it was first handed over.
+    /// Whether it was truncated when first delivered.
     #[serde(default)]
     pub originally_truncated: bool,
-    /// Fields that are not known, by their names.
+    /// Unknown fields by name.
     #[serde(flatten, skip_deserializing)]
     pub other: BTreeMap<String, String>,
 }
 
 impl FindingForm {
-    /// The form of a finding.
+    /// Converts a finding.
     pub fn of(finding: &Finding) -> Self {
         Self {
             id: finding.id.to_string(),
@@ -94,7 +94,7 @@ impl FindingForm {
 }
 
 impl ResultForm {
-    /// The form of a result, with the findings that go on (AR-5).
+    /// Converts a result, with the findings to pass on (AR-5).
     pub fn of(result: &AgentResult) -> Self {
         Self {
             agent_id: result.agent_id.clone(),

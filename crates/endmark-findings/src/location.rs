@@ -1,4 +1,4 @@
-//! Where a finding is: files and lines, in the spellings that models use. (AR-1, AR-5)
+//! Locations of findings: files and lines, in the spellings that models use. (AR-1, AR-5)
 
 use std::fmt;
 
@@ -10,37 +10,37 @@ pub(super) use path::{is_url, names_file};
 mod lines;
 mod path;
 
-/// Where a finding is, as it was written, and the places that this names.
+/// A location as written, and the places that it names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Location {
     text: String,
     places: Vec<Place>,
 }
 
-/// A file, and perhaps lines of it.
+/// A file, optionally with lines.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// With `/` between folders, and without `./` before them.
+    /// The path, with `/` between folders and without a leading `./`.
     pub file: String,
-    /// Which lines; none means that none is named.
+    /// The lines, or `None` if the location names none.
     pub lines: Option<LineRange>,
 }
 
-/// Lines of a file, from 1, both ends included.
+/// A range of lines, from 1, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LineRange {
-    /// The first one.
+    /// The first line.
     pub start: u32,
-    /// The last one, never before the first.
+    /// The last line, never before the first.
     pub end: u32,
 }
 
-/// More places in one location are not looked at.
+/// The maximum number of places in one location. Further ones are ignored.
 const MOST_PLACES: usize = 64;
 
 impl Location {
-    /// Reads `src/db/user.rs:41-58`, `user.rs#L41-L58`, `user.rs (lines 41 to 58)`, several with commas between; none if
-    /// there is no text.
+    /// Parses `src/db/user.rs:41-58`, `user.rs#L41-L58`, `user.rs (lines 41 to 58)`, or several separated by commas.
+    /// Returns `None` for an empty text.
     ///
     /// ```
     /// use endmark_findings::Location;
@@ -59,26 +59,26 @@ impl Location {
         (!text.is_empty()).then(|| Self { text: text.to_owned(), places: places(text) })
     }
 
-    /// Whether it says which lines, at least of one file.
+    /// Whether it names the lines of at least one file.
     pub(super) fn has_lines(&self) -> bool {
         self.places.iter().any(|place| place.lines.is_some())
     }
 
-    /// The location that names these places.
+    /// Creates a location from places.
     pub fn of_places(places: Vec<Place>) -> Option<Self> {
         let text = places.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         (!text.is_empty()).then_some(Self { text, places })
     }
 
-    /// Whether it has words that its places do not: the route in `POST /login (a.rs:10)`.
+    /// Whether it has words besides its places, such as the route in `POST /login (a.rs:10)`.
     pub(super) fn says_more_than_places(&self) -> bool {
         let mut named: Vec<&str> = self.places.iter().map(|place| place.file.as_str()).collect();
-        // `src/a.rs` before the `a` of `a.rs`.
+        // Remove `src/a.rs` before the `a` of `a.rs`.
         named.sort_unstable_by_key(|name| std::cmp::Reverse(name.len()));
         says_more(&self.text, named.into_iter())
     }
 
-    /// Whether both name lines of a file in common; without lines, whether both say the same.
+    /// Whether both have a line of a file in common. If neither has lines, whether both have the same words.
     pub(super) fn is_where(&self, other: &Self) -> bool {
         let mut pairs = self.places.iter().flat_map(|one| other.places.iter().map(move |other| (one, other)));
         let is_said = || {
@@ -89,17 +89,17 @@ impl Location {
         pairs.any(|(one, other)| one.overlaps(other)) || is_said()
     }
 
-    /// Its words without signs, if it has some: what it is called by where it names no lines.
+    /// Returns its letters and digits in lower case, which identify a location without lines.
     pub(super) fn words(&self) -> Option<String> {
         Some(letters(&self.text)).filter(|words| !words.is_empty())
     }
 
-    /// As it was written.
+    /// Returns the text as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What it names, in order; empty if no file can be recognised.
+    /// Returns the places in order; empty if no file is recognised.
     pub fn places(&self) -> &[Place] {
         &self.places
     }
@@ -112,12 +112,12 @@ impl fmt::Display for Location {
 }
 
 impl LineRange {
-    /// These lines, whichever is named first; none if one is 0.
+    /// Creates a range from two lines in any order, or returns `None` if one is 0.
     pub fn new(one: u32, other: u32) -> Option<Self> {
         (one > 0 && other > 0).then(|| Self { start: one.min(other), end: one.max(other) })
     }
 
-    /// Both, and what is between them.
+    /// Returns the range that covers both.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         Self { start: self.start.min(other.start), end: self.end.max(other.end) }
@@ -125,7 +125,7 @@ impl LineRange {
 }
 
 impl Place {
-    /// Whether they have a line in common.
+    /// Whether both have a line in common.
     fn overlaps(&self, other: &Self) -> bool {
         let both = self.lines.zip(other.lines).filter(|_| self.file == other.file);
         both.is_some_and(|(one, other)| one.start <= other.end && other.start <= one.end)
@@ -142,15 +142,15 @@ impl fmt::Display for Place {
     }
 }
 
-/// What the items of a location name, one after the other.
+/// Returns the places of all items of a location.
 fn places(text: &str) -> Vec<Place> {
-    // `[src/a.rs](src/a.rs#L10)` is a file, and what is said of it.
+    // `[src/a.rs](src/a.rs#L10)` is a file followed by details.
     let text = text.replace("](", " (");
     let mut places: Vec<Place> = Vec::new();
     let mut lines_before = None;
     for item in items(&text).into_iter().take(MOST_PLACES) {
         if let Some(lines) = bare(item) {
-            // Lines alone are of the file before them, or of the first one.
+            // Lines without a file belong to the file before them, or to the first one after them.
             match places.last_mut() {
                 Some(last) if last.lines.is_none() => last.lines = Some(lines),
                 Some(last) => {
@@ -170,7 +170,7 @@ fn places(text: &str) -> Vec<Place> {
     places
 }
 
-/// What stands between commas, and between arrows; a comma in `a.rs(3,9)` is between a line and its column.
+/// Splits at commas and arrows. A comma in `a.rs(3,9)` separates a line and its column.
 fn items(text: &str) -> Vec<&str> {
     let mut items = Vec::new();
     let (mut begins, mut closes) = (0, 0);

@@ -1,20 +1,21 @@
-//! What a file is called says whose result it has, and of which run. (AR-4)
+//! Derives the agent and the run of a result from its file name. (AR-4)
 
 use std::collections::BTreeMap;
 
 use super::merge::{Handed, folded};
 use super::recovery::{Assignment, Run, RunKind};
 
-/// The run that a file is named for; runs are made in this order.
+/// The run in a file name. Runs are ordered as they are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NamedRun {
-    /// From 1; an emergency run is behind all of them.
+    /// The round, from 1. An emergency run comes after all others.
     round: u32,
     is_retry: bool,
 }
 
 impl NamedRun {
-    /// The run that a file is named for, if it is named for this agent: `auth-2.txt`, `auth-2.retry.txt`, `auth-2.2.txt`.
+    /// Parses the run in a file name if the file is named after this agent: `auth-2.txt`, `auth-2.retry.txt`,
+    /// `auth-2.2.txt`.
     pub(super) fn of(origin: &str, agent_id: &str) -> Option<Self> {
         let name = file_name(origin).to_lowercase();
         let rest = name.strip_prefix(&folded(agent_id))?;
@@ -34,8 +35,8 @@ impl NamedRun {
         Some(run)
     }
 
-    /// Whether it comes behind a run that was to be made, so that this one has brought nothing: behind an agent's first one, or
-    /// as the retry of a supplement.
+    /// Whether it follows the expected run, which then delivered nothing: any later run after an agent's first, or
+    /// the retry of a supplement.
     pub(super) fn is_behind(self, run: &Run) -> bool {
         match run.kind {
             RunKind::First => self.round > 1 || self.is_retry,
@@ -45,9 +46,9 @@ impl NamedRun {
     }
 }
 
-/// What was handed over, with the files of one agent in one folder in the order of the runs they are named for, since a
-/// shell sorts `auth-2.retry.txt` before `auth-2.txt`, and `part.10.txt` before `part.2.txt`. All else keeps its place; `agent` says
-/// whose a result is.
+/// Sorts the files of one agent in one folder by the runs in their names. A shell sorts `auth-2.retry.txt` before
+/// `auth-2.txt`, and `part.10.txt` before `part.2.txt`. All other results keep their places. `agent` returns the
+/// agent of a result.
 pub(super) fn in_order_of_runs(
     handed: Vec<Handed>,
     agent: impl Fn(&Handed) -> Option<String>,
@@ -56,7 +57,7 @@ pub(super) fn in_order_of_runs(
     for (place, handed) in handed.iter().enumerate() {
         let (origin, owner) = (&handed.origin, agent(handed).unwrap_or_default());
         let name = file_name(origin);
-        // A file that is not named for its agent has the number behind a name of its own.
+        // A file that is not named after its agent has the number after a name of its own.
         let stem = name.split('.').next().unwrap_or(name);
         let mut runs = [&*owner, stem].into_iter();
         let run = runs.find_map(|named_for| Some((NamedRun::of(origin, named_for)?, folded(named_for))));
@@ -79,12 +80,12 @@ pub(super) fn in_order_of_runs(
     sorted.into_iter().map(|(_, handed)| handed).collect()
 }
 
-/// What a file is called.
+/// Returns the file name of a path.
 fn file_name(origin: &str) -> &str {
     origin.rsplit(['/', '\\']).next().unwrap_or(origin)
 }
 
-/// The agent of the team that a file is named for.
+/// Returns the agent of the team that a file is named after.
 pub(super) fn named_for(origin: &str, agents: &[Assignment]) -> Option<String> {
     let is_of = |agent: &&Assignment| NamedRun::of(origin, &agent.agent_id).is_some();
     agents.iter().filter(is_of).map(|agent| agent.agent_id.clone()).max_by_key(String::len)
@@ -117,7 +118,7 @@ mod tests {
             ),
             // Another folder may be another round.
             (&["r1/a-1.retry.txt", "r2/a-1.txt", "r1/a-1.txt"], "r1/a-1.txt r2/a-1.txt r1/a-1.retry.txt"),
-            // Of another agent, or named for nothing.
+            // Files of another agent, or without a run in the name.
             (&["a-1.2.txt", "b-1.txt", "second.txt", "a-1.txt"], "a-1.txt b-1.txt second.txt a-1.2.txt"),
             (&["a-1.txt", "a-1.json", "a-1.md"], "a-1.txt a-1.json a-1.md"),
             // Parts under a name of their own.

@@ -1,41 +1,41 @@
-//! Who does what again, of a whole team. (AR-4)
+//! The next runs of a whole team. (AR-4)
 
 use serde::Serialize;
 
 use super::merge::Merged;
 use super::recovery::{Recovery, RecoveryState, Run};
 
-/// What is to be done again, and what became of each agent.
+/// The runs to start now, and the state of each agent.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan<'a> {
-    /// Whether there is nothing left to do.
+    /// Whether nothing is left to do.
     pub done: bool,
-    /// What is to be done now; the result of each is handed over under its `agent_id`.
+    /// The runs to start now. The result of each is delivered under its `agent_id`.
     pub runs: Vec<&'a Run>,
-    /// What became of each agent.
+    /// The state of each agent.
     pub agents: Vec<AgentPlan<'a>>,
-    /// Files with results that do not say whose they are, and that are named for no agent of the team.
+    /// Files with results that name no agent, and whose names match no agent of the team.
     pub not_attributed: Vec<&'a str>,
 }
 
-/// What became of one agent.
+/// The state of one agent.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentPlan<'a> {
-    /// Its name.
+    /// The agent's name.
     pub agent_id: &'a str,
-    /// What it was to look into.
+    /// The dimensions that it was to examine.
     pub dimensions: &'a [String],
-    /// How far its recovery has come.
+    /// The state of its recovery.
     pub state: RecoveryState,
     /// Its runs so far.
     pub past: Vec<PastRunPlan<'a>>,
-    /// What stays open when no run is left.
+    /// The dimensions that are still open when no run is left.
     pub gaps: &'a [String],
 }
 
-/// One run that is over.
+/// A finished run.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PastRunPlan<'a> {
@@ -43,12 +43,12 @@ pub struct PastRunPlan<'a> {
     pub run: &'a Run,
     /// `whole`, `mild` or `severe`.
     pub cut: &'static str,
-    /// What it has left open.
+    /// The dimensions that it left open.
     pub remaining: &'a [String],
 }
 
 impl Merged {
-    /// What is to be done again, by the results so far.
+    /// Returns the plan for the results so far.
     pub fn plan(&self) -> Plan<'_> {
         Plan::of(self)
     }

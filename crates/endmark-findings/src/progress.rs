@@ -1,26 +1,26 @@
-//! Checkpoints: which have come, and which are missing. (AR-3)
+//! Finds missing checkpoints. (AR-3)
 
 use std::collections::BTreeSet;
 
 use super::transcript::Checkpoint;
 
-/// An agent prints a checkpoint every so many turns (AR-3).
+/// The number of turns between two checkpoints of an agent (AR-3).
 pub const CHECKPOINT_TURNS: u32 = 10;
 
-/// More missing checkpoints are counted, but not named.
+/// The maximum number of missing checkpoints to list. Further ones are only counted.
 const MOST_NAMED: usize = 1_000;
 
-/// Which checkpoints are missing (AR-3).
+/// The missing checkpoints (AR-3).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MissingCheckpoints {
-    /// The turns after which one should have come: the first thousand of them.
+    /// The turns of the first 1000 missing checkpoints.
     pub turns: Vec<u32>,
-    /// How many there are in all.
+    /// The total number.
     pub count: u32,
 }
 
-/// The checkpoints that should have come up to the last one, or up to this turn if it is known; one that comes late, but
-/// before the next is due, is there (AR-3).
+/// Returns the missing checkpoints up to the last one, or up to `turn` if it is given. A late checkpoint counts if it
+/// comes before the next one is due (AR-3).
 ///
 /// ```
 /// use endmark_findings::{missing_checkpoints, read};

@@ -1,4 +1,4 @@
-//! The instructions that an agent is given, so that its result can be told whole from cut. (AR-1, AR-2, AR-3)
+//! The instructions for an agent, so that a complete result can be distinguished from a cut one. (AR-1, AR-2, AR-3)
 
 use std::fmt::Write;
 
@@ -7,35 +7,36 @@ use serde_json::json;
 use super::fit::{SHARE_PERCENT, TOKENS_PER_FINDING, TOKENS_PER_RESULT};
 use super::progress::CHECKPOINT_TURNS;
 
-/// The form that an agent is asked for (AR-1).
+/// The format that the agent is asked for (AR-1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProtocolForm {
     /// Lines of `name: value` under `[F001] …`.
     #[default]
     Text,
-    /// JSON Lines: a header object, then one finding a line.
+    /// JSON Lines: a header object, then one finding per line.
     Jsonl,
 }
 
-/// What the instructions are about, where it is known.
+/// The known parameters of the instructions.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Protocol<'a> {
-    /// The form that is asked for.
+    /// The requested format.
     pub form: ProtocolForm,
     /// The agent's name.
     pub agent_id: Option<&'a str>,
-    /// What it is to look into.
+    /// The dimensions that it examines.
     pub dimensions: &'a [String],
-    /// The tokens of context that are left for it.
+    /// The context tokens that it has left.
     pub budget_left: Option<u64>,
-    /// How many turns it may take.
+    /// The maximum number of turns.
     pub max_turns: Option<u32>,
-    /// How many findings it may hand over.
+    /// The maximum number of findings.
     pub max_findings: Option<u32>,
 }
 
 impl Protocol<'_> {
-    /// The block for the agent's prompt. Where a transcript repeats it, it is read as a template and not as a result.
+    /// Returns the block for the agent's prompt. If a transcript repeats it, it is parsed as a template and not as a
+    /// result.
     pub fn text(&self) -> String {
         let form = match self.form {
             ProtocolForm::Text => self.text_form(),
@@ -89,7 +90,7 @@ Every {CHECKPOINT_TURNS} turns print one line, with your numbers and without any
         text
     }
 
-    /// The form in lines, behind its start marker.
+    /// Returns the line format, after its start marker.
     fn text_form(&self) -> String {
         let agent_id = self.agent_id.unwrap_or(AGENT_ID);
         let dimensions = match self.dimensions {
@@ -117,7 +118,7 @@ declared_findings: {DECLARED}
         )
     }
 
-    /// The form in JSON Lines, behind its start marker.
+    /// Returns the JSON Lines format, after its start marker.
     fn jsonl_form(&self) -> String {
         let agent_id = json!(self.agent_id.unwrap_or(AGENT_ID));
         let dimensions = match self.dimensions {
@@ -141,7 +142,7 @@ declared_findings: {DECLARED}
     }
 }
 
-/// What stands in place of what only the agent knows: between angles, so that it is read as a template.
+/// Placeholders for values that only the agent knows. Their angle brackets mark them as a template.
 const AGENT_ID: &str = "<your agent id>";
 const DECLARED: &str = "<how many findings follow>";
 const TITLE: &str = "<what is wrong, in one line>";

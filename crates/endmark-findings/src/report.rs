@@ -1,4 +1,4 @@
-//! The final report, which has its disclosure or is none. (AR-6)
+//! The final report, which always includes its disclosure. (AR-6)
 
 mod disclosure;
 mod markdown;
@@ -15,8 +15,8 @@ pub use disclosure::{AgentDisclosure, DimensionCoverage, Disclosure, RunDisclosu
 
 /// The final report of a team: its findings, and what may be missing from them.
 ///
-/// It can only be made from merged results, and its disclosure is made with it: there is no other way to one, and none
-/// around the disclosure.
+/// It can only be created from merged results, together with its disclosure. A report without a disclosure cannot be
+/// constructed.
 ///
 /// ```
 /// use endmark_findings::{Handed, Merged, Team, read};
@@ -27,7 +27,7 @@ pub use disclosure::{AgentDisclosure, DimensionCoverage, Disclosure, RunDisclosu
 /// assert!(report.markdown().contains("## Disclosure"));
 /// ```
 ///
-/// Without its disclosure it does not compile:
+/// A report from arbitrary parts does not compile:
 ///
 /// ```compile_fail,E0451
 /// # use endmark_findings::{Disclosure, FinalReport, ReportedFinding};
@@ -52,7 +52,7 @@ pub use disclosure::{AgentDisclosure, DimensionCoverage, Disclosure, RunDisclosu
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FinalReport {
-    /// The findings, the worst first.
+    /// The findings, worst first.
     findings: Vec<ReportedFinding>,
     /// What may be missing.
     disclosure: Disclosure,
@@ -64,21 +64,21 @@ pub struct FinalReport {
 pub struct ReportedFinding {
     /// The finding itself.
     pub finding: FindingForm,
-    /// The files and lines that its location names.
+    /// The files and lines in its location.
     pub places: Vec<ReportedPlace>,
-    /// What a complete finding has and this one lacks.
+    /// The required fields that it lacks.
     pub missing: Vec<&'static str>,
-    /// What it was called besides.
+    /// Its other titles.
     pub also_titled: Vec<String>,
-    /// Which agents have handed it over.
+    /// The agents that reported it.
     pub reported_by: Vec<String>,
 }
 
-/// A file, and perhaps lines of it.
+/// A file, optionally with lines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReportedPlace {
-    /// The file.
+    /// The file path.
     pub file: String,
     /// The first line, from 1.
     pub start_line: Option<u32>,
@@ -112,7 +112,7 @@ impl ReportedFinding {
 }
 
 impl Merged {
-    /// The final report, with its disclosure (AR-6).
+    /// Returns the final report with its disclosure (AR-6).
     pub fn report(&self) -> FinalReport {
         FinalReport {
             findings: self.findings().iter().map(ReportedFinding::of).collect(),
@@ -122,22 +122,22 @@ impl Merged {
 }
 
 impl FinalReport {
-    /// The findings, the worst first.
+    /// Returns the findings, worst first.
     pub fn findings(&self) -> &[ReportedFinding] {
         &self.findings
     }
 
-    /// What may be missing.
+    /// Returns what may be missing.
     pub fn disclosure(&self) -> &Disclosure {
         &self.disclosure
     }
 
-    /// The report for people.
+    /// Returns the report for people, in Markdown.
     pub fn markdown(&self) -> String {
         markdown::markdown(self)
     }
 
-    /// The report for tools that read SARIF 2.1.0; `version` is that of the program that writes it.
+    /// Returns the report as SARIF 2.1.0; `version` is that of the program that writes it.
     pub fn sarif(&self, version: &str) -> serde_json::Value {
         sarif::sarif(self, version)
     }

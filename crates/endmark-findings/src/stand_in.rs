@@ -1,38 +1,39 @@
-//! Values that stand for something that is not said.
+//! Placeholder values, which carry no information.
 
 use super::finding::Field;
 use super::vocabulary::is_one_of;
 
-/// Signs that emphasise, or show code.
+/// Characters for emphasis, code or quotes.
 const ORNAMENTS: [char; 5] = ['*', '_', '`', '"', '\''];
 
 fn bare(text: &str) -> &str {
     text.trim_matches(|character: char| character.is_whitespace() || ORNAMENTS.contains(&character))
 }
 
-/// What stands between two signs that are nowhere else in the text; an arrow closes nothing: `<step -> step>`.
+/// Returns the text between two brackets that occur nowhere else in it. An arrow does not close a bracket: `<step ->
+/// step>`.
 fn between(text: &str, open: char, close: char) -> Option<&str> {
     let inner = text.strip_prefix(open)?.strip_suffix(close)?;
     (!inner.is_empty() && !inner.replace("->", "").contains([open, close])).then_some(inner)
 }
 
-/// Whether a text may stand for what is to be written in its place: `<what is wrong>`, `{N}`, `…`.
+/// Whether a text may be a placeholder: `<what is wrong>`, `{N}`, `…`.
 pub(super) fn is_placeholder(text: &str) -> bool {
     let text = bare(text);
     matches!(text, "…" | "...") || between(text, '<', '>').or_else(|| between(text, '{', '}')).is_some()
 }
 
-/// Whether a text is a word for nothing: `N/A`, `unknown`.
+/// Whether a text is a word for "no value": `N/A`, `unknown`.
 pub(super) fn is_nothing(text: &str) -> bool {
     is_one_of("nothing", text)
 }
 
-/// Whether the value of a field says nothing: `N/A`, `unknown`, `<where the data comes from>`. A single word between
-/// angles may be meant, as `<stdin>` is.
+/// Whether the value of a field carries no information: `N/A`, `unknown`, `<where the data comes from>`. A single
+/// word in angle brackets, such as `<stdin>`, may be a real value.
 pub(super) fn says_nothing(field: Field, text: &str) -> bool {
     let text = bare(text);
     let plain = text.trim_matches(['(', ')', '[', ']', '.']).trim();
-    // Signs may be code, and say nothing elsewhere.
+    // Punctuation alone may be code in evidence, but is empty in other fields.
     if field != Field::Evidence && !text.contains(char::is_alphanumeric) && !text.contains(['<', '{']) {
         return true;
     }
@@ -48,7 +49,7 @@ pub(super) fn says_nothing(field: Field, text: &str) -> bool {
     is_prose || is_one_of("template", inner.trim())
 }
 
-/// Whether the choice is still open: `Critical | High | Medium | Low`.
+/// Whether the value still lists the choices: `Critical | High | Medium | Low`.
 fn names_all_severities(text: &str) -> bool {
     let lower = text.to_lowercase();
     ["critical", "high", "medium", "low"].iter().filter(|word| lower.contains(*word)).count() >= 3

@@ -1,4 +1,4 @@
-//! A team, as its file states it.
+//! Parses a team file.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -9,9 +9,9 @@ use serde::de::{self, Deserializer, Error, SeqAccess, Visitor};
 use super::merge::Team;
 use super::recovery::{Assignment, RecoveryPolicy};
 
-/// The team's file. An unknown name is a typing error.
+/// The team file. Unknown fields are rejected as typing errors.
 ///
-/// What is wrong with a value is said while it is read, so that the line and the column are known.
+/// Values are checked while they are parsed, so that errors have a line and a column.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -33,7 +33,7 @@ struct Member {
     max_turns: Option<u32>,
 }
 
-/// The name of an agent; one without signs could be nobody's.
+/// Parses an agent's name, which must not be blank.
 fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     if name.trim().is_empty() {
@@ -57,7 +57,7 @@ fn dimensions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>,
     Ok(dimensions)
 }
 
-/// A dimension as it is compared with what results name: without case and signs.
+/// Returns a dimension in the form for comparison: without case and punctuation.
 fn compared(name: &str) -> String {
     let letters: String =
         name.chars().filter(|sign| sign.is_alphanumeric()).flat_map(char::to_lowercase).collect();
@@ -83,7 +83,7 @@ fn at_least_one<'de, D: Deserializer<'de>>(
     if number == Some(0) { Err(D::Error::custom(problem)) } else { Ok(number) }
 }
 
-/// The agents, each named once.
+/// Parses the agents, each of which must be unique.
 fn members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Member>, D::Error> {
     struct Members;
 
@@ -97,7 +97,7 @@ fn members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Member>, D:
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Member>, A::Error> {
             let (mut members, mut known) = (Vec::new(), HashSet::new());
             while let Some(member) = list.next_element::<Member>()? {
-                // What stands around a name makes no other one.
+                // Quotes and emphasis around a name do not make it a different name.
                 let is_ornament = |sign: char| sign.is_whitespace() || "`*\"'<>".contains(sign);
                 if !known.insert(member.agent_id.trim_matches(is_ornament).to_lowercase()) {
                     let id = &member.agent_id;
@@ -113,8 +113,8 @@ fn members<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Member>, D:
 }
 
 impl Team {
-    /// Reads a team: `{"agents": [{"agent_id", "dimensions", "max_turns"}], "rounds", "emergency"}`. Only `agent_id` and `dimensions`
-    /// are needed; a byte order mark is allowed.
+    /// Parses a team: `{"agents": [{"agent_id", "dimensions", "max_turns"}], "rounds", "emergency"}`. Only `agent_id`
+    /// and `dimensions` are required. A byte order mark is allowed.
     ///
     /// ```
     /// use endmark_findings::Team;
@@ -125,7 +125,8 @@ impl Team {
     /// ```
     ///
     /// # Errors
-    /// An unknown field, an agent without a name or dimensions, or one that is named twice; with line and column.
+    /// Returns an error with line and column for an unknown field, an agent without a name or dimensions, or a
+    /// repeated agent.
     pub fn parse(json: &str) -> Result<Self, serde_json::Error> {
         let file: File = serde_json::from_str(json.strip_prefix('\u{feff}').unwrap_or(json))?;
         let policy = RecoveryPolicy::default();

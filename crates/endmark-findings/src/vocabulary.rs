@@ -1,11 +1,11 @@
-//! The words that are known, as data: `vocabulary.txt`.
+//! The known words, from `vocabulary.txt`.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 static TEXT: &str = include_str!("vocabulary.txt");
 
-/// Each word of each family of lists, with the name of its list.
+/// Maps a family and a word to the name of the word's list.
 static WORDS: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
     let lists = TEXT.lines().filter(|line| !line.starts_with('#'));
     let lists = lists.filter_map(|line| line.split_once(": "));
@@ -17,19 +17,19 @@ static WORDS: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The list of this family that a word is in; words are in small letters.
+/// Returns the list of this family that contains a word in lower case.
 pub(super) fn list_of(family: &'static str, word: &str) -> Option<&'static str> {
-    // A map of borrowed pairs is asked with pairs that live as long as the call.
+    // The reborrow shortens the lifetime of the keys to that of the call.
     let words: &HashMap<(&str, &str), &str> = &WORDS;
     words.get(&(family, word)).copied()
 }
 
-/// Whether a word is in a list, in whatever case.
+/// Whether a word is in a family, ignoring case.
 pub(super) fn is_one_of(family: &'static str, word: &str) -> bool {
     list_of(family, &word.to_lowercase()).is_some()
 }
 
-/// A name in small letters, with one `_` for whatever is between its words.
+/// Returns a name in lower case, with one `_` between its words.
 pub(super) fn folded(name: &str) -> String {
     let words = name.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("_").to_lowercase()

@@ -1,4 +1,4 @@
-//! The canonical form. (AR-1)
+//! Writes results in the canonical form. (AR-1)
 
 use std::fmt::Write;
 
@@ -9,27 +9,28 @@ use super::finding::{Field, Finding, FindingId, OtherField, Severity};
 use super::form::{FindingForm, ResultForm};
 use super::read::{END, START, dimensions_in, read};
 
-/// A result that is to be written.
+/// The parameters of a result to write.
 #[derive(Debug, Clone, Copy)]
 pub struct Writing<'a> {
-    /// Whose it is.
+    /// The agent.
     pub agent_id: Option<&'a str>,
-    /// What was looked into.
+    /// The examined dimensions.
     pub dimensions: &'a [String],
-    /// How many findings there are, or were meant to be.
+    /// The declared number of findings.
     pub declared_findings: Option<usize>,
-    /// Fields of the header that are not known.
+    /// Unknown fields of the header.
     pub other: &'a [OtherField],
-    /// Whether it is whole: without that it gets no end marker.
+    /// Whether the result is complete. Otherwise it gets no end marker.
     pub is_whole: bool,
 }
 
 impl Writing<'_> {
-    /// The result with these findings in the canonical form (AR-1).
+    /// Returns the result with these findings in the canonical form (AR-1).
     ///
-    /// What is read from it again is the same, as far as it says something. Where a text could not be read in lines as it is (a
-    /// control character, a title that begins with `- `, a dimension with a comma), it is JSON Lines. No line of evidence can be
-    /// taken for a marker or a finding, since each is indented, and none for a finding's end, since none is empty.
+    /// Parsing it again yields the same content, except for empty values. Text that the line format cannot represent
+    /// (a control character, a title that begins with `- `, a dimension with a comma) is written as JSON Lines.
+    /// Evidence lines are indented, so that they cannot be parsed as a marker or a finding. They are never empty, so
+    /// that they cannot end a finding.
     ///
     /// ```
     /// use endmark_findings::{Finding, FindingId, Writing};
@@ -66,7 +67,7 @@ impl Writing<'_> {
         text
     }
 
-    /// Whether what was written in lines is read again as it is.
+    /// Whether the written lines are parsed back unchanged.
     fn is_read(&self, text: &str, forms: &[FindingForm]) -> bool {
         let read = read(format!("{text}{END}\n").as_bytes());
         let [result] = &read.results[..] else { return false };
@@ -86,7 +87,7 @@ impl Writing<'_> {
             let _ = writeln!(text, "agent_id: {agent_id}");
         }
         write_other(&mut text, self.other, "agent_id", "");
-        // The header does not repeat its other fields.
+        // The other fields (`coverage`, `gaps`) may already contain the dimensions.
         let is_said = self.other.iter().any(|field| field.after == "dimensions");
         let is_new = is_said || self.dimensions != dimensions_in(self.other);
         if !self.dimensions.is_empty() && is_new {
@@ -110,7 +111,7 @@ impl Writing<'_> {
         for field in self.other {
             header[&field.name] = json!(field.value);
         }
-        // What has names and texts alone can always be written.
+        // Serialising names and texts cannot fail.
         let lines = forms.iter().map(|form| serde_json::to_string(form).unwrap_or_default());
         let lines = std::iter::once(header.to_string()).chain(lines);
         let lines: Vec<String> = lines.map(|line| visible_json(&line).into_owned()).collect();
@@ -122,7 +123,7 @@ fn said(field: &OtherField) -> (&str, &str) {
     (&field.name, &field.value)
 }
 
-/// Writes the fields that are not known and come after this one.
+/// Writes the unknown fields that follow this field.
 fn write_other(text: &mut String, other: &[OtherField], after: &str, indent: &str) {
     for (name, value) in other.iter().filter(|field| field.after == after).map(said) {
         let mut lines = value.split('\n');
@@ -179,7 +180,7 @@ fn write_finding(text: &mut String, form: &FindingForm, finding: &Finding, place
     write_other(text, &finding.other, Field::Evidence.name(), indent);
 }
 
-/// The line that a finding begins with. An id of another form stands before its title: `[F002] SQLI-1: …`.
+/// Returns the first line of a finding. An id of another form precedes the title: `[F002] SQLI-1: …`.
 fn head(id: &str, title: &str, place: u32) -> String {
     match FindingId::read(id) {
         Some(_) => format!("[{id}] {title}"),
@@ -187,14 +188,14 @@ fn head(id: &str, title: &str, place: u32) -> String {
     }
 }
 
-/// A text without line breaks.
+/// Joins the lines of a text with spaces.
 pub(super) fn one_line(text: &str) -> String {
     let parts = text.split(['\n', '\r']).map(str::trim).filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(" ")
 }
 
 fn write_evidence(text: &mut String, evidence: &str, indent: &str) {
-    // A fence in front would be taken for a mere wrapping, unless it is itself wrapped.
+    // A leading fence would be parsed as the wrapping of the evidence, so such evidence is itself wrapped in a fence.
     let first = evidence.trim_start();
     let fence = (first.starts_with("```") || first.starts_with("~~~")).then(|| fence_around(evidence));
     for line in fence.as_deref().into_iter().chain(evidence.split('\n')).chain(fence.as_deref()) {
@@ -202,7 +203,7 @@ fn write_evidence(text: &mut String, evidence: &str, indent: &str) {
     }
 }
 
-/// A fence that no line of the text can close.
+/// Returns a fence that no line of the text can close.
 pub(super) fn fence_around(text: &str) -> String {
     let (mut longest, mut run) = (2, 0);
     for character in text.chars() {

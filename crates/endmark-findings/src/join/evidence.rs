@@ -1,23 +1,23 @@
-//! The texts and the unknown fields of joined findings, none of them twice. (AR-5)
+//! Joins the texts and unknown fields of findings without repetition. (AR-5)
 
 use std::collections::{HashMap, HashSet};
 
 use crate::finding::{Finding, OtherField};
 
-/// A text, and whether it was cut in the middle.
+/// A text, and whether it was cut.
 pub(crate) type Piece<'a> = (&'a str, bool);
 
-/// More pieces than these are not looked for in each other: they may be there twice, and none is lost.
+/// The maximum number of pieces to compare. More pieces may contain repetitions, but nothing is lost.
 const MOST_PIECES: usize = 512;
 
-/// Texts that differ, joined; those that are there already are not repeated.
+/// Joins distinct texts.
 pub(crate) fn joined_text<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Option<String> {
     let distinct = distinct(pieces);
     (!distinct.is_empty()).then(|| distinct.join("; "))
 }
 
-/// The pieces in order, without those that are there before, whose lines stand one behind the other in another one, or that
-/// were cut off as the beginning of another one.
+/// Returns the pieces in order. Repeated pieces, pieces whose lines are contiguous in another one, and cut pieces
+/// that begin another one are dropped.
 pub(crate) fn distinct<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Vec<&'a str> {
     let mut known = HashSet::new();
     let pieces: Vec<Piece<'a>> = pieces.into_iter().filter(|(text, _)| known.insert(*text)).collect();
@@ -33,7 +33,8 @@ pub(crate) fn distinct<'a>(pieces: impl IntoIterator<Item = Piece<'a>>) -> Vec<&
     left.map(|((text, _), _)| *text).collect()
 }
 
-/// Unknown fields of several findings, each with whether it was cut: of each name all that is said, once.
+/// Joins the unknown fields of several findings, each with whether it was cut. The result has each name once with all
+/// its distinct values.
 pub(crate) fn joined_fields<'f>(fields: impl IntoIterator<Item = (&'f OtherField, bool)>) -> Vec<OtherField> {
     let mut places: HashMap<&str, usize> = HashMap::new();
     let mut joined: Vec<(&OtherField, Vec<Piece<'_>>)> = Vec::new();
@@ -48,7 +49,7 @@ pub(crate) fn joined_fields<'f>(fields: impl IntoIterator<Item = (&'f OtherField
         let value = if values.iter().any(|(value, _)| value.contains('\n')) {
             distinct(values).join("\n")
         } else {
-            // What was joined before is taken apart, so that joining again repeats nothing.
+            // Splits values that were joined before, so that joining again repeats nothing.
             let pieces =
                 values.iter().flat_map(|(value, is_cut)| value.split("; ").map(|piece| (piece, *is_cut)));
             distinct(pieces).join("; ")
@@ -58,10 +59,10 @@ pub(crate) fn joined_fields<'f>(fields: impl IntoIterator<Item = (&'f OtherField
     written.collect()
 }
 
-/// The field that has the titles of joined findings.
+/// The field for the titles of joined findings.
 pub(crate) const ALSO_TITLED: &str = "also_titled";
 
-/// Adds the titles of findings that were joined with this one.
+/// Adds the titles of the findings that were joined with this one.
 pub(crate) fn add_titles(finding: &mut Finding, titles: &[String]) {
     if !titles.is_empty() {
         let titles = OtherField { name: ALSO_TITLED.to_owned(), value: titles.join("; "), after: "" };
@@ -75,7 +76,7 @@ mod tests {
 
     use super::{Piece, distinct};
 
-    /// The same, each text compared with all others.
+    /// A reference implementation that compares each text with all others.
     fn simply<'a>(pieces: &[Piece<'a>]) -> Vec<&'a str> {
         let is_left_out = |at: usize, (text, is_cut): &Piece<'_>| {
             let lines: Vec<&str> = text.split('\n').collect();
@@ -97,7 +98,7 @@ mod tests {
             distinct([("b\nc", false), ("a\nb\nc\nd", false), ("c\nd\ne", false)]),
             ["a\nb\nc\nd", "c\nd\ne"]
         );
-        // Not whole lines, and not cut.
+        // A piece that is neither whole lines nor cut is kept.
         assert_eq!(distinct([("call(a)", false), ("call", false), ("all(a)", true)]).len(), 3);
         assert_eq!(distinct([("call(a)", false), ("call", true)]), ["call(a)"]);
     }

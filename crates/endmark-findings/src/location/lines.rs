@@ -1,12 +1,13 @@
-//! Which lines are named. (AR-1)
+//! Recognises line numbers. (AR-1)
 
 use super::LineRange;
 use crate::vocabulary::list_of;
 
-/// Behind so many signs no lines are looked for.
+/// The number of candidate positions that are searched for line numbers.
 const MOST_SIGNS: usize = 256;
 
-/// The first lines that a text names behind a sign or a word for them: `:41-58`, `#L41-L58`, ` (line 41)`, ` lines 41 to 58`.
+/// Returns the first lines that follow punctuation or a word for lines: `:41-58`, `#L41-L58`, ` (line 41)`, ` lines
+/// 41 to 58`.
 pub(super) fn lines_in(text: &str) -> Option<LineRange> {
     let signs = text.char_indices().filter(|(_, sign)| !sign.is_alphanumeric()).take(MOST_SIGNS);
     let behind =
@@ -18,14 +19,15 @@ pub(super) fn lines_in(text: &str) -> Option<LineRange> {
     named.map(|(lines, _)| lines)
 }
 
-/// The lines that a text is, with or without a word for them, and nothing else.
+/// Parses a text that consists only of lines, with or without a word for them.
 pub(super) fn bare(text: &str) -> Option<LineRange> {
     let text = text.trim_matches(|sign: char| sign.is_whitespace() || ":#`()[].".contains(sign));
     let (lines, behind) = range(without_word(text).unwrap_or(text))?;
     behind.is_empty().then_some(lines)
 }
 
-/// `41`, `L41-L58`, `41:7` (line and column), `41–58`, `41..58`, `41 to 58`, and what stands behind.
+/// Parses `41`, `L41-L58`, `41:7` (line and column), `41–58`, `41..58` or `41 to 58`, and returns the rest of the
+/// text.
 fn range(text: &str) -> Option<(LineRange, &str)> {
     let (start, rest) = number(text)?;
     let more = ["..", "-", "–", "—", "to "].iter().find_map(|dash| rest.trim_start().strip_prefix(dash));
@@ -36,7 +38,7 @@ fn range(text: &str) -> Option<(LineRange, &str)> {
     Some((LineRange::new(start, start)?, rest))
 }
 
-/// What stands behind the word for lines, or two of them: `around line 12`.
+/// Returns the text after one or two words for lines: `around line 12`.
 fn without_word(text: &str) -> Option<&str> {
     let behind = without_one_word(text)?;
     Some(without_one_word(behind).unwrap_or(behind))
@@ -49,14 +51,14 @@ fn without_one_word(text: &str) -> Option<&str> {
     Some(rest.trim_start_matches(['.', ':', ' ', '#', '~', '-']))
 }
 
-/// A number that may have the `L` of a link to a line, and its column behind it: `L12C5`.
+/// Parses a number, optionally with the `L` of a link to a line and a column: `L12C5`.
 fn number(text: &str) -> Option<(u32, &str)> {
     let digits = |text: &str| text.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(text.len());
     let text = text.trim_start_matches('~');
     let text = text.strip_prefix(['L', 'l']).unwrap_or(text);
     let (number, rest) = text.split_at(digits(text));
     let rest = rest.strip_prefix('C').map_or(rest, |column| &column[digits(column)..]);
-    // `12abc` is no line.
+    // `12abc` is not a line number.
     if rest.starts_with(char::is_alphanumeric) {
         return None;
     }

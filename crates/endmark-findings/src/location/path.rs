@@ -1,16 +1,16 @@
-//! The path of a file among the words that stand around it. (AR-1, AR-5)
+//! Finds file paths in prose. (AR-1, AR-5)
 
 use super::lines::lines_in;
 use crate::vocabulary::{is_one_of, list_of};
 
-/// A longer extension is a word behind a full stop.
+/// The maximum length of a file extension. A longer one is a word after a full stop.
 const LONGEST_EXTENSION: usize = 12;
 
-/// What stands between words and a path.
+/// The separators between words and a path.
 const BEFORE_PATH: [&str; 6] = ["`", "\"", "*", " in ", " at ", " from "];
 
-/// The first file that a text names, with `/` between folders and without `./` before them, and what stands before it and
-/// behind it. Folders may have spaces in their names.
+/// Returns the first file in a text, and the text before and after it. The path uses `/` between folders and has no
+/// leading `./`. Folder names may contain spaces.
 pub(super) fn file_in(text: &str) -> Option<(String, &str, &str)> {
     let place = |word: &str| word.as_ptr().addr() - text.as_ptr().addr();
     let of_words = |length: &dyn Fn(&str) -> Option<usize>| {
@@ -19,10 +19,11 @@ pub(super) fn file_in(text: &str) -> Option<(String, &str, &str)> {
     let ends = of_words(&file_length).or_else(|| of_words(&folder_length))?;
     let (before, behind) = text.split_at(ends);
     let after = BEFORE_PATH.iter().filter_map(|between| Some(before.rfind(between)? + between.len()));
-    // A folder as `(auth)` is closed.
+    // The bracket of a folder such as `(auth)` is closed.
     let open = before.rfind('(').filter(|at| !before[*at..].contains(')')).map(|at| at + 1);
     let mut begins = after.chain(open).max().unwrap_or(0);
-    // Lines are of a file; `Copy of src/a.rs` is another one, also in `line 3 in Copy of src/a.rs`.
+    // `line 3 of src/a.rs` names lines of a file, but `Copy of src/a.rs` is another file, also in `line 3 in Copy of
+    // src/a.rs`.
     let rest = &before[begins..];
     let of = rest.match_indices(" of ").find(|(at, _)| lines_in(&rest[..*at]).is_some());
     begins += of.map_or(0, |(at, of)| at + of.len());
@@ -39,8 +40,8 @@ pub(super) fn file_in(text: &str) -> Option<(String, &str, &str)> {
     (!file.is_empty()).then(|| (file.to_owned(), &text[..begins], behind))
 }
 
-/// How much of a word is the path of a file: what is said of the file stands behind it, as in `a.rs:41` and `a.rs#login`, or
-/// around it: `login(X.java:120)`.
+/// Returns the length of the file path at the start of a word. Details may follow it, as in `a.rs:41` and
+/// `a.rs#login`, or enclose it: `login(X.java:120)`.
 fn file_length(word: &str) -> Option<usize> {
     let call =
         word.split_once('(').filter(|(before, _)| !before.is_empty() && !before.ends_with(['/', '\\']));
@@ -58,13 +59,13 @@ fn length_of_file(word: &str) -> Option<usize> {
     has_extension(name.trim_start_matches(['(', '[', '`', '"', '*', '<'])).then_some(begins + name.len())
 }
 
-/// How much of a word is the path of a folder.
+/// Returns the length of the folder path in a word.
 fn folder_length(word: &str) -> Option<usize> {
     let bare = word.trim_end_matches(['`', '"', '\'', '*', ')', ']', '.', ':']);
     bare.contains(['/', '\\']).then_some(bare.len())
 }
 
-/// Whether a name ends as that of a file does, or is one of those without an extension.
+/// Whether a name has a file extension, or is a known file name without one.
 fn has_extension(name: &str) -> bool {
     let is_extension = |extension: &str| {
         (1..=LONGEST_EXTENSION).contains(&extension.len())
@@ -78,7 +79,7 @@ fn is_around(word: &str) -> bool {
     list_of("around", &word.to_lowercase()).is_some()
 }
 
-/// Whether a text has words besides these files, lines, and what only stands around names.
+/// Whether a text has words besides the given files, line numbers and the usual words around them.
 pub(super) fn says_more<'a>(text: &str, named: impl Iterator<Item = &'a str>) -> bool {
     let text = named.fold(text.replace('\\', "/"), |text, named| text.replace(named, " "));
     let mut words = text.split(|sign: char| !sign.is_alphanumeric()).filter(|word| !word.is_empty());
@@ -87,14 +88,14 @@ pub(super) fn says_more<'a>(text: &str, named: impl Iterator<Item = &'a str>) ->
     words.any(|word| !is_line(word) && !is_around(word))
 }
 
-/// Whether a place that was read is a URL.
+/// Whether a parsed place is a URL.
 pub(crate) fn is_url(file: &str) -> bool {
     let scheme = file.split_once("://").map(|(scheme, _)| scheme);
     scheme.is_some_and(|scheme| !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphabetic()))
 }
 
-/// Whether a place that was read is a file or a folder beyond doubt, and no route, host, function or other word with a `/` or
-/// a full stop in it.
+/// Whether a parsed place is certainly a file or folder, and not a route, host, function or other word with a `/` or
+/// a full stop.
 pub(crate) fn names_file(file: &str, has_lines: bool) -> bool {
     let (folders, name) = file.rsplit_once('/').unwrap_or(("", file));
     let is_spaced = file.contains(char::is_whitespace);

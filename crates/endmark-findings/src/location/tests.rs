@@ -123,7 +123,7 @@ fn words_beside_lines_are_told_from_lines() {
     }
 }
 
-/// Whatever repeats, it is read in time that grows with the text, and on a small stack.
+/// Repetitive input is parsed in linear time and on a small stack.
 #[test]
 fn odd_texts_are_read() {
     for text in ["line ", "a(", "(", "a.rs:1 ", "](", "in ", " of a", "/", "(1,", "a.rs(b.rs("] {

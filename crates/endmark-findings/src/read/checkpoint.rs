@@ -5,10 +5,10 @@ use crate::stand_in::is_placeholder;
 use crate::vocabulary::list_of;
 use crate::{Checkpoint, NOT_NAMED, RemarkKind};
 
-/// The word that a checkpoint begins with.
+/// The first word of a checkpoint.
 pub(super) const WORD: &str = "[CHECKPOINT]";
 
-/// Whether a line begins as a checkpoint does.
+/// Whether a line begins like a checkpoint.
 pub(super) fn is_checkpoint(text: &str) -> bool {
     behind_word(text).is_some()
 }
@@ -19,15 +19,15 @@ fn behind_word(text: &str) -> Option<&str> {
     word.eq_ignore_ascii_case(WORD).then_some(behind)
 }
 
-/// The checkpoint that a line which begins as one is, and what there is to remark of it: that it is the form itself, as a prompt
-/// shows it, or that a number cannot be read.
+/// Parses a checkpoint line, with an optional remark: the line is a template from a prompt, or a number cannot be
+/// read.
 pub(super) fn checkpoint(line: &Line<'_>) -> (Option<Checkpoint>, Option<RemarkKind>) {
     let rest = behind_word(&line.text).unwrap_or_default().trim_end().trim_end_matches(['*', '`', '_']);
     let position = line.begins();
     let mut found = Checkpoint { turn: 0, findings: None, files_read: None, remaining_dims: None, position };
     let (mut turn, mut is_partly_read) = (None, false);
     let mut parts = parts(rest);
-    // A number that the text stops with may have had more digits, and a list more dimensions.
+    // At the end of the text, digits of a number or dimensions of a list may be missing.
     if !line.is_settled && !rest.ends_with(']') {
         parts.pop();
     }
@@ -52,7 +52,7 @@ pub(super) fn checkpoint(line: &Line<'_>) -> (Option<Checkpoint>, Option<RemarkK
     (turn.map(|turn| Checkpoint { turn, ..found }), is_broken.then_some(RemarkKind::BrokenCheckpoint))
 }
 
-/// The parts of a line, each up to the name of the next one.
+/// Splits a line into parts, each up to the name of the next one.
 fn parts(text: &str) -> Vec<(&'static str, &str)> {
     let names = text.match_indices([':', '=']).filter_map(|(at, _)| {
         let begins = text[..at]
@@ -66,14 +66,14 @@ fn parts(text: &str) -> Vec<(&'static str, &str)> {
     names.iter().zip(ends).map(|((part, _, value), end)| (*part, text[*value..end].trim())).collect()
 }
 
-/// The number that a value begins with: `3 findings`; `10/40` is the tenth of forty.
+/// Returns the number at the start of a value: `3 findings`, or `10/40` for the tenth of forty.
 pub(super) fn number(value: &str) -> Option<u32> {
     let first = value.split_whitespace().next()?;
     let first = first.trim_matches(|sign: char| "*_`,;|()\"".contains(sign));
     first.split('/').next().unwrap_or(first).parse().ok()
 }
 
-/// `a,b` or `[a,b]`; `none` is an empty list.
+/// Parses `a,b` or `[a,b]`; `none` is an empty list.
 pub(super) fn list(value: &str) -> Vec<String> {
     let value = value.trim_matches(|sign: char| sign.is_whitespace() || "*`|;".contains(sign));
     let value = value.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')).unwrap_or(value);

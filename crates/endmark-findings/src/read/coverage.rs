@@ -98,7 +98,7 @@ fn is_not_done(word: &str) -> bool {
     is_one_of("not_done", word) || percent.is_some_and(|percent| percent < 100.0)
 }
 
-/// A word without brackets, punctuation and the selector that makes a sign an emoji.
+/// Strips brackets, punctuation and the emoji variation selector from a word.
 fn bare(word: &str) -> &str {
     word.trim_matches(|sign: char| "()[]*_`.;,!\u{fe0f}".contains(sign) || sign.is_whitespace())
 }

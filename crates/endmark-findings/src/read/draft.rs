@@ -1,4 +1,4 @@
-//! A finding while its fields come. (AR-1)
+//! A finding whose fields are being parsed. (AR-1)
 
 use super::evidence::Collecting;
 use super::grammar::Headline;
@@ -13,28 +13,28 @@ pub(super) struct Draft {
     pub(super) id: FindingId,
     title: String,
     position: Position,
-    /// The values as they are written, each with its place; evidence is kept apart.
+    /// The values as written, each with its position. Evidence is kept separately.
     values: Vec<(Key, String, Position)>,
     pub(super) evidence: Option<Collecting>,
     /// Whether the next lines may be evidence.
     pub(super) is_in_evidence: bool,
-    /// Whether a blank line has come behind all of it.
+    /// Whether a blank line followed all of it.
     pub(super) is_ended_by_blank: bool,
-    /// Whether another turn may have begun in it, so that it is not known to be whole.
+    /// Whether another turn may have begun within it, so that it may be incomplete.
     pub(super) is_interrupted: bool,
-    /// The field that goes on where the text stops: it is not all there.
+    /// The field that continues at the end of the text and is incomplete.
     pub(super) growing: Option<Key>,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub(super) other: OtherFields,
     pub(super) is_headed: bool,
-    /// The known field that was said last.
+    /// The last known field.
     said_last: &'static str,
 }
 
-/// What a draft came to.
+/// The outcome of a draft.
 pub(super) enum Finished {
     Finding(Box<ReadFinding>, Vec<(RemarkKind, String, Position)>),
-    /// All that is said stands for something else.
+    /// All values are placeholders.
     Template(Position),
 }
 
@@ -56,7 +56,7 @@ impl Draft {
         }
     }
 
-    /// One whose first line says how bad it is, and what.
+    /// Creates a finding whose first line contains severity and weakness.
     pub(super) fn headed(id: FindingId, head: &Headline<'_>, position: Position) -> Self {
         let mut draft = Self { is_headed: true, ..Self::new(id, &head.title, position) };
         for (field, part) in [(Field::Severity, head.severity), (Field::Cwe, head.cwe)] {
@@ -67,28 +67,28 @@ impl Draft {
         Self { said_last: "", ..draft }
     }
 
-    /// Takes a field that is not known, unless its name is there already.
+    /// Sets an unknown field, unless its name is already present.
     pub(super) fn set_other(&mut self, name: &str, value: &str) -> bool {
         self.other.set(name, value, self.said_last)
     }
 
-    /// Takes the first part of its evidence.
+    /// Sets the first part of its evidence.
     pub(super) fn set_evidence(&mut self, evidence: Collecting) {
         (self.evidence, self.said_last) = (Some(evidence), Field::Evidence.name());
     }
 
-    /// Whether nothing but its beginning has come.
+    /// Whether it has no fields yet besides its first line.
     pub(super) fn is_bare(&self) -> bool {
         self.said_last.is_empty() && self.other.is_empty()
     }
 
-    /// Whether it may be over: all is said that a finding has to say, or a blank line has come behind its evidence.
+    /// Whether it may have ended: it has all required fields, or a blank line followed its evidence.
     pub(super) fn may_have_ended(&self) -> bool {
         self.evidence.is_some() && self.is_ended_by_blank
             || Field::NEEDED.into_iter().all(|field| self.said(Key::Of(field)).is_some())
     }
 
-    /// What has been said of a field; of evidence that there is some.
+    /// Returns the value of a field so far. For evidence this is an empty text if there is any.
     pub(super) fn said(&self, key: Key) -> Option<&str> {
         match key {
             Key::Title => Some(self.title.as_str()).filter(|title| !title.is_empty()),
@@ -98,7 +98,7 @@ impl Draft {
         }
     }
 
-    /// Takes a value; an empty one may follow in the next lines.
+    /// Sets a value. If it is empty, the value may follow on the next lines.
     pub(super) fn set(&mut self, key: Key, value: &str, position: Position) {
         match key {
             Key::Title => value.clone_into(&mut self.title),
@@ -112,7 +112,7 @@ impl Draft {
         }
     }
 
-    /// Goes on with the value that was taken last.
+    /// Continues the value that was set last.
     pub(super) fn go_on(&mut self, key: Key, more: &str, is_item: bool) {
         self.growing = Some(key);
         if let Some((_, value, _)) = self.values.iter_mut().rfind(|(known, ..)| *known == key) {
@@ -127,12 +127,12 @@ impl Draft {
         }
     }
 
-    /// Takes a value back.
+    /// Removes a value.
     pub(super) fn forget(&mut self, key: Key) {
         self.values.retain(|(known, ..)| *known != key);
     }
 
-    /// The finding; `is_ended` says that something came behind it that ends it.
+    /// Returns the finding. `is_ended` states that the text after it closed it.
     pub(super) fn finish(mut self, is_ended: bool) -> Finished {
         let position = self.position;
         if self.is_template() {
@@ -148,7 +148,7 @@ impl Draft {
         Finished::Finding(Box::new(ReadFinding::new(finding, is_ended, position)), remarks)
     }
 
-    /// Whether all that is said stands for something else: `severity: <Critical, High, …>`.
+    /// Whether all values are placeholders: `severity: <Critical, High, …>`.
     fn is_template(&self) -> bool {
         let values = self.values.iter().map(|(_, value, _)| value.as_str());
         let mut said = values.chain([self.title.as_str()]).filter(|value| !value.is_empty()).peekable();

@@ -1,4 +1,4 @@
-//! Evidence: lines of code that may look like anything, also like markers, findings and fields. (AR-1)
+//! Parses evidence: lines of code that may look like markers, findings or fields. (AR-1)
 
 use endmark_text::CodeFence;
 
@@ -6,49 +6,49 @@ use super::grammar::{Event, any_field};
 use super::lines::Line;
 use crate::Evidence;
 
-/// Evidence while its lines come.
+/// Evidence that is being collected.
 #[derive(Debug)]
 pub(super) struct Collecting {
-    /// How far the word `evidence` is indented.
+    /// The indentation of the word `evidence`.
     indent: usize,
     style: Style,
-    /// The code that is open, and how far it is indented.
+    /// The open code fence and its indentation.
     fence: Option<(CodeFence, usize)>,
-    /// Other code has been opened in it, so that it may have been meant to end before that.
+    /// Another fence was opened inside, so the first one may have been meant to end before it.
     pub(super) is_doubtful: bool,
     lines: Vec<String>,
-    /// How many of them there were when code was closed last: behind that, a fence is around more of it.
+    /// The number of lines when the last fence was closed. A fence after that encloses more evidence.
     closed_with: usize,
 }
 
-/// How the lines of evidence stand.
+/// The layout of evidence lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
-    /// Nothing has come yet, or text in the line of the word itself.
+    /// No line yet, or only text after the word itself.
     Unset,
-    /// Deeper than the word, or between fences.
+    /// Indented deeper than the word, or inside a fence.
     Apart,
-    /// As deep as the word: up to a blank line, or to anything that is known.
+    /// Indented like the word: ends at a blank line or at a known line.
     Flush,
 }
 
-/// What became of a line.
+/// The outcome of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It is evidence.
+    /// The line is evidence.
     Taken,
-    /// It is blank: evidence may go on behind it, or not.
+    /// The line is blank. Evidence may continue after it.
     Blank,
-    /// The text stops before it is known what it is.
+    /// The text ends before the line can be classified.
     Unknown,
-    /// It is not evidence.
+    /// The line is not evidence.
     Ended,
 }
 
 impl Collecting {
-    /// Begins behind the word `evidence`, which is indented so far, with what stands in its line.
+    /// Starts after the word `evidence` with its indentation and the rest of its line.
     pub(super) fn new(indent: usize, inline: &str) -> Self {
-        // `evidence: |` is how YAML begins several lines.
+        // In YAML, `evidence: |` starts a multi-line value.
         let inline = if inline == "|" { "" } else { inline };
         let fence = CodeFence::of(inline).map(|fence| (fence, indent));
         let is_text = fence.is_none() && !inline.is_empty();
@@ -56,23 +56,23 @@ impl Collecting {
         Self { indent, style: Style::Unset, fence, is_doubtful: false, closed_with: lines.len(), lines }
     }
 
-    /// Evidence that is there in one piece.
+    /// Creates complete evidence from a text.
     pub(super) fn of_text(text: &str) -> Self {
         let lines = text.lines().map(str::to_owned).collect();
         Self { indent: 0, style: Style::Apart, fence: None, is_doubtful: false, lines, closed_with: 0 }
     }
 
-    /// Whether code is open, so that a blank line ends nothing.
+    /// Whether a fence is open, so that a blank line does not end the evidence.
     pub(super) fn is_open(&self) -> bool {
         self.fence.is_some()
     }
 
-    /// Whether code is open that stands as deep as everything else, so that any line may be of it.
+    /// Whether a fence is open at the indentation of the fields, so that any line may belong to it.
     pub(super) fn is_flush_code(&self) -> bool {
         self.fence.is_some_and(|(_, indent)| indent <= self.indent)
     }
 
-    /// Whether one line is all of it and a field that is not known follows: `validation: pass`, or a block.
+    /// Whether the evidence is a single line and an unknown field follows: `validation: pass`, or a block.
     pub(super) fn is_followed_by_field(&self, line: &Line<'_>) -> bool {
         let is_one_line = self.style == Style::Unset && self.lines.len() == 1 && self.fence.is_none();
         let is_flush = line.is_settled && line.indent() <= self.indent;
@@ -80,10 +80,10 @@ impl Collecting {
         is_one_line && is_flush && is_label() && any_field(&line.text).is_some()
     }
 
-    /// Looks at the next line. `around` is code that was opened before the finding and may be closed here.
+    /// Processes the next line. `around` is a fence that was opened before the finding and may be closed here.
     pub(super) fn step(&mut self, line: &Line<'_>, event: &Event<'_>, around: Option<CodeFence>) -> Step {
         let is_deeper = line.indent() > self.indent;
-        // A fence that is cut may become a longer one, or code; white space may become anything.
+        // A cut fence may become a longer one or code, and white space may become anything.
         let is_told =
             matches!(event, Event::Head(..) | Event::Start | Event::End | Event::Checkpoint | Event::Turn);
         let is_flush = !is_deeper && self.fence.is_none() && !is_told;
@@ -99,7 +99,7 @@ impl Collecting {
         }
         if let Some((fence, indent)) = self.fence {
             match event {
-                // Code that is indented with a list ends with it.
+                // A fence that is indented within a list ends with the list item.
                 _ if !is_deeper && indent > self.indent => self.fence = None,
                 Event::Fence(other) if fence.is_closed_by(*other) => {
                     self.fence = None;
@@ -138,7 +138,7 @@ impl Collecting {
         }
     }
 
-    /// Whether a fence that is indented is one around evidence, and not a line of it.
+    /// Whether an indented fence encloses evidence, and is not one of its lines.
     fn is_between_code(&self) -> bool {
         self.lines.iter().skip(self.closed_with).all(|line| line.trim().is_empty())
     }
@@ -152,7 +152,7 @@ impl Collecting {
         Step::Taken
     }
 
-    /// How much indentation is none of a line's own.
+    /// Returns the indentation that is not part of a line's content.
     fn columns(&self) -> usize {
         match (self.fence, self.style) {
             (Some((_, indent)), _) => indent,
@@ -161,7 +161,7 @@ impl Collecting {
         }
     }
 
-    /// All that came; none if that is nothing.
+    /// Returns the evidence, or `None` if it is blank.
     pub(super) fn finish(self) -> Option<Evidence> {
         Evidence::of_lines(self.lines.iter().map(String::as_str))
     }

@@ -1,4 +1,4 @@
-//! What a result says of itself: whose it is, what was looked into, how many findings there are. (AR-1)
+//! The header of a result: its agent, dimensions and number of findings. (AR-1)
 
 use super::checkpoint::{list, number};
 use super::key::Key;
@@ -10,20 +10,20 @@ pub(super) struct Header {
     pub(super) agent_id: Option<String>,
     pub(super) dimensions: Option<Vec<String>>,
     pub(super) declared: Option<u32>,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub(super) other: OtherFields,
     said_last: &'static str,
 }
 
 impl Header {
-    /// Takes a value; not if there is one.
+    /// Sets a value. Returns `false` if one is already set or the header has no such field.
     pub(super) fn set(&mut self, key: Key, value: &str) -> bool {
         match key {
             Key::AgentId if self.agent_id.is_none() => {
                 let value = value.trim_matches(['`', '*', '"']).trim();
-                // `<your agent id>`: the agent has left the template as it was.
+                // `<your agent id>`: the agent did not fill in the template.
                 let is_open = is_placeholder(value) && value.contains(' ');
-                // `auth-2, dimensions: a` is more than a name.
+                // `auth-2, dimensions: a` contains more than a name.
                 let is_name = !value.contains(": ");
                 let is_said = !value.is_empty() && !is_open && !is_nothing(value) && is_name;
                 self.agent_id = is_said.then(|| value.to_owned());
@@ -42,12 +42,12 @@ impl Header {
         true
     }
 
-    /// Takes a field that is not known, unless its name is there already.
+    /// Sets an unknown field, unless its name is already present.
     pub(super) fn set_other(&mut self, name: &str, value: &str) -> bool {
         self.other.set(name, value, self.said_last)
     }
 
-    /// Goes on with what was said last.
+    /// Continues the last value.
     pub(super) fn go_on(&mut self, key: Key, more: &str) {
         match key {
             Key::Dimensions => self.dimensions.get_or_insert_default().extend(list(more)),
@@ -56,7 +56,7 @@ impl Header {
         }
     }
 
-    /// Takes a value back.
+    /// Removes a value.
     pub(super) fn forget(&mut self, key: Key) {
         match key {
             Key::AgentId => self.agent_id = None,

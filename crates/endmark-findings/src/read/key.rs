@@ -1,33 +1,33 @@
-//! The names of fields. (AR-1)
+//! The field names. (AR-1)
 
 use crate::Field;
 use crate::vocabulary::{folded, list_of};
 
-/// What a field can be of.
+/// A field of a result or a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     AgentId,
     Dimensions,
     Declared,
-    /// The findings of a result in JSON.
+    /// The findings of a JSON result.
     Findings,
-    /// Whether a result in JSON was cut.
+    /// Whether a JSON result was cut.
     Truncated,
-    /// The name of a finding, where it is a field like others.
+    /// The id of a finding, as a separate field.
     Id,
-    /// What is wrong, where it is a field like others.
+    /// The title of a finding, as a separate field.
     Title,
-    /// Lines of the file that `location` names.
+    /// The line or lines in the file that `location` names.
     Lines,
-    /// The last of these lines, where that is a field of its own.
+    /// The last of these lines, as a separate field.
     LastLine,
     Of(Field),
-    /// A name that is not known, whose value may follow on the next lines.
+    /// An unknown name, whose value may follow on the next lines.
     Unknown,
 }
 
 impl Key {
-    /// The field of this name; what stands in parentheses is said about it: `Source (user input)`.
+    /// Returns the field of this name. A remark in parentheses is ignored: `Source (user input)`.
     pub(super) fn named(name: &str) -> Option<Self> {
         let name = name.split('(').next().unwrap_or(name);
         Some(match list_of("field", &folded(name))? {
@@ -44,12 +44,12 @@ impl Key {
         })
     }
 
-    /// Whether it is said of a result, and not of a finding.
+    /// Whether it is a field of a result, not of a finding.
     pub(super) fn is_of_header(self) -> bool {
         matches!(self, Self::AgentId | Self::Dimensions | Self::Declared)
     }
 
-    /// Whether it says something of a finding besides its name and title.
+    /// Whether it is a field of a finding other than its id and title.
     pub(super) fn is_of_finding(self) -> bool {
         matches!(self, Self::Lines | Self::LastLine | Self::Of(_))
     }

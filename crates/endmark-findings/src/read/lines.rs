@@ -1,4 +1,4 @@
-//! A text as lines, with the place of each.
+//! Splits a text into lines with positions.
 
 use std::borrow::Cow;
 
@@ -10,22 +10,22 @@ use crate::Position;
 #[derive(Debug, Clone)]
 pub(super) struct Line<'a> {
     pub(super) text: Cow<'a, str>,
-    /// How many bytes it was decoded from.
+    /// The number of source bytes.
     length: usize,
-    /// From 1.
+    /// The line number, from 1.
     number: usize,
-    /// Where it begins, in bytes.
+    /// The byte offset of its beginning.
     pub(super) byte: usize,
-    /// Whether a line break ends it; the last line of a cut text has none.
+    /// Whether a line break ends it. The last line of a cut text has none.
     pub(super) is_settled: bool,
-    /// Where in it bytes are no UTF-8, and had to be replaced.
+    /// The offset of the first invalid UTF-8 in it, which was replaced.
     pub(super) broken_at: Option<usize>,
 }
 
-/// The mark some editors set before a text.
+/// The byte order mark that some editors add.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// All lines of a text, one after the other; an empty one at its end is none.
+/// Returns the lines of a text in order. An empty last line is left out.
 pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
     let mut byte = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     (1..).map_while(move |number| {
@@ -38,11 +38,11 @@ pub(super) fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
 }
 
 fn decoded(bytes: &[u8], number: usize, byte: usize, is_settled: bool) -> Line<'_> {
-    // A cut between carriage return and line feed leaves the former.
+    // A cut between carriage return and line feed leaves the carriage return.
     let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
     let (text, broken_at) = match std::str::from_utf8(bytes) {
         Ok(text) => (Cow::Borrowed(text), None),
-        // A character that is cut at the end of the text is no mistake of the text.
+        // A character that is cut at the end of the text is not invalid input.
         Err(error) if !is_settled && error.error_len().is_none() => {
             (String::from_utf8_lossy(&bytes[..error.valid_up_to()]), None)
         }
@@ -52,41 +52,41 @@ fn decoded(bytes: &[u8], number: usize, byte: usize, is_settled: bool) -> Line<'
 }
 
 impl Line<'_> {
-    /// A place in this line, so many bytes of its text behind its beginning. Behind bytes that were replaced it is counted in
-    /// what they were replaced by, and still within the line.
+    /// Returns the position at a byte offset of this line's text. After replaced bytes the offset counts the
+    /// replacements, but the position stays within the line.
     pub(super) fn position(&self, byte: usize) -> Position {
         let before = self.text.get(..byte).unwrap_or(&self.text);
         let column = before.chars().count() + 1;
         Position { line: self.number, column, byte: self.byte + before.len().min(self.length) }
     }
 
-    /// Where its first sign is.
+    /// Returns the position of its first character that is not white space.
     pub(super) fn begins(&self) -> Position {
         self.position(self.text.len() - self.text.trim_start().len())
     }
 
-    /// Where it stops.
+    /// Returns the position of its end.
     pub(super) fn ends(&self) -> Position {
         Position { byte: self.byte + self.length, ..self.position(self.text.len()) }
     }
 
-    /// Where the text stops whose last line this is: behind its line break, if it has one.
+    /// Returns the end of the text if this is its last line: after its line break, if it has one.
     pub(super) fn end_of_text(&self, bytes: usize) -> Position {
         if self.is_settled { Position { line: self.number + 1, column: 1, byte: bytes } } else { self.ends() }
     }
 
-    /// Whether there is nothing in it, and so it separates; spaces alone may be a line of evidence.
+    /// Whether it is a blank separator. A line of spaces is not, because it may belong to evidence.
     pub(super) fn is_empty(&self) -> bool {
         self.is_settled && self.text.is_empty()
     }
 
-    /// How far it is indented, in columns.
+    /// Returns its indentation in columns.
     pub(super) fn indent(&self) -> usize {
         let white = self.text.chars().take_while(|sign| sign.is_whitespace());
         white.map(columns).sum()
     }
 
-    /// The line without so much indentation, or without all it has.
+    /// Removes this much indentation, or all of it if there is less.
     pub(super) fn outdented(&self, indent: usize) -> &str {
         let (mut left, mut rest) = (indent, self.text.as_ref());
         while left > 0 {
@@ -98,7 +98,7 @@ impl Line<'_> {
     }
 }
 
-/// A tab counts as four.
+/// Returns the width of a character. A tab counts as four columns.
 fn columns(sign: char) -> usize {
     if sign == '\t' { 4 } else { 1 }
 }

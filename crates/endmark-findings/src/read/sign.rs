@@ -1,13 +1,13 @@
-//! What a text that is not understood says of a finding: enough to count it. (AR-6)
+//! Signs of findings in text that cannot be parsed: enough to count them. (AR-6)
 
 use crate::location::names_file;
 use crate::vocabulary::list_of;
 use crate::{Cwe, Finding, FindingId, Location, Place, Position};
 
-/// More of a text is not looked at, in characters.
+/// The maximum number of characters of a text to examine.
 const LONGEST: usize = 2_000;
 
-/// An id; a weakness, or how bad something in a file is; or no more than that a finding may be there.
+/// An id, a weakness, a severity with a file, or only the suspicion of a finding.
 #[derive(Debug)]
 pub(super) struct Sign {
     pub(super) id: Option<FindingId>,
@@ -18,13 +18,13 @@ pub(super) struct Sign {
 }
 
 impl Sign {
-    /// That a finding is named, or may be in this text.
+    /// Creates a sign for a named finding, or for text that may be one.
     pub(super) fn named(id: Option<FindingId>, text: &str, position: Position) -> Self {
         let text = id.as_ref().map_or(text, FindingId::as_str).to_owned();
         Self { id, cwe: Vec::new(), places: Vec::new(), text, position }
     }
 
-    /// What a line says; none if that may as well be about anything.
+    /// Returns the sign in a line, or `None` if the line may be about anything.
     pub(super) fn of(text: &str, position: Position) -> Option<Self> {
         let text = text.char_indices().nth(LONGEST).map_or(text, |(at, _)| &text[..at]);
         let cwe = Cwe::named_in(text);
@@ -40,7 +40,7 @@ impl Sign {
         is_sign.then(|| Self { id: None, cwe, places, text: text.to_owned(), position })
     }
 
-    /// Whether a finding that was read is about the same.
+    /// Whether a parsed finding is about the same weakness or file.
     pub(super) fn is_about(&self, finding: &Finding) -> bool {
         let is_place = |place: &Place| finding.places().iter().any(|known| known.file == place.file);
         finding.cwe.iter().any(|cwe| self.cwe.contains(cwe)) || self.places.iter().any(is_place)

@@ -9,96 +9,96 @@ use crate::merge::{Handed, Merged};
 use crate::recovery::{Recovery, RecoveryState, RunKind};
 use crate::transcript::letters;
 
-/// How a run ended of which nothing was handed over.
+/// The outcome of a run that delivered nothing.
 pub(super) const UNHEARD: &str = "unheard";
 
-/// What may be missing from a report, and why: only [`Merged`] makes one.
+/// What may be missing from a report, and why. Only [`Merged`] can create one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Disclosure {
-    /// How many results were handed over.
+    /// The number of results delivered.
     pub results: usize,
-    /// Every agent whose result was cut, has fewer findings than it declared, leaves out what it was to look into, or has
-    /// not come yet.
+    /// Every agent whose result was cut, has fewer findings than declared, leaves out requested dimensions, or has
+    /// not arrived yet.
     pub truncated_agents: Vec<AgentDisclosure>,
-    /// What was looked into, and where gaps may remain.
+    /// The examined dimensions, and possible gaps.
     pub dimensions: Vec<DimensionCoverage>,
-    /// How many findings could not be recovered.
+    /// The number of findings that could not be recovered.
     pub unrecovered: Unrecovered,
-    /// How many findings are kept out because their source or sink is missing, and was not handed over later: someone has
-    /// to look again.
+    /// The number of findings left out because source or sink is missing and was not delivered later. They must be
+    /// audited again.
     pub needs_reaudit: usize,
-    /// How many findings were discarded with results that do not say whose they are.
+    /// The number of findings discarded with results that do not name their agent.
     pub discarded: usize,
-    /// How many findings were joined with one that was there already.
+    /// The number of findings that were merged into an earlier one.
     pub joined_duplicates: usize,
 }
 
-/// What became of an agent whose result was cut.
+/// The history of an agent whose result was incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentDisclosure {
-    /// Its name; null if its result does not say.
+    /// The agent's name; null if its result does not state it.
     pub agent_id: Option<String>,
-    /// The files its results came in.
+    /// The files that its results came from.
     pub origins: Vec<String>,
-    /// What was tried, in order, and how it ended; empty while its first result is awaited.
+    /// Its runs in order, and how each ended. Empty while its first result is awaited.
     pub runs: Vec<RunDisclosure>,
-    /// How its recovery ended.
+    /// The outcome of its recovery.
     pub recovery: RecoveryState,
-    /// What may not have been looked into to the end.
+    /// The dimensions that may not be fully examined.
     pub gaps: Vec<String>,
-    /// How many of its findings could not be recovered.
+    /// The number of its findings that could not be recovered.
     pub unrecovered: Unrecovered,
 }
 
-/// A run, and how it ended.
+/// A run and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunDisclosure {
-    /// Why it was made.
+    /// The reason for the run.
     pub kind: RunKind,
-    /// In which round, from 1.
+    /// The round, from 1.
     pub round: u32,
-    /// What it was to look into.
+    /// The dimensions that it was asked to examine.
     pub dimensions: Vec<String>,
-    /// `whole`, `mild` or `severe`; `unheard` where nothing was handed over.
+    /// `whole`, `mild` or `severe`; `unheard` if it delivered nothing.
     pub cut: &'static str,
 }
 
-/// How many findings are missing.
+/// The number of missing findings.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unrecovered {
-    /// How many.
+    /// The count.
     pub count: usize,
-    /// Whether a run is still to be made that may bring some of them.
+    /// Whether a pending run may still deliver some of them.
     pub is_open: bool,
-    /// Whether it may be more, because nothing says how many there were, or which of them a later round repeats.
+    /// Whether more may be missing: the total is unknown, or a later round may have repeated some of them.
     pub at_least: bool,
-    /// How it is known: `checkpoint`, `declared_findings`, `highest_id`.
+    /// The sources of the count: `checkpoint`, `declared_findings`, `highest_id`.
     pub basis: Vec<&'static str>,
 }
 
-/// What was looked into, and whether that is beyond doubt.
+/// A dimension, and whether it is certainly covered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DimensionCoverage {
-    /// Its name.
+    /// The name of the dimension.
     pub dimension: String,
-    /// Who looked into it.
+    /// The agents that examined it.
     pub agents: Vec<String>,
     /// ⚠️: a result about it was cut, or left it open.
     pub truncated: bool,
-    /// A run after the cut has looked into it again.
+    /// A run after the cut examined it again.
     pub run_again: bool,
-    /// It may not have been looked into to the end.
+    /// It may not be fully examined.
     pub gap: bool,
 }
 
 impl Disclosure {
-    /// What there is to say of merged results.
+    /// Creates the disclosure of merged results.
     pub(super) fn of(merged: &Merged) -> Self {
         let mut truncated_agents = Vec::new();
         let mut coverage = Coverage::default();
@@ -140,8 +140,8 @@ impl Disclosure {
         !self.truncated_agents.is_empty()
     }
 
-    /// Whether anything may still be missing. What someone has to look at again counts among the findings that are not
-    /// recovered, until a later round hands it over.
+    /// Whether anything may still be missing. Findings that must be audited again count as not recovered until a
+    /// later round delivers them.
     pub fn has_gaps(&self) -> bool {
         self.unrecovered.count > 0
             || self.unrecovered.at_least
@@ -150,7 +150,7 @@ impl Disclosure {
     }
 }
 
-/// What there is to say of an agent; none if all came whole, in full and at once.
+/// Returns the disclosure of an agent, or `None` if its first result was complete.
 fn of_agent(merged: &Merged, at: usize, agent: &Recovery, handed: &[&Handed]) -> Option<AgentDisclosure> {
     let recovery = merged.recovery_state(at);
     if recovery == RecoveryState::NotNeeded {
@@ -161,7 +161,7 @@ fn of_agent(merged: &Merged, at: usize, agent: &Recovery, handed: &[&Handed]) ->
     gaps.extend(agent.next().into_iter().flat_map(|run| run.dimensions.iter().cloned()));
     gaps.extend(agent.waiting().iter().filter(|waits| !agent.gaps().contains(waits)).cloned());
     if gaps.is_empty() && (unrecovered.count > 0 || unrecovered.at_least) {
-        // What was found and then lost may be of any of them.
+        // Lost findings may concern any of its dimensions.
         gaps.clone_from(&agent.assignment().dimensions);
     }
     let runs = agent.past().iter().map(|past| RunDisclosure {
@@ -181,7 +181,7 @@ fn of_agent(merged: &Merged, at: usize, agent: &Recovery, handed: &[&Handed]) ->
 }
 
 impl AgentDisclosure {
-    /// What happened, in a few words behind "the result of agent x".
+    /// Returns a short phrase to follow "the result of agent x".
     pub fn what_happened(&self) -> &'static str {
         match self.runs.iter().map(|run| run.cut).find(|cut| *cut != "whole") {
             Some(UNHEARD) if self.runs.iter().all(|run| run.cut == UNHEARD) => "was not heard of",
@@ -192,7 +192,7 @@ impl AgentDisclosure {
     }
 }
 
-/// A result that does not say whose it is.
+/// Returns the disclosure of a result without an agent's name.
 fn of_nobody(handed: &Handed) -> AgentDisclosure {
     let result = &handed.result;
     let new = New { certain: result.kept().count(), doubtful: 0 };
@@ -225,7 +225,7 @@ impl Unrecovered {
     }
 }
 
-/// Dimensions in the order in which they are first named.
+/// Dimensions in the order of their first mention.
 #[derive(Default)]
 struct Coverage {
     list: Vec<DimensionCoverage>,
@@ -241,7 +241,7 @@ impl Coverage {
             if !entry.agents.contains(name) {
                 entry.agents.push(name.clone());
             }
-            // All dimensions of an agent that was cut are marked (AR-4), and of a whole result those that it left open.
+            // All dimensions of a cut result are marked (AR-4), but only the open ones of a complete result.
             entry.truncated |= agent.was_short_of(dimension);
             entry.run_again |= agent.has_run_again(dimension);
         }

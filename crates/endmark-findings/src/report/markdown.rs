@@ -1,4 +1,4 @@
-//! The report for people. (AR-6)
+//! The report for people, in Markdown. (AR-6)
 
 mod literal;
 
@@ -11,7 +11,7 @@ use crate::write::{fence_around, one_line};
 
 use literal::{code, prose};
 
-/// The sign of a dimension of which a result was cut (AR-4).
+/// The mark of a dimension with a cut result (AR-4).
 pub(super) const WARNING_SIGN: &str = "⚠️";
 
 // Writing to a string cannot fail, here and below.
@@ -34,7 +34,7 @@ pub(super) fn markdown(report: &FinalReport) -> String {
     for finding in report.findings() {
         write_finding(&mut text, finding);
     }
-    // What agents have written must not drive the terminal it is read in.
+    // Text from agents must not control the reader's terminal.
     visible(&text).into_owned()
 }
 
@@ -103,7 +103,7 @@ fn cut_in_words(cut: &str) -> &'static str {
     }
 }
 
-/// `3, by declared_findings`, or `at least 2 so far` while a run is still to be made.
+/// Formats a count: `3, by declared_findings`, or `at least 2 so far` while a run is pending.
 pub(super) fn number(unrecovered: &Unrecovered) -> String {
     let at_least = if unrecovered.at_least { "at least " } else { "" };
     let so_far = if unrecovered.is_open { " so far" } else { "" };
@@ -176,7 +176,7 @@ fn write_finding(text: &mut String, reported: &ReportedFinding) {
     text.push('\n');
 }
 
-/// A text in a cell of a table.
+/// Formats a text for a table cell.
 fn cell(text: &str) -> String {
     prose(&one_line(text))
 }

@@ -13,7 +13,7 @@ use crate::location::{is_url, names_file};
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// The rule of findings that name no weakness.
+/// The rule for findings without a weakness.
 const NO_CWE: &str = "no-cwe";
 
 pub(super) fn sarif(report: &FinalReport, version: &str) -> Value {
@@ -32,7 +32,7 @@ pub(super) fn sarif(report: &FinalReport, version: &str) -> Value {
             "tool": { "driver": { "name": "Endmark", "version": version, "rules": described } },
             "columnKind": "unicodeCodePoints",
             "invocations": [{
-                // What was cut and not recovered is no success.
+                // A cut that was not recovered is not a success.
                 "executionSuccessful": !disclosure.has_gaps(),
                 "toolExecutionNotifications": notifications(report),
             }],
@@ -85,7 +85,7 @@ fn result(reported: &ReportedFinding, rule: &str, index: Option<&usize>) -> Valu
     result
 }
 
-/// All fields of the finding, also those that are not known.
+/// Returns all fields of the finding, including unknown ones.
 fn properties(reported: &ReportedFinding) -> Value {
     let mut properties = json!(reported.finding);
     for (name, value) in [
@@ -106,14 +106,14 @@ fn level(severity: Option<&str>) -> &'static str {
     }
 }
 
-/// A text of agents as a message: it is neither a link nor the place of an argument there, whatever stands in it.
+/// Escapes agent text for a SARIF message, so that it contains neither links nor argument placeholders.
 fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len() + 16);
     let mut backslashes = 0;
     for sign in text.chars() {
         match sign {
             '[' | ']' => {
-                // Those before it would be escapes of each other, and not of the bracket.
+                // Backslashes before it would escape each other instead of the bracket.
                 plain.extend(std::iter::repeat_n('\\', backslashes + 1));
                 plain.push(sign);
             }
@@ -125,7 +125,7 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// The files that a finding names, and as logical locations what else is said of where it is: a route, a function, words.
+/// Returns the files of a finding. Other parts of its location (a route, a function, words) become logical locations.
 fn locations(reported: &ReportedFinding) -> Vec<Value> {
     let finding = &reported.finding;
     match &finding.location {
@@ -153,10 +153,10 @@ fn location(place: &ReportedPlace, evidence: Option<&str>) -> Value {
     location
 }
 
-/// A path as a relative reference, or a URL: what has a meaning there, and is not meant to, is escaped.
+/// Formats a path as a relative reference or a URL. Characters with a special meaning in a URL are escaped.
 fn uri(file: &str) -> String {
     let is_url = is_url(file);
-    // A drive's letter must not be taken for a scheme.
+    // A drive letter must not be taken for a URL scheme.
     let is_drive = !is_url && file.as_bytes().get(1) == Some(&b':');
     let mut uri = String::from(if is_drive { "file:///" } else { "" });
     for (at, byte) in file.bytes().enumerate() {
@@ -176,8 +176,8 @@ fn uri(file: &str) -> String {
     uri
 }
 
-/// The flows that were joined to one, each with its steps, as far as they are set apart. A `;` stands between flows where
-/// there are steps on both sides of it, and in code otherwise.
+/// Returns the joined flows, each with its steps. A `;` separates flows if there are steps on both sides; otherwise
+/// it is part of code.
 fn code_flows(flow: &str) -> Value {
     let flow = flow.replace('→', "->");
     let flows: Vec<&str> = flow.split("; ").collect();
@@ -191,7 +191,7 @@ fn steps(flow: &str) -> Vec<Value> {
     steps.map(|step| json!({ "location": { "message": { "text": plain(step) } } })).collect()
 }
 
-/// One notification for each agent that was cut, and one for the whole.
+/// Returns one notification per cut agent, and one for the whole report.
 fn notifications(report: &FinalReport) -> Vec<Value> {
     let disclosure = report.disclosure();
     let mut notifications: Vec<Value> = disclosure.truncated_agents

@@ -1,8 +1,8 @@
-//! Texts of agents in Markdown: a renderer shows them as they came, and finds no markup in them. (AR-6)
+//! Escapes agent text for Markdown, so that renderers show it literally. (AR-6)
 //!
-//! An agent can be made to write anything by the code it reads: none of it becomes a tag, a link or a heading here.
+//! The code that an agent reads can make it write anything. Its text must not become a tag, a link or a heading here.
 
-/// A text in a line of prose, or in a cell of a table, with a backslash before each sign that would be read as markup.
+/// Escapes a text for a line of prose or a table cell, with a backslash before each markup character.
 pub(super) fn prose(text: &str) -> String {
     let mut written = String::with_capacity(text.len() + 16);
     let mut before = None;
@@ -21,7 +21,7 @@ fn is_markup(before: Option<char>, sign: char, behind: &str) -> bool {
     let next = behind.chars().next();
     match sign {
         '\\' | '`' | '*' | '[' | ']' | '<' | '~' | '|' | '#' | '$' => true,
-        // Within a word it is no emphasis: `find_user` stays readable.
+        // Within a word it is not emphasis: `find_user` stays readable.
         '_' => ![before, next].into_iter().all(|near| near.is_some_and(char::is_alphanumeric)),
         // `&lt;`, `&#60;`
         '&' => next.is_some_and(|next| next == '#' || next.is_ascii_alphanumeric()),
@@ -29,7 +29,7 @@ fn is_markup(before: Option<char>, sign: char, behind: &str) -> bool {
     }
 }
 
-/// Whether this sign makes an address of what is around it, which some renderers turn into a link.
+/// Whether this character makes an address of its surroundings, which some renderers turn into a link.
 fn begins_address(before: &str, sign: char, behind: &str) -> bool {
     match sign {
         '@' => true,
@@ -39,12 +39,12 @@ fn begins_address(before: &str, sign: char, behind: &str) -> bool {
     }
 }
 
-/// A text as code, in which nothing is markup; `|` would still end a cell of a table.
+/// Formats a text as inline code, which contains no markup. In a table, `|` would still end the cell.
 pub(super) fn code(text: &str) -> String {
     let longest = text.split(|sign| sign != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest + 1);
     let touches = text.starts_with('`') || text.ends_with('`');
-    // One space at each end is taken away by the renderer where both are there.
+    // Renderers strip one space from each end if both ends have one.
     let is_stripped = text.starts_with(' ') && text.ends_with(' ') && !text.trim_matches(' ').is_empty();
     let space = if touches || is_stripped { " " } else { "" };
     format!("{fence}{space}{text}{space}{fence}")
