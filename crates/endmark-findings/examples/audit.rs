@@ -1,8 +1,9 @@
-//! An audit of twelve agents and 300 findings: how long it takes to read, merge and report it.
+//! Measures how long it takes to read, merge and report an audit of twelve agents and 300 findings.
 //!
 //!     cargo run --release --package endmark-findings --example audit [FINDINGS]
 //!
-//! With another number of findings it shows how the time grows. Prints the shortest and the median of its rounds. Two of the agents are cut off, one of them beyond use.
+//! Another number of findings shows how the time grows. Prints the shortest and the median time of all rounds. Two of
+//! the agents are cut, one of them before its name.
 
 #![expect(clippy::print_stdout, reason = "it prints what it measures")]
 
@@ -12,11 +13,11 @@ use std::time::{Duration, Instant};
 use endmark_findings::{Handed, Merged, Team, read};
 
 const AGENTS: usize = 12;
-/// Unless another number is asked for.
+/// The default number of findings.
 const FINDINGS: usize = 300;
 const ROUNDS: usize = 51;
 
-/// Weaknesses that exist, each with what it is about.
+/// Real weaknesses with a title, source and sink.
 const WEAKNESSES: [(u32, &str, &str, &str); 12] = [
     (89, "SQL built from a request parameter", "request parameter `name`", "`db.execute`"),
     (79, "Markup built from stored text", "comment body", "`render_raw`"),
@@ -47,7 +48,7 @@ fn transcript(agent: usize, count: usize) -> String {
         "===AGENT_RESULT===\nagent_id: agent-{agent}\ndimensions: dimension {agent}\ndeclared_findings: {count}"
     );
     for number in 1..=count {
-        // Every fifth is found by the next agent, too.
+        // Every fifth finding is in a file that a neighbouring agent also reports.
         let place = if number % 5 == 0 { agent / 2 } else { agent * 100 + number };
         let (cwe, title, source, sink) = WEAKNESSES[(agent + number) % WEAKNESSES.len()];
         let severity = ["Critical", "High", "Medium", "Low"][number % 4];
@@ -62,7 +63,7 @@ fn transcript(agent: usize, count: usize) -> String {
     }
     text.push_str("===AGENT_RESULT_END===\n");
     match agent {
-        // One is cut in the middle of its findings, one before it has said its name.
+        // One is cut in the middle of its findings, one before its name.
         3 => text.truncate(text.len() * 2 / 3),
         7 => text.truncate(text.find("agent_id").unwrap_or(0)),
         _ => {}

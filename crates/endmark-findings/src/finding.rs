@@ -43,7 +43,7 @@ pub struct OtherField {
     pub name: String,
     /// The value. In block form a line feed precedes each line below the name.
     pub value: String,
-    /// The canonical name of the known field before it, or empty if there is none.
+    /// The canonical name of the known field before it. Empty if no known field precedes it.
     pub after: &'static str,
 }
 

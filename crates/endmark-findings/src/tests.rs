@@ -1,4 +1,4 @@
-//! Results that are cut at every byte, and audits as they really are.
+//! Tests with results cut at every byte, and with realistic audits.
 
 mod audit;
 mod every_cut;

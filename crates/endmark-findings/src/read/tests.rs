@@ -1,4 +1,4 @@
-//! Results as many models would write them, none of them made by our own writer. (AR-1)
+//! Tests with results as many models write them, none produced by the writer of this crate. (AR-1)
 
 mod cuts;
 mod foreign;
@@ -10,7 +10,7 @@ mod unread;
 
 use crate::{AgentResult, Transcript, read};
 
-/// A transcript in few words: its results, its checkpoints, and what it remarks.
+/// Summarises a transcript: its results, its checkpoints and its remarks.
 fn summary(transcript: &Transcript) -> String {
     let mut lines: Vec<String> = Vec::new();
     for result in &transcript.results {

@@ -1,4 +1,4 @@
-//! Recovery, merging and disclosure, rule by rule. (AR-2, AR-4, AR-5, AR-6)
+//! Tests of recovery, merging and disclosure, rule by rule. (AR-2, AR-4, AR-5, AR-6)
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ fn recovery(dimensions: &str, turns: u32, rounds: u32, emergency: bool) -> Recov
     Recovery::new(assignment, RecoveryPolicy { rounds, emergency })
 }
 
-/// Kind, round, dimensions, turns and findings of a run.
+/// Kind, round, dimensions, turn limit and finding limit of a run.
 type Asked = (RunKind, u32, String, Option<u32>, Option<u32>);
 
 fn next(recovery: &Recovery) -> Option<Asked> {
@@ -55,7 +55,7 @@ fn there_is_no_second_retry_but_the_next_round_and_then_an_emergency_agent() {
     recovery.ended(Cut::Severe, vec![]);
     recovery.ended(Cut::Severe, vec![]);
     assert_eq!(next(&recovery), Some((RunKind::Supplement, 2, "c,a,b".into(), Some(25), None)));
-    // Only what was never retried is.
+    // Only dimensions that were not retried before are retried.
     recovery.ended(Cut::Severe, vec![]);
     assert_eq!(next(&recovery), Some((RunKind::Retry, 2, "c".into(), Some(13), Some(5))));
     recovery.ended(Cut::Severe, vec![]);
@@ -72,7 +72,7 @@ fn without_an_emergency_agent_the_gap_is_said() {
     assert_eq!((recovery.gaps(), recovery.state()), (&names("a")[..], RecoveryState::NotRecovered));
 }
 
-/// The emergency agent comes once, and its cut is not retried.
+/// The emergency run happens only once, and a cut in it is not retried.
 #[test]
 fn behind_the_emergency_agent_nothing_comes() {
     let mut recovery = recovery("a,b", 9, 1, true);
@@ -87,7 +87,7 @@ fn behind_the_emergency_agent_nothing_comes() {
     }
 }
 
-/// Who asked for it makes no difference: a whole result covers what it names.
+/// A complete result covers the dimensions that it names, whether or not it was requested.
 #[test]
 fn a_whole_result_that_nobody_asked_for_closes_what_its_agent_left_open() {
     let whole = |agent: &str, count: usize| {
@@ -102,7 +102,7 @@ fn a_whole_result_that_nobody_asked_for_closes_what_its_agent_left_open() {
     let mut limited = retried.clone();
     retried.handed_over(&whole("a", 3));
     assert_eq!((next(&retried), retried.state()), (None, RecoveryState::Recovered));
-    // With as many findings as a retry may have, it may have left some out.
+    // It has as many findings as a retry may have, so more may be missing.
     limited.handed_over(&whole("a", 5));
     assert_eq!(next(&limited).map(|asked| asked.2), Some("b,a".into()));
     for dimensions in ["a,b", "a", ""] {
@@ -116,7 +116,7 @@ fn a_whole_result_that_nobody_asked_for_closes_what_its_agent_left_open() {
     other.ended(Cut::Mild, vec![]);
     other.handed_over(&whole("a", 3));
     assert_eq!(other.gaps(), ["c"]);
-    // What is short of what it declares covers nothing.
+    // A result with fewer findings than declared covers nothing.
     let mut short = recovery("a,b", 9, 1, false);
     short.ended(Cut::Mild, vec![]);
     short.handed_over(&AgentResult { declared_findings: Some(9), ..whole("a", 3) });
@@ -127,7 +127,7 @@ fn a_whole_result_that_nobody_asked_for_closes_what_its_agent_left_open() {
     assert_eq!(next(&waiting).map(|asked| asked.2), Some("b,a".into()));
 }
 
-/// A cut run between two whole ones loses nothing that the last one has: plan, merge and report agree.
+/// A cut run between two complete ones loses nothing that the last one has. Plan, merge and report agree.
 #[test]
 fn what_is_made_again_in_full_is_not_missing() {
     let whole = || {
@@ -153,8 +153,8 @@ fn what_is_made_again_in_full_is_not_missing() {
     };
     assert_eq!(outcome(vec![whole(), cut(), whole()]), (RecoveryState::Recovered, 0, false));
     assert_eq!(outcome(vec![cut(), whole()]), (RecoveryState::Recovered, 0, false));
-    // One that has looked into other things, or has fewer than there were, is none of that. What the cut one did not come to
-    // may be what the first one has, or something else.
+    // A result about other dimensions, or with fewer findings than there were, does not make up for the cut. The
+    // findings that the cut result lacks may be those of the first one, or others.
     let mut elsewhere = whole();
     elsewhere.result.dimensions = names("c");
     assert_eq!(at_least(vec![whole(), cut(), elsewhere]), (0, true));
@@ -163,7 +163,7 @@ fn what_is_made_again_in_full_is_not_missing() {
     assert_eq!(at_least(vec![whole(), more, whole()]), (2, true));
 }
 
-/// What a supplement lost is not missing where the emergency run brings it: they were asked for the same.
+/// Findings that a supplement lost are not missing if the emergency run delivers them: both had the same task.
 #[test]
 fn what_a_cut_supplement_was_to_bring_is_not_missing_where_it_is_run_again() {
     let (a, b, c) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"), ("C", "CWE-22", "c.c:1"));
@@ -184,16 +184,17 @@ fn what_a_cut_supplement_was_to_bring_is_not_missing_where_it_is_run_again() {
     let nothing = || declaring(&[], "\n[F001]", Some(2));
     let rest = || declaring(&[b, c], END, Some(2));
     assert_eq!(unrecovered(vec![first(), nothing(), rest()]), (RecoveryState::Recovered, 0, false));
-    // It has begun something that the last one does not say.
+    // It has a partial finding that the last result does not contain.
     let other = declaring(&[], "\n[F001] D\nseverity: High\n", Some(2));
     assert_ne!(unrecovered(vec![first(), other, rest()]).0, RecoveryState::Recovered);
-    // It has as many as the supplement was to have, whatever was there before.
+    // The last result has as many findings as the supplement declared, whatever was delivered before.
     let whole = declaring(&[a, b, c], "\n", None);
     let again = declaring(&[a, b], END, Some(2));
     assert_eq!(unrecovered(vec![whole, nothing(), again]), (RecoveryState::Recovered, 0, false));
 }
 
-/// An emergency run brings all, whatever else was cut: also what was cut before it said how many there were.
+/// A complete emergency run delivers everything, including findings of a run that was cut before it declared a
+/// number.
 #[test]
 fn what_an_emergency_run_brings_is_not_missing_where_another_cut_says_nothing() {
     let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
@@ -212,11 +213,11 @@ fn what_an_emergency_run_brings_is_not_missing_where_another_cut_says_nothing() 
         (merged.recovery_state(0), merged.report().disclosure().has_gaps())
     };
     assert_eq!(state(handed(&[c, d, a, b], END, Some(4))), (RecoveryState::Recovered, false));
-    // With fewer than the third had.
+    // With fewer findings than the third run declared.
     assert_eq!(state(handed(&[c, a, b], END, Some(3))), (RecoveryState::NotRecovered, true));
 }
 
-/// A supplement of which no finding has come may have been about to say all of it again, or as many others.
+/// A supplement that was cut before its first finding may have contained the same findings again, or as many others.
 #[test]
 fn how_many_a_supplement_had_that_brought_nothing_is_not_known_for_sure() {
     let handed = |findings: &[(&str, &str, &str)]| {
@@ -230,7 +231,7 @@ fn how_many_a_supplement_had_that_brought_nothing_is_not_known_for_sure() {
     assert_eq!((unrecovered.count, unrecovered.at_least), (1, true));
 }
 
-/// A retry with all the findings it may have may have more to come.
+/// A retry with the maximum number of findings may have omitted more.
 #[test]
 fn what_a_retry_may_not_hand_over_is_left_to_the_next_round() {
     let five = ["a", "b", "c", "d", "e"].map(|file| (file, "CWE-89", format!("{file}.c:1")));
@@ -254,7 +255,7 @@ fn what_a_retry_may_not_hand_over_is_left_to_the_next_round() {
     );
 }
 
-/// A finding of which a title was seen, and of which no later round speaks, may be missing, however many there were to be.
+/// A finding with only a title that no later round mentions may be missing, whatever number was declared.
 #[test]
 fn what_has_begun_under_a_title_and_never_comes_is_said() {
     let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
@@ -271,28 +272,28 @@ fn what_has_begun_under_a_title_and_never_comes_is_said() {
     let half = |number: u32, title: &str| format!("\n[F{number:03}] {title}\nseverity: High\n");
     let both = || handed(&[a, b], "\n", Some(2));
     let again = || handed(&[a, b], END, Some(2));
-    // What is run again in full says all, but not that.
+    // The complete repetition contains everything except that finding.
     assert_eq!(said(vec![both(), handed(&[], &half(1, "C"), None), again()]), (0, true, 1));
-    // It says it, under its title, or something new that may be it.
+    // The result contains it under its title, or contains a new finding that may be the same.
     let third = |title: &'static str| handed(&[a, b, (title, "CWE-22", "c.c:1")], END, Some(3));
     for title in ["C", "In other words"] {
         assert_eq!(said(vec![both(), handed(&[], &half(1, "C"), None), third(title)]), (0, false, 0));
     }
-    // Two have begun, and one has come.
+    // Two findings were begun, and one was delivered.
     let first = || handed(&[a], &half(2, "B"), None);
     let second = || handed(&[], &half(1, "C"), None);
     assert_eq!(said(vec![first(), second()]), (1, true, 2));
     assert_eq!(said(vec![first(), second(), handed(&[("D", "CWE-22", "d.c:1")], END, None)]), (0, true, 1));
-    // The same title in another file is another one.
+    // The same title in another file is another finding.
     let elsewhere = "\n[F001] A\nseverity: High\nlocation: z.c:7\n";
     assert_eq!(said(vec![both(), handed(&[], elsewhere, None), again()]), (0, true, 1));
-    // And so it may be with another source.
+    // With another source it may be another finding.
     let flows = "\n[F001] A\nseverity: High\nsource: the header of another request\n";
     assert_eq!(said(vec![both(), handed(&[], flows, None), again()]), (0, true, 1));
 }
 
-/// A supplement that begins with what was cut has it, whatever number it gives it; and one that stops behind the number of
-/// what is there may be telling it again.
+/// A supplement that begins with the cut finding accounts for it, whatever its number. One that is cut after the
+/// number of a known finding may be repeating it.
 #[test]
 fn what_stops_in_what_is_there_already_lacks_nothing_for_sure() {
     let (a, b) = (("A", "CWE-89", "a.c:1"), ("B", "CWE-79", "b.c:1"));
@@ -318,7 +319,7 @@ fn what_stops_in_what_is_there_already_lacks_nothing_for_sure() {
     assert_eq!(said((&[a, b], "\n"), (&[a], "\n[F002] In other wo"), [2, 2]), (0, true));
 }
 
-/// What declares one finding and numbers it the sixth has one, however the rounds before it have counted theirs.
+/// A result that declares one finding and numbers it 6 has one finding, however earlier rounds counted theirs.
 #[test]
 fn numbers_beyond_what_is_declared_are_those_of_others() {
     let places = ["a", "b", "c", "d", "e"].map(|file| format!("{file}.c:1"));
@@ -342,15 +343,15 @@ fn numbers_beyond_what_is_declared_are_those_of_others() {
     };
     let twice = || vec![handed(&[0, 1, 2], "\n", Some(5)), handed(&[3, 4], "\n", Some(3))];
     assert_eq!(unrecovered(twice(), begun(6, Some(1))), (1, false));
-    // Also where it declares none.
+    // Also if it declares no number.
     assert_eq!(unrecovered(twice(), begun(6, None)), (1, false));
-    // With fewer than were declared before, what it declares is no total.
+    // If it declares fewer than before, its number is not a total.
     let once = |declared: u32| vec![handed(&[0, 1, 2], "\n", Some(declared))];
     assert_eq!(unrecovered(once(5), begun(4, Some(4))), (2, true));
     assert_eq!(unrecovered(once(4), begun(4, Some(4))), (1, false));
 }
 
-/// A supplement that begins with the number of what stopped does not have the findings before it.
+/// A supplement that continues the numbering of the cut result does not contain the findings before it.
 #[test]
 fn what_goes_on_from_the_finding_that_stopped_has_none_of_those_before_it() {
     let numbered = |from: u32, findings: &[(&str, &str, &str)], end: &str| {
@@ -374,7 +375,7 @@ fn what_goes_on_from_the_finding_that_stopped_has_none_of_those_before_it() {
     assert_eq!(merged.report().disclosure().unrecovered.count, 0);
 }
 
-/// Whatever happens, it ends: at most three runs a round, and the emergency agent.
+/// Every recovery ends: at most three runs per round, and the emergency run.
 #[test]
 fn every_recovery_ends() {
     for seed in 0..3_u32.pow(9) {
@@ -475,7 +476,7 @@ fn the_beginning_of_evidence_that_stands_in_another_one_is_not_kept() {
     assert_eq!(evidence, "one\nlet a;");
 }
 
-/// Of two that were cut, or of one that stands in a later one, only the longer is kept.
+/// Of two cut pieces of evidence only the longer is kept, and so is one that contains another.
 #[test]
 fn evidence_that_stands_in_a_longer_one_is_said_once() {
     let joined = |evidence: [&str; 2], end: &str| {

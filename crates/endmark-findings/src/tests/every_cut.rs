@@ -1,5 +1,5 @@
-//! Any well-formed result, cut at any byte: nothing is invented, nothing altered, everything complete is kept; with its
-//! supplement it is the uncut one. (AR-1, AR-4, AR-5, AR-6)
+//! Cuts well-formed results at any byte. Nothing is invented or altered, and all complete findings are kept. With its
+//! supplement the result equals the uncut one. (AR-1, AR-4, AR-5, AR-6)
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ use crate::{
     Team, Writing, read,
 };
 
-/// Words that a reader could stumble over.
+/// Words that could confuse the parser.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         3 => "[a-z]{1,8}",
@@ -25,7 +25,7 @@ fn text() -> impl Strategy<Value = String> {
         1 => Just("a -> b".to_owned()),
         1 => Just("\"q\",".to_owned()),
     ];
-    // Signs alone, `na` and `none` say nothing, and count as missing.
+    // Punctuation alone, `na` and `none` are placeholders, and would count as missing.
     (proptest::collection::vec(piece, 0..3), "[a-z]{1,4}q").prop_map(|(mut pieces, word)| {
         pieces.push(word);
         pieces.join(" ")
@@ -86,7 +86,7 @@ fn findings() -> impl Strategy<Value = Vec<Finding>> {
     proptest::collection::vec(finding(), 0..5).prop_map(|mut findings| {
         for (finding, number) in findings.iter_mut().zip(1..) {
             finding.id = FindingId::numbered(number);
-            // Two findings that say the very same are one to whoever counts them.
+            // Identical findings would be counted as one.
             finding.title = format!("{} {number}", finding.title);
             finding.source = finding.source.as_ref().map(|source| format!("{source} {number}"));
         }
@@ -116,7 +116,7 @@ fn handed(result: &AgentResult) -> Handed {
     Handed { origin: "auth-2.txt".to_owned(), result: result.clone() }
 }
 
-/// How the lines of a result are dressed: what stands around the beginning of a finding, and around the name of a field.
+/// The formatting of a result's lines: the markup around the first line of a finding and around field names.
 #[derive(Debug, Clone, Copy)]
 struct Dress {
     head: (&'static str, &'static str),
@@ -126,7 +126,7 @@ struct Dress {
 
 const PLAIN: Dress = Dress { head: ("", ""), field: ("", ""), is_in_capitals: false };
 
-/// As models write it: headings, bold, bullets, and names in other letters.
+/// The formatting that models use: headings, bold, bullets, and names in other capitalisation.
 fn dress() -> impl Strategy<Value = Dress> {
     let head =
         prop_oneof![Just(("### ", "")), Just(("**", "**")), Just(("- **", "**")), Just(("## ", " ##"))];
@@ -135,7 +135,7 @@ fn dress() -> impl Strategy<Value = Dress> {
     dress.prop_map(|(head, field, is_in_capitals)| Dress { head, field, is_in_capitals })
 }
 
-/// The text with its lines dressed, those of evidence not.
+/// Formats the lines of a text, except those of evidence.
 fn dressed(text: &str, dress: Dress) -> String {
     let line = |line: &str| {
         if line.starts_with('[') {
@@ -152,7 +152,7 @@ fn dressed(text: &str, dress: Dress) -> String {
     text.lines().map(line).collect()
 }
 
-/// How many findings have their end before this byte: the next finding, a blank line, or the end marker.
+/// Counts the findings that end before this byte: at the next finding, a blank line, or the end marker.
 fn ended_before(text: &str, findings: &[Finding], dress: Dress, cut: usize) -> usize {
     let mut from = 0;
     let mut ends = Vec::new();
@@ -170,7 +170,7 @@ fn check_cut(text: &str, findings: &[Finding], dress: Dress, cut: usize, uncut: 
     let result = only(&text.as_bytes()[..cut]);
     let marker_ends = text.len() - 1;
     assert_eq!(result.cut == Cut::Whole, cut >= marker_ends, "cut at {cut} of {text}");
-    // Nothing is invented or altered, and everything complete is kept.
+    // Nothing is invented or altered, and every complete finding is kept.
     let complete: Vec<&Finding> = result
         .findings
         .iter()
@@ -186,7 +186,7 @@ fn check_cut(text: &str, findings: &[Finding], dress: Dress, cut: usize, uncut: 
     for (read, original) in result.findings.iter().zip(findings) {
         let (found, original_evidence) = (&read.finding, original.evidence.as_ref().unwrap().as_str());
         assert_eq!(found.id, original.id);
-        // Bold or a heading may be cut in its closing signs.
+        // Bold text or a heading may be cut within its closing markup.
         assert!(original.title.starts_with(found.title.trim_end_matches(['*', '#', ' '])));
         for (found, original) in
             [(&found.source, &original.source), (&found.sink, &original.sink), (&found.flow, &original.flow)]
@@ -199,7 +199,7 @@ fn check_cut(text: &str, findings: &[Finding], dress: Dress, cut: usize, uncut: 
             assert!(original_evidence.starts_with(evidence.as_str()), "{evidence:?} cut at {cut} of {text}");
         }
     }
-    // The next round hands over what was not complete.
+    // The next round delivers whatever was not complete.
     let kept: Vec<&FindingId> = complete.iter().map(|finding| &finding.id).collect();
     let lost: Vec<Finding> =
         findings.iter().filter(|finding| !kept.contains(&&finding.id)).cloned().collect();
@@ -215,7 +215,7 @@ fn check_cut(text: &str, findings: &[Finding], dress: Dress, cut: usize, uncut: 
     assert_eq!(disclosure.is_truncated(), result.cut != Cut::Whole, "cut at {cut} of {text}");
     if result.cut == Cut::Mild {
         assert_eq!(disclosure.unrecovered.count, 0, "cut at {cut} of {text}");
-        // Of two findings of one weakness at one place nobody can be sure that they are two.
+        // Two findings with one weakness at one place cannot be distinguished with certainty.
         let is_doubtful = disclosure.unrecovered.at_least;
         let is_covered = |gap: bool| gap == is_doubtful;
         assert!(
@@ -228,7 +228,7 @@ fn check_cut(text: &str, findings: &[Finding], dress: Dress, cut: usize, uncut: 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Headings, bold, bullets and capitals change nothing of that, where no text has such signs of its own.
+    /// Headings, bold, bullets and capitals do not change that, unless a text contains such markup itself.
     #[test]
     fn a_cut_of_what_is_dressed_loses_only_what_is_behind_it(
         findings in findings(), dress in dress(), seed in 0_usize..1_000,
@@ -260,7 +260,7 @@ proptest! {
     }
 }
 
-/// What writers of transcripts set between two turns of the model.
+/// The separators between two model turns in transcripts.
 const BETWEEN_TURNS: [&str; 5] = [
     "\nHuman: continue\nAssistant: ",
     "\n\nHuman: Continue where you left off.\n\nAssistant:\n",
@@ -269,7 +269,7 @@ const BETWEEN_TURNS: [&str; 5] = [
     "\n**Assistant:** ",
 ];
 
-/// A result that goes on in the next turn: nothing is joined, and what may be cut is not complete.
+/// A result that continues in the next turn is not joined, and a finding that may be cut is not complete.
 fn check_turn(text: &str, findings: &[Finding], cut: usize, between: &str) {
     let text = [&text[..cut], between, &text[cut..]].concat();
     let results = read(text.as_bytes()).results;
@@ -278,7 +278,7 @@ fn check_turn(text: &str, findings: &[Finding], cut: usize, between: &str) {
         if read.state == FindingState::Complete {
             assert_eq!(Some(&read.finding), original, "{text}");
         }
-        // The number may be what was cut; and where the word `evidence` was, code may look like fields.
+        // The number may be what was cut. After a cut in the word `evidence`, code may look like fields.
         let Some(original) = original.filter(|_| read.state != FindingState::NeedsReaudit) else { continue };
         let is_begun = |found: &Option<String>, original: &Option<String>| {
             found
@@ -302,7 +302,7 @@ fn a_turn_that_ends_anywhere_makes_nothing_whole() {
     let outcome = TestRunner::new(config).run(&(findings(), 0_usize..1_000), |(findings, seed)| {
         let text = written(&findings);
         for cut in (seed % step..=text.len()).step_by(step).filter(|cut| text.is_char_boundary(*cut)) {
-            // A title or a value that looks like the beginning of a finding is none of it.
+            // The rest of a title or value may look like the first line of a finding.
             let rest = text[cut..].trim_start_matches(['*', ' ', '`']);
             if rest.starts_with("[F") && !text[..cut].ends_with('\n') {
                 continue;
@@ -316,7 +316,8 @@ fn a_turn_that_ends_anywhere_makes_nothing_whole() {
     println!("{} ends of turns", made.get());
 }
 
-/// With `ENDMARK_TEST_CUTS` each result is cut at every byte, and there are at least so many cuts; else some of them.
+/// With `ENDMARK_TEST_CUTS`, cuts each result at every byte and requires at least that many cuts. Otherwise tests a
+/// sample.
 #[test]
 fn a_cut_anywhere_loses_only_what_is_behind_it() {
     let wanted = std::env::var("ENDMARK_TEST_CUTS").ok().map(|cuts| cuts.parse::<usize>().unwrap());
@@ -333,7 +334,7 @@ fn a_cut_anywhere_loses_only_what_is_behind_it() {
         for cut in (seed % step..=text.len()).step_by(step) {
             check(&text, &findings, cut, &uncut);
         }
-        // Exactly at the end of each finding, and around it.
+        // Exactly at the end of each finding, and next to it.
         for (at, _) in text.match_indices("\n\n") {
             for cut in at..=at + 3 {
                 check(&text, &findings, cut, &uncut);

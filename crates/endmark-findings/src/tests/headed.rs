@@ -1,4 +1,4 @@
-//! Results whose findings begin with severity and weakness: `[F001] Critical | CWE-89 | Title`. (AR-1)
+//! Tests of findings that begin with severity and weakness: `[F001] Critical | CWE-89 | Title`. (AR-1)
 
 use crate::{Finding, FindingState, Handed, Merged, ReadFinding, Severity, Team, Writing, compress, read};
 
@@ -91,7 +91,7 @@ fn a_cut_finding_keeps_its_mark_beside_a_whole_one() {
     assert_eq!(marks, 1, "{:?}", merged.findings());
 }
 
-/// D2 was looked into before the cut, and only D3 was run again.
+/// D2 was examined before the cut, and only D3 was run again.
 #[test]
 fn what_was_not_run_again_is_not_called_recovered() {
     let cut = RESULT.split("[F002]").next().unwrap().replace("coverage", "dimensions: D2, D3\ncoverage")
@@ -155,7 +155,7 @@ fn a_gap_that_the_agent_declares_is_disclosed_and_planned() {
         let planned = merged.plan().runs.first().map(|run| run.dimensions.join(","));
         assert_eq!(planned.unwrap_or_default(), expected, "{coverage}; {gaps}");
         let report = merged.report();
-        // Of a whole result, only what it left open is marked.
+        // In a complete result, only the dimensions that it left open are marked.
         let open =
             report.disclosure().dimensions.iter().filter(|dimension| dimension.gap || dimension.truncated);
         let open: Vec<&str> = open.map(|dimension| dimension.dimension.as_str()).collect();
@@ -178,13 +178,13 @@ fn unknown_fields_in_block_form_are_written_back_as_they_came() {
         let findings: Vec<Finding> =
             transcript.results[0].findings.iter().map(|read| read.finding.clone()).collect();
         assert_eq!(written(&findings, &text).replace("\n\n", "\n"), text.replace("\n\n", "\n"));
-        // Without the indentation of the fields the same is read.
+        // Unindented fields are parsed the same.
         let flush = read(text.replace("\n  ", "\n").replace("\nsrc\nlib", "\n  src\n  lib").as_bytes());
         assert_eq!(flush.results[0].findings[0].finding, findings[0]);
     }
 }
 
-/// The same place and weakness under two titles: the second one stays in the text, in both forms of lines.
+/// Two findings with the same place and weakness: the second title stays in the text, in both line formats.
 #[test]
 fn the_title_of_a_joined_finding_is_written_and_read_again() {
     let flat = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n[F001] One\nseverity: High\ncwe: CWE-89\n\

@@ -1,8 +1,8 @@
-//! The form in JSON Lines: asked for, read, and cut at every byte. (AR-1)
+//! Tests of the JSON Lines format: requested, parsed, and cut at every byte. (AR-1)
 
 use crate::{AgentResult, Cut, FindingState, Protocol, ProtocolForm, read};
 
-/// In the order in which the form names them.
+/// A finding with its fields in the order of the format.
 fn finding(number: u32) -> String {
     format!(
         r#"{{"id": "F{number:03}", "title": "Hole {number} \"with\" {{signs}}", "severity": "High", "cwe": "CWE-89", "location": "src/a.rs:{number}-9", "source": "name", "sink": "query", "flow": "a -> b", "evidence": "q(name);\n===AGENT_RESULT_END===\n[F009] severity: Low"}}"#
@@ -37,7 +37,7 @@ fn a_result_in_json_lines_is_read() {
     assert!(read(text.as_bytes()).remarks.is_empty(), "{:?}", read(text.as_bytes()).remarks);
 }
 
-/// A line that is whole is a complete finding; one that is cut is none, and counted.
+/// A whole line is a complete finding. A cut line is not, and is counted.
 #[test]
 fn a_cut_anywhere_keeps_the_lines_before_it() {
     let text = written();
@@ -62,7 +62,7 @@ fn a_cut_anywhere_keeps_the_lines_before_it() {
             assert_eq!(found.finding, original.finding, "{shown}");
         }
         assert!(result.findings.len() <= there + 1, "{shown}");
-        // What a cut finding says is what the whole one says.
+        // The fields of a cut finding equal those of the whole one.
         if let Some((found, original)) = result.findings.get(there).zip(whole.findings.get(there)) {
             assert!(found.finding.sink.is_none() || found.finding.sink == original.finding.sink, "{shown}");
             assert!(
@@ -76,7 +76,7 @@ fn a_cut_anywhere_keeps_the_lines_before_it() {
     }
 }
 
-/// Where a transcript repeats what was asked for, that is no result; what is filled in is one.
+/// The requested format in a transcript is not a result until it is filled in.
 #[test]
 fn the_form_that_is_asked_for_is_a_template() {
     for (agent_id, dimensions) in [(None, &[][..]), (Some("auth-2"), &["keys".to_owned()])] {
@@ -86,14 +86,14 @@ fn the_form_that_is_asked_for_is_a_template() {
         assert!(alone.results.iter().all(|result| result.begins.is_none()), "{:?}", alone.results);
         let both = only(format!("{protocol}\n{}", written()).as_bytes());
         assert_eq!((both.cut, both.findings.len()), (Cut::Whole, 3));
-        // Each line of the form is JSON.
+        // Each line of the format is JSON.
         for line in protocol.lines().filter(|line| line.starts_with('{')) {
             serde_json::from_str::<serde_json::Value>(line).unwrap();
         }
     }
 }
 
-/// A line that is no finding is not passed over in silence.
+/// A line that cannot be parsed is counted, not silently dropped.
 #[test]
 fn a_line_that_cannot_be_read_is_counted() {
     let broken = finding(2).replacen("\"title\":", "\"title\"", 1);

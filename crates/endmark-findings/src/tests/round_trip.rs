@@ -1,4 +1,4 @@
-//! What is written in the canonical form is read again as it was, whatever stands in it. (AR-1)
+//! The canonical form is parsed back unchanged, whatever the texts contain. (AR-1)
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::{
     read,
 };
 
-/// What a reader stumbles over, at either end of a text and within.
+/// Texts that could confuse the parser at either end or inside.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         2 => "[a-z]{1,6}",
@@ -23,7 +23,7 @@ fn text() -> impl Strategy<Value = String> {
     proptest::collection::vec(piece, 0..5).prop_map(|pieces| pieces.concat())
 }
 
-/// A text that says something: whatever stands in it, and a word.
+/// A text that is not a placeholder: any text and a word.
 fn telling() -> impl Strategy<Value = String> {
     (text(), "[a-z]{3,5}q").prop_map(|(text, word)| format!("{text} {word}").trim().to_owned())
 }
@@ -77,14 +77,15 @@ proptest! {
         prop_assert_eq!(result.cut, Cut::Whole, "{}", text);
         let read: Vec<Finding> = result.findings.iter().map(|read| read.finding.clone()).collect();
         prop_assert_eq!(&read, &findings, "{}", text);
-        // And a report of it drives no terminal.
+        // The report does not control the terminal either.
         let merged = Merged::new(&Team::default(), vec![Handed { origin: "a\u{1b}.txt".into(), result: result.clone() }]);
         let report = merged.report().markdown();
         prop_assert!(!report.contains(|sign: char| sign.is_control() && sign != '\n' && sign != '\t'), "{:?}", report);
     }
 }
 
-/// What can be read in lines is written so, to the letter as the form has it; else it is JSON Lines.
+/// Text that can be parsed from lines is written as lines, exactly in the canonical form. Other text is written as
+/// JSON Lines.
 #[test]
 fn only_what_could_not_be_read_in_lines_is_json() {
     let written = |title: &str, dimension: &str| {
@@ -126,7 +127,7 @@ fn only_what_could_not_be_read_in_lines_is_json() {
     }
 }
 
-/// A finding of three weaknesses, in one of two files, on a few of its lines.
+/// A finding with one or two of three weaknesses, in one of two files, on a few lines.
 fn neighbour() -> impl Strategy<Value = Finding> {
     let cwe = proptest::sample::subsequence(vec![79_u32, 89, 22], 1..=2);
     let place = (proptest::sample::select(&["a.rs", "b.rs"][..]), 1_u32..30, 0_u32..9);

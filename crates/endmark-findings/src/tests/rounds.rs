@@ -1,4 +1,4 @@
-//! An agent that is cut again and again, and does what the plan asks for: what is said of its findings is true. (AR-4, AR-6)
+//! Simulates an agent that is cut repeatedly and follows the plan: the reported loss is correct. (AR-4, AR-6)
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,37 +7,37 @@ use proptest::prelude::*;
 
 use crate::{Assignment, Handed, Merged, RecoveryState, Run, Team, read};
 
-/// How an agent goes about its runs.
+/// The behaviour of an agent.
 #[derive(Debug, Clone)]
 struct Manner {
-    /// For each dimension how many findings there are.
+    /// The number of findings for each dimension.
     findings: Vec<usize>,
     later: Later,
     declares: bool,
     prints_checkpoints: bool,
-    /// Whether a later run tells again what was cut, though with source and sink.
+    /// Whether a later run repeats a cut finding that already had source and sink.
     completes: bool,
     order: Order,
-    /// Where in thousandths of its text each run is cut; beyond all of it not at all.
+    /// Where each run is cut, in thousandths of its text. Values beyond the end mean no cut.
     cuts: Vec<usize>,
 }
 
-/// What of a finding comes first.
+/// The order of a finding's fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     PlaceFirst,
-    /// Its place comes last, and no weakness, so that what was cut of it has neither.
+    /// The place comes last and there is no weakness, so that a cut finding has neither.
     FlowFirst,
 }
 
-/// What it tells in a later run.
+/// The content of a later run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Later {
-    /// All of it again.
+    /// All findings again.
     All,
-    /// What is not handed over yet, with ids from the first.
+    /// The findings that were not delivered yet, numbered from the first id.
     Rest,
-    /// The same, with ids that go on.
+    /// The same findings, with continued numbering.
     RestGoingOn,
 }
 
@@ -64,12 +64,12 @@ fn dimension(at: usize) -> String {
     format!("dimension {at}")
 }
 
-/// The sink that only this finding has.
+/// The sink that is unique to this finding.
 fn sink(dimension: usize, number: usize) -> String {
     format!("sink {}", 100 + dimension * 10 + number)
 }
 
-/// What the agent writes in a run that is not cut. `handed` are the sinks of the findings that it has handed over.
+/// Returns the uncut output of a run. `handed` has the sinks of the findings delivered so far.
 fn written(manner: &Manner, run: &Run, handed: &BTreeSet<String>) -> String {
     let of_run = |at: &usize| run.dimensions.contains(&dimension(*at));
     let dimensions: Vec<usize> = (0..manner.findings.len()).filter(of_run).collect();
@@ -102,7 +102,7 @@ fn written(manner: &Manner, run: &Run, handed: &BTreeSet<String>) -> String {
     text + "===AGENT_RESULT_END===\n"
 }
 
-/// Lets the agent work as long as the plan asks it to, and compares what is said with what is so.
+/// Runs the agent as long as the plan requests, and compares the report with the truth.
 fn check(manner: &Manner) {
     let dimensions = (0..manner.findings.len()).map(dimension).collect();
     let agents = vec![Assignment { agent_id: "x".into(), dimensions, max_turns: None }];
@@ -126,7 +126,7 @@ fn check(manner: &Manner) {
     assert!(lost == 0 || merged.recovery_state(0) != RecoveryState::Recovered, "{lost} lost\n{log}");
 }
 
-/// The sinks of the findings that are there, or only of those that are whole.
+/// Returns the sinks of all findings, or only of those that are complete.
 fn sinks(merged: &Merged, are_whole: bool) -> BTreeSet<String> {
     let findings = merged.findings().iter().map(|merged| &merged.finding);
     let found = findings.filter(|finding| !are_whole || !finding.originally_truncated);
@@ -142,7 +142,7 @@ proptest! {
     }
 }
 
-/// Whatever was there of it when it was cut, a completion pays for the finding that it completes, and for no other.
+/// Wherever a finding was cut, its completion accounts for that finding and for no other.
 #[test]
 fn a_cut_finding_and_its_completion_are_one() {
     let header = "===AGENT_RESULT===\nagent_id: x\ndimensions: d\ndeclared_findings:";

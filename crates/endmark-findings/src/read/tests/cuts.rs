@@ -1,4 +1,4 @@
-//! Where a text stops, and what that leaves. (AR-1, AR-5)
+//! Tests of cuts at specific positions, and of what remains. (AR-1, AR-5)
 
 use super::read_summary;
 use crate::{Cut, FindingState, read};
@@ -28,7 +28,7 @@ evidence:
 ===AGENT_RESULT_END===
 ";
 
-/// The cut, and the states of the findings, of the text up to the end of these words.
+/// Returns the cut and the finding states of the text up to the end of these words.
 fn up_to(words: &str) -> (Cut, Vec<FindingState>) {
     let end = TEXT.find(words).unwrap() + words.len();
     let result = read(&TEXT.as_bytes()[..end]).results.remove(0);
@@ -42,10 +42,10 @@ fn an_end_within_evidence_cuts_the_result_there_and_is_no_end() {
     assert_eq!((result.cut, result.ends.line), (Cut::Mild, 13));
     assert_eq!(result.findings.iter().map(|read| read.state).collect::<Vec<_>>(), [FindingState::Truncated]);
     assert_eq!(result.lost(), 1);
-    // Said twice, an end is one.
+    // A repeated end marker counts once.
     let twice = format!("{TEXT}===AGENT_RESULT_END===\n");
     assert_eq!(read(twice.as_bytes()).results[0].cut, Cut::Whole);
-    // What comes behind a result and is no result says nothing against it.
+    // Text after a result that is not a result does not affect it.
     let summary = format!("{TEXT}\n- [F001] is the worst.\n");
     assert_eq!(read(summary.as_bytes()).results[0].cut, Cut::Whole);
 }
@@ -129,7 +129,7 @@ fn how_many_there_were_is_known_from_the_largest_number() {
     );
 }
 
-/// Long lines, many lines, deep nesting: each is read in time that grows with the text.
+/// Long lines, many lines and deep nesting are parsed in linear time.
 #[test]
 fn large_and_odd_texts_are_read() {
     for text in [
@@ -158,12 +158,12 @@ fn large_and_odd_texts_are_read() {
         let text = format!("===AGENT_RESULT===\nagent_id: a\n[F001] a\n{}", text.repeat(6_000));
         assert_eq!(read(text.as_bytes()).results[0].cut, Cut::Mild);
     }
-    // A pointer to each of these levels would take ten gigabytes.
+    // A pointer to each of these levels would need ten gigabytes.
     let text = format!("===AGENT_RESULT===\n{{\"agent_id\":{}", "[".repeat(100_000));
     assert_eq!(read(text.as_bytes()).results[0].cut, Cut::Severe);
 }
 
-/// Behind the end marker a finding is said again under its title; else it is another one.
+/// After the end marker, a finding with a known id and title is a repetition. Any other one is a further finding.
 #[test]
 fn what_is_said_again_behind_the_end_is_no_other_finding() {
     let finding = "[F001] One\nseverity: Low\nlocation: a.c:1\nsource: s\nsink: k\n";

@@ -1,4 +1,4 @@
-//! Whole files in the spellings of others, beside what must be read of each.
+//! Tests with whole files in foreign spellings, and the expected result of each.
 
 use super::read_summary;
 

@@ -1,5 +1,5 @@
-//! The files of others, cut at every byte: nothing is invented, nothing altered, what is complete is kept, and with a
-//! supplement the report is the uncut one with its disclosure. (AR-1, AR-4, AR-5, AR-6)
+//! Cuts files in foreign spellings at every byte. Nothing is invented or altered, and complete findings are kept.
+//! With a supplement the report equals the uncut one plus its disclosure. (AR-1, AR-4, AR-5, AR-6)
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::{
     AgentResult, Cut, Finding, FindingState, Handed, Merged, MergedFinding, ReadFinding, Team, read,
 };
 
-/// All files in which there is one result, and that whole.
+/// Returns all files with exactly one result, which is complete.
 fn files() -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/read/tests/foreign");
     let mut files: Vec<(String, Vec<u8>)> = std::fs::read_dir(folder)
@@ -27,14 +27,14 @@ fn handed(result: &AgentResult) -> Handed {
     Handed { origin: "a.txt".to_owned(), result: result.clone() }
 }
 
-/// The findings of a merge, with what they were called besides left out: a title that was cut is another one.
+/// Returns the findings of a merge without their other titles, because a cut title is a different title.
 fn merged(results: &[&AgentResult]) -> (Vec<Finding>, Merged) {
     let merged = Merged::new(&Team::default(), results.iter().map(|result| handed(result)).collect());
     let findings: Vec<&MergedFinding> = merged.findings().iter().collect();
     (findings.iter().map(|merged| merged.finding.clone()).collect(), merged)
 }
 
-/// What a cut has left of a finding: each field as it is, or not there; of evidence and title the beginning.
+/// Whether each field of a cut finding is unchanged or missing. Evidence and title may be a prefix.
 fn is_beginning(found: &ReadFinding, whole: &ReadFinding) -> bool {
     let (found, whole) = (&found.finding, &whole.finding);
     let evidence = |finding: &Finding| {
@@ -47,7 +47,7 @@ fn is_beginning(found: &ReadFinding, whole: &ReadFinding) -> bool {
         && (found.source.is_none() || found.source == whole.source)
         && (found.sink.is_none() || found.sink == whole.sink)
         && (found.flow.is_none() || found.flow == whole.flow)
-        // `see above` is no evidence; its beginning could be.
+        // `see above` is not evidence, but a prefix of it could be.
         && (whole.evidence.is_none() || evidence(whole).starts_with(&evidence(found)))
 }
 
@@ -65,21 +65,21 @@ fn check(name: &str, text: &[u8], cut: usize, whole: &AgentResult, uncut: &[Find
         let original = whole.findings.iter().find(|original| original.finding.id == found.finding.id);
         let original = original.unwrap_or_else(|| panic!("{:?} is invented: {}", found.finding, shown()));
         assert!(is_beginning(found, original), "{:?} is altered: {}", found.finding, shown());
-        // Something comes behind it: it is there, as it is in the uncut one. A row of a table may be told in full later.
+        // Another finding follows, so it equals the uncut one. Only a table row may be completed later.
         let is_row = found.state == FindingState::NeedsReaudit && original.state != found.state;
         if at + 1 < result.findings.len() && !is_row {
             assert_eq!(found.finding, original.finding, "{}", shown());
             assert_eq!(found.state, original.state, "{}", shown());
         }
         if found.state == FindingState::Complete && found.finding.evidence == original.finding.evidence {
-            // A field that is not known may go on behind the blank line after the evidence.
+            // An unknown field may continue after the blank line behind the evidence.
             let found = Finding { other: original.finding.other.clone(), ..found.finding.clone() };
             assert_eq!(found, original.finding, "{}", shown());
         }
     }
-    // As many are kept as have their end before the cut: the line behind the beginning of the next, or the end marker.
+    // The findings that ended before the cut are kept. The first line of the next finding or the end marker ends one.
     if result.cut == Cut::Mild {
-        // All findings of one value of JSON stand where that begins.
+        // All findings in one JSON value have the position of its beginning.
         let first = whole.findings.first().map(|first| first.position);
         let others = whole.findings.iter().filter(|next| Some(next.position) != first);
         let begun = others.filter(|next| has_begun(text, next.position.byte, cut)).count();
@@ -96,13 +96,13 @@ fn check(name: &str, text: &[u8], cut: usize, whole: &AgentResult, uncut: &[Find
     );
 }
 
-/// Whether the line that begins here is before the cut.
+/// Whether the line that begins here ends before the cut.
 fn has_begun(text: &[u8], begins: usize, cut: usize) -> bool {
     let line = text[begins..].iter().position(|byte| *byte == b'\n').unwrap_or(text.len() - begins);
     begins + line < cut
 }
 
-/// With `ENDMARK_TEST_CUTS` at every byte, else at some of them.
+/// With `ENDMARK_TEST_CUTS`, cuts at every byte; otherwise at a sample of them.
 #[test]
 fn files_of_others_are_cut_anywhere() {
     let step = if std::env::var_os("ENDMARK_TEST_CUTS").is_some() { 1 } else { 11 };

@@ -1,4 +1,4 @@
-//! Single lines: what is a marker, a finding, a field, and what only looks like one.
+//! Tests of single lines: markers, findings, fields, and lines that only look like them.
 
 use super::super::grammar::{Event, event};
 use crate::FindingId;

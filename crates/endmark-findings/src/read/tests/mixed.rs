@@ -1,8 +1,8 @@
-//! Findings whose headings are not spelled alike: none vanishes, and none is invented. (AR-1)
+//! Tests with differently spelled finding headings: none is lost, and none is invented. (AR-1)
 
 use crate::{AgentResult, Cut, Evidence, Finding, FindingState, RemarkKind, read};
 
-/// Headings as different models write them, `N` for the number, `W` for a word.
+/// Headings of different models, with `N` for the number and `W` for a word.
 const HEADINGS: [&str; 56] = [
     "[F00N] Title W",
     "**[FN] Title W**",
@@ -84,11 +84,11 @@ fn result(headings: [&str; 3], fields: &str, evidence: &str, between: &str) -> S
         let finding = format!("{heading}\n{fields}{evidence}{between}");
         text.push_str(&finding.replace('N', &number.to_string()).replace('W', word));
     }
-    // The words of the form itself have the letter, too.
+    // The words of the format itself contain the placeholder letter too.
     text + "===AGENT_RESULT_END===\n"
 }
 
-/// Letters that stand for something are those of the templates above alone.
+/// Protects words of a template that contain a placeholder letter.
 fn template(text: &str) -> String {
     text.replace("FINDING", "FI\u{0}DI\u{0}G").replace("CWE", "C\u{1}E")
 }
@@ -100,12 +100,13 @@ fn only(text: &str) -> AgentResult {
     results.remove(0)
 }
 
-/// What is wrong with what was read of three findings: one says what another one is about, or one is neither read nor counted.
+/// Returns what is wrong with the parsed three findings: one has content of another, or one is neither parsed nor
+/// counted.
 fn fault(result: &AgentResult) -> Option<String> {
     let complete = result.findings.iter().filter(|read| read.state == FindingState::Complete);
     for read in complete.clone() {
         let finding = &read.finding;
-        // A text directly behind code that nothing encloses may be more of it.
+        // Text directly after code without a fence may belong to the code.
         let first =
             finding.evidence.as_ref().and_then(|evidence| evidence.lines().next()).and_then(Evidence::new);
         let all = format!("{:?}", Finding { evidence: first, ..finding.clone() });
@@ -117,7 +118,7 @@ fn fault(result: &AgentResult) -> Option<String> {
     (!is_told).then(|| format!("{} findings, {} unread", result.findings.len(), result.unread))
 }
 
-/// With `ENDMARK_TEST_CUTS` all pairs of headings in all forms of fields and evidence, else some of them.
+/// With `ENDMARK_TEST_CUTS`, tests all pairs of headings in all forms of fields and evidence; otherwise a sample.
 #[test]
 fn headings_that_differ_hide_no_finding() {
     let step = if std::env::var_os("ENDMARK_TEST_CUTS").is_some() { 1 } else { 149 };
@@ -148,7 +149,7 @@ fn headings_that_differ_hide_no_finding() {
     assert!(faults.is_empty(), "{} of {tried}: {:#?}", faults.len(), &faults[..faults.len().min(5)]);
 }
 
-/// What an answer of `endmark findings` says of a cut stands beside its findings, and a result has other things there.
+/// A response of `endmark findings` has information about cuts beside its findings. A result has other members there.
 #[test]
 fn answers_are_told_from_results_by_their_shape() {
     let finding = r#"{"id": "F001", "title": "t", "severity": "High", "location": "a.c:1", "source": "s", "sink": "k", "evidence": "e"}"#;

@@ -1,11 +1,11 @@
-//! The files of others with a letter of several bytes anywhere: nobody's text stops the reader, and every place that it
-//! names is one in the text.
+//! Tests with a multi-byte character anywhere in foreign files. The parser does not panic, and every reported
+//! position is within the text.
 
 use std::path::Path;
 
 use crate::{Position, read};
 
-/// Letters of two, three and four bytes, and what joins several to one.
+/// Characters of two, three and four bytes, and one that joins others.
 const LETTERS: [&str; 4] = ["é", "漢", "🦀", "\u{200d}"];
 
 fn check(name: &str, text: &[u8]) {
@@ -18,7 +18,7 @@ fn check(name: &str, text: &[u8]) {
     assert!(places.all(is_inside), "{name}: {}", String::from_utf8_lossy(text));
 }
 
-/// With `ENDMARK_TEST_CUTS` each letter in front of every letter and in place of it, else one at some of them.
+/// With `ENDMARK_TEST_CUTS`, inserts each character before every character and replaces it; otherwise tests a sample.
 #[test]
 fn letters_of_several_bytes_may_stand_anywhere() {
     let is_all = std::env::var_os("ENDMARK_TEST_CUTS").is_some();

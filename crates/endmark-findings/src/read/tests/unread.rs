@@ -1,4 +1,4 @@
-//! Spellings that are not read: all of them count as lost, so that nobody takes what was read for all there is. (AR-6)
+//! Tests with unsupported spellings: all count as lost, so that the parsed part does not look complete. (AR-6)
 
 use std::path::Path;
 
