@@ -1,4 +1,4 @@
-//! What an author hands over, read once: its kind, its blocks, its headings, and what of it is quoted.
+//! A parsed artifact: its kind, blocks, headings and quotations.
 
 mod comment;
 mod front_matter;
@@ -19,7 +19,7 @@ pub(crate) use outline::{Block, BlockKind, Outline};
 pub(crate) use place::Places;
 pub(crate) use sentence::{is_quoted, parts_around, sentence_at};
 
-/// A text that is to be judged, read once.
+/// A parsed text that is to be checked.
 ///
 /// ```
 /// use endmark_guard::{Artifact, Kind};
@@ -31,20 +31,20 @@ pub(crate) use sentence::{is_quoted, parts_around, sentence_at};
 pub struct Artifact<'t> {
     text: &'t str,
     kind: Kind,
-    /// Where the text begins that counts: behind a byte order mark and front matter.
+    /// The offset of the body, after a byte order mark and front matter.
     body: usize,
     outline: Outline,
 }
 
 impl<'t> Artifact<'t> {
-    /// Reads a text of which nothing is known but itself.
+    /// Parses a text whose file name is unknown.
     pub fn read(text: &'t str) -> Self {
         let body = body_start(text);
         let kind = if body > mark_length(text) { Kind::Markdown } else { Kind::of_text(&text[body..]) };
         Self::with(text, kind, body)
     }
 
-    /// Reads a text of a file with this name, whose ending says what it is; if it says nothing, the text does.
+    /// Parses the text of a file. The extension determines its kind, or the content if the extension is unknown.
     pub fn read_file(text: &'t str, name: &str) -> Self {
         match Kind::of_name(name) {
             None => Self::read(text),
@@ -61,22 +61,22 @@ impl<'t> Artifact<'t> {
         Self { text, kind, body, outline }
     }
 
-    /// The whole text, as it was given.
+    /// Returns the whole text unchanged.
     pub fn text(&self) -> &'t str {
         self.text
     }
 
-    /// What the text was read as.
+    /// Returns the kind of the text.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The text without front matter.
+    /// Returns the text without front matter.
     pub(crate) fn body(&self) -> &'t str {
         &self.text[self.body..]
     }
 
-    /// Where the body begins.
+    /// Returns the offset of the body.
     pub(crate) fn body_start(&self) -> usize {
         self.body
     }
@@ -85,19 +85,19 @@ impl<'t> Artifact<'t> {
         &self.outline
     }
 
-    /// Where there is nothing any more: the end of what is not white space.
+    /// Returns the empty range after the last character that is not white space.
     pub(crate) fn end(&self) -> Range<usize> {
         let end = self.text.trim_end().len();
         end..end
     }
 }
 
-/// Where the body of prose begins.
+/// Returns the offset of the body of a prose text.
 fn body_start(text: &str) -> usize {
     front_matter(text).map_or_else(|| mark_length(text), |front| front.body)
 }
 
-/// The length of a byte order mark, which is no part of the text.
+/// Returns the length of the byte order mark, or 0.
 fn mark_length(text: &str) -> usize {
     if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 }
 }

@@ -1,4 +1,4 @@
-//! The checks, a file each. A check answers what it finds, and knows nothing of the others.
+//! The checks, one per file. Each returns its findings and is independent of the others.
 
 mod around;
 pub(crate) mod existence;

@@ -1,4 +1,4 @@
-//! What an artifact is held to, and where that is written. (CG-1)
+//! The criteria for an artifact, and how they are read. (CG-1)
 
 mod error;
 mod read;
@@ -7,23 +7,23 @@ mod template;
 pub use error::CriteriaError;
 pub use template::Template;
 
-/// What an artifact is held to besides what no finished text may have.
+/// The criteria for an artifact, in addition to the checks that apply to all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Criteria {
-    /// How many lines that are not blank it must have at least; front matter is not counted.
+    /// The minimum number of lines that are not blank, without front matter.
     pub min_lines: Option<usize>,
-    /// Titles of sections that must be there with content. Case, numbering and a trailing colon do not matter; the level does not either,
-    /// unless it is written with `#`.
+    /// Titles of required sections with content. Case, numbering and a trailing colon are ignored. The level is
+    /// ignored too, unless the title is written with `#`.
     pub required_sections: Vec<String>,
-    /// Phrases that must not be there, besides those that nobody may use.
+    /// Forbidden phrases, in addition to the built-in ones.
     pub forbidden_phrases: Vec<String>,
-    /// Whether the phrases of a handoff that are known to the guard are forbidden; not where a stage's own list replaces them.
+    /// Whether the built-in handoff phrases are forbidden. False if a stage's own list replaces them.
     pub handoffs_are_forbidden: bool,
-    /// From which share of the model's context on a run is at risk; above 0, at most 1.
+    /// The share of the model's context at which a run is at risk; above 0, at most 1.
     pub token_usage_warning_threshold: f64,
 }
 
-/// The share of a model's context from which on a run is at risk, where nothing else is said.
+/// The default share of a model's context at which a run is at risk.
 pub(crate) const DEFAULT_THRESHOLD: f64 = 0.85;
 
 impl Default for Criteria {
@@ -39,7 +39,7 @@ impl Default for Criteria {
 }
 
 impl Criteria {
-    /// The same criteria with these phrases in place of all that are known and forbidden otherwise.
+    /// Returns the same criteria with these phrases instead of all forbidden and built-in handoff phrases.
     #[must_use]
     pub fn with_only(self, phrases: Vec<String>) -> Self {
         Self { forbidden_phrases: phrases, handoffs_are_forbidden: false, ..self }

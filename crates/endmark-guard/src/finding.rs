@@ -1,4 +1,4 @@
-//! What is found, and what it comes to.
+//! Findings, verdicts and reports.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -7,46 +7,46 @@ use serde::Serialize;
 
 use crate::artifact::{Artifact, Places};
 
-/// How many findings a report lists. What is wrong with a text with more of them shows in the first ones.
+/// The maximum number of findings in a report. With more, the first ones already show the problem.
 const MAX_LISTED: usize = 1_000;
 
-/// What was looked for, one name for each check.
+/// A check, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Check {
-    /// There is no artifact.
+    /// The artifact does not exist.
     Missing,
-    /// There is nothing in it.
+    /// The artifact is empty.
     Empty,
-    /// It is the template, unchanged.
+    /// The artifact is the unchanged template.
     Untouched,
-    /// It has too few lines.
+    /// The artifact has too few lines.
     MinLines,
-    /// A section that has to be there is not.
+    /// A required section is missing.
     SectionMissing,
-    /// A section has a heading and nothing under it.
+    /// A section has a heading and no content.
     SectionEmpty,
-    /// A block of code is never closed.
+    /// A code block is not closed.
     OpenFence,
-    /// A table breaks off.
+    /// A table is cut off.
     OpenTable,
     /// The text stops in the middle of a sentence.
     MidSentence,
-    /// A file of code or data stops inside of what it has opened.
+    /// A code or data file stops inside an open bracket, string or comment.
     OpenCode,
-    /// Something stands where content was to be.
+    /// A placeholder instead of content.
     Placeholder,
-    /// The author says that the rest comes later, or from somebody else.
+    /// The author defers the rest to a later time or another person.
     Handoff,
-    /// Code is left out.
+    /// Code was left out.
     Omission,
     /// A phrase that the criteria forbid.
     ForbiddenPhrase,
 }
 
 impl Check {
-    /// All of them.
+    /// All checks.
     pub const ALL: [Self; 14] = [
         Self::Missing,
         Self::Empty,
@@ -64,7 +64,7 @@ impl Check {
         Self::ForbiddenPhrase,
     ];
 
-    /// The name that others rely on.
+    /// Returns the stable machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Missing => "missing",
@@ -84,7 +84,7 @@ impl Check {
         }
     }
 
-    /// What it is about, in one sentence.
+    /// Returns a description in one sentence.
     pub fn description(self) -> &'static str {
         match self {
             Self::Missing => "The artifact does not exist.",
@@ -104,25 +104,25 @@ impl Check {
         }
     }
 
-    /// Whether it is a sign that the text was cut off, and not that its author wrapped up.
+    /// Whether it indicates that the text was cut off, not that its author stopped early.
     pub fn is_cut(self) -> bool {
         matches!(self, Self::OpenFence | Self::OpenTable | Self::MidSentence | Self::OpenCode)
     }
 }
 
-/// One thing that is found, with what to do about it.
+/// A problem, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// What was looked for.
+    /// The check that failed.
     pub check: Check,
     /// The line, from 1.
     pub line: usize,
     /// The column, from 1, in characters.
     pub column: usize,
-    /// What stands there, at most 160 characters of its first line; empty where the finding is that nothing does.
+    /// The first line at that place, at most 160 characters. Empty if the problem is that nothing is there.
     pub text: String,
-    /// Why it is a finding.
+    /// The reason for the finding.
     pub why: String,
     /// How to satisfy the check.
     pub fix: String,
@@ -133,16 +133,16 @@ pub struct Finding {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Nothing was found.
+    /// No findings.
     Whole,
-    /// Its author stopped before the work was done.
+    /// The author stopped before the work was done.
     WrappedUp,
-    /// It breaks off.
+    /// The artifact is cut off.
     Truncated,
 }
 
 impl Verdict {
-    /// The name that others rely on.
+    /// Returns the stable machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -152,18 +152,18 @@ impl Verdict {
     }
 }
 
-/// What the guard says of an artifact: it is whole if nothing was found.
+/// The guard's report on an artifact, which is whole if there are no findings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
     verdict: Verdict,
     findings: Vec<Finding>,
-    /// How many further findings there are.
+    /// The number of further findings.
     unlisted: usize,
 }
 
 impl Report {
-    /// The report on an artifact that is not there.
+    /// Returns the report on an artifact that does not exist.
     pub fn of_missing() -> Self {
         Self {
             verdict: Verdict::WrappedUp,
@@ -184,7 +184,7 @@ impl Report {
         let worst = found.iter().map(|found| verdict_of(found.check)).max();
         let unlisted = found.len().saturating_sub(MAX_LISTED);
         if unlisted > 0 {
-            // That the text breaks off is at its end, and weighs more than all before it.
+            // Findings of a cut are at the end of the text, and matter more than all before.
             found.sort_by_key(|found| !found.check.is_cut());
             found.truncate(MAX_LISTED);
             found.sort_by_key(|found| found.range.start);
@@ -201,22 +201,22 @@ impl Report {
         Self { verdict: worst.unwrap_or(Verdict::Whole), findings, unlisted }
     }
 
-    /// Whether the artifact is finished.
+    /// Returns whether the artifact is finished.
     pub fn verdict(&self) -> Verdict {
         self.verdict
     }
 
-    /// What was found, in the order of the text: at most 1,000 findings.
+    /// Returns the findings in the order of the text, at most 1,000.
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// How many findings there are beyond those that are listed.
+    /// Returns the number of findings that are not listed.
     pub fn unlisted(&self) -> usize {
         self.unlisted
     }
 
-    /// How many findings there are in all.
+    /// Returns the total number of findings.
     pub fn count(&self) -> usize {
         self.findings.len() + self.unlisted
     }
@@ -226,7 +226,7 @@ fn verdict_of(check: Check) -> Verdict {
     if check.is_cut() { Verdict::Truncated } else { Verdict::WrappedUp }
 }
 
-/// A finding before its place is counted.
+/// A finding before its line and column are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) check: Check,
@@ -257,7 +257,7 @@ mod tests {
         let report = Guard::new(criteria).judge(&Artifact::read(&text));
         assert_eq!((report.findings().len(), report.count(), report.unlisted()), (1_000, 5_001, 4_001));
         assert_eq!(report.verdict(), Verdict::Truncated);
-        // On one line, in characters, and the end is among them.
+        // All on one line, with columns in characters. The finding at the end is included.
         assert_eq!((report.findings()[998].line, report.findings()[998].column), (3, 998 * 20 + 9));
         assert_eq!(report.findings()[999].check.name(), "open_fence");
     }

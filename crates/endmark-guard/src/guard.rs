@@ -1,4 +1,4 @@
-//! The guard: all checks over one artifact.
+//! The guard: runs all checks on an artifact.
 
 use crate::artifact::Artifact;
 use crate::checks;
@@ -6,7 +6,7 @@ use crate::criteria::{Criteria, Template};
 use crate::finding::Report;
 use crate::phrases::Bank;
 
-/// Judges artifacts by the same criteria, one after the other (CG-2).
+/// Checks artifacts against the same criteria, one after the other (CG-2).
 ///
 /// ```
 /// use endmark_guard::{Artifact, Criteria, Guard, Verdict};
@@ -23,34 +23,34 @@ use crate::phrases::Bank;
 pub struct Guard {
     criteria: Criteria,
     forbidden: Bank,
-    /// The body of the template; an artifact that is no more than that is untouched.
+    /// The body of the template. An artifact that equals it is untouched.
     skeleton: Option<String>,
 }
 
 impl Guard {
-    /// A guard that holds artifacts to these criteria.
+    /// Creates a guard with these criteria.
     pub fn new(criteria: Criteria) -> Self {
         let forbidden = Bank::forbidden(criteria.forbidden_phrases.iter().map(String::as_str));
         Self { criteria, forbidden, skeleton: None }
     }
 
-    /// A guard that holds artifacts to what a template demands, and to not being the template.
+    /// Creates a guard with the criteria of a template. An artifact that equals the template is a finding.
     pub fn of_template(template: Template) -> Self {
         Self { skeleton: template.body, ..Self::new(template.criteria) }
     }
 
-    /// A guard with the same template, that holds artifacts to other criteria.
+    /// Creates a guard with the same template and other criteria.
     #[must_use]
     pub fn with_criteria(&self, criteria: Criteria) -> Self {
         Self { skeleton: self.skeleton.clone(), ..Self::new(criteria) }
     }
 
-    /// What artifacts are held to.
+    /// Returns the criteria.
     pub fn criteria(&self) -> &Criteria {
         &self.criteria
     }
 
-    /// Says what an artifact lacks.
+    /// Checks an artifact.
     pub fn judge(&self, artifact: &Artifact<'_>) -> Report {
         if let Some(found) = checks::existence::check(artifact, self.skeleton.as_deref()) {
             return Report::new(artifact, vec![found]);

@@ -1,32 +1,32 @@
-//! What a run came to, and what follows from it: the table of CG-3, in one function.
+//! The outcome of an attempt and the decision that follows: the table of CG-3 in one function.
 
 use serde::{Deserialize, Serialize};
 
-/// Where a supervised run stands (CG-4).
+/// The state of a supervised run (CG-4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// It is known, and nothing was started yet.
+    /// The run is known, but nothing was started yet.
     Queued,
-    /// Its agent is at work.
+    /// The agent is running.
     Running,
-    /// Its agent is to be started again.
+    /// The agent is to be started again.
     RetryQueued,
     /// The artifact is finished.
     Succeeded,
-    /// The run was let go of with the artifact as it is.
+    /// The run was released with the artifact unchanged.
     Released,
-    /// The agent did not do its part.
+    /// The agent failed.
     Failed,
 }
 
 impl State {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 6] =
         [Self::Queued, Self::Running, Self::RetryQueued, Self::Succeeded, Self::Released, Self::Failed];
 
-    /// The name that others rely on.
+    /// Returns the stable machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -38,44 +38,44 @@ impl State {
         }
     }
 
-    /// The state with this name.
+    /// Returns the state with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.name() == name)
     }
 
-    /// Whether nothing follows.
+    /// Whether no other state follows.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Released | Self::Failed)
     }
 }
 
-/// Why a run is in its state (CG-3).
+/// The reason for a run's state (CG-3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Reason {
     /// The artifact does not meet its criteria.
     ContextGuardFail,
-    /// It does not, and there is no room or no try left.
+    /// The context is full or at risk, or no attempt is left.
     ContextExhaustion,
-    /// A ceiling on time, money or turns was reached.
+    /// A limit on time, money or turns was reached.
     Budget,
-    /// The agent hung, or its tries change nothing.
+    /// The agent hung, or its attempts changed nothing.
     Stalled,
-    /// An attempt took longer than it may.
+    /// An attempt took longer than allowed.
     AttemptTime,
-    /// The agent ended without an end of its work.
+    /// The agent ended before its work was done.
     AgentCrash,
-    /// The agent had a reply of a model that did not come through the gateway of its run.
+    /// The agent received a model reply that did not pass through the gateway of its run.
     GatewayBypassed,
-    /// Somebody stopped the supervisor.
+    /// The supervisor was interrupted.
     Interrupted,
     /// The supervisor was killed.
     SupervisorLost,
 }
 
 impl Reason {
-    /// All of them.
+    /// All reasons.
     pub const ALL: [Self; 9] = [
         Self::ContextGuardFail,
         Self::ContextExhaustion,
@@ -88,7 +88,7 @@ impl Reason {
         Self::SupervisorLost,
     ];
 
-    /// The name that others rely on.
+    /// Returns the stable machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::ContextGuardFail => "CONTEXT_GUARD_FAIL",
@@ -103,39 +103,39 @@ impl Reason {
         }
     }
 
-    /// The reason with this name.
+    /// Returns the reason with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.name() == name)
     }
 }
 
-/// How one attempt of an agent ended, by its stream and by how its process did (CG-2).
+/// How an attempt ended, according to its stream and its process (CG-2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptVerdict {
-    /// It came to its own end.
+    /// It ended by itself.
     Whole,
     /// It was cut off.
     Truncated,
-    /// It stopped with work of its own left.
+    /// It stopped although its own list has open points.
     WrappedUp,
     /// Its context is full.
     ContextExhausted,
-    /// It reached a limit on turns or money of its own.
+    /// It reached its own limit on turns or money.
     Budget,
-    /// It had to be stopped, since nothing came from it any more.
+    /// It was stopped because it was silent for too long.
     Stuck,
-    /// It had to be stopped, since it took longer than an attempt may.
+    /// It was stopped because it took longer than an attempt may.
     TimedOut,
-    /// Its process or its stream broke off.
+    /// Its process or its stream ended unexpectedly.
     Crashed,
-    /// It had a reply of a model that did not come through the gateway of its run.
+    /// It received a model reply that did not pass through the gateway of its run.
     Bypassed,
 }
 
 impl AttemptVerdict {
-    /// All of them.
+    /// All verdicts.
     pub const ALL: [Self; 9] = [
         Self::Whole,
         Self::Truncated,
@@ -148,7 +148,7 @@ impl AttemptVerdict {
         Self::Bypassed,
     ];
 
-    /// The name that others rely on.
+    /// Returns the stable machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Whole => "whole",
@@ -164,7 +164,7 @@ impl AttemptVerdict {
     }
 }
 
-/// What is known when an attempt is over.
+/// The facts about a finished attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
     /// Whether the artifact meets its criteria.
@@ -173,39 +173,39 @@ pub struct Facts {
     pub verdict: AttemptVerdict,
     /// Whether a call used more of the model's context than the threshold allows.
     pub is_at_risk: bool,
-    /// How many further tries are allowed.
+    /// The number of further attempts allowed.
     pub tries_left: u32,
-    /// Whether the last two tries changed neither the artifact nor what it lacks.
+    /// Whether the last two attempts changed neither the artifact nor its findings.
     pub is_without_progress: bool,
-    /// How the run stands to its own ceilings.
+    /// The run's own limits.
     pub ceiling: Ceiling,
 }
 
-/// How a run stands to its ceilings on time and money.
+/// The state of a run's limits on time and money.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ceiling {
-    /// It is below them.
+    /// No limit is reached.
     Below,
-    /// It has reached one; the attempt came to its own end.
+    /// A limit is reached, and the attempt ended by itself.
     Reached,
-    /// The attempt was stopped at one.
+    /// The attempt was stopped at a limit.
     Stopped,
 }
 
-/// What follows.
+/// The decision after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// The run is over, and well.
+    /// The run ends successfully.
     Succeed,
     /// The agent is started again.
     Retry(Reason),
-    /// The run is over with the artifact as it is.
+    /// The run ends with the artifact unchanged.
     Release(Reason),
-    /// The run is over without one.
+    /// The run fails.
     Fail(Reason),
 }
 
-/// Decides by the artifact first, then by how the attempt ended (CG-3).
+/// Decides first by the artifact, then by how the attempt ended (CG-3).
 ///
 /// ```
 /// use endmark_guard::{AttemptVerdict, Ceiling, Decision, Facts, Reason, decide};
@@ -222,14 +222,14 @@ pub enum Decision {
 /// assert_eq!(decide(Facts { is_at_risk: true, ..facts }), Decision::Release(Reason::ContextExhaustion));
 /// ```
 pub fn decide(facts: Facts) -> Decision {
-    // Its cost is not counted and its ceilings do not hold, so that no artifact makes up for it.
+    // A bypassed gateway neither counts the cost nor enforces the limits, so no artifact can make up for it.
     if facts.verdict == AttemptVerdict::Bypassed {
         return Decision::Fail(Reason::GatewayBypassed);
     }
     if !facts.checks_pass {
         return unmet(facts);
     }
-    // A limit of ours says nothing about the work: an artifact that passes was finished in time.
+    // A limit of the run does not concern the work: an artifact that passes was finished in time.
     if facts.ceiling == Ceiling::Stopped {
         return Decision::Succeed;
     }
@@ -245,9 +245,9 @@ pub fn decide(facts: Facts) -> Decision {
     }
 }
 
-/// What follows where the work is not done.
+/// Decides what follows if the work is not done.
 fn unmet(facts: Facts) -> Decision {
-    // An agent that says itself that its context is full is over any threshold.
+    // An agent that reports a full context exceeds any threshold.
     let is_full = facts.is_at_risk || facts.verdict == AttemptVerdict::ContextExhausted;
     if is_full || facts.tries_left == 0 {
         Decision::Release(Reason::ContextExhaustion)
@@ -260,7 +260,7 @@ fn unmet(facts: Facts) -> Decision {
     }
 }
 
-/// What follows where the agent did not do its part.
+/// Decides what follows if the agent failed.
 fn once_more(facts: Facts, reason: Reason) -> Decision {
     if facts.tries_left == 0 {
         Decision::Fail(reason)
@@ -296,7 +296,7 @@ mod tests {
         for (facts, expected) in [
             (with(Whole), Succeed),
             (last(with(Whole)), Succeed),
-            // The threshold alone is a warning.
+            // The threshold alone is only a warning.
             (Facts { is_at_risk: true, ..FINE }, Succeed),
             (with(Truncated), Retry(Reason::ContextGuardFail)),
             (last(with(WrappedUp)), Release(Reason::ContextExhaustion)),

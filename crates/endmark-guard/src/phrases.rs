@@ -1,4 +1,4 @@
-//! Phrases by which an author says that something is not there, as data: found in one pass, then looked at closely.
+//! Phrases that announce missing content, as data. They are found in one pass and then checked in detail.
 
 mod pattern;
 mod words;
@@ -12,32 +12,32 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use pattern::{Classes, Pattern};
 pub(crate) use words::{is_same, is_unspaced, words};
 
-/// How much of what it stands in a phrase has to be, and where.
+/// The part of its surroundings that a phrase must cover, and its required place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// A part of a sentence.
     Part,
-    /// A part of a sentence among the last of the text.
+    /// A part of a sentence near the end of the text.
     End,
-    /// A whole sentence, or what stands in brackets.
+    /// A whole sentence, or all text in a pair of brackets.
     Sentence,
-    /// A whole paragraph, item, cell or heading, or what a field has for a value.
+    /// A whole paragraph, item, cell or heading, or the value of a field.
     Block,
-    /// All that is under a heading.
+    /// All text under a heading.
     Section,
-    /// What stands in square or angle brackets, wherever.
+    /// Text in square or angle brackets, anywhere.
     Brackets,
     /// A whole comment.
     Comment,
-    /// A whole comment that is elliptical: with dots, or in brackets.
+    /// A whole comment with dots or in brackets.
     Elliptical,
     /// A whole comment that begins with dots.
     Dotted,
-    /// A whole comment behind which no code follows.
+    /// A whole comment that no code follows.
     Alone,
-    /// A whole comment in a file of code, behind which no code follows.
+    /// A whole comment in a code file that no code follows.
     Code,
-    /// What makes the rest of its sentence one that speaks of phrases, or denies.
+    /// A phrase that makes the rest of its sentence a statement about phrases, or a negation.
     About,
 }
 
@@ -61,7 +61,7 @@ impl Scope {
     }
 }
 
-/// What a phrase is a sign of.
+/// What a phrase indicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Sign {
     Handoff,
@@ -79,12 +79,12 @@ pub(crate) struct Phrase {
 }
 
 impl Phrase {
-    /// Where it is in a text with these words: a range of words, the first there is.
+    /// Returns the first match in a text with these words, as a range of words.
     pub(crate) fn find(&self, text: &str, words: &[Range<usize>]) -> Option<Range<usize>> {
         self.find_from(text, words, 0..words.len())
     }
 
-    /// The same, where it begins with one of some words.
+    /// Returns the first match that begins at one of the given words.
     pub(crate) fn find_from(
         &self,
         text: &str,
@@ -97,33 +97,33 @@ impl Phrase {
         })
     }
 
-    /// Whether all of these words are the phrase.
+    /// Whether the phrase matches all of these words.
     pub(crate) fn is_all(&self, text: &str, words: &[Range<usize>]) -> bool {
         !words.is_empty() && self.pattern.match_at(text, words) == Some(words.len())
     }
 }
 
-/// Phrases that are looked for together.
+/// Phrases that are searched for together.
 #[derive(Debug)]
 pub(crate) struct Bank {
     phrases: Vec<Phrase>,
-    /// Finds the anchors; none if there is nothing to find.
+    /// The automaton that finds the anchors, or `None` without any.
     automaton: Option<AhoCorasick>,
-    /// The phrases of each anchor.
+    /// The phrases of each anchor, by index.
     of_anchor: Vec<Vec<usize>>,
 }
 
-/// An anchor in a text, with the phrases that it may belong to.
+/// An anchor in a text, and the phrases that it may belong to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hit<'b> {
-    /// The byte that the anchor begins at.
+    /// The byte offset of the anchor.
     pub(crate) at: usize,
     bank: &'b Bank,
     anchor: usize,
 }
 
 impl<'b> Hit<'b> {
-    /// The phrases that the anchor may belong to.
+    /// Returns the phrases that the anchor may belong to.
     pub(crate) fn phrases(self) -> impl Iterator<Item = (usize, &'b Phrase)> {
         self.bank.of_anchor[self.anchor].iter().map(move |&index| (index, &self.bank.phrases[index]))
     }
@@ -151,21 +151,21 @@ impl Bank {
         Self { phrases, automaton, of_anchor }
     }
 
-    /// The phrases that somebody forbids.
+    /// Creates a bank of forbidden phrases.
     pub(crate) fn forbidden<'p>(phrases: impl IntoIterator<Item = &'p str>) -> Self {
         let of = |pattern| Phrase { sign: Sign::Forbidden, scope: Scope::Part, pattern };
         Self::new(phrases.into_iter().filter_map(Pattern::literal).map(of).collect())
     }
 
-    /// The phrases of this scope.
+    /// Returns the phrases with this scope.
     pub(crate) fn of_scope(&self, scope: Scope) -> impl Iterator<Item = &Phrase> {
         self.phrases.iter().filter(move |phrase| phrase.scope == scope)
     }
 
-    /// All anchors in a text, in the order of their ends.
+    /// Returns all anchors in a text, in the order of their ends.
     pub(crate) fn hits<'b>(&'b self, text: &'b str) -> impl Iterator<Item = Hit<'b>> {
         let found = self.automaton.as_ref().map(|automaton| automaton.find_overlapping_iter(text));
-        // A word begins where another one has ended; what stands inside of one is part of it.
+        // An anchor must begin at the start of a word, not inside one.
         let begins = |at: usize| at == 0 || !(is_letter(text, at - 1) && is_letter(text, at));
         found.into_iter().flatten().filter(move |found| begins(found.start())).map(|found| Hit {
             at: found.start(),
@@ -175,12 +175,12 @@ impl Bank {
     }
 }
 
-/// Whether a byte is a letter or digit of ASCII.
+/// Whether a byte is an ASCII letter or digit.
 fn is_letter(text: &str, at: usize) -> bool {
     text.as_bytes().get(at).is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// An anchor as it may be spelt: the automaton folds the case of ASCII alone.
+/// Returns the spellings of an anchor, because the automaton folds only ASCII case.
 fn spellings(anchor: &str) -> Vec<String> {
     if anchor.is_ascii() {
         return vec![anchor.to_owned()];
@@ -199,27 +199,27 @@ const PLACEHOLDERS: &str = include_str!("../data/placeholders.txt");
 const OMISSIONS: &str = include_str!("../data/omissions.txt");
 const ABOUT: &str = include_str!("../data/about.txt");
 
-/// The phrases that everybody is held to (CG-1).
+/// The built-in phrases (CG-1).
 pub(crate) static DEFAULT: LazyLock<Bank> = LazyLock::new(|| {
     let files = [(Sign::Handoff, HANDOFFS), (Sign::Placeholder, PLACEHOLDERS), (Sign::Omission, OMISSIONS)];
-    // A line that cannot be read is left out; a test holds the files to having none.
+    // An invalid line is skipped. A test ensures that the files have none.
     Bank::new(files.into_iter().flat_map(|(sign, file)| read(sign, file).0).collect())
 });
 
-/// What makes a sentence one about phrases.
+/// Phrases that make a sentence a statement about phrases.
 static SPEAKING: LazyLock<Vec<Phrase>> = LazyLock::new(|| read(Sign::Handoff, ABOUT).0);
 
-/// Whether these words, in front of a phrase, say that the sentence is about it, or denies it.
+/// Whether these words before a phrase make the sentence a statement about it, or negate it.
 pub(crate) fn is_about(text: &str, words: &[Range<usize>]) -> bool {
     SPEAKING.iter().any(|phrase| phrase.find(text, words).is_some())
 }
 
-/// Reads a file of phrases: `scope: pattern`, `name = a|b` for a list, `#` for what people read.
+/// Parses a phrase file: `scope: pattern`, `name = a|b` for a list, `#` for comments.
 fn read(sign: Sign, file: &str) -> (Vec<Phrase>, Vec<String>) {
     let (mut phrases, mut problems, mut classes) = (Vec::new(), Vec::new(), Classes::new());
     for line in file.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         if let Some((name, list)) = line.split_once(" = ") {
-            // A list may go on in a further line of the same name.
+            // A further line with the same name extends the list.
             let known: &mut String = classes.entry(name.trim().to_owned()).or_default();
             let separator = if known.is_empty() { "" } else { "|" };
             known.extend([separator, list.trim()]);

@@ -1,4 +1,4 @@
-//! Reports in the forms that other tools read.
+//! Renders reports in the formats of other tools.
 
 mod github;
 mod junit;
@@ -10,16 +10,16 @@ pub use sarif::sarif;
 
 use crate::finding::Report;
 
-/// A report with the path of the artifact that it is about.
+/// A report and the path of its artifact.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged<'r> {
-    /// The path as it was named.
+    /// The path as it was given.
     pub path: &'r str,
-    /// What the guard says of it.
+    /// The guard's report.
     pub report: &'r Report,
 }
 
-/// Text in XML: what cannot stand there is replaced or left out.
+/// Escapes text for XML. Characters that XML cannot contain are replaced or removed.
 fn xml(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

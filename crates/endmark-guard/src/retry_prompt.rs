@@ -1,4 +1,4 @@
-//! What an agent reads when it is to go on: what its artifact has and lacks, what was done, what is left. (CG-5)
+//! The prompt for a retry: what the artifact contains and lacks, what was done, and what is left. (CG-5)
 
 use std::fmt::Write as _;
 
@@ -6,40 +6,40 @@ use crate::artifact::Artifact;
 use crate::finding::{Finding, Report};
 use crate::outcome::AttemptVerdict;
 
-/// How many findings are listed; the others are counted.
+/// The maximum number of findings to list. The others are counted.
 const MOST_FINDINGS: usize = 40;
-/// How many headings are named; the others are counted.
+/// The maximum number of headings to list. The others are counted.
 const MOST_HEADINGS: usize = 40;
-/// How much of a title is shown, in characters.
+/// The maximum length of a title, in characters.
 const TITLE_CHARACTERS: usize = 80;
-/// How much of what the agent said last is shown, in characters: its beginning says what it did.
+/// The maximum length of the agent's last message, in characters. Its beginning states what the agent did.
 const SAID_CHARACTERS: usize = 600;
-/// How many lines of evidence are shown.
+/// The maximum number of evidence lines.
 const MOST_EVIDENCE: usize = 8;
 
-/// What a retry is told. It quotes single lines of the artifact and never repeats it.
+/// The parameters of a retry prompt. The prompt quotes single lines of the artifact, and never repeats it.
 #[derive(Debug, Clone, Copy)]
 pub struct RetryPrompt<'a> {
-    /// The artifact's path, as the agent knows it.
+    /// The path of the artifact as the agent knows it.
     pub path: &'a str,
-    /// What stands there, if anything does.
+    /// The artifact, if it exists.
     pub artifact: Option<&'a Artifact<'a>>,
-    /// What it lacks.
+    /// The findings of the guard.
     pub report: &'a Report,
-    /// Which attempt was the last, from 1, and how many there may be.
+    /// The number of the last attempt, from 1, and the maximum number of attempts.
     pub attempt: (u32, u32),
-    /// How that attempt ended, and how one knows.
+    /// How that attempt ended.
     pub verdict: AttemptVerdict,
-    /// How one knows.
+    /// The evidence for that verdict.
     pub evidence: &'a [String],
-    /// What the agent said last.
+    /// The last message of the agent.
     pub said: &'a str,
-    /// What it was to do; only for an agent that knows nothing of its last attempt any more.
+    /// The task. Set only for an agent that does not remember its last attempt.
     pub task: Option<&'a str>,
 }
 
 impl RetryPrompt<'_> {
-    /// The words.
+    /// Returns the prompt.
     pub fn text(&self) -> String {
         let mut text = String::new();
         if let Some(task) = self.task {
@@ -124,7 +124,7 @@ impl RetryPrompt<'_> {
     }
 }
 
-/// One finding, as an agent reads it.
+/// Formats a finding as a line for the agent.
 fn line_of(finding: &Finding) -> String {
     let place = if finding.text.is_empty() {
         String::new()
@@ -134,7 +134,7 @@ fn line_of(finding: &Finding) -> String {
     format!("{}:{place} {}. {}", finding.check.name(), finding.why, finding.fix)
 }
 
-/// The beginning of a text.
+/// Shortens a text.
 fn clipped(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),

@@ -1,99 +1,99 @@
-//! A supervised run as a machine: it is fed what happened, and answers what to do next. (CG-3, CG-4)
+//! State machine of a supervised run: it takes events and returns the next step. (CG-3, CG-4)
 
 use std::num::{NonZeroU32, NonZeroU64};
 
 use crate::outcome::{AttemptVerdict, Ceiling, Decision, Facts, Reason, State, decide};
 use crate::usage::{Risk, TokenUsage, Usage, risk};
 
-/// Where a run ends at the latest. None of them can be 0, which elsewhere means "no limit".
+/// The limits of a run. None of them can be 0, which means "no limit" elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunLimits {
-    /// How often the agent is started.
+    /// The maximum number of attempts.
     pub attempts: NonZeroU32,
-    /// How long all attempts may take together.
+    /// The maximum time of all attempts together, in seconds.
     pub seconds: NonZeroU64,
-    /// What all attempts may cost together, in billionths of a US dollar.
+    /// The maximum cost of all attempts together, in billionths of a US dollar.
     pub nanodollars: Option<NonZeroU64>,
 }
 
-/// From which use of a model's context on a run is at risk.
+/// The rule for when a run's context is at risk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RiskRule {
     /// The share of the context (CG-1).
     pub threshold: f64,
-    /// The model's limit, if it is known from elsewhere than the agent.
+    /// The model's limit, if a source other than the agent states it.
     pub limit_tokens: Option<u64>,
 }
 
-/// What was done of a run before its supervisor was killed.
+/// The progress of a run before its supervisor was killed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Before {
-    /// How many attempts came to an end.
+    /// The number of finished attempts.
     pub attempts_over: u32,
-    /// What all of them used, with the one that was under way.
+    /// The usage of all attempts, including the interrupted one.
     pub usage: TokenUsage,
-    /// What they cost, in billionths of a US dollar, as far as the agent says so.
+    /// Their cost in billionths of a US dollar, if the agent reports it.
     pub nanodollars: Option<u64>,
-    /// How long the run had taken, in seconds.
+    /// The elapsed time of the run, in seconds.
     pub seconds: u64,
 }
 
-/// What an attempt came to.
+/// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempted {
     /// Whether the artifact meets its criteria.
     pub checks_pass: bool,
-    /// What stands for the artifact and what it lacks: equal where nothing changed.
+    /// Fingerprint of the artifact and its findings. It is equal if nothing changed.
     pub fingerprint: String,
-    /// How it ended.
+    /// How the attempt ended.
     pub verdict: AttemptVerdict,
-    /// What it used.
+    /// The usage of the attempt.
     pub usage: Usage,
-    /// How long the run has taken up to now, with all its attempts.
+    /// The elapsed time of the run with all its attempts.
     pub run_seconds: u64,
-    /// Whether it was stopped at a ceiling of the run.
+    /// Whether it was stopped at a limit of the run.
     pub was_stopped_at_ceiling: bool,
 }
 
-/// What happened.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunEvent {
     /// The agent was started.
     Started,
-    /// This much was used by the attempt under way, which has taken the run so long.
+    /// The usage of the current attempt, and the elapsed time of the run.
     Used(Usage, u64),
-    /// The attempt is over.
+    /// The attempt has ended.
     Ended(Attempted),
-    /// The agent cannot be started at all.
+    /// The agent cannot be started.
     NotStarted,
-    /// Somebody wants an end.
+    /// The run was interrupted from outside.
     Interrupted,
 }
 
-/// What is to be reported, under the names of CG-4.
+/// A notice to report, under the names of CG-4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Notice {
-    /// An attempt began.
+    /// An attempt started.
     Started,
-    /// A call used more of the context than the threshold; or only the sum of all calls is known, and is above.
+    /// A call exceeded the context threshold, or only the sum of all calls is known and exceeds it.
     ContextRisk {
-        /// Whether it is the sum alone.
+        /// Whether only the sum is known.
         is_sum: bool,
     },
-    /// There is to be another attempt.
+    /// Another attempt will follow.
     RetryQueued(Reason),
-    /// The run is over for want of context.
+    /// The run ended because the context is exhausted.
     ContextExhausted,
     /// The artifact is finished.
     Succeeded,
-    /// The run was let go of.
+    /// The run was released with the artifact unchanged.
     Released(Reason),
-    /// The agent did not do its part.
+    /// The agent failed.
     Failed(Reason),
 }
 
 impl Notice {
-    /// The event's name.
+    /// Returns the name of the event.
     pub fn name(self) -> &'static str {
         match self {
             Self::Started => "agent_run.started",
@@ -107,20 +107,20 @@ impl Notice {
     }
 }
 
-/// What to do next.
+/// The next step of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunStep {
-    /// Start the agent: this is its attempt of that number, from 1.
+    /// Start the agent. The number is that of the attempt, from 1.
     Start(u32),
-    /// Wait for what the agent does.
+    /// Wait for the agent.
     Wait,
-    /// End the agent: a ceiling of the run is reached. Its artifact is judged all the same.
+    /// Stop the agent: a limit of the run is reached. Its artifact is still checked.
     Stop,
-    /// Nothing.
+    /// Nothing is left to do.
     Done,
 }
 
-/// How many attempts in a row may change nothing.
+/// The maximum number of consecutive attempts without any change.
 const MOST_WITHOUT_PROGRESS: u32 = 2;
 
 /// One run, from `queued` to a final state.
@@ -155,10 +155,10 @@ pub struct Run {
     state: State,
     reason: Option<Reason>,
     attempt: u32,
-    /// What attempts that are over used.
+    /// The usage of finished attempts.
     spent: TokenUsage,
     spent_nanodollars: Option<u64>,
-    /// What the attempt under way, or the last one, used.
+    /// The usage of the current or last attempt.
     usage: Usage,
     /// The risk of that attempt, and whether it was reported.
     risk: Risk,
@@ -169,7 +169,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// A run that is queued.
+    /// Creates a queued run.
     pub fn new(limits: RunLimits, rule: RiskRule) -> Self {
         Self {
             limits,
@@ -189,8 +189,8 @@ impl Run {
         }
     }
 
-    /// A run that is taken up again after its supervisor was killed. The attempt that was under way then was not the agent's to end: it
-    /// counts for what it used and took, and not as a try.
+    /// Resumes a run whose supervisor was killed. The interrupted attempt was not the agent's fault. Its usage and
+    /// time count, but it does not count as an attempt.
     pub fn taken_up(limits: RunLimits, rule: RiskRule, before: Before) -> Self {
         Self {
             attempt: before.attempts_over,
@@ -201,32 +201,32 @@ impl Run {
         }
     }
 
-    /// Where it stands.
+    /// Returns the current state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// Why, where there is more to say than the state does.
+    /// Returns the reason for the state, if there is one.
     pub fn reason(&self) -> Option<Reason> {
         self.reason
     }
 
-    /// The attempt under way, or the last one, from 1; 0 before the first.
+    /// Returns the number of the current or last attempt, from 1; 0 before the first.
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Where it ends at the latest.
+    /// Returns the limits of the run.
     pub fn limits(&self) -> &RunLimits {
         &self.limits
     }
 
-    /// What all attempts used together.
+    /// Returns the usage of all attempts together.
     pub fn token_usage(&self) -> TokenUsage {
         if self.state == State::Running { self.spent.plus(self.usage.run) } else { self.spent }
     }
 
-    /// What they cost, in billionths of a US dollar, as far as the agent says so.
+    /// Returns their cost in billionths of a US dollar, if the agent reports it.
     pub fn nanodollars(&self) -> Option<u64> {
         let running = self.usage.cost_nanodollars.filter(|_| self.state == State::Running);
         match (self.spent_nanodollars, running) {
@@ -235,27 +235,28 @@ impl Run {
         }
     }
 
-    /// What the attempt under way, or the last one, used.
+    /// Returns the usage of the current or last attempt.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
 
-    /// The model's limit, if anybody knows it.
+    /// Returns the model's limit, if known.
     pub fn limit_tokens(&self) -> Option<u64> {
         self.rule.limit_tokens.or(self.usage.context_tokens).or(self.table_limit_tokens)
     }
 
-    /// Takes the limit that a table has for the model, once its name is known; what the user or the agent says stands before it.
+    /// Sets the limit from the model table, once the model is known. Limits from the user or the agent take
+    /// precedence.
     pub fn learn_limit(&mut self, tokens: Option<u64>) {
         self.table_limit_tokens = tokens.or(self.table_limit_tokens);
     }
 
-    /// Whether the attempt under way, or the last one, is or was about to run out of context.
+    /// Returns the context risk of the current or last attempt.
     pub fn risk(&self) -> Risk {
         self.risk
     }
 
-    /// What is to be done.
+    /// Returns the next step.
     pub fn next_step(&self) -> RunStep {
         match self.state {
             State::Queued | State::RetryQueued => RunStep::Start(self.attempt.saturating_add(1)),
@@ -265,7 +266,7 @@ impl Run {
         }
     }
 
-    /// Takes what happened; answers what is to be reported. What cannot happen in a state changes nothing.
+    /// Processes an event and returns the notices to report. An event that does not apply to the state is ignored.
     pub fn handle(&mut self, event: RunEvent) -> Vec<Notice> {
         match (self.state, event) {
             (State::Queued | State::RetryQueued, RunEvent::Started) => {
@@ -332,7 +333,7 @@ impl Run {
         notices
     }
 
-    /// The attempt's use becomes a part of the run's.
+    /// Adds the usage of the attempt to that of the run.
     fn settle(&mut self) {
         if self.state == State::Running {
             self.spent_nanodollars = self.nanodollars();

@@ -1,7 +1,7 @@
-//! What agents say of themselves, line by line, and what of it can be believed. (CG-2, CG-4)
+//! Parses the event streams of agents, and judges which of their statements are reliable. (CG-2, CG-4)
 //!
-//! An agent's exit code and its own "success" are never trusted alone: each reader knows how its agent reports a run that was
-//! cut off as one that ended well. Bytes go in as they come; what is known up to now can be asked at any time.
+//! An agent's exit code and its own "success" are never trusted alone. Each parser knows how its agent reports a
+//! cut-off run as a success. Bytes are pushed as they arrive, and the state so far can be read at any time.
 
 mod account;
 mod claude;
@@ -25,7 +25,7 @@ use crate::usage::{TokenUsage, Usage};
 use account::Account;
 use lines::Lines;
 
-/// An agent whose stream is known.
+/// An agent with a known stream format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -38,15 +38,15 @@ pub enum Agent {
     Gemini,
     /// opencode with `run --format json`.
     Opencode,
-    /// Any command: nothing is known but how it ended.
+    /// Any command: only its exit is known.
     Plain,
 }
 
 impl Agent {
-    /// All of them.
+    /// All agents.
     pub const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Gemini, Self::Opencode, Self::Plain];
 
-    /// The name that is typed.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -57,7 +57,7 @@ impl Agent {
         }
     }
 
-    /// The agent with this name.
+    /// Returns the agent with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|agent| agent.name() == name)
     }
@@ -66,24 +66,24 @@ impl Agent {
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessEnd {
-    /// With this exit code.
+    /// It exited with this code.
     Exited(i32),
-    /// By this signal.
+    /// It was killed by this signal.
     Killed(i32),
-    /// Nobody knows how.
+    /// Its end is unknown.
     Unknown,
 }
 
-/// Why a process was made to end by its supervisor.
+/// Why the supervisor stopped a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoppedFor {
-    /// Nothing came from it for too long.
+    /// It was silent for too long.
     Silence,
     /// Its attempt took too long.
     Time,
-    /// A ceiling of the run was reached.
+    /// A limit of the run was reached.
     Ceiling,
-    /// It said that it was done, and did not end.
+    /// It reported its end, but did not exit.
     Lingering,
 }
 
@@ -92,21 +92,21 @@ pub enum StoppedFor {
 pub struct AttemptEnd {
     /// How the process ended.
     pub process: ProcessEnd,
-    /// Why it was made to, if it was.
+    /// Why it was stopped, if it was.
     pub stopped: Option<StoppedFor>,
 }
 
-/// What an attempt came to, with its evidence.
+/// The verdict on an attempt, with its evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptJudgement {
-    /// The one verdict.
+    /// The verdict.
     pub verdict: AttemptVerdict,
-    /// How one knows, a sentence each; the first one decided.
+    /// The evidence, one sentence each. The first one was decisive.
     pub evidence: Vec<String>,
 }
 
 impl AttemptJudgement {
-    /// The judgement of an attempt that had replies from elsewhere than the gateway of its run.
+    /// Returns the judgement of an attempt with replies that did not pass through the gateway of its run.
     pub fn bypassed(reported: u64, received: u64) -> Self {
         let evidence = format!(
             "the agent reports at least {reported} replies of a model, and the run's gateway received {received} requests for one"
@@ -119,16 +119,16 @@ impl AttemptJudgement {
     }
 }
 
-/// What is particular to one agent's stream.
+/// The parser for the stream of one agent.
 trait Dialect: std::fmt::Debug {
-    /// Takes the next event.
+    /// Processes the next event.
     fn event(&mut self, event: &Value, account: &mut Account);
 
-    /// The verdict of what was said, once the stream is at its end.
+    /// Returns the verdict at the end of the stream.
     fn judge(&self, account: &Account, process: ProcessEnd) -> AttemptJudgement;
 }
 
-/// Reads the stream of one attempt.
+/// Parses the stream of one attempt.
 ///
 /// ```
 /// use endmark_guard::{Agent, AgentStream, AttemptEnd, AttemptVerdict, ProcessEnd};
@@ -150,7 +150,7 @@ pub struct AgentStream {
 }
 
 impl AgentStream {
-    /// A stream of this agent, of which nothing has come yet.
+    /// Creates an empty stream of this agent.
     pub fn new(agent: Agent) -> Self {
         let dialect: Box<dyn Dialect + Send> = match agent {
             Agent::Claude => Box::new(claude::Claude::default()),
@@ -163,63 +163,65 @@ impl AgentStream {
         Self { lines, dialect, account: Account::default() }
     }
 
-    /// A stream in which a session goes on that has used this much already: some agents report the sum of the whole session, and what is
-    /// known of the earlier attempts is not to count twice.
+    /// Continues a session with this usage so far. Some agents report the sum of the whole session, and the usage of
+    /// earlier attempts must not count twice.
     #[must_use]
     pub fn going_on_from(mut self, used: TokenUsage, cost_nanodollars: Option<u64>) -> Self {
         (self.account.before, self.account.cost_before) = (used, cost_nanodollars);
         self
     }
 
-    /// What the session used up to now, the attempts before this one included.
+    /// Returns the session's usage so far, including earlier attempts.
     pub fn session_usage(&self) -> TokenUsage {
         self.account.before.plus(self.account.usage.run)
     }
 
-    /// What the session cost up to now, in billionths of a US dollar; none where that is not known of all of its attempts.
+    /// Returns the session's cost so far, in billionths of a US dollar, or `None` if the cost of an attempt is
+    /// unknown.
     pub fn session_cost_nanodollars(&self) -> Option<u64> {
         let before = if self.account.before.total == 0 { Some(0) } else { self.account.cost_before };
         before?.checked_add(self.account.usage.cost_nanodollars?)
     }
 
-    /// Takes the next bytes of the agent's standard output.
+    /// Processes the next bytes of the agent's standard output.
     pub fn push(&mut self, bytes: &[u8]) {
         let Self { lines, dialect, account } = self;
         lines.push(bytes, |line| take(line, dialect.as_mut(), account));
     }
 
-    /// The session's id, with which the agent can be asked to go on.
+    /// Returns the id of the session, with which it can be resumed.
     pub fn session(&self) -> Option<&str> {
         self.account.session.as_deref()
     }
 
-    /// What was used up to now.
+    /// Returns the usage so far.
     pub fn usage(&self) -> &Usage {
         &self.account.usage
     }
 
-    /// How many replies of a model the agent reports, at least. Each had its own request, so that a gateway which all of the
-    /// agent's requests go through has received no fewer. Codex and Gemini CLI do not report single calls: theirs count as one.
+    /// Returns the minimum number of model replies that the agent reports. Each had a separate request, so a gateway
+    /// that receives all of the agent's requests has received at least as many. Codex and Gemini CLI do not report
+    /// single calls: theirs count as one.
     pub fn model_calls(&self) -> u64 {
         self.account.model_calls
     }
 
-    /// Whether the agent has said its last word; what comes behind it changes nothing.
+    /// Whether the agent has reported its end. Later events change nothing.
     pub fn is_over(&self) -> bool {
         self.account.is_over
     }
 
-    /// Whether anything came that is an event of this agent.
+    /// Whether the stream contained any event of this agent.
     pub fn has_events(&self) -> bool {
         self.account.events > 0
     }
 
-    /// What the agent said last to whoever gave it its task.
+    /// Returns the agent's last message to the giver of the task.
     pub fn said(&self) -> &str {
         &self.account.said
     }
 
-    /// Ends the stream, and says what the attempt came to.
+    /// Ends the stream and returns the judgement of the attempt.
     pub fn finish(&mut self, end: AttemptEnd) -> AttemptJudgement {
         let Self { lines, dialect, account } = self;
         let too_long = lines.finish(|line| take(line, dialect.as_mut(), account));
@@ -257,9 +259,9 @@ impl AgentStream {
     }
 }
 
-/// Hands on a line that is an event; agents and what is wrapped around them print other lines, too.
+/// Passes a line on if it is an event. Agents and their wrappers print other lines too.
 fn take(line: &[u8], dialect: &mut dyn Dialect, account: &mut Account) {
-    // Most that is no event does not begin like one, and an agent may print any amount of it.
+    // Cheap test first: most other lines do not begin with `{`, and an agent may print any number of them.
     if line.trim_ascii_start().first() != Some(&b'{') {
         return;
     }

@@ -1,61 +1,61 @@
-//! What a run used, and whether its context is at risk. (CG-4)
+//! The usage of a run, and the risk for its context. (CG-4)
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens of a run, or of one call.
+/// The tokens of a run or a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TokenUsage {
-    /// What was read, with what came from a cache.
+    /// Input tokens, including those from a cache.
     pub input: u64,
-    /// What was written, with what was thought.
+    /// Output tokens, including reasoning.
     pub output: u64,
-    /// Both.
+    /// The sum of both.
     pub total: u64,
 }
 
 impl TokenUsage {
-    /// The sum of both.
+    /// Creates a usage with the sum of both.
     pub fn new(input: u64, output: u64) -> Self {
         Self { input, output, total: input.saturating_add(output) }
     }
 
-    /// Both together.
+    /// Adds two usages.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self::new(self.input.saturating_add(other.input), self.output.saturating_add(other.output))
     }
 }
 
-/// What an agent's stream says of what it used.
+/// The usage that an agent's stream reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// All calls together; the same history counts once for each call, so that this says nothing about the context.
+    /// The sum of all calls. The history counts once per call, so this says nothing about the size of the context.
     pub run: TokenUsage,
-    /// The largest single call, input and output together, where the stream reports calls.
+    /// The largest single call, input and output together, if the stream reports calls.
     pub largest_call_tokens: Option<u64>,
-    /// What it cost, in billionths of a US dollar, where the agent says so.
+    /// The cost in billionths of a US dollar, if the agent reports it.
     pub cost_nanodollars: Option<u64>,
     /// The model, as the agent names it.
     pub model: Option<String>,
-    /// How large the model's context is, where the agent says so.
+    /// The size of the model's context, if the agent reports it.
     pub context_tokens: Option<u64>,
 }
 
-/// Whether a run is about to run out of context.
+/// Whether a run is about to exhaust its context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Risk {
-    /// Nothing is known of what was used, or of the model's limit.
+    /// The usage or the model's limit is unknown.
     Unknown,
     /// All calls were below the threshold.
     None,
-    /// Only the sum of all calls is known, and it is above: a warning, and no more.
+    /// Only the sum of all calls is known, and it is above the threshold. This is only a warning.
     SumOnly,
-    /// A call was above.
+    /// A call was above the threshold.
     Exceeded,
 }
 
-/// Compares what was used with a share of the model's context. (CG-4)
+/// Compares the usage with a share of the model's context. (CG-4)
 ///
 /// ```
 /// use endmark_guard::{Risk, TokenUsage, Usage, risk};
@@ -73,7 +73,7 @@ pub fn risk(usage: &Usage, threshold: f64, limit_tokens: Option<u64>) -> Risk {
         Some(largest) if is_above(largest, threshold, limit) => Risk::Exceeded,
         None if usage.run.total == 0 => Risk::Unknown,
         None if is_above(usage.run.total, threshold, limit) => Risk::SumOnly,
-        // Where only the sum is known and below, no call can be above.
+        // If only the sum is known and it is below, no call can be above.
         Some(_) | None => Risk::None,
     }
 }

@@ -1,11 +1,11 @@
-//! What holds for any text: the guard never panics, and what it says of places is true. (CG-2)
+//! Invariants for any text: the guard never panics, and the positions that it reports are correct. (CG-2)
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use endmark_guard::{Artifact, Check, Criteria, Guard, Report};
 use proptest::prelude::*;
 
-/// Pieces of which odd documents are made.
+/// Parts of unusual documents.
 const PIECES: &[&str] = &[
     "# ",
     "## Risks",
@@ -80,7 +80,7 @@ fn criteria() -> Criteria {
     }
 }
 
-/// Every place is in the text, in order, and the quote stands there.
+/// Every position is in the text and in order, and the quote is found there.
 fn check_places(text: &str, report: &Report) {
     let lines: Vec<&str> = text.strip_prefix('\u{feff}').unwrap_or(text).split('\n').collect();
     let mut last = (0, 0);
@@ -121,7 +121,7 @@ proptest! {
         prop_assume!(is_judged(&text));
         let longer = format!("{text}\n\n{}\n", more.join("\n"));
         prop_assert!(lines(&longer) <= lines(&text));
-        // Where the end of front matter is not moved by what is added, so many lines are enough.
+        // If the added text does not move the end of the front matter, this many lines suffice.
         if more.len() >= 5 {
             prop_assert_eq!(lines(&longer), 0);
         }

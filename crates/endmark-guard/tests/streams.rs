@@ -1,7 +1,7 @@
-//! Recordings of real agents, headless, with a model whose replies are scripted (100 tokens in and 10 out for each call): once
-//! the agent writes a file and says so (`work`), then goes on in the same session (`resumed`); once its reply is cut off at the
-//! limit on its output (`cut`). Recorded with Claude Code 2.1.197, Codex 0.169.0, Gemini CLI 0.61.0 and opencode 1.18.33; paths are
-//! replaced, and of Claude Code's first line only what is read is kept.
+//! Tests with recordings of real agents, headless, and a model with scripted replies (100 input and 10 output tokens
+//! per call). In `work` the agent writes a file and reports it; in `resumed` it continues the session; in `cut` its
+//! reply is cut at the output limit. Recorded with Claude Code 2.1.197, Codex 0.169.0, Gemini CLI 0.61.0 and opencode
+//! 1.18.33. Paths are replaced, and only the parsed parts of Claude Code's first line are kept.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -29,7 +29,7 @@ fn work_that_is_done_is_whole_and_its_tokens_are_right() {
         assert_eq!(judged.verdict, AttemptVerdict::Whole, "{agent:?}: {judged:?}");
         assert_eq!(stream.said(), "The report is written to report.md.", "{agent:?}");
         assert!(stream.is_over() && stream.session().is_some(), "{agent:?}");
-        // Gemini reports 115 for each call, of which 15 are what was thought and said.
+        // Gemini reports 115 tokens per call, of which 15 are reasoning and text.
         let output = if agent == Agent::Gemini { 30 } else { 20 };
         assert_eq!(stream.usage().run, TokenUsage::new(200, output), "{agent:?}");
         let largest = matches!(agent, Agent::Claude | Agent::Opencode).then_some(110);
@@ -52,7 +52,7 @@ fn a_session_that_goes_on_counts_its_tokens_once() {
     }
 }
 
-/// Claude Code 2.1.331 reports the sum of the session where 2.1.197 reported that of the process.
+/// Claude Code 2.1.331 reports the sum of the session, 2.1.197 that of the process.
 #[test]
 fn what_a_session_used_before_does_not_count_twice_in_either_report() {
     let mut first = AgentStream::new(Agent::Claude);
@@ -78,10 +78,12 @@ fn what_a_session_used_before_does_not_count_twice_in_either_report() {
 #[test]
 fn a_reply_that_was_cut_is_truncated_where_the_stream_can_show_it() {
     for agent in AGENTS {
-        // Claude Code says so with 1, in a `success` that is an error; opencode in the reason of its last step, with 0.
+        // Claude Code reports it with exit code 1 in a `success` that is an error, opencode in the reason of its last
+        // step with exit code 0.
         let exit = i32::from(agent == Agent::Claude);
         let judged = read(&mut AgentStream::new(agent), &recording(agent, "cut"), exit);
-        // Codex and Gemini CLI have no stop reason. This text could end where it does, so only the artifact can decide.
+        // Codex and Gemini CLI have no stop reason. This text could end where it does, so only the artifact can
+        // decide.
         let is_shown = matches!(agent, Agent::Claude | Agent::Opencode);
         let expected = if is_shown { AttemptVerdict::Truncated } else { AttemptVerdict::Whole };
         assert_eq!(judged.verdict, expected, "{agent:?}: {judged:?}");

@@ -1,52 +1,52 @@
-//! Comments of any common language, by their line.
+//! Finds comments in lines of any common language.
 
 use std::ops::Range;
 
 /// A comment in one line of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Comment {
-    /// What it says, without the signs around it.
+    /// The text of the comment, without its delimiters.
     pub(crate) content: Range<usize>,
-    /// The line that it stands in, without its line end.
+    /// The line of the comment, without its line end.
     pub(crate) line: Range<usize>,
-    /// Whether there is nothing else in the line.
+    /// Whether the line contains nothing else.
     pub(crate) is_all: bool,
-    /// Whether its sign begins comments and nothing else in prose, unlike `#` and `-`.
+    /// Whether its delimiter always begins a comment in prose, unlike `#` and `-`.
     pub(crate) is_certain: bool,
 }
 
-/// The signs that begin a comment at the start of a line, longer ones first.
+/// Comment openers at the start of a line, longer ones first.
 const OPENERS: &[&str] = &[
     "<!--", "{/*", "/**", "/*", "///", "//!", "//", "{{!--", "{{!", "{{/*", "<%--", "<%#", "--[[", "--",
     "(*", "{-", "{#", "@*", "\"\"\"", "'''", ";;;", ";;", ";", "%%", "%", "##", "#", "REM ", "rem ", "dnl ",
     "*",
 ];
 
-/// Those that prose or Markdown begins lines with, too.
+/// Openers that also begin lines of prose or Markdown.
 const AMBIGUOUS: &[&str] = &["--", "##", "#", "%", "%%", ";", "*", "\"\"\"", "'''", "(*"];
 
-/// The signs that end one.
+/// Comment closers.
 const CLOSERS: &[&str] =
     &["-->", "*/}", "*/", "--}}", "}}", "--%>", "%>", "]]", "*)", "-}", "#}", "*@", "\"\"\"", "'''"];
 
-/// Signs that begin a comment behind code, with white space before them.
+/// Openers of a comment after code, which need white space before them.
 const TRAILING: &[&str] = &["//", "#", "/*", "<!--", "{/*", "--", ";", "%"];
 
-/// The comment in a line, if there is one.
+/// Returns the comment in a line, if there is one.
 pub(crate) fn comment_in(text: &str, line: Range<usize>) -> Option<Comment> {
     let whole = &text[line.clone()];
     let indented = whole.trim_start();
-    // The sign of an added or taken line in a diff is no part of it.
+    // The `+` or `-` of a diff line is not part of the code.
     let code = match indented.strip_prefix(['+', '-']) {
         Some(rest) if !rest.starts_with(['-', '+']) => rest.trim_start(),
         _ => indented,
     };
-    // Dots in place of code need no sign of a comment.
+    // Dots instead of code count as a comment without an opener.
     if ["...", "…", "(...", "[...", "<...", "(…", "[…"].iter().any(|dots| code.starts_with(dots)) {
         let content = content(text, line.start + (whole.len() - code.len())..line.end)?;
         return Some(Comment { content, line, is_all: true, is_certain: false });
     }
-    // An attribute of Rust is none, and no line that names an interpreter.
+    // A Rust attribute or a shebang line is not a comment.
     let is_attribute = ["#[", "#!"].iter().any(|begin| code.starts_with(begin));
     let at_start = OPENERS.iter().find(|opener| code.starts_with(**opener) && !is_attribute);
     if let Some(opener) = at_start {
@@ -59,7 +59,7 @@ pub(crate) fn comment_in(text: &str, line: Range<usize>) -> Option<Comment> {
     Some(Comment { content, line, is_all: false, is_certain: !AMBIGUOUS.contains(&sign) })
 }
 
-/// The first sign of a comment behind code: with white space before it, and behind it what a comment begins with.
+/// Returns the first comment opener after code, with white space before it and a plausible comment after it.
 fn trailing(line: &str) -> Option<(usize, &'static str)> {
     let bytes = line.as_bytes();
     let behind_space = (1..bytes.len())
@@ -74,7 +74,7 @@ fn follows_space(rest: &str) -> bool {
     rest.starts_with([' ', '\t', '.', '…', '('])
 }
 
-/// What a comment says: without what closes it, signs of its kind and white space; none if it says nothing.
+/// Trims closers, comment characters and white space from a comment, or returns `None` if nothing is left.
 fn content(text: &str, range: Range<usize>) -> Option<Range<usize>> {
     let mut content = text[range.clone()].trim_end();
     for closer in CLOSERS {

@@ -1,8 +1,8 @@
-//! Front matter: what stands between two lines of signs at the beginning of a Markdown file.
+//! Front matter: the block between two delimiter lines at the start of a Markdown file.
 
 use super::mark_length;
 
-/// What front matter is written in.
+/// The language of front matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {
     /// Between lines of `---`.
@@ -11,16 +11,16 @@ pub(crate) enum Language {
     Toml,
 }
 
-/// Front matter, and where the text behind it begins.
+/// Front matter, and the offset of the text after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FrontMatter<'t> {
     pub(crate) language: Language,
     pub(crate) source: &'t str,
-    /// The byte that the text behind it begins at.
+    /// The byte offset of the text after it.
     pub(crate) body: usize,
 }
 
-/// The front matter of a text, if it begins with it. A line of dashes above a blank line is a rule, and no front matter.
+/// Returns the front matter at the start of a text. Dashes above a blank line are a thematic break, not front matter.
 pub(crate) fn front_matter(text: &str) -> Option<FrontMatter<'_>> {
     let begin = mark_length(text);
     let (language, sign) = match text.get(begin..begin + 3)? {

@@ -1,31 +1,31 @@
-//! Headings, and whether a title is the one that is looked for.
+//! Headings, and the comparison of their titles.
 
 use std::ops::Range;
 
 /// A heading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Heading {
-    /// 1 to 6; a line in bold letters that stands for a heading is below all of them.
+    /// 1 to 6. A bold line used as a heading is below all of them.
     pub(crate) level: u8,
-    /// The whole of it in the text.
+    /// The range of the whole heading.
     pub(crate) range: Range<usize>,
-    /// Its words, without marks.
+    /// Its words, without markup.
     pub(crate) title: String,
-    /// Its place among the blocks.
+    /// Its index among the blocks.
     pub(crate) block: usize,
 }
 
 impl Heading {
-    /// The level of a line in bold letters that stands for a heading.
+    /// The level of a bold line used as a heading.
     pub(crate) const OF_BOLD: u8 = 7;
 
-    /// Whether it is written as one.
+    /// Whether it is written as a Markdown or HTML heading.
     pub(crate) fn is_real(&self) -> bool {
         self.level < Self::OF_BOLD
     }
 }
 
-/// A title as it is compared: in lower case, without numbering, signs around it and a trailing colon.
+/// Normalises a title for comparison: lower case, without numbering, surrounding punctuation and a trailing colon.
 pub(crate) fn title_of(written: &str) -> String {
     let bare = |title: &str| {
         let is_sign =
@@ -41,7 +41,8 @@ pub(crate) fn title_of(written: &str) -> String {
     words.join(" ").to_lowercase()
 }
 
-/// What stands behind a number such as `1.`, `2.3`, `IV.`, `(a)`, `三、` or `第二章`; nothing if there is none, or nothing behind it.
+/// Returns the text after a number such as `1.`, `2.3`, `IV.`, `(a)`, `三、` or `第二章`. Returns `None` if there is no
+/// number, or no text after it.
 fn without_number(title: &str) -> Option<&str> {
     let open = title.strip_prefix('(').or_else(|| title.strip_prefix('（')).unwrap_or(title);
     let ordinal = open.strip_prefix('第').unwrap_or(open);

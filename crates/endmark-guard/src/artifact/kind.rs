@@ -1,30 +1,30 @@
-//! What a text is, by the name of its file or by itself.
+//! Determines the kind of a text from its file name or content.
 
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
 
-/// What a text is: it decides what is a sentence in it, and what a comment.
+/// The kind of a text, which determines what counts as a sentence and as a comment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Markdown, or prose without marks.
+    /// Markdown, or plain prose.
     Markdown,
-    /// A file of code or configuration: what people read in it are its comments.
+    /// Code or configuration, in which people only read the comments as text.
     Code,
     /// A JSON document.
     Json,
 }
 
-/// Endings of files whose text is prose.
+/// File extensions of prose.
 const PROSE: &[&str] =
     &["md", "markdown", "mdown", "mkd", "mdx", "txt", "text", "rst", "adoc", "asciidoc", "org"];
 
-/// How many lines are looked at to find out what a text is.
+/// The maximum number of lines to examine.
 const SAMPLE_LINES: usize = 400;
 
-/// How much longer than that a JSON document is read to find out.
+/// The number of bytes at the start that are examined to recognise JSON.
 const JSON_SAMPLE_BYTES: usize = 64 << 10;
 
-/// Words that a line of code begins with, and hardly a line of prose.
+/// Words that often begin a line of code, but rarely one of prose.
 const CODE_WORDS: &[&str] = &[
     "import ",
     "from ",
@@ -91,7 +91,7 @@ const CODE_WORDS: &[&str] = &[
 ];
 
 impl Kind {
-    /// What a file of this name holds; nothing if its ending is none that is known.
+    /// Returns the kind for a file name, or `None` if the extension is unknown.
     pub fn of_name(name: &str) -> Option<Self> {
         let file = name.rsplit(['/', '\\']).next().unwrap_or(name);
         let (_, ending) = file.rsplit_once('.')?;
@@ -112,7 +112,7 @@ impl Kind {
         }
     }
 
-    /// What a text is, by its beginning.
+    /// Determines the kind from the beginning of a text.
     pub(crate) fn of_text(text: &str) -> Self {
         let text = text.trim_start();
         if text.starts_with(['{', '[']) && is_json(text) {
@@ -148,7 +148,7 @@ fn is_json(text: &str) -> bool {
 }
 
 enum Weight {
-    /// Beyond doubt.
+    /// Certain.
     Markdown,
     Code,
     Prose,
@@ -176,7 +176,7 @@ fn weigh(line: &str) -> Weight {
         || code.contains("()")
         || code.contains("==");
     if code.starts_with(['#', '/', '*', '-']) && !begins {
-        // Either a comment or a heading or an item.
+        // It may be a comment, a heading or a list item.
         return Weight::Neither;
     }
     let words = code.split_whitespace().count();

@@ -1,4 +1,4 @@
-//! The blocks of a Markdown text, in order, with what of it is quoted or code.
+//! The blocks of a Markdown text in order, with quotes and code marked.
 
 use std::ops::Range;
 
@@ -6,48 +6,48 @@ use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, T
 
 use super::headings::Heading;
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockKind {
     Paragraph,
-    /// The text of an item of a list.
+    /// The text of a list item.
     Item,
-    /// A cell of a table; `row` is counted through the whole text.
+    /// A table cell. `row` counts the rows of the whole text.
     Cell {
         row: usize,
     },
     Heading,
-    /// Code; `is_fenced` between two lines of signs, of which the second may be missing.
+    /// Code. If `is_fenced`, it is enclosed in fences, of which the second may be missing.
     Code {
         is_closed: bool,
         is_fenced: bool,
     },
-    /// HTML that shows something.
+    /// HTML other than a comment.
     Html,
-    /// A comment: of HTML in Markdown, of its language in a file of code.
+    /// An HTML comment in Markdown, or a comment of the language in a code file.
     Comment,
-    /// A line between two parts.
+    /// A thematic break.
     Rule,
 }
 
 impl BlockKind {
-    /// Whether people read sentences in it.
+    /// Whether it contains sentences for people.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Self::Paragraph | Self::Item | Self::Cell { .. } | Self::Heading)
     }
 
-    /// Whether something stands in it that a section can consist of.
+    /// Whether it counts as the content of a section.
     pub(crate) fn is_content(self) -> bool {
         matches!(self, Self::Paragraph | Self::Item | Self::Cell { .. } | Self::Code { .. } | Self::Html)
     }
 }
 
-/// A block that has no further block in it.
+/// A block without nested blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) kind: BlockKind,
     pub(crate) range: Range<usize>,
-    /// Whether it is said by somebody else.
+    /// Whether it is inside a quotation.
     pub(crate) is_quoted: bool,
 }
 
@@ -56,18 +56,18 @@ pub(crate) struct Block {
 pub(crate) struct Outline {
     blocks: Vec<Block>,
     headings: Vec<Heading>,
-    /// Code in the middle of text, and where links lead.
+    /// Inline code and link targets.
     spans: Vec<Range<usize>>,
-    /// Links and pictures, with their text.
+    /// Links and images, with their text.
     links: Vec<Range<usize>>,
     tables: Vec<Table>,
 }
 
-/// A table.
+/// A table and its size.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
     pub(crate) range: Range<usize>,
-    /// How many rows it has besides its head.
+    /// The number of rows, without the header.
     pub(crate) rows: usize,
 }
 
@@ -88,12 +88,12 @@ impl Outline {
         self.blocks.push(block);
     }
 
-    /// The last block that is more than a line between parts.
+    /// Returns the last block that is not a thematic break.
     pub(crate) fn last(&self) -> Option<&Block> {
         self.blocks.iter().rev().find(|block| block.kind != BlockKind::Rule)
     }
 
-    /// The block that an offset is in, with its place among the blocks.
+    /// Returns the block at an offset and its index.
     pub(crate) fn block_at(&self, offset: usize) -> Option<(usize, &Block)> {
         let after = self.blocks.partition_point(|block| block.range.start <= offset);
         let index = after.checked_sub(1)?;
@@ -101,17 +101,17 @@ impl Outline {
         (offset < block.range.end).then_some((index, block))
     }
 
-    /// Whether an offset is in code or in an address in the middle of text.
+    /// Whether an offset is in inline code or a link target.
     pub(crate) fn is_in_span(&self, offset: usize) -> bool {
         is_in(&self.spans, offset)
     }
 
-    /// Whether an offset is in a link or a picture.
+    /// Whether an offset is in a link or an image.
     pub(crate) fn is_in_link(&self, offset: usize) -> bool {
         is_in(&self.links, offset)
     }
 
-    /// The blocks that belong to a heading: all up to the next of its level or above.
+    /// Returns the blocks under a heading, up to the next heading of the same or a higher level.
     pub(crate) fn blocks_under(&self, heading: usize) -> &[Block] {
         let Some(this) = self.headings.get(heading) else { return &[] };
         let next = self.headings[heading + 1..].iter().find(|next| next.level <= this.level);
@@ -119,13 +119,13 @@ impl Outline {
     }
 }
 
-/// Whether an offset is in one of these ranges, which are in order.
+/// Whether an offset is in one of these sorted ranges.
 fn is_in(ranges: &[Range<usize>], offset: usize) -> bool {
     let after = ranges.partition_point(|range| range.start <= offset);
     after.checked_sub(1).and_then(|index| ranges.get(index)).is_some_and(|range| offset < range.end)
 }
 
-/// Reads Markdown from this offset on.
+/// Parses Markdown from this offset.
 pub(super) fn of_markdown(text: &str, body: usize) -> Outline {
     let options = Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES
@@ -146,23 +146,23 @@ struct Builder<'t> {
     quotes: usize,
     items: usize,
     row: usize,
-    /// The block that is open, as far as it reaches.
+    /// The open block and its range so far.
     open: Option<(BlockKind, Range<usize>)>,
-    /// The words of the heading that is open, or of a paragraph that may stand for one.
+    /// The words of the open heading, or of a paragraph that may be used as one.
     title: String,
     level: u8,
     bold: Bold,
 }
 
-/// Whether a paragraph is nothing but one run of bold letters.
+/// Whether a paragraph consists of a single run of bold text.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
 enum Bold {
     #[default]
     No,
-    /// Nothing was seen yet.
+    /// The paragraph is empty so far.
     Begun,
     Inside,
-    /// It was one so far.
+    /// The bold run has ended, and nothing follows it so far.
     Ended,
 }
 
@@ -250,7 +250,7 @@ impl Builder<'_> {
             }
             TagEnd::Strong if self.bold == Bold::Inside => self.bold = Bold::Ended,
             TagEnd::Link => {
-                // What stands behind the last bracket of a link is where it leads.
+                // The link target follows the last bracket of a link.
                 let source = &self.text[range.clone()];
                 if let Some(at) = source.rfind("](") {
                     self.outline.spans.push(range.start + at..range.end);
@@ -260,9 +260,9 @@ impl Builder<'_> {
         }
     }
 
-    /// A part of the text of a block; in an item of a tight list it is what begins one.
+    /// Takes inline content. In a tight list item it begins the block.
     fn inline(&mut self, text: Option<&str>, range: Range<usize>) {
-        // The text of a block of code comes as events, too, but the block is there already.
+        // The text of a code block arrives as events too, but its block exists already.
         let in_code = self.outline.blocks.last().is_some_and(|last| {
             matches!(last.kind, BlockKind::Code { .. })
                 && last.range.start <= range.start
@@ -287,7 +287,7 @@ impl Builder<'_> {
         if trimmed.is_empty() {
             return;
         }
-        // The lines of one block come one by one.
+        // The lines of one block arrive one by one.
         let goes_on = before.filter(|before| {
             matches!(before.kind, BlockKind::Html | BlockKind::Comment)
                 && self.text[before.range.end..range.start].trim().is_empty()
@@ -360,7 +360,7 @@ fn level_of(level: HeadingLevel) -> u8 {
     }
 }
 
-/// Whether the last line of a block of code is the fence that closes it.
+/// Whether the last line of a code block is its closing fence.
 fn is_fence_closed(block: &str) -> bool {
     let sign = block.chars().next().unwrap_or('`');
     let opened = block.len() - block.trim_start_matches(sign).len();
@@ -371,7 +371,7 @@ fn is_fence_closed(block: &str) -> bool {
         && last.is_some_and(|last| last.len() >= opened && last.chars().all(|character| character == sign))
 }
 
-/// The level and the words of `<h2>Summary</h2>`.
+/// Parses the level and words of `<h2>Summary</h2>`.
 fn html_heading(html: &str) -> Option<(u8, String)> {
     let rest = html.strip_prefix("<h").or_else(|| html.strip_prefix("<H"))?;
     let level = rest.bytes().next().filter(|byte| (b'1'..=b'6').contains(byte))? - b'0';

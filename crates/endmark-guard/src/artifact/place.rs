@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// How many characters of a text are quoted at most.
+/// The maximum number of characters to quote.
 const QUOTE_LIMIT_CHARACTERS: usize = 160;
 
 /// Returns lines and columns. Queries in the order of their offsets read the text once in all, also on one long line.
@@ -21,7 +21,7 @@ impl<'t> Places<'t> {
         Self { text, offset, line: 1, column: 1 }
     }
 
-    /// The line and the column of an offset, both from 1; columns are characters.
+    /// Returns line and column of an offset, both from 1. Columns are in characters.
     pub(crate) fn of(&mut self, offset: usize) -> (usize, usize) {
         if offset < self.offset {
             *self = Self::new(self.text);
@@ -38,7 +38,7 @@ impl<'t> Places<'t> {
         (self.line, self.column)
     }
 
-    /// What stands there: its first line, as far as it is worth reading.
+    /// Returns the first line of a range, shortened for a report.
     pub(crate) fn quote(&self, range: Range<usize>) -> String {
         let text = self.text[range].trim();
         let line = text.lines().next().unwrap_or_default().trim_end();

@@ -1,19 +1,19 @@
-//! Sentences, and the parts of them that can stand for themselves.
+//! Finds sentences and their self-contained parts.
 
 use std::ops::Range;
 
-/// How far a sentence is looked at to either side.
+/// The maximum number of bytes to examine on either side of an offset.
 const WINDOW_BYTES: usize = 500;
 
-/// Signs that end a sentence wherever they stand.
+/// Characters that always end a sentence.
 const FULL_STOPS: &[char] = &['。', '！', '？', '；', '।', '؟'];
 
-/// The sentence of a block around an offset, as far as it is looked at.
+/// Returns the sentence around an offset in a block, within the examined window.
 pub(crate) fn sentence_at(text: &str, block: Range<usize>, offset: usize) -> Range<usize> {
     let start = floor(text, block.start.max(offset.saturating_sub(WINDOW_BYTES)));
     let end = floor(text, block.end.min(offset + WINDOW_BYTES)).max(offset);
     let before = &text[start..offset];
-    // From the offset to either side: most of what is looked at belongs to other sentences.
+    // Search outwards from the offset, because most of the window belongs to other sentences.
     let begin =
         before.char_indices().rev().find_map(|at| sentence_end(before, at)).map_or(start, |end| start + end);
     let after = &text[offset..end];
@@ -21,7 +21,7 @@ pub(crate) fn sentence_at(text: &str, block: Range<usize>, offset: usize) -> Ran
     begin..stop
 }
 
-/// Where a sentence ends that ends with this character of a text: behind the sign, if it is one beyond doubt.
+/// Returns the end of the sentence after this character, if the character certainly ends one.
 fn sentence_end(text: &str, (at, character): (usize, char)) -> Option<usize> {
     if character.is_ascii_alphanumeric() || character == ' ' {
         return None;
@@ -39,7 +39,7 @@ fn sentence_end(text: &str, (at, character): (usize, char)) -> Option<usize> {
     ends.then_some(end)
 }
 
-/// Whether a full stop behind this ends an abbreviation.
+/// Whether a full stop after this text ends an abbreviation.
 fn is_abbreviation(before: &str) -> bool {
     let word = before
         .rsplit(|character: char| character.is_whitespace() || character == '(')
@@ -52,7 +52,8 @@ fn is_abbreviation(before: &str) -> bool {
             .any(|known| word.eq_ignore_ascii_case(known))
 }
 
-/// The parts of a sentence that can stand for themselves around an offset: what is in brackets, and what is between dashes and colons.
+/// Returns the self-contained parts of a sentence around an offset: the sentence, text in brackets, and text between
+/// dashes and colons.
 pub(crate) fn parts_around(text: &str, sentence: Range<usize>, offset: usize) -> Vec<Range<usize>> {
     let mut parts = vec![sentence.clone()];
     let begin = text[sentence.start..offset].rfind(['(', '[', '（', '【', '<', '{']);
@@ -76,7 +77,7 @@ pub(crate) fn parts_around(text: &str, sentence: Range<usize>, offset: usize) ->
     parts
 }
 
-/// Whether an offset is in quotation marks inside of a sentence.
+/// Whether an offset is inside quotation marks within a sentence.
 pub(crate) fn is_quoted(text: &str, sentence: Range<usize>, offset: usize) -> bool {
     let (before, after) = (&text[sentence.start..offset], &text[offset..sentence.end]);
     let is_inside = |open: char, close: char| match before.rfind([open, close]) {
@@ -105,7 +106,7 @@ pub(crate) fn is_quoted(text: &str, sentence: Range<usize>, offset: usize) -> bo
         .any(|(open, close)| is_inside(*open, *close))
 }
 
-/// Whether a sign is at the outside of a word, as a quotation mark is and an apostrophe is not.
+/// Whether a character is at the edge of a word, like a quotation mark and unlike an apostrophe.
 fn is_outer(text: &str, at: usize) -> bool {
     let before = text[..at].chars().next_back();
     let after = text[at + 1..].chars().next();

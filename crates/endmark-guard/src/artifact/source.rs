@@ -1,9 +1,9 @@
-//! The outline of a file of code: its comments are what people read in it.
+//! The outline of a code file, with its comments as the text for people.
 
 use super::comment::comment_in;
 use super::outline::{Block, BlockKind, Outline};
 
-/// Every line that is a comment as a block of its own, and the rest as blocks of code.
+/// Returns each comment line as a separate block, and the rest as code blocks.
 pub(super) fn outline(text: &str, body: usize) -> Outline {
     let mut outline = Outline::default();
     let mut at = body;

@@ -1,4 +1,4 @@
-//! What stands around an anchor: made once for all phrases that may be there.
+//! The surroundings of an anchor, computed once for all phrases that may be there.
 
 use std::ops::Range;
 
@@ -7,25 +7,25 @@ use crate::artifact::{
 };
 use crate::phrases::{Phrase, is_about, words};
 
-/// How far behind an anchor a phrase can go on.
+/// The maximum number of bytes of a phrase after its anchor.
 const REACH_BYTES: usize = 200;
 
-/// How many words before an anchor a phrase can begin.
+/// The maximum number of words of a phrase before its anchor.
 const REACH_WORDS: usize = 24;
 
-/// A sentence that people read as the author's own.
+/// A sentence of the author, not a quotation.
 #[derive(Debug)]
 pub(crate) struct Sentence<'a> {
     pub(crate) text: &'a str,
     pub(crate) block: &'a Block,
-    /// The place of the block among all.
+    /// The index of the block.
     pub(crate) index: usize,
     pub(crate) range: Range<usize>,
     words: Vec<Range<usize>>,
 }
 
 impl<'a> Sentence<'a> {
-    /// The sentence of an offset, if it is in one.
+    /// Returns the sentence at an offset, if there is one.
     pub(crate) fn at(artifact: &'a Artifact<'_>, at: usize) -> Option<Self> {
         let (index, block) = artifact.outline().block_at(at)?;
         let is_read = block.kind.is_text() || block.kind == BlockKind::Comment;
@@ -38,19 +38,19 @@ impl<'a> Sentence<'a> {
         Some(Self { text, block, index, range, words })
     }
 
-    /// Whether a further anchor has the same around it.
+    /// Whether another anchor is in this sentence, with enough of the sentence after it.
     pub(crate) fn is_around(&self, at: usize) -> bool {
         let is_near =
             at + REACH_BYTES < self.range.end || self.range.end - self.range.start < 2 * REACH_BYTES;
         self.range.contains(&at) && is_near
     }
 
-    /// Whether somebody else says what stands at an offset.
+    /// Whether the text at an offset is quoted.
     pub(crate) fn is_quoted_at(&self, at: usize) -> bool {
         is_quoted(self.text, self.range.clone(), at)
     }
 
-    /// Where a phrase stands around an offset.
+    /// Returns the match of a phrase around an offset.
     pub(crate) fn find(&self, phrase: &Phrase, at: usize) -> Option<Range<usize>> {
         let end = self.words.partition_point(|word| word.start <= at);
         let found = phrase.find_from(self.text, &self.words, end.saturating_sub(REACH_WORDS)..end)?;
@@ -58,36 +58,36 @@ impl<'a> Sentence<'a> {
         Some(first.start..last.end)
     }
 
-    /// The part of it around an offset that a phrase is all of.
+    /// Returns the part of the sentence around an offset that a phrase covers completely.
     pub(crate) fn find_all(&self, phrase: &Phrase, at: usize) -> Option<Range<usize>> {
         parts_around(self.text, self.range.clone(), at).into_iter().find(|part| self.is_all(phrase, part))
     }
 
-    /// Whether a phrase is all that stands in a part of it.
+    /// Whether a phrase covers a part of the sentence completely.
     pub(crate) fn is_all(&self, phrase: &Phrase, part: &Range<usize>) -> bool {
         phrase.is_all(self.text, self.words_of(part))
     }
 
-    /// The words of a part of it.
+    /// Returns the words of a part of the sentence.
     pub(crate) fn words_of(&self, part: &Range<usize>) -> &[Range<usize>] {
         let first = self.words.partition_point(|word| word.start < part.start);
         let end = self.words.partition_point(|word| word.end <= part.end);
         self.words.get(first..end).unwrap_or_default()
     }
 
-    /// Whether it speaks of what stands from an offset on, or denies it.
+    /// Whether the sentence talks about the text from an offset, or negates it.
     pub(crate) fn is_about(&self, at: usize) -> bool {
         is_about(self.text, self.words_of(&(self.range.start..at)))
     }
 }
 
-/// The words of a range, as ranges of the whole text.
+/// Returns the words of a range, with offsets in the whole text.
 pub(crate) fn words_in(text: &str, range: &Range<usize>) -> Vec<Range<usize>> {
     let words = words(&text[range.clone()]);
     words.into_iter().map(|word| range.start + word.start..range.start + word.end).collect()
 }
 
-/// A comment with its words.
+/// A comment and its words.
 #[derive(Debug)]
 pub(crate) struct Remark {
     pub(crate) comment: Comment,
@@ -95,7 +95,7 @@ pub(crate) struct Remark {
 }
 
 impl Remark {
-    /// The comment of a line, if there is one.
+    /// Returns the comment in a line, if there is one.
     pub(crate) fn of_line(text: &str, line: Range<usize>) -> Option<Self> {
         let comment = comment_in(text, line)?;
         let words = words_in(text, &comment.content);

@@ -1,9 +1,9 @@
-//! Is anything there that is not the template?
+//! Checks that the artifact has content other than the template.
 
 use crate::artifact::Artifact;
 use crate::finding::{Check, Found};
 
-/// Finds an artifact that is empty, or its template.
+/// Detects an artifact that is empty or equals its template.
 pub(crate) fn check(artifact: &Artifact<'_>, skeleton: Option<&str>) -> Option<Found> {
     if artifact.body().trim().is_empty() {
         return Some(Found::new(
@@ -26,7 +26,7 @@ pub(crate) fn check(artifact: &Artifact<'_>, skeleton: Option<&str>) -> Option<F
     })
 }
 
-/// Whether two texts have the same words and signs; how lines end and how many are blank does not count.
+/// Whether two texts have the same words and punctuation, regardless of line ends and blank lines.
 fn is_same(left: &str, right: &str) -> bool {
     !right.trim().is_empty() && left.split_whitespace().eq(right.split_whitespace())
 }

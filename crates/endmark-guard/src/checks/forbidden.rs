@@ -1,11 +1,12 @@
-//! Does it say what its criteria forbid?
+//! Checks for phrases that the criteria forbid.
 
 use super::around::Sentence;
 use crate::artifact::{Artifact, BlockKind};
 use crate::finding::{Check, Found};
 use crate::phrases::Phrase;
 
-/// Looks at the sentence around an anchor: a phrase that is forbidden may stand nowhere but in code and quotations.
+/// Checks the sentence around an anchor. A forbidden phrase is allowed in code, in quotations and in Markdown
+/// comments.
 pub(crate) fn look(
     artifact: &Artifact<'_>,
     phrase: &Phrase,

@@ -1,4 +1,4 @@
-//! Does the author hand the rest over instead of writing it?
+//! Checks whether the author defers the rest instead of writing it.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use crate::artifact::Artifact;
 use crate::finding::{Check, Found};
 use crate::phrases::{Phrase, Scope};
 
-/// How many blocks at the end of a text are its end.
+/// The number of last blocks that count as the end of a text.
 const LAST_BLOCKS: usize = 4;
 
 const WHY: &str = "this hands the rest over to a later time or somebody else, instead of writing it";
 const FIX: &str = "Write what is announced here now, and take the announcement out.";
 
-/// Looks at the sentence around an anchor.
+/// Checks the sentence around an anchor.
 pub(crate) fn look(
     artifact: &Artifact<'_>,
     phrase: &Phrase,
@@ -25,7 +25,7 @@ pub(crate) fn look(
         Scope::End if artifact.outline().blocks().len() - sentence.index > LAST_BLOCKS => return None,
         _ => sentence.find(phrase, at)?,
     };
-    // A question that the block answers itself, or that its sentence speaks of, offers nothing.
+    // A question that the block answers itself, or that the sentence only mentions, is not an offer.
     let rest = &sentence.text[sentence.range.end..sentence.block.range.end];
     let next = rest.split(|sign: char| !sign.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or("");
     let is_answered = sentence.text[..sentence.range.end].trim_end().ends_with('?')
@@ -37,7 +37,7 @@ pub(crate) fn look(
     is_said.then(|| Found::new(Check::Handoff, trimmed(sentence.text, sentence.range.clone()), WHY, FIX))
 }
 
-/// A range without the white space and the marks around it.
+/// Trims white space and list or emphasis markers from a range.
 pub(super) fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
     let is_mark = |character: char| character.is_whitespace() || "*_#>-+".contains(character);
     let inside = text[range.clone()].trim_end();

@@ -1,9 +1,9 @@
-//! Has it as many lines as it must have?
+//! Checks the minimum number of lines.
 
 use crate::artifact::Artifact;
 use crate::finding::{Check, Found};
 
-/// Counts lines that are not blank; those of front matter are not counted.
+/// Counts the lines that are not blank, without front matter.
 pub(crate) fn check(artifact: &Artifact<'_>, least: Option<usize>) -> Option<Found> {
     let least = least?;
     let count = artifact.body().lines().filter(|line| !line.trim().is_empty()).count();

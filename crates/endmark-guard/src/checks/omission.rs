@@ -1,4 +1,4 @@
-//! Is code left out, with a comment in its place?
+//! Checks for code that is replaced by a comment.
 
 use super::around::Remark;
 use crate::artifact::{Artifact, BlockKind, Comment, Kind, comment_in};
@@ -8,17 +8,17 @@ use crate::phrases::{Phrase, Scope};
 const WHY: &str = "this stands in place of code that is not there";
 const FIX: &str = "Write the code that is left out here in full.";
 
-/// How a comment shows that something is left out.
+/// How strongly a comment indicates an omission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ellipsis {
     None,
-    /// Dots behind it, or brackets around it: what a comment can have for other reasons.
+    /// Dots after it or brackets around it, which a comment may have for other reasons.
     Weak,
-    /// Dots in front of it.
+    /// Dots before it.
     Strong,
 }
 
-/// Looks at the comment around an anchor.
+/// Checks the comment around an anchor.
 pub(crate) fn look(artifact: &Artifact<'_>, phrase: &Phrase, remark: &Remark, at: usize) -> Option<Found> {
     let (text, outline, comment) = (artifact.text(), artifact.outline(), &remark.comment);
     if !phrase.is_all(text, &remark.words) {
@@ -31,7 +31,7 @@ pub(crate) fn look(artifact: &Artifact<'_>, phrase: &Phrase, remark: &Remark, at
     let ellipsis = ellipsis(&text[comment.content.clone()]);
     let is_code = artifact.kind() == Kind::Code
         || block.is_some_and(|block| matches!(block.kind, BlockKind::Code { .. }));
-    // Outside of code `#` begins a heading, and `-` an item.
+    // Outside of code `#` begins a heading and `-` a list item.
     if !is_code && !comment.is_certain && ellipsis != Ellipsis::Strong {
         return None;
     }
@@ -67,8 +67,8 @@ fn ellipsis(content: &str) -> Ellipsis {
     }
 }
 
-/// Whether no code follows that the comment could describe: a blank line, something that closes, less indentation, or
-/// nothing.
+/// Whether no code follows that the comment could describe. The next line is missing, blank, closes a block or is
+/// indented less.
 fn stands_alone(text: &str, comment: &Comment) -> bool {
     if is_one_of_several(text, comment) {
         return false;
@@ -84,7 +84,8 @@ fn stands_alone(text: &str, comment: &Comment) -> bool {
         || indentation(next) < own
 }
 
-/// Whether the lines around it are comments, too: what has several lines is a text, and each of them a part of it.
+/// Whether neighbouring lines are comments too. A comment of several lines is prose, and each line is only a part of
+/// it.
 fn is_one_of_several(text: &str, comment: &Comment) -> bool {
     let is_comment = |line: &str| {
         let is_dots = line.trim_start().starts_with(['.', '…', '(', '[', '<']);

@@ -1,4 +1,4 @@
-//! Does a file of code or data stop inside of what it has opened?
+//! Checks whether a code or data file stops inside an open bracket, string or comment.
 
 use endmark_text::detect::detect;
 use endmark_text::{Format, Verdict};
@@ -6,7 +6,7 @@ use endmark_text::{Format, Verdict};
 use crate::artifact::{Artifact, Kind};
 use crate::finding::{Check, Found};
 
-/// Finds JSON that is cut, and code that ends in an open bracket, string or comment.
+/// Detects JSON that is cut, and code that ends inside an open bracket, string or comment.
 pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
     match artifact.kind() {
         Kind::Markdown => None,
@@ -29,7 +29,7 @@ fn of_json(artifact: &Artifact<'_>) -> Option<Found> {
     ))
 }
 
-/// What of a text is open at its end.
+/// The construct that is open at the end of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     Bracket(u8),
@@ -44,7 +44,7 @@ fn of_code(artifact: &Artifact<'_>) -> Option<Found> {
     let end = artifact.end().end;
     let line = last_line(artifact.text(), end);
     let last = &artifact.text()[line.clone()];
-    // A file that is whole ends where it began, at the margin; whoever misread a sign on the way is not at the margin either.
+    // A complete file ends unindented. This also guards against misread brackets earlier in the file.
     let is_indented = last.starts_with([' ', '\t']);
     let begins_block = last.trim_end().ends_with(['{', '(', '[', ',', '=', '+', '\\']);
     if !is_indented && !begins_block && !matches!(open, Open::Comment | Open::LongString(_)) {
@@ -58,13 +58,13 @@ fn of_code(artifact: &Artifact<'_>) -> Option<Found> {
     Some(Found::new(Check::OpenCode, line, what, "Write the rest of the code, and close what is open."))
 }
 
-/// The line of an offset, without what is behind the offset.
+/// Returns the line before an offset, up to the offset.
 fn last_line(text: &str, end: usize) -> std::ops::Range<usize> {
     let start = memchr::memrchr(b'\n', &text.as_bytes()[..end]).map_or(0, |newline| newline + 1);
     start..end
 }
 
-/// Reads code of any language as far as brackets, strings and comments go; nothing where it does not add up.
+/// Scans code of any language for open brackets, strings and comments. Returns `None` if brackets do not match.
 fn open_at_end(code: &[u8]) -> Option<Open> {
     let has = |sign: &str| memchr::memmem::find(code, sign.as_bytes()).is_some();
     let slashes = has("//") || has("/*") || has(";\n") || has("{\n");
@@ -101,7 +101,7 @@ fn open_at_end(code: &[u8]) -> Option<Open> {
                     b']' => b'[',
                     _ => b'{',
                 };
-                // Signs that do not match were misread: nothing can be said.
+                // Brackets that do not match were misread, so there is no verdict.
                 if open.pop() != Some(opener) {
                     return None;
                 }
@@ -117,7 +117,7 @@ fn line_length(rest: &[u8]) -> usize {
     memchr::memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1)
 }
 
-/// The length of a string that ends in its line.
+/// Returns the length of a string that ends in its line.
 fn string_length(rest: &[u8], quote: u8) -> Option<usize> {
     let mut at = 1;
     loop {

@@ -1,9 +1,9 @@
-//! Is the last block of code closed?
+//! Checks whether the last code block is closed.
 
 use crate::artifact::{Artifact, BlockKind, Kind};
 use crate::finding::{Check, Found};
 
-/// Finds a block of code between fences of which the second is missing, so that it runs to the end of the text.
+/// Detects a fenced code block without a closing fence, which runs to the end of the text.
 pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
     let last = artifact.outline().last().filter(|_| artifact.kind() == Kind::Markdown)?;
     let is_open = matches!(last.kind, BlockKind::Code { is_closed: false, is_fenced: true });

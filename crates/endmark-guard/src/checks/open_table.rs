@@ -1,11 +1,11 @@
-//! Does the text stop inside of a table?
+//! Checks whether the text stops inside a table.
 
 use crate::artifact::{Artifact, BlockKind, Kind};
 use crate::finding::{Check, Found};
 
 const FIX: &str = "Write the rest of the table.";
 
-/// Finds a table at the end of a text that has no rows, or whose last row is not like the others.
+/// Detects a table at the end of a text that has no rows, or whose last row is incomplete.
 pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
     let last = artifact.outline().last().filter(|_| artifact.kind() == Kind::Markdown)?;
     let text = artifact.text();
@@ -42,7 +42,7 @@ pub(crate) fn check(artifact: &Artifact<'_>) -> Option<Found> {
     (breaks_off || has_fewer).then(|| Found::new(Check::OpenTable, range, why, FIX))
 }
 
-/// A row of a table whose second line never came is a paragraph.
+/// A table whose delimiter row is missing is parsed as a paragraph.
 fn of_paragraph(artifact: &Artifact<'_>) -> Option<Found> {
     let last =
         artifact.outline().last().filter(|last| last.kind == BlockKind::Paragraph && !last.is_quoted)?;

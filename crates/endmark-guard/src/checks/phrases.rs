@@ -1,4 +1,4 @@
-//! Phrases: found in one pass over the text, and each looked at by the check that it belongs to.
+//! Finds phrases in one pass over the text, and passes each to its check.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use crate::artifact::{Artifact, Kind};
 use crate::finding::{Check, Found};
 use crate::phrases::{Bank, DEFAULT, Sign};
 
-/// Finds handoffs (if they are forbidden), placeholders, code that is left out, and what the criteria forbid.
+/// Detects handoffs (if they are forbidden), placeholders, omitted code and forbidden phrases.
 pub(crate) fn check(artifact: &Artifact<'_>, forbidden: &Bank, handoffs: bool) -> Vec<Found> {
     if artifact.kind() == Kind::Json {
         return Vec::new();
@@ -25,7 +25,7 @@ fn look(artifact: &Artifact<'_>, bank: &Bank, handoffs: bool) -> Vec<Found> {
     let mut found: Vec<Found> = Vec::new();
     let mut sentence: Option<Sentence<'_>> = None;
     let mut line = Line { range: 0..0, remark: OnceCell::new() };
-    // A phrase is looked for once in each sentence or line, however many of its words stand there.
+    // Check each phrase once per sentence or line, however many of its anchors occur there.
     let mut tried = BTreeSet::new();
     for hit in bank.hits(text).filter(|hit| hit.at >= artifact.body_start()) {
         if !sentence.as_ref().is_some_and(|sentence| sentence.is_around(hit.at)) {
@@ -63,14 +63,14 @@ fn look(artifact: &Artifact<'_>, bank: &Bank, handoffs: bool) -> Vec<Found> {
     found
 }
 
-/// The line of the anchor, with its comment.
+/// The line of the anchor and its comment.
 struct Line {
     range: Range<usize>,
     remark: OnceCell<Option<Remark>>,
 }
 
 impl Line {
-    /// Reads the line of an offset, if it is another one.
+    /// Moves to the line of an offset. Returns whether it is a different line.
     fn turn_to(&mut self, text: &str, at: usize) -> bool {
         if self.range.contains(&at) {
             return false;
@@ -82,13 +82,13 @@ impl Line {
         true
     }
 
-    /// The comment in it, read when it is first asked for.
+    /// Returns the comment in the line, which is parsed on first use.
     fn remark(&self, text: &str) -> Option<&Remark> {
         self.remark.get_or_init(|| Remark::of_line(text, self.range.clone())).as_ref()
     }
 }
 
-/// Of findings that lie in each other the larger ones; of one place one.
+/// Drops findings inside larger ones, and all but one at the same place.
 fn without_inner(mut found: Vec<Found>) -> Vec<Found> {
     found.sort_by_key(|found| (found.range.start, std::cmp::Reverse(found.range.end), found.check));
     let mut kept: Vec<Found> = Vec::with_capacity(found.len());

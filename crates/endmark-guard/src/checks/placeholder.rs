@@ -1,4 +1,4 @@
-//! Does something stand where content was to be?
+//! Checks for placeholders instead of content.
 
 use std::ops::Range;
 
@@ -11,10 +11,10 @@ use crate::phrases::{Phrase, Scope, words};
 const WHY: &str = "a placeholder stands where content belongs";
 const FIX: &str = "Write the content in its place.";
 
-/// Words that are signs of a placeholder only in capitals: in small letters they are words like others.
+/// Words that indicate a placeholder only in capitals. In lower case they are ordinary words.
 const IN_CAPITALS: &[&str] = &["todo", "tbd", "tba", "tbc", "fixme", "wip", "xxx"];
 
-/// Looks at the block around an anchor.
+/// Checks the block around an anchor.
 pub(crate) fn look(
     artifact: &Artifact<'_>,
     phrase: &Phrase,
@@ -22,7 +22,7 @@ pub(crate) fn look(
     at: usize,
 ) -> Option<Found> {
     let (text, outline) = (sentence.text, artifact.outline());
-    // In a file of code a comment that says so is a note, and what it stands for is judged as code that is left out.
+    // In a code file such a comment is a note. Missing code is found by the omission check.
     if artifact.kind() != Kind::Markdown || sentence.block.kind == BlockKind::Comment {
         return None;
     }
@@ -40,15 +40,15 @@ pub(crate) fn look(
     is_said.then(|| Found::new(Check::Placeholder, trimmed(text, range), WHY, FIX))
 }
 
-/// All of a block, or what a field in it has for a value.
+/// Returns the whole block, or the value of a field in it.
 fn whole_block(artifact: &Artifact<'_>, block: &Block, at: usize, phrase: &Phrase) -> Option<Range<usize>> {
-    /// A longer block is content, whatever it begins with.
+    /// The maximum length of a placeholder block. A longer one is content.
     const LONGEST_BYTES: usize = 600;
     if block.kind == BlockKind::Heading || block.range.len() > LONGEST_BYTES {
         return None;
     }
     let (text, Range { start, end }) = (artifact.text(), block.range.clone());
-    // A cell is defined by another one of its row.
+    // Another cell of the row may define a cell.
     let start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
     let line = &text[start..text[end..].find('\n').map_or(text.len(), |newline| end + newline)];
     if is_definition(line) || line.contains([':', '|', '—']) && is_in_glossary(artifact, at) {
@@ -62,7 +62,7 @@ fn whole_block(artifact: &Artifact<'_>, block: &Block, at: usize, phrase: &Phras
     [Some(block.range.clone()), value].into_iter().flatten().find(is_it)
 }
 
-/// Whether a block says what an abbreviation means, as in `TBD: to be determined`.
+/// Whether a block explains an abbreviation, as in `TBD: to be determined`.
 fn is_definition(block: &str) -> bool {
     let ranges = words(block);
     let Some((first, rest)) = ranges.split_first() else { return false };
@@ -72,7 +72,7 @@ fn is_definition(block: &str) -> bool {
     !short.is_empty() && initials.flat_map(char::to_lowercase).eq(short.chars())
 }
 
-/// Whether an offset is under the heading of a list of terms, which says what they mean in any words.
+/// Whether an offset is under the heading of a glossary.
 fn is_in_glossary(artifact: &Artifact<'_>, at: usize) -> bool {
     let headings = artifact.outline().headings();
     let before = headings.partition_point(|heading| heading.range.start <= at);
@@ -80,24 +80,24 @@ fn is_in_glossary(artifact: &Artifact<'_>, at: usize) -> bool {
     title.is_some_and(|title| ["glossary", "abbreviations", "acronyms", "terms"].contains(&title.as_str()))
 }
 
-/// Whether a phrase is all of these words, and meant as a sign.
+/// Whether a phrase covers all of these words, and is meant as a placeholder.
 fn is_meant_by(phrase: &Phrase, text: &str, words: &[Range<usize>]) -> bool {
     let first = words.first().map_or("", |first| &text[first.clone()]);
     let is_in_capitals = IN_CAPITALS.iter().any(|sign| first.eq_ignore_ascii_case(sign));
     phrase.is_all(text, words) && !(is_in_capitals && first.bytes().any(|letter| letter.is_ascii_lowercase()))
 }
 
-/// What stands in brackets around an offset.
+/// Returns the brackets and their content around an offset.
 fn bracketed(sentence: &Sentence<'_>, at: usize, phrase: &Phrase) -> Option<Range<usize>> {
     let (text, range) = (sentence.text, &sentence.range);
     let open = range.start + text[range.start..at].rfind(['[', '<', '{', '【', '［'])?;
-    // Of braces only two are one, as in `{{ name }}`.
+    // Only double braces count, as in `{{ name }}`.
     if text[open..].starts_with('{') && !text[..open].ends_with('{') {
         return None;
     }
     let close = at + text[at..range.end].find([']', '>', '}', '】', '］'])?;
     let inside = open + text[open..].chars().next()?.len_utf8()..close;
-    // Brackets with further brackets or code marks in them are not a pair.
+    // Text with further brackets or code marks is not enclosed in a pair.
     if text[inside.clone()].contains(['[', ']', '<', '>', '`']) {
         return None;
     }

@@ -1,13 +1,14 @@
-//! Are the sections there, and is anything in them?
+//! Checks that the required sections exist and have content.
 
 use crate::artifact::{Artifact, Heading, title_of};
 use crate::finding::{Check, Found};
 use crate::phrases::{DEFAULT, Scope, words};
 
-/// How alike two titles are at least that somebody may have confused.
+/// The minimum similarity of two titles for a suggestion.
 const LEAST_LIKENESS: f64 = 0.6;
 
-/// Finds required sections that are missing or empty, and a heading that the text stops at; `before` is what was found in them.
+/// Detects required sections that are missing or empty, and a last heading without content. `before` has the findings
+/// of earlier checks.
 pub(crate) fn check(artifact: &Artifact<'_>, required: &[String], before: &[Found]) -> Vec<Found> {
     let mut places: Vec<usize> = before.iter().map(|found| found.range.start).collect();
     places.sort_unstable();
@@ -38,7 +39,7 @@ fn of_required(artifact: &Artifact<'_>, wanted: &str, found_at: &[usize]) -> Opt
     })
 }
 
-/// `## Risks` demands a level, `Risks` none.
+/// Parses a required title: `## Risks` requires a level, `Risks` does not.
 fn wanted_title(wanted: &str) -> (Option<u8>, String) {
     let signs = wanted.trim_start().bytes().take_while(|byte| *byte == b'#').count();
     let level = u8::try_from(signs).ok().filter(|level| (1..=6).contains(level));
@@ -49,7 +50,8 @@ fn has_content(artifact: &Artifact<'_>, heading: usize) -> bool {
     artifact.outline().blocks_under(heading).iter().any(|block| block.kind.is_content())
 }
 
-/// Whether a section has only stand-ins for content that were not found before: dots, a field, its own title in marks, `todo`.
+/// Whether a section has only placeholders that no earlier check found: dots, a field, its own title in brackets,
+/// `todo`.
 fn is_stub(artifact: &Artifact<'_>, heading: usize, places: &[usize]) -> bool {
     let blocks = artifact.outline().blocks_under(heading).iter();
     let title = artifact.outline().headings().get(heading).map_or(String::new(), |it| title_of(&it.title));
@@ -86,7 +88,7 @@ fn missing(artifact: &Artifact<'_>, wanted: &str, title: &str) -> Found {
     )
 }
 
-/// A heading with nothing behind it, where headings have something under them: the text stops there.
+/// Detects a last heading without content.
 fn stops_at_heading(artifact: &Artifact<'_>) -> Option<Found> {
     let outline = artifact.outline();
     let last = outline.headings().len().checked_sub(1)?;
@@ -106,7 +108,7 @@ fn stops_at_heading(artifact: &Artifact<'_>) -> Option<Found> {
     ))
 }
 
-/// Whether a heading names a version or a day, of which there may be nothing to say.
+/// Whether a heading names a version or a date, whose section may be empty.
 fn is_version(title: &str) -> bool {
     let is_unreleased =
         title.trim_matches(|sign: char| !sign.is_alphanumeric()).eq_ignore_ascii_case("unreleased");

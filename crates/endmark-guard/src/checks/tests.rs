@@ -4,7 +4,7 @@ fn judge(text: &str) -> Report {
     Guard::new(Criteria::default()).judge(&Artifact::read(text))
 }
 
-/// The checks that find something, with what they quote.
+/// Returns the checks that failed, with their quotes.
 fn found(text: &str) -> Vec<(&'static str, String)> {
     judge(text).findings().iter().map(|finding| (finding.check.name(), finding.text.clone())).collect()
 }

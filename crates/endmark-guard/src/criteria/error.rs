@@ -1,42 +1,42 @@
-//! Why criteria cannot be read.
+//! Errors of reading criteria.
 
-/// Why a template or a file of criteria cannot be used.
+/// The reason why a template or a criteria file cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CriteriaError {
-    /// It says nothing of what an artifact is held to.
+    /// It contains no criteria.
     #[error("there is no criterion: {0}")]
     None(String),
-    /// The YAML, TOML or JSON cannot be read.
+    /// The YAML, TOML or JSON cannot be parsed.
     #[error("the criteria cannot be read as {language}: {message}")]
     Unreadable {
-        /// What they were taken for.
+        /// The language that was assumed.
         language: &'static str,
-        /// What is wrong, and where.
+        /// The error and its position.
         message: String,
     },
-    /// A key that nobody knows.
+    /// An unknown key.
     #[error("there is no criterion `{key}`{}", nearest.as_ref().map(|nearest| format!("; the nearest is `{nearest}`")).unwrap_or_default())]
     UnknownKey {
-        /// The key as it is written.
+        /// The key as written.
         key: String,
-        /// The known key that is most like it.
+        /// The most similar known key.
         nearest: Option<String>,
     },
-    /// A criterion that is written twice, in two spellings.
+    /// A criterion that occurs twice in different spellings.
     #[error("`{0}` is there twice, in two spellings")]
     Twice(&'static str),
-    /// A value of the wrong kind or out of range.
+    /// A value of the wrong type or out of range.
     #[error("`{key}` must be {expected}")]
     Value {
-        /// The key as it is written.
+        /// The key as written.
         key: String,
-        /// What it has to be.
+        /// The expected value.
         expected: &'static str,
     },
 }
 
 impl CriteriaError {
-    /// What to do about it.
+    /// Returns what to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::None(_) => "Write `successCriteria:` into the front matter, with at least one of min_lines, required_sections, forbidden_phrases.",

@@ -1,10 +1,10 @@
-//! Criteria from a tree of values, whatever it was written in.
+//! Reads criteria from a tree of values in any language.
 
 use serde_json::{Map, Value};
 
 use super::{Criteria, CriteriaError};
 
-/// The keys, in the spelling of Rust; each is read in camelCase, too.
+/// The keys in snake case. Each is also accepted in camel case.
 const KEYS: [&str; 5] = [
     "min_lines",
     "required_sections",
@@ -13,16 +13,16 @@ const KEYS: [&str; 5] = [
     "token_usage_warning_threshold",
 ];
 
-/// Keys that hold all of them.
+/// The key of the table with all criteria.
 pub(super) const SECTION: &str = "success_criteria";
 
-/// Below this share of equal characters two keys have nothing to do with each other.
+/// The minimum similarity of two keys for a suggestion.
 const LEAST_LIKENESS: f64 = 0.5;
 
-/// The longest artifact that can be demanded.
+/// The largest value of `min_lines`.
 const MAX_LINES: u64 = 10_000_000;
 
-/// A key in the spelling of Rust.
+/// Converts a key to snake case.
 pub(super) fn snake_case(key: &str) -> String {
     let mut snake = String::with_capacity(key.len() + 4);
     for character in key.trim().chars() {
@@ -34,12 +34,12 @@ pub(super) fn snake_case(key: &str) -> String {
     snake
 }
 
-/// The value under `successCriteria`, however it is spelt.
+/// Returns the value under `successCriteria` in any spelling.
 pub(super) fn section(object: &Map<String, Value>) -> Option<&Value> {
     object.iter().find(|(key, _)| snake_case(key) == SECTION).map(|(_, value)| value)
 }
 
-/// The known key that is most like this one.
+/// Returns the most similar known key.
 pub(super) fn nearest<'k>(key: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
     let snake = snake_case(key);
     let likeness = |known: &str| strsim::normalized_damerau_levenshtein(&snake, known);
@@ -47,7 +47,7 @@ pub(super) fn nearest<'k>(key: &str, known: impl IntoIterator<Item = &'k str>) -
     known.max_by(|left, right| likeness(left).total_cmp(&likeness(right))).map(str::to_owned)
 }
 
-/// Reads criteria. Unknown keys are errors: one with a slip in it would be a criterion that nobody is held to.
+/// Parses criteria. Unknown keys are errors, because a misspelled criterion would never be applied.
 pub(super) fn criteria(value: &Value) -> Result<Criteria, CriteriaError> {
     let Value::Object(object) = value else {
         return Err(CriteriaError::Value {

@@ -1,4 +1,4 @@
-//! A template: what a stage is to hand over, with the criteria in its front matter.
+//! A template: the expected artifact of a stage, with criteria in its front matter.
 
 use endmark_text::replace_lone_surrogates;
 use serde_json::Value;
@@ -7,18 +7,18 @@ use super::read::{criteria, nearest, section, snake_case};
 use super::{Criteria, CriteriaError};
 use crate::artifact::{Language, front_matter};
 
-/// What a stage is held to, and the skeleton that it begins with.
+/// The criteria of a stage and the skeleton of its artifact.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Template {
-    /// What an artifact is held to.
+    /// The criteria for the artifact.
     pub criteria: Criteria,
-    /// What stands behind the front matter; an artifact that is no more is untouched. None in a file of criteria alone.
+    /// The text after the front matter. An artifact that equals it is untouched. `None` for a criteria file.
     pub body: Option<String>,
 }
 
 impl Template {
-    /// Reads a template, or a file of criteria alone: by the ending of its name (`.yaml`, `.yml`, `.toml`, `.json`), else as Markdown with front
-    /// matter.
+    /// Parses a template or a criteria file. The extension `.yaml`, `.yml`, `.toml` or `.json` marks a criteria file.
+    /// Other files are Markdown with front matter.
     ///
     /// ```
     /// use endmark_guard::Template;
@@ -29,7 +29,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// Where it cannot be read, has no criterion, or one that nobody knows.
+    /// Returns an error if the file cannot be parsed, has no criteria, or has an unknown one.
     pub fn read(name: &str, text: &str) -> Result<Self, CriteriaError> {
         let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).unwrap_or_default();
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);

@@ -1,25 +1,25 @@
-//! A phrase in its many wordings: words, alternatives, what may be left out, and gaps.
+//! Patterns for phrases in many wordings: words, alternatives, optional parts and gaps.
 //!
-//! A pattern is written as its words with spaces between. `a|b` is either, `as_before` is two words in a row inside
-//! of an alternative, `continu*` is any word that begins so, `[the]` may be left out, `~3` is at most three words,
-//! and `<session>` is a list that has a name.
+//! A pattern is a list of words separated by spaces. `a|b` matches either word, and `as_before` is a sequence of
+//! words inside an alternative. `continu*` matches any word with this prefix, `[the]` is optional, `~3` matches at
+//! most three words, and `<session>` is a named list.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::words::{begins_with, is_same, is_unspaced};
 
-/// The lists that have names.
+/// The named lists.
 pub(crate) type Classes = BTreeMap<String, String>;
 
-/// A pattern that can be looked for.
+/// A parsed pattern.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     elements: Vec<Element>,
     begins: FirstLetters,
 }
 
-/// The letters of ASCII that a match can begin with: most words of a text begin with none of them.
+/// The ASCII letters that a match can begin with. Most words of a text begin with none of them.
 #[derive(Debug, Clone, Copy)]
 struct FirstLetters(u32);
 
@@ -35,17 +35,17 @@ impl FirstLetters {
                 return Self(letters);
             }
         }
-        // A pattern demands a word.
+        // A pattern requires at least one word.
         Self(letters)
     }
 
-    /// Whether a match may begin with this word. What begins with no letter of ASCII is always looked at.
+    /// Whether a match may begin with this word. A word that does not begin with an ASCII letter is always admitted.
     fn admit(self, word: &str) -> bool {
         word.bytes().next().is_none_or(|first| !first.is_ascii_alphabetic() || self.0 & bit(first) != 0)
     }
 }
 
-/// The bit of a letter; none of another byte.
+/// Returns the bit of a letter, or 0 for any other byte.
 fn bit(letter: u8) -> u32 {
     let place = letter.to_ascii_lowercase().wrapping_sub(b'a');
     if place < 26 { 1 << place } else { 0 }
@@ -53,17 +53,17 @@ fn bit(letter: u8) -> u32 {
 
 #[derive(Debug, Clone)]
 enum Element {
-    /// One of these.
+    /// One of these alternatives.
     OneOf { alternatives: Vec<Vec<Token>>, is_optional: bool },
-    /// At most this many words.
+    /// At most this many arbitrary words.
     Gap(usize),
 }
 
 #[derive(Debug, Clone)]
 struct Token {
-    /// In lower case.
+    /// The word in lower case.
     word: String,
-    /// Whether a word that only begins so is one, too.
+    /// Whether it matches any word with this prefix.
     is_prefix: bool,
 }
 
@@ -74,11 +74,11 @@ impl Token {
 }
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
     ///
-    /// A sentence that says what is wrong with it.
+    /// Returns a description of the syntax error.
     pub(crate) fn parse(source: &str, classes: &Classes) -> Result<Self, String> {
         let elements = source.split_whitespace().map(|part| element(part, classes));
         let elements = elements.collect::<Result<Vec<_>, _>>()?;
@@ -86,7 +86,7 @@ impl Pattern {
         if pattern.anchors().is_empty() { Err(format!("`{source}` demands no word")) } else { Ok(pattern) }
     }
 
-    /// The words of a phrase in their order and nothing else; none if it has no word.
+    /// Creates a pattern that matches exactly the words of a phrase, or returns `None` if it has no words.
     pub(crate) fn literal(phrase: &str) -> Option<Self> {
         let word = |range: Range<usize>| Token { word: phrase[range].to_lowercase(), is_prefix: false };
         let tokens: Vec<Token> = super::words::words(phrase).into_iter().map(word).collect();
@@ -98,7 +98,8 @@ impl Pattern {
         Self { begins: FirstLetters::of(&elements), elements }
     }
 
-    /// Strings of which one is in every text that matches: those of the element that is least likely to be met.
+    /// Returns strings of which every matching text contains at least one. They are those of the element with the
+    /// longest strings, which are the rarest.
     pub(crate) fn anchors(&self) -> Vec<String> {
         let of_element = |element: &Element| match element {
             Element::OneOf { alternatives, is_optional: false } => {
@@ -110,7 +111,7 @@ impl Pattern {
         self.elements.iter().map(of_element).max_by_key(rarity).unwrap_or_default()
     }
 
-    /// Where the words from `first` on match: how many words the longest match has.
+    /// Returns the length of the longest match at the first word, in words.
     pub(crate) fn match_at(&self, text: &str, words: &[Range<usize>]) -> Option<usize> {
         if !words.first().is_none_or(|first| self.begins.admit(&text[first.clone()])) {
             return None;
@@ -135,7 +136,8 @@ fn longest(elements: &[Element], text: &str, words: &[Range<usize>]) -> Option<u
     }
 }
 
-/// The longest string that a match of these tokens has in it: characters of scripts without spaces follow each other.
+/// Returns the longest string that every match of these tokens contains. Characters of scripts without spaces are
+/// contiguous.
 fn longest_run(tokens: &[Token]) -> String {
     let mut runs: Vec<String> = Vec::new();
     let mut is_open = false;

@@ -1,8 +1,8 @@
-//! Words of a text, whatever it is written in.
+//! Splits text in any script into words.
 
 use std::ops::Range;
 
-/// Scripts that put no space between words: each character is a word of its own.
+/// Scripts without spaces between words. Each character is a separate word.
 const UNSPACED: &[std::ops::RangeInclusive<char>] = &[
     '\u{0e00}'..='\u{0eff}',
     '\u{3005}'..='\u{3007}',
@@ -13,7 +13,7 @@ const UNSPACED: &[std::ops::RangeInclusive<char>] = &[
     '\u{20000}'..='\u{3ffff}',
 ];
 
-/// Whether a character is a word of its own.
+/// Whether a character is a separate word.
 pub(crate) fn is_unspaced(character: char) -> bool {
     character >= '\u{0e00}' && UNSPACED.iter().any(|range| range.contains(&character))
 }
@@ -26,7 +26,7 @@ fn is_apostrophe(character: char) -> bool {
     matches!(character, '\'' | '’')
 }
 
-/// The words of a text, as byte ranges.
+/// Returns the words of a text as byte ranges.
 pub(crate) fn words(text: &str) -> Vec<Range<usize>> {
     let mut words = Vec::new();
     let mut open: Option<usize> = None;
@@ -50,7 +50,7 @@ pub(crate) fn words(text: &str) -> Vec<Range<usize>> {
     words
 }
 
-/// Whether a word of a text is this one, which is in lower case.
+/// Whether a word equals a lower-case word, ignoring case.
 pub(crate) fn is_same(word: &str, lower: &str) -> bool {
     if begins_otherwise(word, lower) {
         return false;
@@ -59,7 +59,7 @@ pub(crate) fn is_same(word: &str, lower: &str) -> bool {
         || ((!word.is_ascii() || word.contains('_')) && lowered(word).eq(lower.chars()))
 }
 
-/// Whether a word of a text begins with this, which is in lower case.
+/// Whether a word begins with a lower-case prefix, ignoring case.
 pub(crate) fn begins_with(word: &str, lower: &str) -> bool {
     if begins_otherwise(word, lower) {
         return false;
@@ -68,7 +68,7 @@ pub(crate) fn begins_with(word: &str, lower: &str) -> bool {
     lower.chars().all(|expected| characters.next() == Some(expected))
 }
 
-/// Whether the first letters are letters of ASCII and differ: what nearly every comparison ends with.
+/// Whether the first characters are different ASCII letters, which decides nearly every comparison.
 fn begins_otherwise(word: &str, lower: &str) -> bool {
     match (word.as_bytes().first(), lower.as_bytes().first()) {
         (Some(first), Some(expected)) => {

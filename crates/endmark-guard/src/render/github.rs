@@ -1,10 +1,10 @@
-//! Annotations of a GitHub workflow.
+//! Renders annotations for GitHub workflows.
 
 use std::fmt::Write;
 
 use super::Judged;
 
-/// One line for each finding, which GitHub shows beside the line it is about.
+/// Returns one line per finding, which GitHub shows next to the affected line.
 pub fn github(judged: &[Judged<'_>]) -> String {
     let mut lines = String::new();
     for one in judged {

@@ -1,10 +1,10 @@
-//! Test results in the XML of `JUnit`, which every CI server reads: a case for each artifact.
+//! Renders `JUnit` XML, which every CI server reads: one test case per artifact.
 
 use std::fmt::Write;
 
 use super::{Judged, xml};
 
-/// One suite with a case for each artifact, and its findings as failures.
+/// Returns a test suite with one case per artifact, and its findings as failures.
 pub fn junit(judged: &[Judged<'_>]) -> String {
     let failed = judged.iter().filter(|one| !one.report.findings().is_empty()).count();
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");

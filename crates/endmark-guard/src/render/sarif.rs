@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, for code scanning and its viewers.
+//! Renders SARIF 2.1.0 for code scanning and its viewers.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::finding::{Check, Finding};
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// One run with a result for each finding; a rule is a check.
+/// Returns one run with one result per finding. Each check is a rule.
 pub fn sarif(judged: &[Judged<'_>], version: &str) -> Value {
     let rules: Vec<Value> = Check::ALL
         .iter()
@@ -45,7 +45,7 @@ fn result(path: &str, finding: &Finding) -> Value {
     })
 }
 
-/// A path as a relative reference: what has a meaning in one is escaped.
+/// Escapes a path as a relative URI reference.
 fn uri(path: &str) -> String {
     let path = path.replace('\\', "/");
     path.bytes()

@@ -69,7 +69,7 @@ fn two_tries_that_change_nothing_are_enough() {
         assert_eq!(attempt(&mut run, stub("same")), [Notice::RetryQueued(Reason::ContextGuardFail)]);
     }
     assert_eq!(attempt(&mut run, stub("same")), [Notice::Failed(Reason::Stalled)]);
-    // Progress in between begins the count anew.
+    // Progress in between resets the count.
     let mut run = run_of(9);
     for fingerprint in ["a", "a", "b", "b"] {
         assert_eq!(attempt(&mut run, stub(fingerprint)), [Notice::RetryQueued(Reason::ContextGuardFail)]);
@@ -167,7 +167,7 @@ fn any_event() -> impl Strategy<Value = RunEvent> {
 }
 
 proptest! {
-    /// Every state meets every event: whatever comes, the run keeps its promises.
+    /// Any state receives any event: the invariants of a run always hold.
     #[test]
     fn whatever_happens_a_run_keeps_its_promises(
         events in proptest::collection::vec(any_event(), 1..60),
@@ -189,9 +189,9 @@ proptest! {
                 prop_assert_eq!((run.state(), run.attempt()), before);
                 prop_assert!(notices.is_empty());
             }
-            // An attempt that is over has a consequence.
+            // A finished attempt ends the running state.
             prop_assert!(!did_end || run.state() != State::Running);
-            // None is tried after its last try.
+            // The number of attempts never exceeds the limit.
             prop_assert!(run.attempt() <= attempts);
             if let RunStep::Start(number) = run.next_step() {
                 prop_assert!(number <= attempts && number == run.attempt() + 1);
@@ -202,7 +202,7 @@ proptest! {
             prop_assert!(!is_exhausted || run.state() == State::Released);
         }
         prop_assert_eq!(ends, usize::from(run.state().is_final()));
-        // Whoever goes on doing what it says comes to an end.
+        // Following the steps always ends the run.
         let mut steps = 0;
         while run.next_step() != RunStep::Done {
             match run.next_step() {

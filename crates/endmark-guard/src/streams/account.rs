@@ -1,4 +1,4 @@
-//! What is known of an attempt up to now, whatever agent it is of.
+//! The state of an attempt so far, independent of the agent.
 
 use serde_json::Value;
 
@@ -6,40 +6,40 @@ use super::AttemptJudgement;
 use crate::outcome::AttemptVerdict;
 use crate::usage::{TokenUsage, Usage};
 
-/// How much is kept of what an agent said last, in bytes. Its end is kept, since that is where it is cut.
+/// The maximum number of bytes kept of the agent's last message. The end is kept, because a cut shows there.
 const SAID_BYTES: usize = 64 << 10;
-/// How many open points of a to-do list are named in the evidence.
+/// The maximum number of open to-do points to name in the evidence.
 const NAMED_POINTS: usize = 3;
 
-/// What is known of an attempt.
+/// The state of an attempt so far.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     pub(super) session: Option<String>,
     pub(super) usage: Usage,
-    /// What the session had used before this attempt.
+    /// The session's usage before this attempt.
     pub(super) before: TokenUsage,
-    /// What that had cost, in billionths of a US dollar, where it is known.
+    /// The cost of that usage in billionths of a US dollar, if known.
     pub(super) cost_before: Option<u64>,
-    /// The last message to whoever gave the task.
+    /// The last message to the giver of the task.
     pub(super) said: String,
-    /// What is still open on the agent's own list, as it was last written.
+    /// The open points of the agent's own to-do list, as last written.
     pub(super) open_points: Vec<String>,
-    /// The last word was said.
+    /// Whether the agent has reported its end.
     pub(super) is_over: bool,
-    /// How many events of this agent there were.
+    /// The number of events of this agent.
     pub(super) events: u64,
-    /// How many replies of a model are reported, at least.
+    /// The minimum number of model replies reported.
     pub(super) model_calls: u64,
 }
 
 impl Account {
-    /// A new message in place of the last one.
+    /// Starts a new message, which replaces the last one.
     pub(super) fn say(&mut self, text: &str) {
         self.said.clear();
         self.say_on(text);
     }
 
-    /// More of the same message.
+    /// Continues the message.
     pub(super) fn say_on(&mut self, text: &str) {
         self.said.push_str(text);
         if self.said.len() > SAID_BYTES {
@@ -48,18 +48,18 @@ impl Account {
         }
     }
 
-    /// One call of the model.
+    /// Records a model call.
     pub(super) fn call(&mut self, tokens: TokenUsage) {
         let largest = self.usage.largest_call_tokens.unwrap_or(0).max(tokens.total);
         self.usage.largest_call_tokens = Some(largest);
     }
 
-    /// Notes that a model was asked at least once, for agents that do not report single calls.
+    /// Records that there was at least one model call, for agents that do not report single calls.
     pub(super) fn has_called(&mut self) {
         self.model_calls = self.model_calls.max(1);
     }
 
-    /// What an end that looks well comes to, where the agent's own list says otherwise.
+    /// Returns the judgement of an apparent success. Open points on the agent's own list contradict it.
     pub(super) fn end(&self, evidence: &str) -> AttemptJudgement {
         if self.open_points.is_empty() {
             return AttemptJudgement::new(AttemptVerdict::Whole, evidence);
@@ -73,17 +73,17 @@ impl Account {
     }
 }
 
-/// A number of tokens, 0 where there is none.
+/// Returns a number of tokens, or 0 if it is missing.
 pub(super) fn tokens(object: &Value, key: &str) -> u64 {
     object.get(key).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// A text, where there is one.
+/// Returns a text, if it is present.
 pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.get(key).and_then(Value::as_str)
 }
 
-/// Points of a to-do list that are not done.
+/// Returns the open points of a to-do list.
 pub(super) fn open_points(list: &Value) -> Vec<String> {
     const SHOWN_CHARACTERS: usize = 80;
     let is_done = |point: &Value| {
@@ -98,7 +98,7 @@ pub(super) fn open_points(list: &Value) -> Vec<String> {
     open.map(|point| name(point).chars().take(SHOWN_CHARACTERS).collect()).collect()
 }
 
-/// Dollars as billionths.
+/// Converts dollars to billionths.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast to an integer saturates")]
 pub(super) fn nanodollars(dollars: &Value) -> Option<u64> {
     dollars.as_f64().filter(|dollars| *dollars >= 0.0).map(|dollars| (dollars * 1e9).round() as u64)

@@ -1,7 +1,8 @@
 //! Claude Code: `claude -p --output-format stream-json --verbose`.
 //!
-//! What it says and is not so: `success` with a stop reason of `tool_use` or `max_tokens`, or without text; `success` with `is_error`; a result
-//! that is missing in the count of results; usage that stands in every line of a message.
+//! Known false success reports are `success` with a stop reason of `tool_use` or `max_tokens`, or without text, and
+//! `success` with `is_error`. A result may also be missing from the count of results. Usage is repeated in every line
+//! of a message.
 
 use std::collections::HashMap;
 
@@ -12,39 +13,40 @@ use super::{AttemptJudgement, Dialect, ProcessEnd, exhaustion};
 use crate::outcome::AttemptVerdict;
 use crate::usage::TokenUsage;
 
-/// How many messages are told apart, so that one that stands in several lines counts once; a run has some thousands.
+/// The maximum number of messages to distinguish, so that the lines of one message count once. A run has some
+/// thousands.
 const MOST_MESSAGES: usize = 1 << 16;
 
-/// The model of messages that Claude Code makes up itself, as for an error: no model was asked for them.
+/// The model of messages that Claude Code creates itself, for example for an error, without a model call.
 const NO_MODEL: &str = "<synthetic>";
 
-/// What it says where several replies in a row were cut off at the limit on their output.
+/// The text after several consecutive replies were cut at the output limit.
 const OUTPUT_MAXIMUM: &str = "output token maximum";
 
-/// Reads its stream.
+/// Parses the stream of Claude Code.
 #[derive(Debug, Default)]
 pub(super) struct Claude {
-    /// What each message used, by its id.
+    /// The usage of each message by id.
     messages: HashMap<String, TokenUsage>,
     /// The last result.
     result: Option<Outcome>,
-    /// Why a message was cut, if the last one was.
+    /// Why the last message was cut, if it was.
     cut: Option<String>,
-    /// The stop reason of the last message, where a line of it has one.
+    /// The stop reason of the last message, if a line of it has one.
     stop_reason: Option<String>,
-    /// Whether the last thing in it is a call of a tool.
+    /// Whether its last content is a tool call.
     ends_in_call: bool,
-    /// How many results there should have been up to now, where they are counted.
+    /// Whether a result is missing: an index was higher than the number of results so far.
     results_missing: bool,
     results: u64,
 }
 
-/// The last word.
+/// The final result event.
 #[derive(Debug)]
 struct Outcome {
     subtype: String,
     is_error: bool,
-    /// Older versions do not state it, or state null: the last message has it.
+    /// Missing or null in older versions; the last message has it instead.
     stop_reason: Option<String>,
     terminal_reason: Option<String>,
     text: String,
@@ -60,7 +62,7 @@ impl Dialect for Claude {
         }
         match kind {
             "system" if text(event, "subtype") == Some("init") => {
-                // Behind a result, it is the next turn of the same process.
+                // After a result, this is the next turn of the same process.
                 account.is_over = false;
                 if let Some(model) = text(event, "model") {
                     account.usage.model = Some(model.to_owned());
@@ -97,14 +99,14 @@ impl Claude {
                     account.model_calls += 1;
                 }
                 let before = before.unwrap_or_default();
-                // The lines of a message repeat its usage, and grow it.
+                // The lines of a message repeat its usage with growing numbers.
                 let more = TokenUsage::new(
                     used.input.saturating_sub(before.input),
                     used.output.saturating_sub(before.output),
                 );
                 account.usage.run = account.usage.run.plus(more);
             }
-            // A sub-agent has a context of its own.
+            // A sub-agent has a separate context.
             if !is_of_sub_agent {
                 account.call(used);
             }
@@ -225,9 +227,9 @@ impl Outcome {
     }
 }
 
-/// The result has the sums of all models, sub-agents and compaction included; the newest result counts.
-/// Takes what the result says was used. Since 2.1.331 that is the sum of the session, where one goes on (2.1.197: of this process):
-/// it then has at least what was used before and what the messages of this process say.
+/// Takes the usage of the newest result, which sums all models, sub-agents and compaction. Since 2.1.331 it is the
+/// sum of a resumed session; in 2.1.197 it was that of the process. The sum of a session is at least the earlier
+/// usage plus that of this process's messages.
 fn settle_usage(event: &Value, account: &mut Account) {
     let models = event.get("modelUsage").and_then(Value::as_object).filter(|models| !models.is_empty());
     let of_models = models
@@ -248,7 +250,7 @@ fn settle_usage(event: &Value, account: &mut Account) {
     }
     if let Some(cost) = event.get("total_cost_usd").and_then(nanodollars) {
         let cost_before = if is_of_session { account.cost_before } else { Some(0) };
-        // What the attempts before did cost may be unknown, and then this one is as well.
+        // The cost of earlier attempts may be unknown, and then this cost is unknown too.
         account.usage.cost_nanodollars = cost_before.map(|before| cost.saturating_sub(before));
     }
     let Some(models) = models else { return };
@@ -267,7 +269,7 @@ fn of_model(usage: &Value) -> TokenUsage {
     TokenUsage::new(input, tokens(usage, "outputTokens"))
 }
 
-/// What a call used: what was read from a cache, or written into it, was read.
+/// Returns the usage of a call. Tokens read from or written to a cache count as input.
 fn used(usage: &Value) -> TokenUsage {
     let input = ["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"];
     let input = input.iter().map(|key| tokens(usage, key)).fold(0, u64::saturating_add);

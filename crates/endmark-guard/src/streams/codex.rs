@@ -1,8 +1,7 @@
 //! Codex: `codex exec --json`.
 //!
-//! It has no stop reason, and reports a reply that was cut off as a turn that completed. `error` at the top level and items of
-//! that type are warnings. Its usage is a sum over all calls of the
-//! session, those before it was taken up again included.
+//! It has no stop reason, and reports a cut-off reply as a completed turn. Top-level `error` events and items of that
+//! type are warnings. Its usage is the sum over all calls of the session, including those before it was resumed.
 
 use serde_json::Value;
 
@@ -11,11 +10,11 @@ use super::{AttemptJudgement, Dialect, ProcessEnd, exhaustion, tail};
 use crate::outcome::AttemptVerdict;
 use crate::usage::TokenUsage;
 
-/// Reads its stream.
+/// Parses the stream of Codex.
 #[derive(Debug, Default)]
 pub(super) struct Codex {
     turn: Option<Turn>,
-    /// The kind of the last item that is work or a message.
+    /// The type of the last item that is work or a message.
     last_item: Option<String>,
     last_error: Option<String>,
 }
@@ -109,7 +108,8 @@ impl Codex {
     }
 }
 
-/// What was used since a session was taken up again: the sum that is reported is of the whole session. `input_tokens` has the
+/// Returns the usage since the session was resumed, because the reported sum covers the whole session. `input_tokens`
+/// includes cached tokens, `output_tokens` includes reasoning.
 /// cached ones in it, `output_tokens` the reasoning.
 fn used_since(before: TokenUsage, usage: &Value) -> TokenUsage {
     let (input, output) = (tokens(usage, "input_tokens"), tokens(usage, "output_tokens"));

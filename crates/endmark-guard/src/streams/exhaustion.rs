@@ -1,6 +1,6 @@
-//! Words with which agents and providers say that a context is full, where nothing but words says it.
+//! Recognises the phrases with which agents and providers report a full context, if no error code does.
 
-/// In lower case. From the errors of Anthropic's, OpenAI's and Google's APIs, of vLLM and llama.cpp, and of the agents themselves.
+/// In lower case. From the errors of the Anthropic, OpenAI and Google APIs, of vLLM and llama.cpp, and of the agents.
 const WORDS: [&str; 14] = [
     "context window",
     "context length",
@@ -18,7 +18,7 @@ const WORDS: [&str; 14] = [
     "request entity too large",
 ];
 
-/// Whether an error says that the context is full.
+/// Whether an error states that the context is full.
 pub(super) fn is_said(message: &str) -> bool {
     let message = message.to_lowercase();
     WORDS.iter().any(|words| message.contains(words))

@@ -1,7 +1,7 @@
 //! Gemini CLI: `gemini --output-format stream-json`.
 //!
-//! It has no finish reason anywhere: a reply that reached the limit on its output is a `success`. Its usage is a sum over all
-//! calls, and `output_tokens` leaves out what was thought.
+//! It has no finish reason: a reply that reached its output limit is a `success`. Its usage is the sum over all
+//! calls, and `output_tokens` excludes reasoning.
 
 use serde_json::Value;
 
@@ -10,17 +10,17 @@ use super::{AttemptJudgement, Dialect, ProcessEnd, exhaustion, tail};
 use crate::outcome::AttemptVerdict;
 use crate::usage::TokenUsage;
 
-/// The exit code with which it reports that its turns are used up.
+/// The exit code for a reached turn limit.
 const EXIT_TURN_LIMIT: i32 = 53;
 
-/// Reads its stream.
+/// Parses the stream of Gemini CLI.
 #[derive(Debug, Default)]
 pub(super) struct Gemini {
     result: Option<Result<(), String>>,
     last_error: Option<String>,
-    /// Whether the last event but the result was text of the agent.
+    /// Whether the last event before the result was text of the agent.
     ends_in_text: bool,
-    /// Whether the message under way goes on with the next piece.
+    /// Whether the next piece continues the current message.
     is_in_message: bool,
 }
 

@@ -1,26 +1,26 @@
-//! A stream of bytes as lines, in bounded memory.
+//! Splits a byte stream into lines with bounded memory.
 
-/// The longest line that is read, in bytes: a tool's whole result can stand in one. A longer one is skipped and counted.
+/// The maximum length of a line in bytes. A whole tool result may be in one. Longer lines are skipped and counted.
 const LINE_LIMIT_BYTES: usize = 32 << 20;
 
 /// Collects lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     begun: Vec<u8>,
-    /// The line that has begun is too long.
+    /// Whether the current line is too long.
     is_skipping: bool,
     too_long: u64,
-    /// Nobody wants them.
+    /// Whether the lines are not needed.
     is_ignored: bool,
 }
 
 impl Lines {
-    /// Lines that nobody reads, and nothing is kept of.
+    /// Creates a collector that drops all lines.
     pub(super) fn ignored() -> Self {
         Self { is_ignored: true, ..Self::default() }
     }
 
-    /// Takes the next bytes, and hands out each line that ends in them, without its newline.
+    /// Takes the next bytes and passes on each line that ends in them, without its newline.
     pub(super) fn push(&mut self, bytes: &[u8], mut line: impl FnMut(&[u8])) {
         if self.is_ignored {
             return;
@@ -39,7 +39,7 @@ impl Lines {
         self.keep(rest);
     }
 
-    /// Hands out a last line that has no newline; answers how many were too long.
+    /// Passes on a last line without a newline, and returns the number of lines that were too long.
     pub(super) fn finish(&mut self, mut line: impl FnMut(&[u8])) -> u64 {
         if !self.begun.is_empty() || self.is_skipping {
             self.end(&mut line);

@@ -1,7 +1,7 @@
 //! opencode: `opencode run --format json`.
 //!
-//! It takes `length` for an end like any other, its exit code is wrong in both directions, and it may hang behind its last event.
-//! Its usage is reported for each step, and has to be added up.
+//! It treats `length` as a normal end, its exit code is wrong in both directions, and it may hang after its last
+//! event. Its usage is reported per step and must be summed.
 
 use serde_json::Value;
 
@@ -10,14 +10,14 @@ use super::{AttemptJudgement, Dialect, ProcessEnd, exhaustion};
 use crate::outcome::AttemptVerdict;
 use crate::usage::TokenUsage;
 
-/// Reads its stream.
+/// Parses the stream of opencode.
 #[derive(Debug, Default)]
 pub(super) struct Opencode {
-    /// The reason of the last step that finished.
+    /// The reason of the last finished step.
     reason: Option<String>,
     is_in_step: bool,
     has_text: bool,
-    /// An error behind which no step finished.
+    /// An error after which no step finished.
     error: Option<(String, String)>,
 }
 
@@ -85,7 +85,7 @@ impl Dialect for Opencode {
 impl Opencode {
     fn step(&mut self, part: &Value, account: &mut Account) {
         self.is_in_step = false;
-        // It went on behind the error, so that was none.
+        // It continued after the error, so the error was not fatal.
         self.error = None;
         let reason = text(part, "reason").unwrap_or("unknown");
         self.reason = Some(reason.to_owned());

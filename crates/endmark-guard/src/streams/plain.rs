@@ -1,4 +1,4 @@
-//! A command of which nothing is known but how it ended.
+//! Any command, of which only the exit is known.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ impl Dialect for Plain {
 
     fn judge(&self, account: &Account, process: ProcessEnd) -> AttemptJudgement {
         match process {
-            // An exit code alone says nothing about the work, neither a good one nor a bad one.
+            // An exit code alone says nothing about the work, whether 0 or not.
             ProcessEnd::Exited(_) => account.end("the command came to its own end"),
             ProcessEnd::Killed(_) | ProcessEnd::Unknown => {
                 AttemptJudgement::new(AttemptVerdict::Crashed, "the command did not come to its own end")

@@ -1,5 +1,5 @@
-//! The cases in which agents are known to report a run that was cut off as one that ended well, one by one; by the numbers of the
-//! issues in which their users found them. Whole recordings are in `tests/streams`.
+//! Tests of known cases in which agents report a cut-off run as a success, with the numbers of the users' issues.
+//! Whole recordings are in `tests/streams`.
 
 use super::*;
 use crate::usage::TokenUsage;
@@ -71,12 +71,12 @@ fn claude_reports_success_for_what_was_cut() {
         assert_eq!(verdict(Agent::Claude, &[&result(fields)]), expected, "{fields}");
     }
     assert_eq!(verdict(Agent::Claude, &[r#"{"type":"system","subtype":"init","model":"m"}"#]), Crashed);
-    // Text about a context window in an answer is no error.
+    // Text about a context window in an answer is not an error.
     let about = r#""subtype":"success","is_error":false,"result":"The context window is explained.","stop_reason":"end_turn""#;
     assert_eq!(verdict(Agent::Claude, &[&result(about)]), Whole);
 }
 
-/// Older versions have no `stop_reason` in the result, or a null.
+/// In older versions the result has no `stop_reason`, or null.
 #[test]
 fn the_last_message_of_claude_has_the_stop_reason_that_its_result_lacks() {
     use AttemptVerdict::{ContextExhausted, Truncated, Whole};
@@ -109,7 +109,7 @@ fn the_last_message_of_claude_has_the_stop_reason_that_its_result_lacks() {
     ] {
         assert_eq!(verdict(Agent::Claude, &[&message, &result]), expected, "{message} {result}");
     }
-    // A sub-agent's message says nothing of the end.
+    // The message of a sub-agent says nothing about the end.
     let lines = [main("null", "text"), message("\"tool_use\"", "tool_use", "\"t\""), result("Done.", "")];
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     assert_eq!(verdict(Agent::Claude, &lines), Whole);
@@ -142,7 +142,7 @@ fn a_message_in_several_lines_counts_once_and_a_sub_agent_has_a_context_of_its_o
     let (_, _, usage) = judged_with(Agent::Claude, &lines, FINE);
     assert_eq!(usage.run, TokenUsage::new(140 + 940 + 240, 7));
     assert_eq!(usage.largest_call_tokens, Some(245));
-    // The result's sums count in place of it all.
+    // The sums in the result replace all of that.
     let result = r#"{"type":"result","subtype":"success","result":"x","total_cost_usd":0.25,"usage":{"input_tokens":1},"modelUsage":{"m":{"inputTokens":10,"cacheReadInputTokens":20,"cacheCreationInputTokens":30,"outputTokens":5,"contextWindow":200000},"n":{"inputTokens":1,"outputTokens":1}}}"#;
     let with_result: Vec<&str> = [r#"{"type":"system","subtype":"init","model":"m"}"#]
         .into_iter()
@@ -220,7 +220,7 @@ fn gemini_has_no_finish_reason() {
     }
     let turns = AttemptEnd { process: ProcessEnd::Exited(53), stopped: None };
     assert_eq!(judged_with(Agent::Gemini, &[message], turns).0, AttemptVerdict::Budget);
-    // What was thought is output, too.
+    // Reasoning is output too.
     let (_, _, usage) = judged_with(Agent::Gemini, &[message, rest, success], FINE);
     assert_eq!((usage.run, usage.largest_call_tokens), (TokenUsage::new(100, 30), None));
 }
@@ -260,7 +260,7 @@ fn opencode_takes_a_limit_for_an_end() {
         (&[start, &full], ContextExhausted),
         (&[start, &output], Truncated),
         (&[start, &other], Crashed),
-        // It went on behind the error.
+        // It continued after the error.
         (&[start, &other, start, text, &stop], Whole),
     ] {
         assert_eq!(verdict(Agent::Opencode, lines), expected, "{lines:?}");
@@ -281,7 +281,7 @@ fn an_exit_code_alone_is_no_verdict() {
     ] {
         assert_eq!(judged_with(Agent::Plain, &["anything"], end(process)).0, expected);
     }
-    // Nor is a bad one where the stream says how it ended (opencode#50062).
+    // A failure code does not count either if the stream states how it ended (opencode#50062).
     let lines = [
         r#"{"type":"text","sessionID":"s","part":{"text":"Done."}}"#,
         r#"{"type":"step_finish","sessionID":"s","part":{"reason":"stop"}}"#,

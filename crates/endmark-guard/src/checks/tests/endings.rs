@@ -31,7 +31,7 @@ fn a_text_that_stops_in_the_middle_is_truncated() {
     }
 }
 
-/// It needs no other paragraph to be compared with.
+/// No other paragraph is needed for comparison.
 #[test]
 fn a_single_paragraph_without_a_full_stop_is_truncated() {
     for text in
