@@ -318,8 +318,7 @@ impl Severity {
 pub struct Cwe(pub u32);
 
 impl Cwe {
-    /// Returns all weaknesses in a text, in order and without duplicates: `CWE-89`, `cwe 089`, `CWE-89: SQL
-    /// Injection`, `89`.
+    /// Returns the distinct weaknesses in a text, in order: `CWE-89`, `cwe 089`, `CWE-89: SQL Injection`, `89`.
     ///
     /// ```
     /// use endmark_findings::Cwe;

@@ -95,9 +95,9 @@ fn spots(member: &Member) -> Vec<(Spot<'_>, Option<LineRange>)> {
         .collect()
 }
 
-/// Groups members that are the same finding. They share a weakness and have overlapping places. Findings from several
-/// results of one agent are also grouped if source, sink and place match, one names no weakness, and one is cut or
-/// the titles match.
+/// Groups members that are the same finding. They share a weakness and have overlapping places. Members from several
+/// results of one agent are also grouped if one lacks its weakness, location or lines, and nothing contradicts (see
+/// `attach`).
 pub(super) fn groups(members: &[Member]) -> Vec<Vec<usize>> {
     let mut sets = Sets::new(members.len());
     join_by_cwe(members, &mut sets);

@@ -235,8 +235,8 @@ enum Likeness {
 
 impl Likeness {
     /// Compares a partial finding with another one. They are the same if they share the title and are not in
-    /// different files, or if they share place and weakness; source and sink must not contradict that. They differ if
-    /// title and weakness differ and they are not known to share a file.
+    /// different files. They are also the same if they share place and weakness. In both cases source and sink must
+    /// not contradict. They differ if title and weakness differ and they are not known to share a file.
     fn of(half: &ReadFinding, other: &ReadFinding, is_cut: bool) -> Self {
         let (begun, title) = (letters(&half.finding.title), letters(&other.finding.title));
         // A cut finding may be renumbered later. If it has nothing but a number, the number identifies it.

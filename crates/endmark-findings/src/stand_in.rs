@@ -10,8 +10,7 @@ fn bare(text: &str) -> &str {
     text.trim_matches(|character: char| character.is_whitespace() || ORNAMENTS.contains(&character))
 }
 
-/// Returns the text between two brackets that occur nowhere else in it. An arrow does not close a bracket: `<step ->
-/// step>`.
+/// Returns the text between two brackets that do not occur inside it. An arrow is not a bracket: `<step -> step>`.
 fn between(text: &str, open: char, close: char) -> Option<&str> {
     let inner = text.strip_prefix(open)?.strip_suffix(close)?;
     (!inner.is_empty() && !inner.replace("->", "").contains([open, close])).then_some(inner)

@@ -6,8 +6,7 @@ use crate::vocabulary::list_of;
 /// The number of candidate positions that are searched for line numbers.
 const MOST_SIGNS: usize = 256;
 
-/// Returns the first lines that follow punctuation or a word for lines: `:41-58`, `#L41-L58`, ` (line 41)`, ` lines
-/// 41 to 58`.
+/// Returns the first lines after punctuation or a word: `:41-58`, `#L41-L58`, ` (line 41)`, ` lines 41 to 58`.
 pub(super) fn lines_in(text: &str) -> Option<LineRange> {
     let signs = text.char_indices().filter(|(_, sign)| !sign.is_alphanumeric()).take(MOST_SIGNS);
     let behind =

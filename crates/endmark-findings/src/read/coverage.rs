@@ -49,7 +49,8 @@ fn gaps_in(other: &[OtherField], known: &[String]) -> Vec<String> {
         let about: Vec<String> = about.map(|(name, _)| name.clone()).collect();
         gaps.extend(if about.is_empty() { vec![entry.name] } else { about });
     }
-    // A reason alone may be about each dimension that is not declared done; where all are, about any of them.
+    // A reason without a name may concern each dimension that is not declared done. If all are done, it may concern
+    // any of them.
     if has_reason && gaps.is_empty() {
         let known_words = known.iter().zip(&known_words);
         let not_done = known_words.filter(|(_, words)| !done.contains(words)).map(|(name, _)| name.clone());
@@ -68,10 +69,10 @@ fn entries(other: &[OtherField], name: &str) -> Vec<Entry> {
     items.iter().filter(|item| !is_nothing(bare(item))).map(|item| entry(item, name == "gaps")).collect()
 }
 
-/// Splits an entry where its status begins: after `=` or `:`, or at a word or sign that means not done.
+/// Splits an entry where its status begins: after `=` or `:`, or at a word or symbol for "not done".
 fn entry(item: &str, is_gap: bool) -> Entry {
     let item = item.trim_start_matches("- ");
-    // A name may begin with such a word, as `incomplete validation` does; a gap may be only a reason.
+    // A name may begin with such a word, as in `incomplete validation`. A gap may be only a reason.
     let first = usize::from(!is_gap);
     let words = item.split_whitespace().map(|word| (word.as_ptr() as usize - item.as_ptr() as usize, word));
     let at_word = words.skip(first).find(|(_, word)| is_not_done(word)).map(|(at, _)| at);

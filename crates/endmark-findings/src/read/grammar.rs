@@ -260,8 +260,7 @@ fn known(text: &str) -> Option<Said<'_>> {
     Some(Said { key: Key::named(name)?, value })
 }
 
-/// Returns a name, the value after its colon, and whether the name is emphasised: `severity: High`, `**Severity:**
-/// High`.
+/// Returns a name, its value, and whether the name is emphasised: `severity: High`, `**Severity:** High`.
 fn field(text: &str) -> Option<(&str, &str, bool)> {
     let inner = text.trim_start_matches(EMPHASIS);
     let opened = &text[..text.len() - inner.len()];

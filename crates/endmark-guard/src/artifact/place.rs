@@ -1,11 +1,11 @@
-//! From byte offsets to lines and columns, as people count them.
+//! Converts byte offsets to lines and columns.
 
 use std::ops::Range;
 
 /// The maximum number of characters to quote.
 const QUOTE_LIMIT_CHARACTERS: usize = 160;
 
-/// Returns lines and columns. Queries in the order of their offsets read the text once in all, also on one long line.
+/// Returns lines and columns. Queries in ascending order scan the text only once in total, even on one long line.
 pub(crate) struct Places<'t> {
     text: &'t str,
     /// The offset of the last query, with its line and column, both from 1.

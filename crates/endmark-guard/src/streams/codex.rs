@@ -110,7 +110,6 @@ impl Codex {
 
 /// Returns the usage since the session was resumed, because the reported sum covers the whole session. `input_tokens`
 /// includes cached tokens, `output_tokens` includes reasoning.
-/// cached ones in it, `output_tokens` the reasoning.
 fn used_since(before: TokenUsage, usage: &Value) -> TokenUsage {
     let (input, output) = (tokens(usage, "input_tokens"), tokens(usage, "output_tokens"));
     TokenUsage::new(input.saturating_sub(before.input), output.saturating_sub(before.output))

@@ -72,7 +72,7 @@ fn check(name: &str, text: &[u8], cut: usize, whole: &AgentResult, uncut: &[Find
             assert_eq!(found.state, original.state, "{}", shown());
         }
         if found.state == FindingState::Complete && found.finding.evidence == original.finding.evidence {
-            // An unknown field may continue after the blank line behind the evidence.
+            // An unknown field may continue after the blank line that follows the evidence.
             let found = Finding { other: original.finding.other.clone(), ..found.finding.clone() };
             assert_eq!(found, original.finding, "{}", shown());
         }
