@@ -26,7 +26,7 @@ pub struct Assignment {
 pub struct RecoveryPolicy {
     /// The number of rounds, including the first; at least 1.
     pub rounds: u32,
-    /// Whether an emergency agent examines whatever the last round leaves open.
+    /// Whether an emergency agent examines the dimensions that the last round leaves open.
     pub emergency: bool,
 }
 

@@ -16,7 +16,7 @@ pub struct Transcript {
     pub results: Vec<AgentResult>,
     /// All checkpoints, in order (AR-3).
     pub checkpoints: Vec<Checkpoint>,
-    /// Whatever was ignored or not understood, in order.
+    /// Remarks about ignored or unknown text, in order.
     pub remarks: Vec<Remark>,
     /// The number of further remarks that were left out.
     pub remarks_omitted: usize,
@@ -367,7 +367,8 @@ impl AgentResult {
         is_twice || self.declared_findings.is_some_and(|declared| self.findings.len() > declared as usize)
     }
 
-    /// Returns the dimensions to examine after a cut: those in the last checkpoint, otherwise all dimensions (AR-4).
+    /// Returns the dimensions to examine after a cut: those that the last checkpoint lists, or all if it lists none
+    /// (AR-4).
     pub fn remaining_dimensions(&self) -> Vec<String> {
         let said = self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.remaining_dims.as_ref());
         match said {

@@ -199,7 +199,7 @@ fn check_cut(text: &str, findings: &[Finding], dress: Dress, cut: usize, uncut: 
             assert!(original_evidence.starts_with(evidence.as_str()), "{evidence:?} cut at {cut} of {text}");
         }
     }
-    // The next round delivers whatever was not complete.
+    // The next round delivers the findings that were not complete.
     let kept: Vec<&FindingId> = complete.iter().map(|finding| &finding.id).collect();
     let lost: Vec<Finding> =
         findings.iter().filter(|finding| !kept.contains(&&finding.id)).cloned().collect();
