@@ -1,4 +1,4 @@
-//! JSON Lines in, JSON Lines out: one answer a line, in order, as it comes.
+//! JSON Lines in, JSON Lines out: one answer per line, in order, written as soon as it is ready.
 
 use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
@@ -14,21 +14,21 @@ use serde_json::{Map, Value, json};
 use crate::input::{Input, Line};
 use crate::view::terminal::JsonOutput;
 
-/// The longest line that is read; a longer one is answered with an error and skipped.
+/// The longest line that is read. A longer line is answered with an error and skipped.
 const MAX_LINE_BYTES: u64 = 1 << 30;
 
 /// The answer to one line.
 pub(crate) struct LineAnswer {
     /// The line of the answer, without its newline.
     pub(crate) json: String,
-    /// Whether the answer is yes.
+    /// Whether the answer is positive.
     pub(crate) is_yes: bool,
 }
 
-/// Why one line cannot be answered; the others are not touched by it.
+/// Why one line cannot be answered. Other lines are unaffected.
 #[derive(Debug, PartialEq)]
 pub(crate) struct LineError {
-    /// The line's own id, where it can be read.
+    /// The `id` of the line, or null if it cannot be read.
     pub(crate) id: Value,
     pub(crate) message: String,
 }
@@ -43,23 +43,23 @@ impl LineError {
     }
 }
 
-/// A field that a request can have; others are ignored.
+/// A field that a request may have. Unknown fields are ignored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Field {
-    /// A string, which may be left out.
+    /// An optional string.
     Text(&'static str),
-    /// A list of strings.
+    /// A required list of strings.
     Texts(&'static str),
-    /// A list of strings, which may be left out.
+    /// An optional list of strings.
     MayBeTexts(&'static str),
-    /// A boolean, which may be left out.
+    /// An optional boolean.
     Flag(&'static str),
-    /// A number, which may be left out.
+    /// An optional number.
     Count(&'static str),
 }
 
 impl Field {
-    /// What is wrong with this field, if it is this one.
+    /// Returns the problem with this field if its value is invalid.
     fn problem(self, object: &Map<String, Value>) -> Option<String> {
         match self {
             Self::Text(name) => match object.get(name) {
@@ -88,9 +88,9 @@ impl Field {
     }
 }
 
-/// Reads the request that a line is: a JSON object with these fields.
+/// Reads a line as a request: a JSON object with these fields.
 pub(crate) fn request<'a, R: Deserialize<'a>>(line: &'a str, fields: &[Field]) -> Result<R, LineError> {
-    // A list would be read as the fields in their order, which is no order that anybody was told of.
+    // serde would read an array as the fields in declaration order, and that order is not documented.
     if !line.trim_start().starts_with('{') {
         return Err(LineError::nameless("the line is no JSON object"));
     }
@@ -98,7 +98,8 @@ pub(crate) fn request<'a, R: Deserialize<'a>>(line: &'a str, fields: &[Field]) -
         .map_err(|error| LineError { id: id_of(line), message: unreadable(line, fields, &error) })
 }
 
-/// The bytes that a line is about: its `text` as it stands, or what its `base64` stands for; else what is wrong.
+/// Returns the bytes that a line is about: its `text` unchanged, or its decoded `base64`. Otherwise returns what is
+/// wrong.
 pub(crate) fn raw<'a>(text: Option<&'a str>, base64: Option<&str>) -> Result<Cow<'a, [u8]>, String> {
     match (text, base64) {
         (Some(text), None) => Ok(Cow::Borrowed(text.as_bytes())),
@@ -111,7 +112,7 @@ pub(crate) fn raw<'a>(text: Option<&'a str>, base64: Option<&str>) -> Result<Cow
     }
 }
 
-/// The id of a line that is an object, also where its other fields cannot be read.
+/// Returns the id of a line that is an object, even if its other fields cannot be read.
 fn id_of(line: &str) -> Value {
     #[derive(Deserialize)]
     struct Identified {
@@ -120,7 +121,7 @@ fn id_of(line: &str) -> Value {
     serde_json::from_str::<Identified>(line).map(|line| line.id).unwrap_or_default()
 }
 
-/// Why an object could not be read as a request.
+/// Explains why an object could not be read as a request.
 fn unreadable(line: &str, fields: &[Field], error: &serde_json::Error) -> String {
     match detect_strict(line.as_bytes(), &Format::Json).verdict {
         Verdict::Malformed { index, reason } => format!("the line is no JSON: byte {index}: {reason}"),
@@ -135,10 +136,10 @@ fn unreadable(line: &str, fields: &[Field], error: &serde_json::Error) -> String
     }
 }
 
-/// Answers every line of the input on standard output; no line keeps the next from being answered.
+/// Answers every line of the input on standard output. A failing line does not stop the next one.
 ///
-/// The exit code is 2 if a line was invalid, else 1 if an answer was no. What is answered is written out as
-/// soon as nothing more waits to be read, so that a conversation over two pipes does not hang.
+/// The exit code is 2 if any line was invalid, otherwise 1 if any answer was negative. Output is flushed as soon as
+/// no more input is buffered, so that a dialogue over two pipes does not hang.
 pub(crate) fn run(
     mut input: Input,
     mut answer: impl FnMut(&str) -> Result<LineAnswer, LineError>,

@@ -1,4 +1,4 @@
-//! Checks of the set-up, each with what to do where it fails.
+//! Checks of the set-up, each with a remedy if it fails.
 
 use endmark_config::{Effective, Environment, SecretSource, reached};
 use endmark_failure::{Check, CommandError};
@@ -11,7 +11,7 @@ use crate::console::with_pages;
 use crate::view::answer::{Answer, to_data};
 use crate::view::paint::{Paint, Painter};
 
-/// Whether a configuration that could be read can also be used: the keys, schemas and texts it refers to.
+/// Checks whether a configuration that could be read can also be used: the keys, schemas and texts it refers to.
 pub(crate) fn of_configuration(effective: &Effective, environment: &Environment) -> Vec<Check> {
     let settings = &effective.settings;
     let read = match &effective.file {
@@ -79,7 +79,7 @@ pub(crate) fn of_configuration(effective: &Effective, environment: &Environment)
             ),
         });
     }
-    // What only the start of the gateway finds; it stops at the first error, which may be one of those above.
+    // Some errors appear only when the gateway starts. It stops at the first one, which may already be listed above.
     if let Err(error) = with_pages(settings, environment) {
         let found = Check::of_error("gateway", &error);
         if !checks.iter().any(|check| check.message.contains(&found.message)) {
@@ -96,7 +96,7 @@ pub(crate) struct Report<'a> {
     checks: &'a [Check],
 }
 
-/// The checks as an answer: yes if all passed.
+/// Returns the checks as an answer, which is positive if all passed.
 pub(crate) fn answer(checks: &[Check], painter: Painter) -> Result<Answer, CommandError> {
     let data = to_data(&Report { checks })?;
     let mut text = String::new();

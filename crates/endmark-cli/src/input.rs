@@ -1,4 +1,4 @@
-//! What a command reads: a file, or standard input.
+//! The input of a command: a file or standard input.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
@@ -11,19 +11,19 @@ use endmark_process::{MAX_WRITTEN_BYTES, open_regular};
 use crate::progress::Counted;
 use crate::view::terminal::Terminal;
 
-/// How much is read at once.
+/// Size of the read buffer.
 const BUFFER_BYTES: usize = 64 << 10;
 /// Names of standard input besides `-`.
 const STANDARD_INPUT: [&str; 4] = ["-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
-/// A file, or standard input where no file is named or its name is `-`.
+/// A file, or standard input if no file is named or its name is `-`.
 pub(crate) struct Input {
     path: PathBuf,
     reader: BufReader<Counted>,
 }
 
 impl Input {
-    /// Opens the data that a command is to work on: a file, a pipe such as that of `<(command)`, or standard input.
+    /// Opens the data to work on: a file, a pipe such as that of `<(command)`, or standard input.
     pub(crate) fn open(path: Option<&Path>, terminal: Terminal) -> Result<Self, CommandError> {
         let Some(path) = path.filter(|path| !is_standard_input(path)) else {
             return Ok(Self::standard(terminal));
@@ -32,8 +32,8 @@ impl Input {
         Ok(Self::new(path.into(), Box::new(file)))
     }
 
-    /// Opens a file that a command reads besides, as an artifact, a template or a prompt: a regular file, which is never waited
-    /// for, or standard input where it is named.
+    /// Opens an auxiliary file such as an artifact, a template or a prompt. It must be a regular file, so that
+    /// reading never blocks, or standard input if named as such.
     pub(crate) fn open_file(path: &Path, terminal: Terminal) -> Result<Self, CommandError> {
         if is_standard_input(path) {
             return Ok(Self::standard(terminal));
@@ -50,12 +50,12 @@ impl Input {
         Self::new("standard input".into(), Box::new(input))
     }
 
-    /// What stands somewhere else, under a name for errors.
+    /// Reads from another source. `path` names it in errors.
     pub(crate) fn new(path: PathBuf, source: Box<dyn Read>) -> Self {
         Self { path, reader: BufReader::with_capacity(BUFFER_BYTES, Counted(source)) }
     }
 
-    /// Everything there is.
+    /// Reads the whole input.
     pub(crate) fn bytes(mut self) -> Result<Vec<u8>, CommandError> {
         let mut bytes = Vec::new();
         match self.reader.read_to_end(&mut bytes) {
@@ -64,7 +64,7 @@ impl Input {
         }
     }
 
-    /// Hands out everything there is, in chunks as they come.
+    /// Passes the whole input to `take`, in chunks as they arrive.
     pub(crate) fn each_chunk(
         mut self,
         mut take: impl FnMut(&[u8]) -> Result<(), CommandError>,
@@ -84,7 +84,7 @@ impl Input {
         }
     }
 
-    /// Everything there is, if it is at most so many bytes.
+    /// Reads the whole input if it has at most `limit` bytes.
     pub(crate) fn bytes_up_to(mut self, limit: u64) -> Result<Vec<u8>, CommandError> {
         let mut bytes = Vec::new();
         let read = self.reader.by_ref().take(limit.saturating_add(1)).read_to_end(&mut bytes);
@@ -96,19 +96,19 @@ impl Input {
         Err(CommandError::input("too_large", message, "Name only the part with the result."))
     }
 
-    /// Everything there is, as text.
+    /// Reads the whole input as text.
     pub(crate) fn text(self) -> Result<String, CommandError> {
         let path = self.path.clone();
         text_of(&path, self.bytes()?)
     }
 
-    /// Everything there is, as text, if it is no longer than what a person writes.
+    /// Reads the whole input as text, up to the size limit for hand-written files.
     pub(crate) fn written_text(self) -> Result<String, CommandError> {
         let path = self.path.clone();
         text_of(&path, self.bytes_up_to(MAX_WRITTEN_BYTES)?)
     }
 
-    /// The next line, without its newline, of at most `limit` bytes; none at the end.
+    /// Reads the next line without its newline, at most `limit` bytes. Returns `None` at the end.
     pub(crate) fn line(&mut self, limit: u64, line: &mut Vec<u8>) -> Result<Option<Line>, CommandError> {
         line.clear();
         let read = self.reader.by_ref().take(limit).read_until(b'\n', line);
@@ -124,7 +124,7 @@ impl Input {
         Ok(Some(Line::TooLong))
     }
 
-    /// Whether the next read may have to wait.
+    /// Whether the next read may block.
     pub(crate) fn may_wait(&self) -> bool {
         self.reader.buffer().is_empty()
     }
@@ -139,7 +139,8 @@ fn is_standard_input(path: &Path) -> bool {
     STANDARD_INPUT.iter().any(|name| path == Path::new(name))
 }
 
-/// Opens a file, or a pipe until whose end can be waited. A device but for a terminal may have no end.
+/// Opens a file, or a pipe, whose end can be awaited. Devices other than a terminal or `/dev/null` are refused: they
+/// may never end.
 fn open_data(path: &Path) -> io::Result<File> {
     let found = fs::metadata(path)?;
     let kind = found.file_type();
@@ -159,11 +160,11 @@ fn text_of(path: &Path, bytes: Vec<u8>) -> Result<String, CommandError> {
     })
 }
 
-/// What became of a line that was read.
+/// How a line was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// It is there in full.
+    /// The line is complete.
     Complete,
-    /// Only its beginning is there; the rest was skipped.
+    /// Only the beginning was read; the rest was skipped.
     TooLong,
 }

@@ -1,4 +1,5 @@
-//! A saved reply of a provider: the text and the calls in it are judged, together with the reason it gives for its end. (PC-8)
+//! Judges a provider's saved reply: its text and tool calls, together with the finish reason that the provider
+//! reports. (PC-8)
 
 use endmark_failure::CommandError;
 use endmark_guard::{Artifact, stops_in_mid_sentence};
@@ -11,13 +12,13 @@ use endmark_wire::reply::Choice;
 use endmark_wire::saved::{SavedReply, saved_reply};
 use serde::Serialize;
 
-/// What is judged in a saved reply: the first part of it that is not whole, else its first text.
+/// The judged part of a saved reply: the first part that is not whole, or else its first text.
 #[derive(Debug)]
 pub(crate) struct Judged {
     pub(crate) reply: Source,
-    /// Its offsets are those of the part.
+    /// Offsets are relative to the part.
     pub(crate) detection: Detection,
-    /// Why the provider's word for its end leaves open whether it is whole.
+    /// Why the provider's finish reason leaves open whether the part is whole.
     pub(crate) undecided: Option<&'static str>,
 }
 
@@ -47,23 +48,24 @@ impl Source {
 struct Part<'a> {
     name: String,
     text: &'a str,
-    /// The grammar that it must have.
+    /// The grammar that the text must follow.
     demanded: Option<Format>,
-    /// Whether nothing of the choice comes behind it: the limit of a reply cuts its last part, and no other.
+    /// Whether nothing of the choice follows this part. The output limit only cuts the last part of a reply.
     is_last: bool,
 }
 
 impl Part<'_> {
-    /// Whether it is the arguments of a call, which have a grammar.
+    /// Whether the part is the arguments of a tool call, which must be JSON.
     fn is_call(&self) -> bool {
         self.demanded.is_some()
     }
 }
 
-/// The text in a saved reply of a provider, and how that ended; none where the bytes are something else.
+/// Returns the text of a provider's saved reply and how it ended, or `None` if the bytes are not a saved reply.
 ///
 /// # Errors
-/// Where nothing is joined to the reply: it ended with a refusal, a filter or a pause, or it is more than one text.
+/// If the reply cannot be continued: it ended with a refusal, a filter or a pause, it has a tool call or several
+/// choices, or it is a provider error without text.
 pub(crate) fn text_to_continue(raw: &[u8]) -> Result<Option<(String, Stop)>, CommandError> {
     let Some(SavedReply { reply, error, .. }) = saved_reply(raw) else { return Ok(None) };
     let refused = |message: &str, hint: &str| Err(CommandError::input("invalid_reply", message, hint));
@@ -90,13 +92,14 @@ pub(crate) fn text_to_continue(raw: &[u8]) -> Result<Option<(String, Stop)>, Com
     }
 }
 
-/// What a text is judged to be that is all there is of a choice: whole, cut, or ended by what nobody goes on from.
+/// Judges a choice that consists of a single text: whole, cut, or ended for a reason from which it is never
+/// continued.
 fn text_judged(choice: &Choice) -> Judgement {
     let text = Part { name: String::new(), text: &choice.text, demanded: None, is_last: true };
     judgement(choice, &text, &detect(choice.text.as_bytes(), &Format::Auto), ending_of(choice, None))
 }
 
-/// Judges a saved reply; none where the bytes are something else.
+/// Judges a saved reply, or returns `None` if the bytes are not a saved reply.
 pub(crate) fn judged(raw: &[u8]) -> Option<Judged> {
     let SavedReply { format, reply, error } = saved_reply(raw)?;
     let mut first = None;
@@ -123,7 +126,7 @@ pub(crate) fn judged(raw: &[u8]) -> Option<Judged> {
     first
 }
 
-/// The text of a choice and the arguments of its calls; a choice without either has an empty text.
+/// Returns the text of a choice and the arguments of its tool calls. A choice with neither has one empty text.
 fn parts(choice: &Choice) -> Vec<Part<'_>> {
     let is_text_last = choice.tool_calls.is_empty() || choice.last_call_at < choice.text.len();
     let last_call = choice.tool_calls.len().saturating_sub(1);
@@ -138,7 +141,8 @@ fn parts(choice: &Choice) -> Vec<Part<'_>> {
     has_text.then_some(text).into_iter().chain(calls).collect()
 }
 
-/// How a saved choice ended: its word, the error beside it, or a state in which more is to come tells that it broke off.
+/// Returns how a saved choice ended. An error beside it, or an unfinished state without a finish reason, shows that
+/// it broke off.
 fn ending_of(choice: &Choice, error: Option<&ProviderError>) -> Ending {
     match error {
         Some(_) => Ending::UpstreamError,
@@ -147,7 +151,8 @@ fn ending_of(choice: &Choice, error: Option<&ProviderError>) -> Ending {
     }
 }
 
-/// What the table of PC-8 says of a part. What broke a reply off or paused it did so behind its last part.
+/// Judges a part by the table of PC-8. A broken-off or paused reply stopped after its last part, so earlier parts
+/// count as ended cleanly.
 fn judgement(choice: &Choice, part: &Part<'_>, detection: &Detection, ending: Ending) -> Judgement {
     let grammar = part.demanded.as_ref().or(detection.detected.as_ref());
     let testifies = grammar.is_some_and(|format| format.testifies(&detection.verdict, part.text));
@@ -164,23 +169,25 @@ fn judgement(choice: &Choice, part: &Part<'_>, detection: &Detection, ending: En
     })
 }
 
-/// Whether the provider reports that a limit, or a repetition, stopped the model.
+/// Whether the provider reports that the output limit or detected repetition stopped the model.
 fn stops_early(choice: &Choice) -> bool {
     let stop = choice.finish.as_ref().and_then(|finish| finish.stop);
     matches!(stop, Some(Stop::Limit | Stop::Repetition))
 }
 
-/// What its own text says, unless it is whole and the provider reports that it is not. A paused turn has no kind of cut, and
-/// is not whole either.
+/// Returns the detection of a part and its kind of cut. The part's own text decides, unless it is whole and the
+/// provider reports that the reply is not. A paused turn is not whole either, but has no kind of cut.
 fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, Option<&'static str>) {
     let mut detection = detect(part.text.as_bytes(), part.demanded.as_ref().unwrap_or(&Format::Auto));
     let is_paused = part.is_last && choice.meaning() == Some(Meaning::Paused);
     let kind = match judgement(choice, part, &detection, ending) {
         Judgement::Cut(_) if choice.meaning() == Some(Meaning::Window) => Some(CutKind::Window),
         Judgement::Cut(kind) => Some(kind),
-        // The provider reports that it did not finish the reply. A value that is whole proves nothing then: more was to follow.
+        // The provider reports that it did not finish the reply. A whole value proves nothing then: more was to
+        // follow.
         _ if part.is_last && ending != Ending::Clean => Some(CutKind::Dropped),
-        // A whole call at the limit shows nothing of the calls that were to follow, as in the gateway.
+        // A whole tool call at the output limit says nothing about the calls that were to follow. The gateway judges
+        // it alike.
         _ if part.is_last && part.is_call() && stops_early(choice) => Some(CutKind::Limit),
         Judgement::Passed if is_paused => None,
         Judgement::Passed | Judgement::Whole { .. } => return (detection, None),
@@ -197,8 +204,8 @@ fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, 
     (detection, kind.map(CutKind::name))
 }
 
-/// Why it is open whether a part is whole that reads so: it is not strict JSON, or its provider refused or filtered it, or ended it with a word that is
-/// not known. Where it reports a normal end, that counts, as in the gateway.
+/// Returns why a part that reads as whole may still not be. Either it is not strict JSON, or the provider refused or
+/// filtered it or gave an unknown finish reason. A normal finish reason is trusted, as in the gateway.
 fn undecided(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Option<&'static str> {
     match choice.meaning() {
         _ if detection.hint == Some(Hint::ControlCharacters) => {
@@ -212,8 +219,8 @@ fn undecided(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Option<
     }
 }
 
-/// Why a whole text may as well be cut: it is prose that stops in mid-sentence, which `endmark guard` finds too. `name` is
-/// that of its file, by which code is recognised.
+/// Returns why a text that reads as whole may still be cut: it is prose that stops in mid-sentence, which `endmark
+/// guard` also reports. The file `name` is used to recognise code.
 pub(crate) fn mid_sentence(raw: &[u8], detection: &Detection, name: Option<&str>) -> Option<&'static str> {
     let is_prose = !matches!(detection.detected, Some(Format::Json | Format::Jsonl | Format::Tags));
     let hint = detection.hint.filter(|_| is_prose && detection.verdict.is_whole());
@@ -223,7 +230,7 @@ pub(crate) fn mid_sentence(raw: &[u8], detection: &Detection, name: Option<&str>
         .then_some("the last paragraph stops in mid-sentence: it is cut, or ends without a full stop")
 }
 
-/// What somebody looks for to find the cut.
+/// Returns the last line, which a user can search for to find the cut.
 fn last_line(text: &str) -> &str {
     text.trim_end().lines().next_back().unwrap_or_default()
 }

@@ -1,7 +1,7 @@
-//! Standard error, which nobody has to read.
+//! Standard error, which may have no reader.
 //!
-//! What a command says there is written at once. A gateway has others to serve meanwhile: from the moment it is to be
-//! served what is said waits in a bounded queue for a thread of its own, and what finds no room there is counted.
+//! Most commands write to it synchronously. A gateway must keep serving, so once it starts its messages go through a
+//! bounded queue to a separate thread. Messages that do not fit are counted as lost.
 
 mod queue;
 
@@ -11,24 +11,24 @@ use std::time::Duration;
 
 use queue::Queue;
 
-/// Bytes that may wait: about a thousand lines.
+/// Capacity of the queue: about a thousand lines.
 const QUEUE_LIMIT_BYTES: usize = 256 * 1024;
 
-/// How long the end waits for what is still queued. A reader that is there has read it long before.
+/// How long the process waits at its end for queued lines. An active reader needs far less.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 
-/// From now on nobody waits for whoever reads standard error.
+/// From now on, writes never block on a slow reader of standard error.
 pub(crate) fn never_wait() -> io::Result<()> {
     if QUEUE.get().is_none() {
-        // A second queue would be as good as the first, and goes with nothing in it.
+        // If another thread set the queue meanwhile, that one is used and this empty one is dropped.
         let _ = QUEUE.set(Queue::start(io::stderr(), QUEUE_LIMIT_BYTES, say_lost)?);
     }
     Ok(())
 }
 
-/// Writes a line or several; where standard error is closed there is nobody left to tell.
+/// Writes one or more lines. Errors are ignored, because a closed standard error leaves no place to report them.
 pub(crate) fn write(lines: Vec<u8>) {
     match QUEUE.get() {
         Some(queue) => queue.push(lines),
@@ -38,17 +38,17 @@ pub(crate) fn write(lines: Vec<u8>) {
     }
 }
 
-/// Lines that nobody was told so far.
+/// Returns the number of writes lost so far.
 pub(crate) fn lost() -> u64 {
     QUEUE.get().map_or(0, Queue::lost)
 }
 
-/// Waits a moment until what was said is written.
+/// Waits up to [`FLUSH_TIMEOUT`] until queued lines are written.
 pub(crate) fn flush() {
     flush_within(FLUSH_TIMEOUT);
 }
 
-/// The same, for at most this long.
+/// Waits at most `timeout` until queued lines are written.
 pub(crate) fn flush_within(timeout: Duration) {
     if let Some(queue) = QUEUE.get() {
         queue.flush(timeout);

@@ -1,4 +1,4 @@
-//! Lines that wait for a thread that writes them.
+//! A bounded queue of lines for a writer thread.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -7,17 +7,17 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-/// Lines that come together are written together, as far as one write of the system takes them.
+/// Queued lines are written together, up to about this size in one system write.
 const MAX_WRITE_BYTES: usize = 64 * 1024;
 
-/// What waits for the thread.
+/// An entry of the queue.
 enum Entry {
     Lines(Vec<u8>),
-    /// All that was pushed before is written when this is dropped.
+    /// Dropped once everything pushed before it is written.
     Mark(Sender<()>),
 }
 
-/// A queue before a writer that may not write for a while.
+/// A bounded queue in front of a writer that may block.
 pub(super) struct Queue {
     sender: Sender<Entry>,
     room: usize,
@@ -31,8 +31,8 @@ struct State {
 }
 
 impl Queue {
-    /// Starts a thread that writes to `output`; at most `room` bytes wait for it. `tell` is told how many lines were
-    /// lost, once there is somebody to hear it again.
+    /// Starts a thread that writes to `output`. At most `room` bytes may wait for it. After a write, `tell` receives the
+    /// number of pushes lost since its last call, if any.
     pub(super) fn start(
         output: impl Write + Send + 'static,
         room: usize,
@@ -46,7 +46,7 @@ impl Queue {
         Ok(Self { sender, room, state })
     }
 
-    /// Queues lines, or counts them as lost where there is no room.
+    /// Queues lines, or counts them as lost if there is no room.
     pub(super) fn push(&self, lines: Vec<u8>) {
         let length = lines.len();
         let fits = |waiting: usize| waiting.checked_add(length).filter(|waiting| *waiting <= self.room);
@@ -57,22 +57,22 @@ impl Queue {
         }
     }
 
-    /// Pushes that were lost so far.
+    /// Returns the number of pushes lost so far.
     pub(super) fn lost(&self) -> u64 {
         self.state.lost.load(Ordering::Relaxed)
     }
 
-    /// Waits until all is written that was pushed before, but not for ever.
+    /// Waits until everything pushed before is written, but at most `patience`.
     pub(super) fn flush(&self, patience: Duration) {
         let (mark, written) = mpsc::channel();
         if self.sender.send(Entry::Mark(mark)).is_ok() {
-            // That the mark is gone is the answer, and so is that it took too long.
+            // A dropped mark means that all is written. A timeout is not reported.
             let _ = written.recv_timeout(patience);
         }
     }
 }
 
-/// Writes what comes, until nothing can come any more.
+/// Writes entries until every sender is gone.
 fn write_all(mut output: impl Write, entries: &Receiver<Entry>, state: &State, tell: impl Fn(u64)) {
     let mut told = 0;
     while let Ok(first) = entries.recv() {
@@ -86,7 +86,7 @@ fn write_all(mut output: impl Write, entries: &Receiver<Entry>, state: &State, t
             }
             next = if lines.len() < MAX_WRITE_BYTES { entries.try_recv().ok() } else { None };
         }
-        // Where it is closed there is nobody left to tell; it is read on, so that nothing piles up.
+        // A closed output leaves no place to report the error. Keep draining, so that the queue does not fill up.
         let _ = output.write_all(&lines).and_then(|()| output.flush());
         state.waiting_bytes.fetch_sub(lines.len(), Ordering::Relaxed);
         let lost = state.lost.load(Ordering::Relaxed);
@@ -107,7 +107,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    /// An output that writes one piece for each token that it is given.
+    /// An output that performs one write per token received.
     struct Slow {
         tokens: Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,
@@ -143,7 +143,7 @@ mod tests {
         for line in ["one\n", "two\n", "three\n", "4\n"] {
             queue.push(line.as_bytes().to_vec());
         }
-        // The third did not fit, and nothing has been written so far.
+        // The third line did not fit, and nothing has been written so far.
         assert_eq!((queue.lost(), written.lock().unwrap().as_slice()), (1, &b""[..]));
         for _ in 0..10 {
             tokens.send(()).unwrap();
