@@ -1,4 +1,4 @@
-//! What is logged while something is served: to standard error, never to standard output.
+//! The log of a running service. It goes to standard error, never to standard output.
 
 mod people;
 
@@ -22,8 +22,8 @@ use people::PeopleLines;
 /// Whether every line is a JSON document.
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// Begins to log: as much as `-q` and `-v` say, unless `ENDMARK_LOG` says it in detail; with what else is to be made of
-/// what is told.
+/// Starts logging at the level of `-q` and `-v`, unless `ENDMARK_LOG` sets a filter. `also` receives the same events
+/// and spans.
 pub(crate) fn begin(
     global: &Global,
     environment: &Environment,
@@ -33,8 +33,8 @@ pub(crate) fn begin(
 ) {
     let level = match (global.quiet, global.verbose) {
         (true, _) => "error",
-        // A request that fails has one line with the reason; each try that led to it would be another. `endmark` is the
-        // beginning of every crate's name.
+        // A failed request has one line with the reason; logging each attempt would repeat it. `endmark` is the
+        // prefix of every crate name.
         (false, 0) if format == LogFormat::Text => {
             "warn,endmark=info,endmark_gateway=warn,endmark_gateway::rescue=info,endmark_gateway::edge=info"
         }
@@ -47,11 +47,11 @@ pub(crate) fn begin(
     if format == LogFormat::Json {
         IS_JSON.store(true, Ordering::Relaxed);
     }
-    // Only one subscriber can be the process's; a second start would change nothing, and does not matter.
+    // A process has only one subscriber. A second start changes nothing and is harmless.
     let _ = collector(also, format, colors, filter).try_init();
 }
 
-/// Who is told of events and spans.
+/// Builds the subscriber that receives events and spans.
 fn collector(
     also: Option<impl Layer<Registry> + Send + Sync>,
     format: LogFormat,
@@ -60,12 +60,12 @@ fn collector(
 ) -> Dispatch {
     match also {
         Some(also) => registry().with(also).with(lines(format, colors).with_filter(filter)).into(),
-        // A layer that is none wants every span all the same, and each would be made for nobody.
+        // A layer of `None` still enables every span, and each would be created for no consumer.
         None => registry().with(lines(format, colors).with_filter(filter)).into(),
     }
 }
 
-/// What writes the lines of the log.
+/// Builds the layer that writes the lines of the log.
 fn lines<S>(format: LogFormat, colors: bool) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -77,20 +77,20 @@ where
     }
 }
 
-/// Whether what is said to people has to be a line of the log, too, since programs read it.
+/// Whether messages for people must also be lines of the log, because programs read it.
 pub(crate) fn is_for_programs() -> bool {
     IS_JSON.load(Ordering::Relaxed)
 }
 
-/// The secrets that are kept out of the log: those of the configuration that is in effect.
+/// The secrets that are kept out of the log: those of the current configuration.
 static SECRETS: RwLock<Option<Scrubber>> = RwLock::new(None);
 
-/// From now on these secrets are taken out of whatever is logged, also by libraries.
+/// From now on, removes these secrets from everything that is logged, including by libraries.
 pub(crate) fn hide(secrets: Scrubber) {
     *SECRETS.write().unwrap_or_else(PoisonError::into_inner) = Some(secrets);
 }
 
-/// Standard error, without the known secrets. A line is always written at once, so none is torn apart.
+/// Standard error without the known secrets. Every line is written in one call, so lines never interleave.
 #[derive(Clone, Copy)]
 struct Scrubbed;
 

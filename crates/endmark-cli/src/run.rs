@@ -1,4 +1,4 @@
-//! From what was typed to how the process ends.
+//! From the typed arguments to the exit code of the process.
 
 use std::any::Any;
 use std::ffi::OsString;
@@ -19,11 +19,11 @@ use crate::standard_error;
 use crate::view::answer::{Answer, Outcome};
 use crate::view::terminal::Terminal;
 
-/// Runs the command that was typed, shows what it came to, and says how the process ends.
+/// Runs the typed command, shows its result, and returns the exit code.
 pub(crate) fn run(typed: Vec<OsString>, environment: Environment) -> Exit {
     let early = Early::of(&typed);
     let exit = run_and_show(typed, environment, early);
-    // What goes wrong in a hook must not hold up its agent: to some of them an exit code is a verdict.
+    // An error in a hook must not block its agent: some agents take an exit code as a verdict.
     if early.is_hook { Exit::Success } else { exit }
 }
 
@@ -34,11 +34,11 @@ fn run_and_show(typed: Vec<OsString>, environment: Environment, early: Early) ->
         Err(error) => return misused(&error, early, &environment, started),
     };
     let global = &arguments.global;
-    // What `exec` answers is for programs alone.
+    // The output of `exec` is always JSON: only programs read it.
     let json = !early.is_hook && (global.json || matches!(arguments.command, Command::Exec(_)));
     let terminal = Terminal::new(json, global.quiet, global.color, &environment);
     if terminal.json && is_answered_on_signals(&arguments.command) {
-        // Without it, a signal ends the process as it always does: with no answer, and not with a wrong one.
+        // Without the watcher, a signal ends the process as usual: with no answer, and not with a wrong one.
         if let Err(error) = endmark_envelope::answer_signals(started) {
             terminal.warn(&format!("cannot watch signals: {error}"));
         }
@@ -57,7 +57,7 @@ fn run_and_show(typed: Vec<OsString>, environment: Environment, early: Early) ->
     exit
 }
 
-/// Whether a signal is answered here: not where a command has its own way of ending, or has answered in part.
+/// Whether signals are answered here. Commands with their own shutdown, or with partial output, are excluded.
 fn is_answered_on_signals(command: &Command) -> bool {
     match command {
         Command::Serve(_) | Command::Exec(_) | Command::Run(_) | Command::Mcp(_) => false,
@@ -87,14 +87,14 @@ fn is_answered_on_signals(command: &Command) -> bool {
     }
 }
 
-/// What has to be known before the arguments are, so that an error in them is shown as it was asked for.
+/// What must be known before the arguments are parsed, so that an error in them is shown in the requested form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Early {
     json: bool,
     /// `--json` was typed; `exec` answers in JSON without it, but shows its help to people.
     is_json_typed: bool,
     color: ColorChoice,
-    /// An agent runs it: it answers in the agent's way, or not at all.
+    /// An agent runs the command: it answers in the agent's format, or not at all.
     is_hook: bool,
 }
 
@@ -120,10 +120,10 @@ impl Early {
     }
 }
 
-/// The options of every command whose value is the next word.
+/// The global options whose value is the next word.
 const WITH_VALUE: [&str; 3] = ["--config", "--set", "--color"];
 
-/// The subcommands among the words that were typed, and what follows them.
+/// Returns the subcommands among the typed words, and the words that follow them.
 fn commands<'a>(words: &[&'a str]) -> impl Iterator<Item = &'a str> {
     let mut is_value = false;
     words.iter().skip(1).copied().filter(move |word| {
@@ -147,7 +147,7 @@ fn misused(error: &clap::Error, early: Early, environment: &Environment, started
     let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if early.json && !is_asked_for {
         let text = error.render().to_string();
-        // The first paragraph says what is wrong; the others repeat the usage.
+        // The first paragraph states the error; the others repeat the usage.
         let paragraph = text.trim_start_matches("error: ").lines().take_while(|line| !line.trim().is_empty());
         let message = paragraph.map(str::trim).collect::<Vec<_>>().join(" ");
         let error = CommandError::input(
@@ -162,7 +162,7 @@ fn misused(error: &clap::Error, early: Early, environment: &Environment, started
         );
     }
     if !is_asked_for {
-        // There is nowhere left to say that standard error cannot be written.
+        // A failure to write standard error cannot be reported anywhere.
         let _ = error.print();
         return Exit::Usage;
     }

@@ -1,4 +1,4 @@
-//! Agents' commands, supervised until their artifacts are finished or there is a reason to let them go. (CG-3 to CG-5)
+//! Agent commands, supervised until their artifacts are complete or a reason to give up is found. (CG-3 to CG-5)
 
 mod answer;
 mod kept;
@@ -35,7 +35,7 @@ pub(crate) use take_up::take_up;
 use telling::Telling;
 use wish::{Shared, Wish};
 
-/// How long events that are still on their way are waited for at the end.
+/// How long the end waits for webhook events in flight.
 const WEBHOOK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Supervises one command, or those of a file, to their ends.
@@ -70,7 +70,7 @@ pub(crate) fn supervise(context: &Context, arguments: &Run) -> Result<Answer, Co
     Ok(answer.with_warnings(configuration_warnings(&effective)).with_warnings(warnings))
 }
 
-/// Supervises all of them, so many at a time, and closes the store; answers what was not as it should be, too.
+/// Supervises all tasks, at most `at_once` at a time, and closes the store. Also returns warnings.
 fn supervised(
     shared: &Shared<'_>,
     settings: &Settings,
@@ -111,16 +111,16 @@ fn of_system(error: &io::Error) -> CommandError {
     CommandError::Upstream { message: format!("the system does not let it run: {error}"), hint: None }
 }
 
-/// The folder beside the store, with a folder for each run.
+/// Returns the folder beside the store that has a subfolder for each run.
 pub(crate) fn kept_in(settings: &Settings) -> PathBuf {
     let mut folder = settings.files.store.path().as_os_str().to_owned();
     folder.push("-runs");
     PathBuf::from(folder)
 }
 
-/// Removes what agents printed in runs that are too old.
+/// Removes the output of runs that are older than the retention period.
 fn forget_old(settings: &Settings, folder: &Path) {
-    // As in the store, 0 days are for ever.
+    // As in the store, 0 days means forever.
     let days = settings.gateway.store_policy.keep_days;
     if days > 0 {
         kept::forget(folder, Duration::from_hours(24) * days, SystemTime::now());

@@ -38,13 +38,13 @@ use crate::telemetry::Traces;
 use crate::view::answer::{Answer, to_data};
 use crate::view::terminal::Terminal;
 
-/// How often records that are too old are looked for.
+/// How often outdated records are deleted.
 const FORGET_EVERY: Duration = Duration::from_hours(1);
 
-/// How often calls are summed: those since then are read one by one by whoever asks for sums.
+/// How often calls are summed. Calls since the last sum are read one by one for each report.
 const SUM_EVERY: Duration = Duration::from_secs(5);
 
-/// How often vocabularies are dropped that were not used since the last time: at most twice this long after their last use.
+/// How often unused vocabularies are dropped: one is dropped at most twice this long after its last use.
 const DROP_VOCABULARIES_EVERY: Duration = Duration::from_mins(5);
 
 /// What was served, once it stops.
@@ -55,7 +55,7 @@ pub(crate) struct Report {
     listen: String,
 }
 
-/// Serves until it is told to stop.
+/// Serves until a signal asks it to stop.
 pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, CommandError> {
     let _traces = log(context, arguments)?;
     let faults = rehearsal::faults(arguments)?;
@@ -79,7 +79,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         let address =
             listener.local_addr().map_err(|error| cannot_listen(settings.gateway.listener.listen, &error))?;
         let gateway = Gateway::new(gateway_settings, store.clone()).map_err(|error| cannot_build(&error))?;
-        // Watched before anybody can know that it serves: a signal right after must not kill it undrained.
+        // Watch signals before the gateway announces itself. A signal right after that must not kill it undrained.
         let server = Server::new(gateway);
         let end = Arc::new(OnceLock::new());
         let signals = Signals::watch(signals::Serving {
@@ -111,9 +111,9 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
         forgetting.abort();
         summing.abort();
         dropping.abort();
-        // What was recorded is committed before the process ends.
+        // Recorded data is committed before the process ends.
         let leftover = store.close().await;
-        // People were warned at the beginning, and the envelope is only written now.
+        // In text mode the warnings were shown at the start. The envelope is only written now.
         let warnings = if context.terminal.json { configuration_warnings(&effective) } else { Vec::new() };
         let data = to_data(&Report { listen: address.to_string() })?;
         if leftover.rows_lost > 0 || leftover.cuts_lost > 0 {
@@ -138,7 +138,7 @@ pub(crate) fn run(context: &Context, arguments: &Serve) -> Result<Answer, Comman
             }
         }
     });
-    // Do not wait for a result without a caller.
+    // Do not wait for blocking work whose caller is gone.
     runtime.shutdown_background();
     served
 }
@@ -148,7 +148,7 @@ fn cut_off(data: serde_json::Value, message: String) -> Answer {
     Answer::no(data, "replies_cut_off", message, Some(hint))
 }
 
-/// Shows how it ended where it did not end in time.
+/// Returns what is called if the gateway does not end in time: it reports why.
 fn give_up(
     terminal: Terminal,
     server: &Arc<Server>,
@@ -169,7 +169,7 @@ fn give_up(
     })
 }
 
-/// Begins to log, and to collect traces where they are asked for.
+/// Starts logging, and collects traces if the environment asks for them.
 #[cfg(feature = "otel")]
 fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandError> {
     let traces = Traces::start(&context.environment)?;
@@ -183,7 +183,7 @@ fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandEr
     Ok(traces)
 }
 
-/// Begins to log.
+/// Starts logging.
 #[cfg(not(feature = "otel"))]
 fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandError> {
     logging::begin(
@@ -199,7 +199,7 @@ fn log(context: &Context, arguments: &Serve) -> Result<Option<Traces>, CommandEr
     Ok(None)
 }
 
-/// Who asks for an answer that programs read has a log that programs read.
+/// With `--json` the log is JSON, too, unless `--log` says otherwise.
 fn log_format(context: &Context, arguments: &Serve) -> LogFormat {
     let default = if context.terminal.json { LogFormat::Json } else { LogFormat::Text };
     arguments.log.unwrap_or(default)
@@ -255,7 +255,7 @@ fn cannot_build(error: &BuildError) -> CommandError {
     )
 }
 
-/// Forgets records that are older than so many days, for as long as it is served; 0 keeps them for ever.
+/// Deletes records older than `keep_days` days, periodically while the gateway runs. 0 keeps them forever.
 async fn forget(store: Store, keep_days: Arc<AtomicU32>) {
     let mut interval = tokio::time::interval(FORGET_EVERY);
     loop {
@@ -272,20 +272,20 @@ async fn forget(store: Store, keep_days: Arc<AtomicU32>) {
     }
 }
 
-/// Sums calls for as long as it is served.
+/// Sums calls periodically while the gateway runs.
 async fn sum(store: Store) {
     let mut interval = tokio::time::interval(SUM_EVERY);
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         interval.tick().await;
-        // A store that takes nothing says so itself, and what is not summed is read as it is.
+        // A failing store reports its own errors, and unsummed calls are still counted one by one.
         if let Err(error) = store.sum_calls().await {
             tracing::debug!(%error, "cannot sum calls");
         }
     }
 }
 
-/// Gives the memory of vocabularies back that no conversation needs any more.
+/// Frees the memory of vocabularies that no conversation uses any more.
 async fn drop_vocabularies() {
     let mut interval = tokio::time::interval(DROP_VOCABULARIES_EVERY);
     loop {
@@ -294,37 +294,37 @@ async fn drop_vocabularies() {
     }
 }
 
-/// How it stopped.
+/// How the gateway stopped.
 enum Stopped {
-    /// Every reply that was under way ended.
+    /// Every reply in progress was completed.
     Drained,
-    /// Not every one: this is said of it.
+    /// Some replies were cut off; the message reports how many.
     CutOff(String),
     /// The interrupt key was pressed.
     Interrupted,
 }
 
-/// A gateway that is being served.
+/// A running gateway.
 struct Serving<'a> {
     context: &'a Context,
     arguments: &'a Serve,
     server: Arc<Server>,
-    /// The configuration that it began with: some of it stays until the next start.
+    /// The configuration at the start; parts of it stay in effect until the next start.
     began_with: Settings,
-    /// For how many days records are kept.
+    /// For how many days records are kept; 0 keeps them forever.
     keep_days: Arc<AtomicU32>,
-    /// Whether the configuration in effect names its upstreams.
+    /// Whether the current configuration names its own upstreams.
     has_own_upstreams: AtomicBool,
 }
 
 impl Serving<'_> {
-    /// Serves until the first signal to stop and then drains; a second one ends the draining.
+    /// Serves until the first signal to stop, then drains. A second signal ends the draining.
     async fn until_stopped(&self, listener: TcpListener, mut signals: Signals) -> Stopped {
         let (stop, stopped) = watch::channel(None);
         let first = {
             let mut stopped = stopped.clone();
             async move {
-                // The sender lives as long as this function: it can only answer with a signal.
+                // The sender lives as long as this function, so this resolves only on a signal.
                 let _ = stopped.wait_for(Option::is_some).await;
             }
         };
@@ -355,7 +355,7 @@ impl Serving<'_> {
         }
     }
 
-    /// Heeds signals until one asks to stop.
+    /// Handles signals until one asks to stop.
     async fn next_stop(&self, signals: &mut Signals) -> Asked {
         loop {
             match signals.next().await {

@@ -1,4 +1,5 @@
-//! `endmark setup`: what a client needs to go through Endmark; shown, written into its configuration, or taken back.
+//! `endmark setup`: the settings that route a client through Endmark: shown, written into its configuration, or
+//! undone.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -46,7 +47,7 @@ struct ChangeReport {
     after: Option<String>,
 }
 
-/// What is known before anything is read or written.
+/// What is known before any file is read or written.
 struct Task<'a> {
     arguments: &'a Setup,
     client: Client,
@@ -54,18 +55,18 @@ struct Task<'a> {
     settings: Vec<Setting>,
     path: Option<PathBuf>,
     painter: Painter,
-    /// Whether every cut reply is resumed already, as far as that is known here.
+    /// Whether every cut reply is already resumed, as far as the local configuration shows.
     resumes_all: bool,
 }
 
-/// What is said of agents where not every cut reply is resumed.
+/// The note for agents if not every cut reply is resumed.
 const RESUME_ALL: &str = "Where it sends a limit with a request, plain texts end there: to have these whole, too, start Endmark with \
       `endmark serve --set resume.mode=on`.";
 
-/// Shows, writes or takes back what a client needs.
+/// Shows, writes or undoes the settings of a client.
 pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, CommandError> {
     if arguments.undo {
-        // What was written comes back whatever became of Endmark's own configuration since.
+        // Undo must work whatever has happened to Endmark's own configuration since.
         let settings = context.configuration(Vec::new()).map(|effective| effective.settings);
         let address =
             address(arguments.url.as_deref(), arguments.upstream.as_deref(), &settings.unwrap_or_default())
@@ -79,13 +80,13 @@ pub(crate) fn run(context: &Context, arguments: &Setup) -> Result<Answer, Comman
     let resumes_all = effective.settings.gateway.resume.mode == Mode::On;
     let task = Task::new(context, arguments, address, resumes_all);
     let answer = if arguments.write { task.write() } else { task.show() }?;
-    // Of a gateway elsewhere the configuration here says nothing.
+    // The local configuration says nothing about a gateway elsewhere.
     let is_here = arguments.url.is_none() && arguments.upstream.is_none();
     let unserved = is_here.then(|| unserved(&task, &effective.settings)).flatten();
     Ok(answer.with_warnings(unserved).with_warnings(configuration_warnings(&effective)))
 }
 
-/// What is missing in the configuration for a client whose format no upstream is said to speak.
+/// Warns if the client needs a wire format that no configured upstream speaks.
 fn unserved(task: &Task<'_>, settings: &Settings) -> Option<Warning> {
     let is_served = |format: &dyn WireFormat| {
         settings.upstreams.iter().any(|upstream| upstream.format == format.provider())
@@ -111,7 +112,7 @@ impl<'a> Task<'a> {
         Self { arguments, client: Client::of(choice), address, settings, path, painter, resumes_all }
     }
 
-    /// What has to be known besides; each a sentence.
+    /// Further notes for the user, one sentence each.
     fn notes(&self) -> impl Iterator<Item = &'static str> {
         let is_agent = !matches!(self.arguments.client, ClientChoice::Openai | ClientChoice::Anthropic);
         let resume_all = (is_agent && !self.resumes_all).then_some(RESUME_ALL);
@@ -135,7 +136,7 @@ impl<'a> Task<'a> {
         let mut text = String::new();
         if let Some(path) = &self.path {
             let heading = format!("# For {}, in {}", self.client.title, path.display());
-            // Whatever is no configuration is a comment, so that the rest can be copied.
+            // Everything that is not configuration is a comment, so that the output can be copied as a whole.
             let _ = writeln!(text, "{}", self.painter.paint(Paint::Faint, &heading));
         }
         text.push_str(&snippet);
@@ -189,7 +190,7 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// What in the client's file comes before what was written into it.
+    /// Warns if another setting in the client's file overrides what was written.
     fn overridden(&self, text: &str) -> Option<Warning> {
         let document = Document::parse(self.syntax(), text).ok()?;
         let (key, value) = clients::overridden(self.arguments.client, &document)?;
@@ -202,7 +203,7 @@ impl<'a> Task<'a> {
         Some(Warning::notice("SETUP", message))
     }
 
-    /// Where a client went before Endmark is where Endmark has to go now.
+    /// Warns if the client used another address before: Endmark's upstream should now be that address.
     fn was_elsewhere(&self, record: &Record) -> Vec<Warning> {
         let parsed = |text: &str| Document::parse(self.syntax(), text).ok();
         let original = record.original.as_deref().and_then(parsed);
@@ -296,7 +297,7 @@ impl<'a> Task<'a> {
         ConfigurationFile::open_to_write(path)
     }
 
-    /// What is kept beside the file, if that is all there should be.
+    /// Returns the record kept beside the file, or an error if it should hold the original file and does not.
     fn record(
         &self,
         file: &ConfigurationFile,
@@ -384,7 +385,7 @@ impl<'a> Task<'a> {
     }
 }
 
-/// What is somebody else's by now.
+/// Warns about settings that were changed by someone else since, and were therefore not undone.
 fn left_alone(left: &[Left]) -> Vec<Warning> {
     let message = |Left { key, changed }: &Left| {
         let changed = changed.iter().map(|name| format!("`{}`", in_one_line(name)));

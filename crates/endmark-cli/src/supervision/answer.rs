@@ -1,4 +1,4 @@
-//! What runs came to, for people and for programs.
+//! The results of runs, for people and for programs.
 
 use std::fmt::Write;
 use std::io;
@@ -44,7 +44,7 @@ pub(crate) struct One {
     output_folder: Option<String>,
 }
 
-/// How the process ends with a run.
+/// Returns the exit code of a finished run.
 fn exit_of(over: &Over) -> Exit {
     over.outcome.signal.and_then(exit_of_signal).unwrap_or(match over.outcome.run.state.as_str() {
         "succeeded" => Exit::Success,
@@ -62,7 +62,7 @@ fn exit_of_signal(signal: i32) -> Option<Exit> {
     }
 }
 
-/// The answer of one run.
+/// Builds the answer for one run.
 pub(super) fn of_one(painter: Painter, over: Over) -> Result<Answer, CommandError> {
     let exit = exit_of(&over);
     let run = &over.outcome.run;
@@ -112,7 +112,7 @@ fn cannot_start(run: &AgentRun, error: &io::Error) -> (String, String) {
     (body.message, body.hint.unwrap_or_default())
 }
 
-/// Why a run ended, for people. A reason without words is its own.
+/// Explains in words why a run ended. An unknown reason is returned unchanged.
 fn in_words(reason: &str) -> &str {
     let found = Reason::ALL.into_iter().find(|known| known.name() == reason);
     match found {
@@ -129,7 +129,7 @@ fn in_words(reason: &str) -> &str {
     }
 }
 
-/// The answer of several: a table, what is lacking, and the worst exit.
+/// Builds the answer for several runs: a table, their findings, and the worst exit code.
 pub(super) fn of_all(layout: Layout, all: AllOver) -> Result<Answer, CommandError> {
     let runs: Vec<AgentRun> = all.over.iter().map(|over| over.outcome.run.clone()).collect();
     let mut text = table::lines(&runs, layout).join("\n") + "\n";
@@ -146,7 +146,7 @@ pub(super) fn of_all(layout: Layout, all: AllOver) -> Result<Answer, CommandErro
     for name in &not_started {
         let _ = writeln!(text, "  {} was not started", in_one_line(name));
     }
-    // A signal may come between two runs; then none of those that are over was ended by it.
+    // A signal may arrive between two runs; then it ended none of the finished ones.
     let exits = all.over.iter().map(exit_of).chain(all.signal.and_then(exit_of_signal));
     let exit = exits.max_by_key(|exit| exit.code()).unwrap_or(Exit::Success);
     let count = all.over.len() + not_started.len();

@@ -1,10 +1,10 @@
-//! What agents printed is kept as long as everything else in the store, and no longer.
+//! Retention of agents' output: it is kept as long as the other records in the store.
 
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Removes the folders of runs that nothing was written into for so long; answers how many. What is no run's folder stays.
+/// Removes run folders that were last written to more than `keep` ago, and returns how many. Other folders stay.
 pub(super) fn forget(beside_store: &Path, keep: Duration, now: SystemTime) -> usize {
     let Ok(entries) = fs::read_dir(beside_store) else { return 0 };
     let is_old = |path: &Path| {
@@ -13,11 +13,11 @@ pub(super) fn forget(beside_store: &Path, keep: Duration, now: SystemTime) -> us
     };
     let folders = entries.filter_map(Result::ok).map(|entry| entry.path());
     let old = folders.filter(|path| is_run(path) && path.is_dir() && is_old(path));
-    // One that cannot be removed now is tried again by the next run.
+    // The next run retries a folder that cannot be removed now.
     old.filter(|path| fs::remove_dir_all(path).is_ok()).count()
 }
 
-/// Whether this is the name of a run.
+/// Whether the path has the name of a run: `run_` and 12 hexadecimal digits.
 fn is_run(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix("run_"));
     name.is_some_and(|id| id.len() == 12 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))

@@ -1,4 +1,4 @@
-//! Runs beside one another, each with the same ears for a signal.
+//! Concurrent runs that share one signal handler.
 
 use std::cell::RefCell;
 use std::io;
@@ -13,22 +13,22 @@ use tokio::task::{JoinSet, LocalSet};
 
 use super::telling::Telling;
 
-/// A run that is over.
+/// A finished run.
 pub(super) struct Over {
     pub(super) transcripts: Option<PathBuf>,
     pub(super) outcome: RunOutcome,
 }
 
-/// What runs came to, in the order in which they were asked for.
+/// The results of runs, in the order of their tasks.
 pub(super) struct AllOver {
     pub(super) over: Vec<Over>,
-    /// Those that a signal kept from being started.
+    /// Tasks that a signal kept from being started.
     pub(super) not_started: Vec<Task>,
-    /// The signal, if one came before all were over.
+    /// The signal, if one came before all runs were over.
     pub(super) signal: Option<i32>,
 }
 
-/// Supervises all of them, so many at a time. A signal ends those under way, and no other is started.
+/// Supervises all tasks, at most `at_once` at a time. A signal ends the active runs, and no other is started.
 pub(super) async fn supervise_all(
     tasks: Vec<Task>,
     at_once: NonZeroUsize,
@@ -72,7 +72,7 @@ pub(super) async fn supervise_all(
         .await
 }
 
-/// One of several that are told of in one place.
+/// The watcher of one run, which reports to the shared [`Telling`].
 struct Told {
     telling: Rc<RefCell<Telling>>,
 }

@@ -1,10 +1,10 @@
-//! Spans of time and amounts of money that cannot be 0.
+//! Time spans and amounts of money, which must not be 0.
 
 use std::num::NonZeroU64;
 
 use endmark_failure::CommandError;
 
-/// A span as it is typed: `90s`, `10m`, `4h`, in seconds.
+/// Parses a time span such as `90s`, `10m` or `4h` into seconds.
 pub(super) fn seconds(option: &'static str, typed: &str) -> Result<NonZeroU64, CommandError> {
     let unusable = || {
         CommandError::input(
@@ -24,7 +24,7 @@ pub(super) fn seconds(option: &'static str, typed: &str) -> Result<NonZeroU64, C
     count.checked_mul(factor).and_then(NonZeroU64::new).ok_or_else(unusable)
 }
 
-/// Dollars as billionths of one.
+/// Converts dollars to billionths of a dollar.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast to an integer saturates")]
 pub(super) fn nanodollars(typed: f64) -> Result<NonZeroU64, CommandError> {
     Some(typed)

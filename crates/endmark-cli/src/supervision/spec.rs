@@ -1,4 +1,4 @@
-//! A file of runs: each of its tables is checked before any run is started.
+//! A file of runs. All of its tables are checked before any run is started.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use toml::Spanned;
 use super::wish::{Shared, Wish};
 use crate::input::Input;
 
-/// What stands in it.
+/// The content of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Spec {
-    /// What holds for each run that does not say it.
+    /// Defaults for every run.
     defaults: Wish,
     run: Vec<Spanned<Wish>>,
 }
 
-/// The runs of a file; what they do not say is what was typed.
+/// Reads the runs of a file. Options missing in the file come from the command line.
 pub(super) fn read(shared: &Shared<'_>, path: &Path, typed: &Wish) -> Result<Vec<Task>, CommandError> {
     let text = Input::open_file(path, shared.context.terminal)?.written_text()?;
     let spec: Spec = toml::from_str(&text).map_err(|error| {
@@ -53,12 +53,12 @@ pub(super) fn read(shared: &Shared<'_>, path: &Path, typed: &Wish) -> Result<Vec
     Ok(planned)
 }
 
-/// The line of a byte, from 1.
+/// Returns the line of a byte offset, counted from 1.
 fn line_of(text: &str, offset: usize) -> usize {
     text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1
 }
 
-/// The error of the run that stands there.
+/// Adds the line of the run to its error.
 fn at_line(path: &Path, line: usize, error: CommandError) -> CommandError {
     let place = format!("{}:{line}", path.display());
     match error {

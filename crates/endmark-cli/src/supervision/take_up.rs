@@ -1,4 +1,5 @@
-//! `endmark runs resume`: runs whose supervisor was killed go on, with the tries, the time and the money that are left. (CG-4)
+//! `endmark runs resume`: continues runs whose supervisor was killed, with the attempts, time and money that are
+//! left. (CG-4)
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -17,15 +18,16 @@ use crate::arguments::runs::Resume;
 use crate::context::{Context, configuration_warnings};
 use crate::view::answer::Answer;
 
-/// How many runs are looked at for those that were lost.
+/// How many runs are searched for lost ones.
 const MOST_RUNS: u32 = 10_000;
-/// How many events of a run are looked at.
+/// How many events of a run are read.
 const MOST_EVENTS: u32 = 100_000;
-/// An agent is ended within two seconds of its supervisor, and killed after its grace; this is longer.
+/// How often to check whether the old agent is gone. It is stopped within two seconds of its supervisor, and killed
+/// after its grace period. These checks last longer.
 const LOOKS_FOR_AGENT: u32 = 150;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
-/// Takes runs up, and supervises them to their ends. All of them are checked before any is started.
+/// Resumes runs, and supervises them to their ends. All of them are checked before any is started.
 pub(crate) fn take_up(
     context: &Context,
     arguments: &Resume,
@@ -33,7 +35,7 @@ pub(crate) fn take_up(
 ) -> Result<Answer, CommandError> {
     let failed = |error: StoreError| CommandError::of_store(&error);
     let location = &effective.settings.files.store;
-    // Whoever opens the store for writing marks the runs whose supervisors are gone.
+    // Opening the store for writing marks the runs whose supervisors are gone.
     let store = Store::open(location).map_err(failed)?;
     let reader = Reader::open(location).map_err(failed)?;
     let kept = kept_in(&effective.settings);
@@ -45,7 +47,7 @@ pub(crate) fn take_up(
         tasks.push(task_of(&shared, &stored, TakenUp::of(&stored, &events))?);
     }
     let telling = Telling::new(context.terminal, arguments.events.as_deref(), &effective.settings.runs)?;
-    // What they need is looked at before anything is taken up.
+    // Everything that the runs need was checked above, before any run is claimed.
     for task in &tasks {
         wait_for_agent(&task.id)?;
         let taken = runtime()?.block_on(store.recorder(NoSecrets).take_up_run(&task.id)).map_err(failed)?;
@@ -61,12 +63,12 @@ pub(crate) fn take_up(
     Ok(answer.with_warnings(configuration_warnings(effective)).with_warnings(warnings))
 }
 
-/// Those that are named, or all that were lost.
+/// Returns the named runs, or with `--all` every lost run.
 fn chosen(reader: &Reader, arguments: &Resume) -> Result<Vec<StoredRun>, CommandError> {
     let failed = |error: StoreError| CommandError::of_store(&error);
     if arguments.all {
         let mut runs = reader.runs(MOST_RUNS).map_err(failed)?;
-        // The newest run first: one whose artifact was begun anew since then is over.
+        // Newest run first: a lost run is skipped if a newer run has the same artifact.
         let mut seen = HashSet::new();
         runs.retain(|stored| seen.insert(artifact(stored)) && TakenUp::of(stored, &[]).is_some());
         return Ok(runs);
@@ -116,7 +118,7 @@ fn task_of(shared: &Shared<'_>, stored: &StoredRun, taken_up: Option<TakenUp>) -
     Ok(task)
 }
 
-/// Waits until the agent that was ended with its supervisor is gone: two must not write one artifact.
+/// Waits until the agent of the killed supervisor is gone: two agents must not write one artifact.
 fn wait_for_agent(id: &str) -> Result<(), CommandError> {
     for _ in 0..LOOKS_FOR_AGENT {
         if !TakenUp::is_agent_left(id) {

@@ -1,4 +1,4 @@
-//! Where what happens to a run goes: to people on standard error, and into a file of JSON Lines.
+//! Reports the events of runs: to people on standard error, to a file of JSON Lines, and to a webhook.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -15,25 +15,25 @@ use serde::Serialize;
 use crate::view::paint::Paint;
 use crate::view::terminal::Terminal;
 
-/// Who watches runs that were started here.
+/// Reports on the runs that this process started.
 pub(super) struct Telling {
     terminal: Terminal,
     events: Option<(PathBuf, File)>,
     webhook: Option<Webhook>,
-    /// Whether an event could not be written; that is said once.
+    /// Whether an event could not be written; that is reported only once.
     is_missing_events: bool,
-    /// What was not as it should be.
+    /// Problems so far, for the answer's warnings.
     pub(super) warnings: Vec<String>,
 }
 
-/// One line of the file.
+/// One line of the event file.
 #[derive(Serialize)]
 struct Line<'a> {
     #[serde(flatten)]
     event: &'a RunEventReport,
     /// Milliseconds since 1970, UTC.
     at_ms: u64,
-    // The name by which others know it.
+    // Consumers rely on this name.
     #[serde(rename = "agentRun")]
     agent_run: &'a AgentRun,
 }
@@ -70,12 +70,12 @@ impl Telling {
         Ok(Self { terminal, events, webhook, is_missing_events: false, warnings: Vec::new() })
     }
 
-    /// Where events are sent as well.
+    /// Returns the webhook that also receives the events, if one is configured.
     pub(super) fn webhook(&self) -> Option<Webhook> {
         self.webhook.clone()
     }
 
-    /// Something happened to the run.
+    /// Reports an event of a run.
     pub(super) fn event(&mut self, run: &AgentRun, event: &RunEventReport) {
         let paint = match event.event.as_str() {
             "agent_run.succeeded" => Paint::Good,
@@ -109,7 +109,7 @@ impl Telling {
         }
     }
 
-    /// Something is not as it should be, and the runs go on all the same.
+    /// Reports a problem that does not stop the runs.
     pub(super) fn warn(&mut self, message: &str) {
         self.terminal.warn(message);
         self.warnings.push(message.to_owned());

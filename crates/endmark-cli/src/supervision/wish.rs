@@ -1,4 +1,4 @@
-//! A run as it is asked for, typed or from a file of runs, and checked before anything is started.
+//! A requested run, from the command line or a file of runs. It is checked before anything is started.
 
 use std::ffi::OsString;
 use std::num::NonZeroU32;
@@ -18,20 +18,20 @@ use crate::arguments::run::{self as arguments, AgentChoice};
 use crate::context::Context;
 use crate::input::Input;
 
-/// How long an agent may go on behind its last event; opencode is known to hang there.
+/// How long an agent may take to exit after its last event; opencode is known to hang there.
 const LAST_WORD: Duration = Duration::from_secs(5);
-/// How much of what an agent prints is kept for each attempt, in bytes.
+/// The most output of an agent that is kept per attempt, in bytes.
 const TRANSCRIPT_BYTES: u64 = 64 << 20;
 
-/// What is said of a run. What is not said is taken from elsewhere.
+/// The options of a run. Missing ones come from the defaults or the command line.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Wish {
-    /// What people call it.
+    /// A name for people.
     pub(super) name: Option<String>,
     pub(super) template: Option<PathBuf>,
     pub(super) artifact: Option<PathBuf>,
-    /// Where the agent works; the artifact is looked for from there.
+    /// The agent's working directory; the artifact is relative to it.
     pub(super) folder: Option<PathBuf>,
     pub(super) agent: Option<AgentChoice>,
     #[serde(deserialize_with = "words", serialize_with = "as_words")]
@@ -45,9 +45,9 @@ pub(super) struct Wish {
     pub(super) silence: Option<String>,
     pub(super) grace: Option<String>,
     pub(super) limit_tokens: Option<u64>,
-    /// Whether its calls go through a gateway of its own.
+    /// Whether the agent's calls go through a gateway of its own.
     pub(super) through: Option<bool>,
-    /// Where what the agent prints is kept.
+    /// Where the agent's output is kept.
     pub(super) output_folder: Option<PathBuf>,
 }
 
@@ -63,16 +63,16 @@ fn as_words<S: Serializer>(words: &Option<Vec<OsString>>, serializer: S) -> Resu
     words.ok_or_else(|| S::Error::custom("a word of the command is not UTF-8"))?.serialize(serializer)
 }
 
-/// What runs that are asked for together share.
+/// What all runs of one command share.
 pub(super) struct Shared<'a> {
     pub(super) context: &'a Context,
     pub(super) models: Arc<Models>,
-    /// Where what agents print is kept: a folder for each run in it, or the folder of the only one.
+    /// Maps a run id to the folder for the agent's output.
     pub(super) transcripts: &'a dyn Fn(&str) -> PathBuf,
 }
 
 impl Wish {
-    /// What was typed.
+    /// Reads the options from the command line.
     pub(super) fn typed(arguments: &arguments::Run) -> Self {
         Self {
             name: None,
@@ -95,9 +95,9 @@ impl Wish {
         }
     }
 
-    /// With what is said elsewhere, where nothing is said here.
+    /// Fills missing options from `other`.
     pub(super) fn or(self, other: &Self) -> Self {
-        // Either of them is the prompt.
+        // `prompt` and `prompt_file` are alternatives: either one overrides both of `other`.
         let has_prompt = self.prompt.is_some() || self.prompt_file.is_some();
         let inherited =
             if has_prompt { (None, None) } else { (other.prompt.clone(), other.prompt_file.clone()) };
@@ -122,7 +122,7 @@ impl Wish {
         }
     }
 
-    /// Checks all of it; answers what can be started.
+    /// Checks all options and returns a task that can be started.
     pub(super) fn check(self, shared: &Shared<'_>) -> Result<Task, CommandError> {
         let context = shared.context;
         let template = self.template.as_deref().ok_or_else(|| missing("template", "--template"))?;
@@ -155,7 +155,7 @@ impl Wish {
         let task = Task {
             id,
             name: self.name,
-            // One that cannot be written cannot be taken up, and that is all.
+            // If the wish cannot be serialised, the run cannot be resumed later; it can still start.
             asked: asked.and_then(|asked| serde_json::to_string(&asked).ok()),
             taken_up: None,
             agent,
@@ -180,7 +180,8 @@ impl Wish {
         Ok(task)
     }
 
-    /// The same for whoever takes the run up, from wherever: with what a file said, and not with where it was.
+    /// Returns the same wish with absolute paths and the prompt's text, so that the run can be resumed from any
+    /// folder.
     fn absolute(&self, folder: &Path, transcripts: &Path, prompt: Option<String>) -> Option<Self> {
         let absolute = |path: &Path| std::path::absolute(path).ok();
         Some(Self {
@@ -218,7 +219,8 @@ fn missing(what: &str, option: &str) -> CommandError {
     CommandError::input("usage", format!("no {what} is named"), hint)
 }
 
-/// An agent whose artifact cannot come about would be sent back until no try is left.
+/// Checks the folder and the artifact. If the artifact cannot be created, the agent would be sent back until no
+/// attempt is left.
 fn check_places(folder: &Path, artifact: &Path) -> Result<(), CommandError> {
     let refuse = |what: String, hint: &str| Err(CommandError::input("usage", what, hint));
     if !folder.is_dir() {
@@ -237,7 +239,7 @@ fn check_places(folder: &Path, artifact: &Path) -> Result<(), CommandError> {
     }
 }
 
-/// The agent that is named, or known by its program; it has to print what can be read.
+/// Returns the named agent, or the one known by its program. Its command must print events that can be read.
 fn agent(named: Option<AgentChoice>, command: &[OsString]) -> Result<Agent, CommandError> {
     let known = command.first().map_or(Agent::Plain, Task::agent_of);
     let agent = named.map_or(known, Agent::from);

@@ -1,4 +1,4 @@
-//! What a command answers, for people and for programs at once.
+//! The answer of a command, for both people and programs.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -11,15 +11,15 @@ use endmark_failure::{CommandError, Exit};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The data of an answer as JSON.
+/// Converts the data of an answer to JSON.
 pub(crate) fn to_data(data: &impl Serialize) -> Result<Value, CommandError> {
     serde_json::to_value(data).map_err(|error| CommandError::Bug(error.to_string()))
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// An answer that is still to be shown, in the form that was asked for.
+    /// An answer that is still to be shown, in the requested form.
     Answer(Box<Answer>),
     /// The answers are on standard output already.
     Streamed(Exit),
@@ -36,39 +36,39 @@ impl From<Answer> for Outcome {
 pub(crate) struct Answer {
     /// The `data` of the envelope (EN-1).
     pub(crate) data: Value,
-    /// What stands on standard output for people; a newline at its end is kept as it is.
+    /// The text on standard output for people. A newline at its end is preserved.
     pub(crate) text: String,
-    /// Why the answer is no, if it is.
+    /// The reason if the answer is negative.
     pub(crate) refusal: Option<Refusal>,
     pub(crate) warnings: Vec<Warning>,
-    /// What is known about the fields of the data (EN-3).
+    /// Rules for the fields of the data (EN-3).
     pub(crate) rules: FieldRules,
-    /// How many bytes the envelope may have (EN-5).
+    /// Maximum size of the envelope in bytes (EN-5).
     pub(crate) max_response_bytes: usize,
-    /// The list that comes in pages where the envelope would be larger (EN-5).
+    /// The list that is split into pages if the envelope would be larger (EN-5).
     pub(crate) pages: Option<ListInPages>,
 }
 
-/// A list of an answer that comes in pages, and which of them is asked for.
+/// A list of an answer that is split into pages, and the requested page.
 #[derive(Debug)]
 pub(crate) struct ListInPages {
     pub(crate) list: FieldPath,
-    /// What was asked, so that a cursor of something else is refused.
+    /// The identity of the request, so that the cursor of another request is rejected.
     pub(crate) asked: Vec<OsString>,
-    /// What the page before gave; none for the first.
+    /// The cursor from the previous page, or `None` for the first page.
     pub(crate) cursor: Option<String>,
 }
 
-/// Why the answer is no, or only half an answer.
+/// Why the answer is negative or incomplete.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     pub(crate) error: ErrorBody,
-    /// Whether the text says it already, so that it need not be said again on standard error.
+    /// Whether the text already states the error, so that it is not repeated on standard error.
     pub(crate) is_in_text: bool,
 }
 
 impl Answer {
-    /// The answer yes. Its data is Endmark's own: nobody else can have cut it.
+    /// A positive answer. Its data is Endmark's own, so no upstream can have cut it.
     pub(crate) fn yes(data: Value, text: impl Into<String>) -> Self {
         Self {
             data,
@@ -81,7 +81,7 @@ impl Answer {
         }
     }
 
-    /// The answer no, said by the text itself.
+    /// A negative answer whose text states the reason itself.
     pub(crate) fn no_in_text(
         data: Value,
         text: impl Into<String>,
@@ -92,13 +92,13 @@ impl Answer {
         Self { refusal: Some(Refusal { error, is_in_text: true }), ..Self::yes(data, text) }
     }
 
-    /// The answer no, said on standard error; standard output stays empty.
+    /// A negative answer whose reason goes to standard error; standard output stays empty.
     pub(crate) fn no(data: Value, code: &str, message: impl Into<String>, hint: Option<String>) -> Self {
         let error = ErrorBody { hint, ..ErrorBody::new(code, Exit::No.code(), message) };
         Self::yes(data, String::new()).with_error(error)
     }
 
-    /// The same answer, where it is no, with what to do next.
+    /// Adds a hint on what to do next, if the answer is negative.
     pub(crate) fn with_hint(mut self, hint: &str) -> Self {
         if let Some(refusal) = &mut self.refusal {
             refusal.error.hint = Some(hint.to_owned());
@@ -106,28 +106,28 @@ impl Answer {
         self
     }
 
-    /// The same answer with this error, which is said on standard error too.
+    /// Adds this error, which also goes to standard error.
     pub(crate) fn with_error(self, error: ErrorBody) -> Self {
         Self { refusal: Some(Refusal { error, is_in_text: false }), ..self }
     }
 
-    /// The same answer with these warnings.
+    /// Adds these warnings.
     pub(crate) fn with_warnings(mut self, warnings: impl IntoIterator<Item = Warning>) -> Self {
         self.warnings.extend(warnings);
         self
     }
 
-    /// The same answer with this list in pages.
+    /// Splits this list into pages.
     pub(crate) fn with_pages(self, pages: ListInPages) -> Self {
         Self { pages: Some(pages), ..self }
     }
 
-    /// How the process ends with this answer.
+    /// Returns the exit code for this answer.
     pub(crate) fn exit(&self) -> Exit {
         self.refusal.as_ref().map_or(Exit::Success, |refusal| Exit::of_code(refusal.error.exit_code))
     }
 
-    /// The envelope, detected and capped (EN-3, EN-5).
+    /// Builds the envelope, checked for cuts and capped in size (EN-3, EN-5).
     pub(crate) fn document(&self, duration: Duration) -> Result<Document, CommandError> {
         let envelope = match &self.refusal {
             Some(refusal) => Envelope::refusal(&self.data, refusal.error.clone()),

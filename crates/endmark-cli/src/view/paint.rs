@@ -1,40 +1,40 @@
-//! Colours, for whoever can see them.
+//! Colours for terminals that can show them.
 
 use endmark_config::Environment;
 
 use crate::arguments::ColorChoice;
 
-/// Colours text, or leaves it alone.
+/// Colours text, or returns it unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Painter {
     is_on: bool,
 }
 
-/// The sequences that a [`Painter`] writes.
+/// The escape sequences that a [`Painter`] writes.
 pub(crate) const COLOURS: [&str; 6] =
     ["\x1b[1;32m", "\x1b[1;31m", "\x1b[1;33m", "\x1b[1m", "\x1b[2m", "\x1b[0m"];
 
-/// What a colour means. Everything can be read without it.
+/// The meaning of a colour. All output is readable without colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Paint {
-    /// Fine, whole.
+    /// Good or whole.
     Good,
-    /// Wrong, cut.
+    /// Wrong or cut.
     Bad,
     /// Doubtful.
     Doubt,
-    /// A heading or the word that counts.
+    /// A heading or an important word.
     Strong,
-    /// Beside the point.
+    /// A detail.
     Faint,
 }
 
 impl Painter {
-    /// Leaves every text alone.
+    /// Returns every text unchanged.
     #[cfg(test)]
     pub(crate) const OFF: Self = Self { is_on: false };
 
-    /// What the flags, the environment and the place of the text ask for.
+    /// Chooses by the flag, the environment, and whether the output is a terminal.
     pub(crate) fn new(choice: ColorChoice, is_terminal: bool, environment: &Environment) -> Self {
         let is_wanted =
             is_terminal && environment.get("NO_COLOR").is_none() && environment.get("TERM") != Some("dumb");
@@ -47,7 +47,7 @@ impl Painter {
         }
     }
 
-    /// Colours if this is so.
+    /// Colours text if `is_on`.
     pub(crate) const fn when(is_on: bool) -> Self {
         Self { is_on }
     }
@@ -57,7 +57,7 @@ impl Painter {
         self.is_on
     }
 
-    /// The text in the colour of its meaning.
+    /// Returns the text in the colour for this meaning.
     pub(crate) fn paint(self, paint: Paint, text: &str) -> String {
         if !self.is_on || text.is_empty() {
             return text.to_owned();

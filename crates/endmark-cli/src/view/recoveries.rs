@@ -17,7 +17,7 @@ const COLUMNS: [Column<'static>; 8] = [
     Column::text("REQUEST"),
 ];
 
-/// The rows under their headings; one sentence where there are none.
+/// Returns the table of rows with headings, or one sentence if there are no rows.
 pub(crate) fn text(rows: &[LogRow], layout: Layout) -> String {
     if rows.is_empty() {
         return "No reply was cut yet.\n".to_owned();
@@ -25,7 +25,8 @@ pub(crate) fn text(rows: &[LogRow], layout: Layout) -> String {
     layout.lines(COLUMNS, rows.iter().map(cells)).join("\n") + "\n"
 }
 
-/// Below the table: of which rows nothing was asked, why, and what would change it; each reason once.
+/// Returns the notes below the table: which rows led to no continuation request, why, and what would change that.
+/// Each reason appears once.
 pub(crate) fn reasons(rows: &[LogRow]) -> String {
     let mut told: Vec<(NotAsked, Vec<String>)> = Vec::new();
     for row in rows {

@@ -1,4 +1,4 @@
-//! Runs as an answer has them, and as lines of a table.
+//! Runs as the data of an answer and as rows of a table.
 
 use endmark_failure::CommandError;
 use endmark_runs::{AgentRun, RunEventReport};
@@ -10,7 +10,7 @@ use crate::view::answer::to_data;
 use crate::view::paint::Paint;
 use crate::view::table::{Cell, Column, Layout};
 
-/// How many signs the bar has.
+/// Width of the bar in characters.
 const BAR: u64 = 10;
 
 const COLUMNS: [Column<'static>; 7] = [
@@ -37,12 +37,12 @@ pub(crate) struct Report {
     pub(crate) output_folder: Option<String>,
 }
 
-/// Runs as the data of an answer.
+/// Returns runs as the data of an answer.
 pub(crate) fn data_of(runs: Vec<AgentRun>) -> Result<Value, CommandError> {
     to_data(&Report { runs, events: None, output_folder: None })
 }
 
-/// The headings, and a line for each run.
+/// Returns the headings and one line per run.
 pub(crate) fn lines(runs: &[AgentRun], layout: Layout) -> Vec<String> {
     layout.lines(COLUMNS, runs.iter().map(cells))
 }
@@ -67,7 +67,8 @@ fn cells(run: &AgentRun) -> [Cell; 7] {
     ]
 }
 
-/// The largest call against the model's limit, as a bar and a share: also readable without a picture.
+/// Shows the largest call relative to the model's limit, as a bar and as a percentage, which is readable without the
+/// bar.
 fn bar(run: &AgentRun) -> String {
     let (Some(largest), Some(limit)) = (run.largest_call_tokens, run.limit_tokens.filter(|limit| *limit > 0))
     else {

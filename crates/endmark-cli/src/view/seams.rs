@@ -1,13 +1,13 @@
-//! Seams between the parts of a reply, as answers report them.
+//! Seams between the parts of a reply, as reported in answers.
 
 use endmark_envelope::Warning;
 use endmark_recovery::Seam;
 use serde::Serialize;
 
-/// The code of the warning that bytes of a part are not in the result.
+/// Warning code: bytes of a part are missing in the result.
 pub(crate) const LEFT_OUT: &str = "LEFT_OUT";
 
-/// What these seams left out of the parts, as warnings.
+/// Returns a warning for each seam at which bytes were dropped.
 pub(crate) fn left_out(seams: &[Seam]) -> impl Iterator<Item = Warning> {
     seams.iter().filter(|seam| seam.dropped_bytes > 0).map(|seam| {
         let shown = seam.dropped.escape_debug().to_string().replace("\\\"", "\"");

@@ -1,13 +1,13 @@
-//! Tables for people: rows under headings, within the width of the terminal.
+//! Tables for people: rows under headings, fitted to the width of the terminal.
 
 use endmark_failure::in_one_line;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::view::paint::{Paint, Painter};
 
-/// The widest cell in terminal columns: a longer one, as of a model's name, would push all others out of sight.
+/// Maximum cell width in terminal columns: a longer cell, such as a model name, would push all others out of sight.
 const CELL_LIMIT_COLUMNS: usize = 64;
-/// What a column keeps of its width, however narrow the terminal is.
+/// Minimum width of a shortened column, however narrow the terminal is.
 const COLUMN_MIN_COLUMNS: usize = 7;
 const GAP: &str = "  ";
 
@@ -15,11 +15,11 @@ const GAP: &str = "  ";
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Layout {
     pub(crate) painter: Painter,
-    /// Columns of the terminal; none where the output is no terminal.
+    /// Width of the terminal in columns, or `None` if the output is not a terminal.
     pub(crate) width: Option<usize>,
 }
 
-/// A column: its heading, where its cells stand, and whether they may be shortened.
+/// A column: its heading, the alignment of its cells, and whether they may be shortened.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column<'a> {
     heading: &'a str,
@@ -27,7 +27,7 @@ pub(crate) struct Column<'a> {
     is_fixed: bool,
 }
 
-/// A cell's text, and what its colour means.
+/// The text of a cell and the meaning of its colour.
 #[derive(Debug, Clone)]
 pub(crate) struct Cell {
     text: String,
@@ -35,17 +35,17 @@ pub(crate) struct Cell {
 }
 
 impl<'a> Column<'a> {
-    /// Text that is shortened where there is no room for all of it.
+    /// A text column, which is shortened if there is not enough room.
     pub(crate) const fn text(heading: &'a str) -> Self {
         Self { heading, is_number: false, is_fixed: false }
     }
 
-    /// Text that is never shortened.
+    /// A text column that is never shortened.
     pub(crate) const fn fixed(heading: &'a str) -> Self {
         Self { heading, is_number: false, is_fixed: true }
     }
 
-    /// Numbers, below one another by their ends.
+    /// A right-aligned column of numbers.
     pub(crate) const fn number(heading: &'a str) -> Self {
         Self { heading, is_number: true, is_fixed: true }
     }
@@ -64,8 +64,8 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Layout {
-    /// The lines of a table, the headings first. Where the terminal is narrower than the table, the widest columns are
-    /// shortened first; what is left out is marked by `…`.
+    /// Returns the lines of a table, headings first. If the terminal is too narrow, the widest columns are shortened
+    /// first, and `…` marks the omitted text.
     pub(crate) fn lines<const COLUMNS: usize>(
         self,
         columns: [Column<'_>; COLUMNS],
@@ -91,7 +91,7 @@ impl Layout {
         let mut used = 0;
         for (number, (cell, (column, width))) in row.iter().zip(columns.iter().zip(widths)).enumerate() {
             let gap = if number == 0 { "" } else { GAP };
-            // A terminal too narrow even for the shortened columns shows the first of them.
+            // A terminal that is too narrow even for the shortened columns shows only the first ones.
             let room = self.width.map_or(*width, |all| (*width).min(all.saturating_sub(used + gap.len())));
             if room == 0 {
                 break;
@@ -99,7 +99,7 @@ impl Layout {
             let text = shortened(&cell.text, room);
             let blank = " ".repeat(room - text.width());
             let filled = if column.is_number { blank + &text } else { text + &blank };
-            // Nothing stands behind the last cell.
+            // The last cell needs no padding.
             let filled = if number + 1 == row.len() { filled.trim_end() } else { &filled };
             line.push_str(gap);
             line.push_str(
@@ -112,7 +112,7 @@ impl Layout {
     }
 }
 
-/// Takes from the widest column that may be shortened, until all fit or none has more to give.
+/// Shrinks the widest column that may be shortened, until the table fits or no column can shrink further.
 fn fit(widths: &mut [usize], columns: &[Column<'_>], width: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut surplus = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
@@ -127,7 +127,7 @@ fn fit(widths: &mut [usize], columns: &[Column<'_>], width: usize) {
     }
 }
 
-/// The text in at most so many columns, its end replaced by `…` where it is longer.
+/// Shortens the text to at most `width` columns, and marks an omitted end with `…`.
 fn shortened(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! What is shown, and where: answers on standard output, everything else on standard error.
+//! Output routing: answers go to standard output, everything else to standard error.
 
 mod json_output;
 
@@ -21,18 +21,18 @@ pub(crate) use json_output::JsonOutput;
 /// How answers, errors and progress are shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
-    /// One envelope on standard output, in place of text for people.
+    /// Write one JSON envelope to standard output instead of text for people.
     pub(crate) json: bool,
-    /// No progress and no warnings.
+    /// Show no progress and no warnings.
     pub(crate) quiet: bool,
-    /// What is written to standard output may be coloured.
+    /// Colours for standard output.
     pub(crate) output: Painter,
-    /// What is written to standard error may be coloured.
+    /// Colours for standard error.
     pub(crate) errors: Painter,
 }
 
 impl Terminal {
-    /// What the flags and the environment ask for.
+    /// Reads the flags and the environment.
     pub(crate) fn new(json: bool, quiet: bool, color: ColorChoice, environment: &Environment) -> Self {
         Self {
             json,
@@ -42,18 +42,18 @@ impl Terminal {
         }
     }
 
-    /// How tables are drawn on standard output.
+    /// Returns the table layout for standard output.
     pub(crate) fn tables(self) -> Layout {
         Layout { painter: self.output, width: columns() }
     }
 
-    /// Shows an answer in the form that was asked for, and says how the process ends.
+    /// Shows an answer in the requested form, and returns the exit code.
     pub(crate) fn show(self, answer: &Answer, duration: Duration) -> Result<Exit, CommandError> {
         if self.json {
             let document = answer.document(duration)?;
             let exit = Exit::of_code(document.exit_code());
-            // A signal may be answering instead; then there is nothing to do but to end with it. Whoever waits for
-            // that must not hold standard output, or neither would get anywhere.
+            // A signal handler may be answering instead; then this only waits for the process to end. Claim the right
+            // to answer before locking standard output, or both would deadlock.
             let _right = Answering::claim_or_wait();
             return written(document.write_to(&mut JsonOutput::new(io::stdout().lock())), exit);
         }
@@ -66,7 +66,7 @@ impl Terminal {
         output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(CommandError::Write)?;
         for warning in &answer.warnings {
             let field = warning.field.as_ref().map(|field| format!("`{field}`: ")).unwrap_or_default();
-            // A marker in the text may have had no room for it.
+            // A marker in the text may have had no room for the handle.
             let way = warning.handle.as_ref().map(|handle| format!("; all of it: `endmark read {handle}`"));
             self.warn(&format!("{field}{}{}", warning.message, way.unwrap_or_default()));
         }
@@ -76,16 +76,16 @@ impl Terminal {
         Ok(answer.exit())
     }
 
-    /// Shows an error in the form that was asked for, and says how the process ends.
+    /// Shows an error in the requested form, and returns the exit code.
     pub(crate) fn fail(self, error: &CommandError, warnings: Vec<Warning>, duration: Duration) -> Exit {
         let exit = error.exit();
         if exit == Exit::Success {
             return exit;
         }
-        // Where an answer could not be written, a second one behind its beginning would make it worse.
+        // If an answer was only partly written, a second one after it would make things worse.
         let is_output_lost = matches!(error, CommandError::Write(_) | CommandError::Partial(_));
         if !self.json || is_output_lost {
-            // Who pressed the key knows.
+            // The user who pressed the key knows already.
             if exit != Exit::Interrupted {
                 self.complain(&error.body());
             }
@@ -100,7 +100,7 @@ impl Terminal {
         exit
     }
 
-    /// Says what goes on, unless it is to be quiet.
+    /// Reports progress, unless quiet.
     pub(crate) fn progress(self, message: &str) {
         match self.quiet {
             true => {}
@@ -109,7 +109,7 @@ impl Terminal {
         }
     }
 
-    /// Says what looks wrong and was no reason to stop, unless it is to be quiet or in the envelope.
+    /// Warns of a problem that did not stop the command, unless quiet or already in the envelope.
     pub(crate) fn warn(self, message: &str) {
         match self.quiet {
             true => {}
@@ -132,22 +132,22 @@ impl Terminal {
     }
 }
 
-/// Columns of the terminal that standard output is, where it is one that says so.
+/// Returns the width of the terminal on standard output, if it is a terminal that reports one.
 pub(crate) fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0).then(|| size.ws_col.into())
 }
 
-/// Lines of the same. Some terminals know their columns alone.
+/// Returns the height of that terminal. Some terminals report only their width.
 pub(crate) fn lines() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_row > 0).then(|| size.ws_row.into())
 }
 
-/// How the process ends once an envelope was written, or was not.
+/// Returns how the process ends after an envelope was written, or failed to be.
 ///
-/// A reader that went away before the first byte missed nothing that it wanted; one that was left with a beginning must
-/// not take it for an answer (EN-1).
+/// A reader that closed before the first byte wanted nothing, which is no error. A reader with a partial envelope
+/// must not take it for an answer (EN-1).
 fn written(result: Result<(), WriteError>, exit: Exit) -> Result<Exit, CommandError> {
     match result {
         Ok(()) => Ok(exit),
@@ -156,8 +156,8 @@ fn written(result: Result<(), WriteError>, exit: Exit) -> Result<Exit, CommandEr
     }
 }
 
-/// A text as a terminal is to show it: nothing in it acts but its lines, tabs and the colours of a [`Painter`], and it ends
-/// with a line, so that the prompt begins one.
+/// Prepares a text for a terminal. Only newlines, tabs and the colours of a [`Painter`] keep their effect. The text
+/// ends with a newline, so that the prompt starts on its own line.
 fn at_terminal(text: &str) -> String {
     let mut shown = in_colours(text);
     if !shown.is_empty() && !shown.ends_with('\n') {
@@ -166,7 +166,7 @@ fn at_terminal(text: &str) -> String {
     shown
 }
 
-/// A text with nothing in it that a terminal would act upon but lines, tabs and colours.
+/// Escapes everything that a terminal would act upon, except newlines, tabs and colours.
 fn in_colours(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -184,7 +184,7 @@ fn in_colours(text: &str) -> String {
     shown
 }
 
-/// Asks a person, who is at the terminal even where progress is not wanted.
+/// Asks the user a question, even if progress is disabled.
 pub(crate) fn ask(question: &str) {
     say(question);
 }

@@ -1,19 +1,19 @@
-//! Documents in JSON on standard output.
+//! JSON documents on standard output.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write};
 
 use endmark_failure::acts;
 
-/// Standard output for JSON: into a pipe or a file every byte goes as it is; at a terminal, what it would act upon stands
-/// as JSON writes it in ASCII, so that a reader who copies it still has the same document.
+/// Standard output for JSON. A pipe or a file receives the bytes unchanged. At a terminal, characters that it would
+/// act upon are written as JSON escapes, so that copied text is still the same document.
 pub(crate) struct JsonOutput<W> {
     output: W,
     is_terminal: bool,
 }
 
 impl<W: Write> JsonOutput<W> {
-    /// What leads to standard output.
+    /// Wraps a writer that leads to standard output.
     pub(crate) fn new(output: W) -> Self {
         Self { output, is_terminal: io::stdout().is_terminal() }
     }
@@ -32,7 +32,7 @@ impl<W: Write> Write for JsonOutput<W> {
     }
 }
 
-/// The same JSON. The first control characters stand between its values alone, the others in its strings alone.
+/// Returns equivalent JSON. Control characters up to `' '` occur only between values, the others only in strings.
 fn escaped(json: &str) -> String {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
