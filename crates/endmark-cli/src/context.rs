@@ -1,4 +1,4 @@
-//! What every command has at hand.
+//! The context of every command.
 
 use endmark_config::{Effective, Environment, Override};
 use endmark_envelope::Warning;
@@ -7,7 +7,7 @@ use endmark_failure::CommandError;
 use crate::arguments::Global;
 use crate::view::terminal::Terminal;
 
-/// What every command has at hand.
+/// What every command needs.
 pub(crate) struct Context {
     pub(crate) terminal: Terminal,
     pub(crate) environment: Environment,
@@ -15,7 +15,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Reads the configuration, with these flags of the command itself on top.
+    /// Loads the configuration. The command's own flags override everything else.
     pub(crate) fn configuration(&self, flags: Vec<Override>) -> Result<Effective, CommandError> {
         let mut overrides =
             self.global.sets.iter().map(|set| Override::parse(set)).collect::<Result<Vec<_>, _>>()?;
@@ -24,7 +24,7 @@ impl Context {
     }
 }
 
-/// What looks like a mistake in a configuration, as warnings of an answer.
+/// Returns likely mistakes in a configuration as warnings.
 pub(crate) fn configuration_warnings(effective: &Effective) -> Vec<Warning> {
     effective.warnings.iter().map(|message| Warning::notice("CONFIGURATION", message)).collect()
 }

@@ -1,16 +1,16 @@
-//! Pieces of a text that was cut between two bytes of one character.
+//! Pieces of a text that may be cut inside a character.
 
-/// A byte that cannot stand where it stands.
+/// An invalid UTF-8 byte.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NotUtf8 {
-    /// Which piece, from 0.
+    /// Index of the piece, from 0.
     pub(crate) piece: usize,
     /// Byte offset in that piece.
     pub(crate) at: usize,
 }
 
-/// Reads pieces as text. A character that is cut between two pieces goes to the second; what is left of one
-/// that nobody continues is dropped, since half a character is nothing that could be joined. Returns how many bytes were, too.
+/// Reads pieces as text. A character that is cut between two pieces goes to the second one. Half a character that the
+/// next piece does not continue cannot be joined, and is dropped. Also returns the number of dropped bytes.
 pub(crate) fn as_texts(pieces: Vec<Vec<u8>>) -> Result<(Vec<String>, usize), NotUtf8> {
     let mut texts = Vec::with_capacity(pieces.len());
     let mut dropped_bytes = 0;
@@ -33,7 +33,7 @@ pub(crate) fn as_texts(pieces: Vec<Vec<u8>>) -> Result<(Vec<String>, usize), Not
     Ok((texts, dropped_bytes + carried.len()))
 }
 
-/// Whether a byte can only stand inside a character.
+/// Whether a byte can only occur inside a character.
 fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }

@@ -1,4 +1,4 @@
-//! The schemas of all answers, in `docs/schemas`: compared with what the commands really answer with.
+//! The schemas of all answers, in `docs/schemas`, compared with the types of the answers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use crate::definition::definition;
 use crate::supervision;
 use crate::view::runs;
 
-/// Set to anything, it has the files written in place of compared.
+/// If this variable is set, the test writes the files instead of comparing them.
 const UPDATE: &str = "ENDMARK_UPDATE_SCHEMAS";
 
-/// The answers, by the words of their commands.
+/// The answers by the name of their command.
 fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("budget", of_answer::<reports::budgets::Report>()),
@@ -35,7 +35,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("demo", of_answer::<demo::Report<'_>>()),
         ("detect", of_answer::<detect::Report<'_>>()),
         ("doctor", of_answer::<checks::Report<'_>>()),
-        // What a foreign command prints has its own shape.
+        // The output of another program has its own shape.
         ("exec", of_answer::<Value>()),
         ("findings-check", of_answer::<findings::check::Report<'_>>()),
         ("findings-fit", of_answer::<findings::fit::Report>()),
@@ -44,7 +44,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("findings-progress", of_answer::<findings::progress::Report<'_>>()),
         ("findings-protocol", of_answer::<findings::protocol::Report<'_>>()),
         ("findings-report", of_answer::<findings::merge::FinalAnswer<'_>>()),
-        // The form in which results are handed over, as JSON; it is no answer.
+        // The JSON form in which agents deliver results; it is not an answer of a command.
         ("findings-result", schemars::schema_for!(ResultForm)),
         ("guard", of_answer::<guard::GuardReport<'_>>()),
         ("hook-install", of_answer::<hook::install::Report>()),

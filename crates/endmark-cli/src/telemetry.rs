@@ -1,7 +1,7 @@
-//! Traces for OpenTelemetry, where its standard environment variables ask for them.
+//! OpenTelemetry traces, if the standard environment variables ask for them.
 //!
-//! Whether they do is read here, with the feature `otel` and without; the rest of the variables is read by
-//! OpenTelemetry's own library.
+//! Whether they do is decided here, with and without the feature `otel`. OpenTelemetry's own library reads the other
+//! variables.
 
 use endmark_config::Environment;
 use endmark_failure::CommandError;
@@ -14,15 +14,15 @@ pub(crate) use export::Traces;
 
 const DISABLED: &str = "OTEL_SDK_DISABLED";
 const EXPORTER: &str = "OTEL_TRACES_EXPORTER";
-/// What stands first counts.
+/// The first variable that is set counts.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
-/// The one protocol that is spoken: all collectors understand it.
+/// The only supported protocol; all collectors understand it.
 const PROTOCOL: &str = "http/protobuf";
-/// Where a collector on the same machine listens.
+/// The default address of a collector on the same machine.
 const LOCAL: &str = "http://localhost:4318";
 
-/// Where traces are asked to go; none where nobody asks for them.
+/// Returns the endpoint for traces, or `None` if none are requested.
 fn asked(environment: &Environment) -> Result<Option<String>, CommandError> {
     let first =
         |names: [&'static str; 2]| names.into_iter().find_map(|name| Some((name, environment.get(name)?)));
@@ -53,11 +53,11 @@ fn unknown(name: &str, value: &str, known: &str) -> CommandError {
     )
 }
 
-/// A build that makes none.
+/// Stands for traces in a build without them.
 #[cfg(not(feature = "otel"))]
 pub(crate) enum Traces {}
 
-/// What is to be said where traces are asked for that this build cannot make.
+/// Returns a warning if traces are requested but this build has none.
 #[cfg(not(feature = "otel"))]
 pub(crate) fn warning(environment: &Environment) -> Result<Option<String>, CommandError> {
     Ok(asked(environment)?.map(|endpoint| {

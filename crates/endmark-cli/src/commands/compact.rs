@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::input::Input;
 use crate::view::answer::{Answer, Outcome, to_data};
 
-/// Compacts the conversation that is named, or that of each line.
+/// Compacts the named conversation, or one per line in a batch.
 pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, CommandError> {
     let settings = Settings::of(arguments);
     settings.check().map_err(|message| bad(&message))?;
@@ -38,7 +38,7 @@ pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, Com
                 context.terminal.progress(&format!("All of it: `endmark read {handle}`."));
                 receipt.handle = Some(handle);
             }
-            // What was asked for is there all the same.
+            // The compacted conversation is valid without the original.
             Err(error) => {
                 warnings.push(Warning::notice("NOT_KEPT", format!("the original is not kept: {error}")));
             }
@@ -51,7 +51,7 @@ pub(crate) fn run(context: &Context, arguments: &Compact) -> Result<Outcome, Com
     Ok(answer.with_warnings(warnings).into())
 }
 
-/// Keeps the original, and gives its handle; the error is why it is not kept.
+/// Stores the original and returns its handle. The inner error says why it is not stored.
 fn kept(context: &Context, arguments: &Compact, body: &[u8]) -> Result<Result<String, String>, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
     let mut keeper = effective.settings.keeper();
@@ -64,7 +64,7 @@ fn bad(message: &str) -> CommandError {
     CommandError::input("not_a_conversation", message, "See `endmark compact --help` and docs/compact.md.")
 }
 
-/// What is asked, by arguments or by a line.
+/// The requested settings, from the arguments or from a line.
 #[derive(Debug, Clone, PartialEq)]
 struct Settings {
     format: Option<String>,
@@ -75,7 +75,7 @@ struct Settings {
     keep: Option<usize>,
 }
 
-/// A conversation after compaction, or as it was.
+/// A conversation after compaction, or unchanged.
 #[derive(Debug)]
 struct Done {
     request: String,
@@ -110,7 +110,7 @@ impl Settings {
         Ok(())
     }
 
-    /// The policy for a request that has so many tokens beside its conversation.
+    /// Returns the policy for a request with `fixed_tokens` tokens outside its conversation.
     fn policy(&self, fixed_tokens: u64) -> Policy {
         let default = match self.mode {
             Mode::Window => Policy::window(tokens),
@@ -127,7 +127,7 @@ impl Settings {
     fn compact(&self, format: &'static dyn WireFormat, body: &[u8]) -> Result<Done, String> {
         let dialogue = Dialogue::read(format, body).map_err(|error| error.to_string())?;
         let around = dialogue.around();
-        // Only the brake asks after the whole request.
+        // Only emergency mode limits the whole request.
         let fixed = if self.mode == Mode::Emergency { around.map(tokens).iter().sum() } else { 0 };
         let compacted = compact(dialogue.conversation(), &self.policy(fixed));
         let bytes = dialogue.edited(&compacted.edits).map_err(|error| error.to_string())?;
@@ -137,7 +137,7 @@ impl Settings {
 }
 
 impl Done {
-    /// What became of it, for people.
+    /// Describes the result for people.
     fn said(&self) -> String {
         let made = &self.made;
         if let Some(why) = made.not_made {
@@ -149,7 +149,7 @@ impl Done {
     }
 }
 
-/// Tokens of today's OpenAI models; those of others are within a few percent for code and English.
+/// Counts tokens with the vocabulary of current OpenAI models. Others differ by a few percent for code and English.
 pub(super) fn tokens(text: &str) -> u64 {
     endmark_context::count::Family::O200k.tokens(text)
 }
@@ -187,7 +187,7 @@ fn answer_line(line: &str, defaults: &Settings) -> Result<LineAnswer, LineError>
         Some("emergency") => Mode::Emergency,
         Some(word) => return Err(failed(format!("unknown `mode`: `{word}`: use window or emergency"))),
     };
-    // What a line says of sizes is meant as a whole: its trigger is not to stand beside a share of the arguments.
+    // The sizes of a line belong together: its trigger must not be combined with a share from the arguments.
     let has_sizes =
         line.trigger_tokens.is_some() || line.budget_tokens.is_some() || line.keep_share.is_some();
     let settings = Settings {

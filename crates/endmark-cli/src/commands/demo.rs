@@ -1,4 +1,4 @@
-//! `endmark demo`: the whole story, with no account and no network. (PC-9)
+//! `endmark demo`: the whole demonstration, without an account or a network. (PC-9)
 
 use endmark_console::reports::recoveries;
 use endmark_failure::CommandError;
@@ -12,13 +12,13 @@ use crate::view::paint::{Paint, Painter};
 use crate::view::recoveries as recoveries_view;
 use crate::view::table::Layout;
 
-/// How wide each of the two columns is, in characters: both fit into 80.
+/// Width of each of the two columns, in characters: both fit into 80.
 const COLUMN_CHARS: usize = 37;
 
-/// What marks a seam.
+/// Marks a seam.
 const SEAM: &str = "∎";
 
-/// Tells the story; the answer is no if a reply is not whole.
+/// Plays the demonstration. The answer is negative if a reply is not whole.
 pub(crate) fn run(context: &Context) -> Result<Answer, CommandError> {
     let told = runtime::block_on(demo::tell())?.map_err(|message| CommandError::Upstream {
         message: format!("the demonstration cannot go on: {message}"),
@@ -121,7 +121,7 @@ fn scene_text(number: usize, scene: &Scene, painter: Painter) -> String {
         rows.push((line(&left), line(&right)));
     }
     for ((left_paint, left), (right_paint, right)) in rows {
-        // Filled up before it is painted: colours have no width.
+        // Pad before painting: colour codes have no width.
         let left = painted(painter, left_paint, &format!("{left:<COLUMN_CHARS$}"));
         let right = painted(painter, right_paint, &right).replace(SEAM, &painter.paint(Paint::Doubt, SEAM));
         text.extend([format!("   {left}   {right}").trim_end(), "\n"]);
@@ -133,7 +133,7 @@ fn painted(painter: Painter, paint: Option<Paint>, text: &str) -> String {
     paint.map_or_else(|| text.to_owned(), |paint| painter.paint(paint, text))
 }
 
-/// A text with its seams marked.
+/// Returns the text with its seams marked.
 fn marked(text: &str, seams: &[usize]) -> String {
     let mut marked = String::with_capacity(text.len() + seams.len() * SEAM.len());
     for (at, character) in text.char_indices() {
@@ -145,7 +145,7 @@ fn marked(text: &str, seams: &[usize]) -> String {
     marked
 }
 
-/// A text in lines of at most so many characters, broken at spaces where there are any.
+/// Wraps a text into lines of at most `width` characters, at spaces if possible.
 fn lines(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

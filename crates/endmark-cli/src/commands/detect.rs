@@ -25,7 +25,7 @@ use crate::saved::{self, Source, mid_sentence};
 use crate::view::answer::{Answer, Outcome, to_data};
 use crate::view::paint::{Paint, Painter};
 
-/// Answers for one text, or for one a line.
+/// Answers for one text, or for one text per line.
 pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, CommandError> {
     let format = format::of_arguments(&arguments.format)?;
     let input = Input::open(arguments.file.as_deref(), context.terminal)?;
@@ -57,21 +57,21 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
     answer(context, &answered, None).map(Outcome::from)
 }
 
-/// What a detector says, by the letter of the grammar or leniently; and of a malformed text, whether it only needs its raw
-/// control characters escaped.
+/// Returns the detection by the strict or the lenient grammar. For a malformed text, also returns whether escaping
+/// its raw control characters would suffice.
 fn read(detector: &Detector, lenient: bool) -> (Detection, Option<bool>) {
     let detection = if lenient { detector.detection() } else { detector.strict_detection() };
     let is_malformed = matches!(detection.verdict, Verdict::Malformed { .. });
     (detection, is_malformed.then(|| detector.control_character().is_some() && !detector.is_malformed()))
 }
 
-/// The answer about one text.
+/// The result for one text.
 #[derive(Debug, Clone, Copy)]
 struct Answered<'a> {
     detection: &'a Detection,
-    /// Why a text that reads as whole may as well be cut.
+    /// Why a text that reads as whole may still be cut.
     undecided: Option<&'static str>,
-    /// Of a malformed text: whether it is whole or cut once its raw control characters are escaped.
+    /// For a malformed text: whether it is whole or truncated once its raw control characters are escaped.
     repairable: Option<bool>,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Answered<'a> {
         self.undecided.is_none() && self.detection.verdict.is_whole()
     }
 
-    /// Why it is not whole, where more than the offsets says so.
+    /// Explains why the text is not whole, if the offsets alone do not.
     fn reason(&self) -> Option<&'a str> {
         match &self.detection.verdict {
             Verdict::Malformed { reason, .. } => Some(reason),
@@ -103,7 +103,7 @@ impl<'a> Answered<'a> {
         }
     }
 
-    /// The answer in one line.
+    /// Returns the result in one line.
     fn summary(&self) -> String {
         match (&self.detection.verdict, self.reason()) {
             (Verdict::Whole | Verdict::Truncated(_), Some(reason)) => format!("{}: {reason}", self.verdict()),
@@ -115,7 +115,7 @@ impl<'a> Answered<'a> {
     }
 }
 
-/// Answers yes or no, with the part of a saved reply that was judged.
+/// Builds a positive or negative answer, with the judged part of a saved reply.
 fn answer(
     context: &Context,
     answered: &Answered<'_>,
@@ -134,7 +134,8 @@ fn answer(
     })
 }
 
-/// The closed text on standard output; what is unfinished in it is no part of it, and goes to standard error.
+/// Prints the closed text to standard output. Its unfinished places are not part of it, and are reported on standard
+/// error.
 fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandError> {
     let verdict = &detection.verdict;
     let (text, message, warning) = match closing.closed() {
@@ -170,7 +171,7 @@ fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandErr
     Ok(answer.with_warnings(warning))
 }
 
-/// What a line of a batch can have besides its id.
+/// The fields of a batch line, besides its id.
 const FIELDS: [Field; 6] = [
     Field::Text("format"),
     Field::Text("marker"),
@@ -190,7 +191,7 @@ struct Request<'a> {
     #[serde(borrow)]
     text: Option<Cow<'a, str>>,
     base64: Option<String>,
-    /// Whether the text is to be closed, too.
+    /// Whether the text is also to be closed.
     complete: Option<bool>,
     /// Whether raw control characters in JSON strings are accepted.
     lenient: Option<bool>,
@@ -252,7 +253,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// The verdict in one line.
+/// Returns the verdict in one line.
 fn summary(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Whole => "whole".to_owned(),
@@ -294,7 +295,7 @@ fn for_people(answered: &Answered<'_>, painter: Painter) -> String {
     if let Some(hint) = detection.hint {
         detail("hint", &hint.name().replace('_', " "));
     }
-    // Of nothing there is no format.
+    // An empty text has no format.
     let is_empty = detection.verdict.truncation().is_some_and(|cut| cut.last_valid_token.is_empty());
     if let Some(detected) = detection.detected.as_ref().filter(|_| !is_empty) {
         detail("format", detected.name());
@@ -302,7 +303,7 @@ fn for_people(answered: &Answered<'_>, painter: Painter) -> String {
     text
 }
 
-/// How many characters of the last token are worth reading.
+/// How many characters of the last token are shown.
 const SHOWN_TOKEN: usize = 72;
 
 fn shown_token(token: &str) -> String {

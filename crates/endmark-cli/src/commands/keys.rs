@@ -1,4 +1,4 @@
-//! `endmark keys`: who may come into the gateway, for which models, with which budget, and until when. (CX-7)
+//! `endmark keys`: which clients may use the gateway, with which models and budget, and until when. (CX-7)
 
 mod typed;
 
@@ -59,7 +59,7 @@ struct Budget {
     per: &'static str,
 }
 
-/// Makes, shows, rotates or revokes keys.
+/// Creates, lists, rotates or revokes keys.
 pub(crate) fn run(context: &Context, arguments: &Keys) -> Result<Answer, CommandError> {
     match &arguments.command {
         KeysCommand::Add(add) => added(context, add),
@@ -94,7 +94,7 @@ fn added(context: &Context, add: &Add) -> Result<Answer, CommandError> {
     answer(&effective, &report, text)
 }
 
-/// The text about a new secret on standard error. Standard output has the secret alone, for scripts.
+/// Returns the instructions for a new secret, for standard error. Standard output has only the secret, for scripts.
 fn how_to_use(settings: &Settings, name: &str) -> String {
     let url = OPENAI.base_url_at(&settings.origin(settings.gateway.listener.listen));
     let mut text = format!(
@@ -202,7 +202,7 @@ impl Row {
     }
 }
 
-/// The same for people.
+/// Lists keys for people.
 fn text(rows: &[Row]) -> String {
     if rows.is_empty() {
         return "There are no keys. `endmark keys add NAME` makes one.\n".to_owned();

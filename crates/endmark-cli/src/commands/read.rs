@@ -1,4 +1,4 @@
-//! `endmark read`: a part of an output that was kept in full. (CX-5)
+//! `endmark read`: returns a part of an output that was stored in full. (CX-5)
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::context::{Context, configuration_warnings};
 use crate::view::answer::{Answer, Outcome, to_data};
 
-/// Reads a part of a kept output.
+/// Reads a part of a stored output.
 pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
     let settings = &effective.settings;
@@ -27,7 +27,7 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
     let handle = Handle::parse_known(&arguments.handle)?;
     let reader = Reader::open(&settings.files.store).map_err(|error| CommandError::of_store(&error))?;
     let output = match reader.output(&handle, LOCAL_USER) {
-        // Who can read the store's file can read what its gateway keeps for its clients.
+        // A user who can read the store's file can also read what its gateway stores for clients.
         Err(StoreError::NoOutput { .. }) => reader.output_of_a_client(&handle),
         own => own,
     };
@@ -53,12 +53,12 @@ pub(crate) fn run(context: &Context, arguments: &Read) -> Result<Outcome, Comman
     }
 }
 
-/// Whether a program reads bytes that are no text, and no person at a terminal does.
+/// Whether standard output is read by a program, which gets binary data unchanged.
 fn is_sent_as_it_is(context: &Context) -> bool {
     !context.terminal.json && !io::stdout().is_terminal()
 }
 
-/// The part that was typed; the first page where none was.
+/// Returns the requested part, or the first page if none is requested.
 fn typed(part: &arguments::Part) -> Result<Part, CommandError> {
     let span = |what: &str, text: &str| {
         text.parse().map_err(|error: RangeError| CommandError::Input {
@@ -80,7 +80,7 @@ fn typed(part: &arguments::Part) -> Result<Part, CommandError> {
     })
 }
 
-/// The part as text, or Base64 where it is none, with all there is to know about it.
+/// Returns the part as text, or as Base64 if it is not text, with its metadata.
 fn answer(
     excerpt: &Excerpt,
     part: &Part,

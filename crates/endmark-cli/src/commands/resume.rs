@@ -1,4 +1,4 @@
-//! `endmark resume`: asks a model for the rest of a cut text, and stitches it on. (PC-5)
+//! `endmark resume`: asks a model for the rest of a cut text, and joins it to the text. (PC-5)
 
 use std::time::Duration;
 
@@ -27,10 +27,10 @@ use crate::saved;
 use crate::view::answer::{Answer, to_data};
 use crate::view::seams::{SeamReport, left_out};
 
-/// What the model is taken to have been asked where nobody says it: a conversation has to begin with a user.
+/// The assumed question if none is given: a conversation must begin with a user message.
 const UNKNOWN_QUESTION: &str = "Write the text.";
 
-/// Asks until the text is whole or nothing more can be asked.
+/// Sends requests until the text is whole or no more can be sent.
 pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, CommandError> {
     let effective = context.configuration(Vec::new())?;
     let text = Input::open(Some(&arguments.file), context.terminal)?.text()?;
@@ -62,7 +62,7 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
         }
         reply.map(|reply| (reply, Join::Prompted))
     });
-    // A server that never answered is the server's failure, not the text's.
+    // A server that never answered is a server failure, not an exhausted text.
     if let (ResumeOutcome::Exhausted(_), false, Some(message)) = (&outcome, answered, refused) {
         let hint = format!(
             "Look whether {} serves `{}`, and whether it wants a key (`--api-key-env NAME`).",
@@ -73,9 +73,10 @@ pub(crate) fn run(context: &Context, arguments: &Resume) -> Result<Answer, Comma
     Ok(answer(outcome)?.with_warnings(configuration_warnings(&effective)))
 }
 
-/// The format whose grammar decides when the text is whole; none for prose, where the model's own stop does.
+/// Returns the format whose grammar decides when the text is whole, or `None` for prose, where the model's own stop
+/// does.
 ///
-/// A text that no continuation could make valid is refused here, before a model is asked and paid.
+/// A text that no continuation can make valid is rejected here, before a model is called and paid.
 fn demanded(text: &str, format: Format) -> Result<Option<Format>, CommandError> {
     let detection = detect(text.as_bytes(), &format);
     let format = match format {
@@ -149,12 +150,12 @@ fn exhausted_answer(exhausted: &ResumeExhausted) -> Result<Answer, CommandError>
     Ok(Answer::no(data, "exhausted", message, Some(hint.to_owned())))
 }
 
-/// The server that is asked.
+/// The server that receives the requests.
 struct Server {
     client: Client,
     url: String,
     authorization: Option<http::HeaderValue>,
-    /// The request that is taken to have led to the cut text.
+    /// The request that is assumed to have led to the cut text.
     request: ChatRequest,
     terms: Terms,
     within: Duration,
@@ -225,7 +226,7 @@ impl Server {
     }
 }
 
-/// The header that carries the key in this environment variable.
+/// Returns the authorization header with the key in this environment variable.
 fn key(context: &Context, name: &str) -> Result<http::HeaderValue, CommandError> {
     let key = context.environment.get(name).ok_or_else(|| {
         let message = format!("the environment variable `{name}` is not set");

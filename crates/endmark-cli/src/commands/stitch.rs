@@ -19,10 +19,10 @@ use crate::saved;
 use crate::view::answer::{Answer, Outcome, to_data};
 use crate::view::seams::{LEFT_OUT, SeamReport, left_out};
 
-/// How many parts are joined at once: each part reads everything before it again.
+/// The most parts that are joined at once: each part reads everything before it again.
 const MAX_PARTS: usize = 100;
 
-/// Joins the pieces that are named, or those of each line.
+/// Joins the named pieces, or those of each line.
 pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Outcome, CommandError> {
     let format = format::of_arguments(&arguments.format)?;
     let from = match arguments.from {
@@ -50,7 +50,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Stitch) -> Result<Ou
     let mut received = Vec::new();
     for file in files {
         let bytes = Input::open(Some(file), context.terminal)?.bytes()?;
-        // A line of JSON Lines may be a saved reply for its own sake.
+        // A line of JSON Lines may be a saved reply as data.
         let saved = if format == Format::Jsonl { None } else { saved::text_to_continue(&bytes)? };
         received.push(saved.map_or(bytes, |(text, _)| text.into_bytes()));
     }
@@ -113,7 +113,7 @@ fn at_seam(seam: Option<&Seam>) -> String {
     seam.map(|seam| format!(" at byte {}", seam.at)).unwrap_or_default()
 }
 
-/// A candidate as people can compare it: what stands around its seam, on a line of its own.
+/// Shows the text around the seam of a candidate on one line, so that people can compare candidates.
 fn around_seam(merged: &Merged) -> String {
     const SHOWN: usize = 32;
     let (before, behind) = merged.text.split_at(merged.text.floor_char_boundary(merged.seam.at));
@@ -130,7 +130,7 @@ fn around_seam(merged: &Merged) -> String {
     )
 }
 
-/// What is still open where the verified text ends.
+/// Describes what is still open at the end of the verified text.
 fn context_of(stitched: &Stitched, format: &Format) -> String {
     let detection = detect(stitched.text.as_bytes(), format);
     match detection.verdict.truncation().and_then(|truncation| truncation.open.last()) {
@@ -139,7 +139,7 @@ fn context_of(stitched: &Stitched, format: &Format) -> String {
     }
 }
 
-/// What a line of a batch can have besides its id.
+/// The fields of a batch line, besides its id.
 const FIELDS: [Field; 4] =
     [Field::Text("format"), Field::Text("marker"), Field::Texts("chunks"), Field::Text("from")];
 
@@ -162,7 +162,7 @@ fn answer_line(line: &str, default: &Format, default_from: AskedFrom) -> Result<
         chunk.starts_with(char::REPLACEMENT_CHARACTER) || chunk.ends_with(char::REPLACEMENT_CHARACTER)
     };
     if matches!(readable, Cow::Owned(_)) && request.chunks.iter().any(is_halved) {
-        // Two halves that were replaced would no longer make the character they were split from.
+        // Two replaced halves could no longer be joined to the original character.
         return Err(failed(
             "a chunk begins or ends with half a character: split the text between characters".to_owned(),
         ));

@@ -1,4 +1,4 @@
-//! One request, as a client that knows nothing of Endmark sends it, and what the client gets.
+//! One request as a client without knowledge of Endmark sends it, and the reply it receives.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use serde_json::Value;
 
 use crate::client::Client;
 
-/// Far more than anything here takes.
+/// Far more than any exchange here needs.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// More than anything here says.
+/// More than any reply here contains.
 const KEEP_BYTES: usize = 1 << 20;
 
-/// What a client got.
+/// What the client received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Received {
     /// The text, or the arguments of the tool call.
     pub(crate) text: String,
-    /// The provider's word for why it ended.
+    /// The finish reason that the provider reports.
     pub(crate) finish_reason: String,
-    /// The request's id, if the gateway answered and did something.
+    /// The id of the request, if the gateway answered and acted on it.
     pub(crate) request_id: Option<String>,
 }
 
-/// Sends a request, and says what came.
+/// Sends a request and returns what was received.
 pub(crate) async fn send(client: &Client, base_url: &str, body: &Value) -> Result<Received, String> {
     let body = body.to_string();
     let parsed = ChatRequest::parse(body.as_bytes()).map_err(|error| error.to_string())?;
@@ -59,7 +59,7 @@ fn whole(request: &ChatRequest, body: &[u8]) -> Result<Choice, String> {
     response.choices.into_iter().next().ok_or_else(|| "the reply has no choice".to_owned())
 }
 
-/// The choice that a stream adds up to, and the request's id from the `endmark` object at its end.
+/// Returns the choice that a stream adds up to, and the request's id from the `endmark` object at its end.
 fn streamed(request: &ChatRequest, body: &[u8]) -> Result<(Choice, Option<String>), String> {
     let mut decoder = Decoder::new(KEEP_BYTES);
     let mut stream = ChatStream::new(request, KEEP_BYTES);

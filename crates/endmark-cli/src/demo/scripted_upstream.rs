@@ -1,7 +1,7 @@
-//! A server with models that know their text by heart, speak Chat Completions, and stop at the token limit.
+//! A server with scripted models that speaks Chat Completions and stops at the token limit.
 //!
-//! It is small and it is honest: it sees what any server sees, cuts where `max_tokens` tells it to, and learns
-//! of a resume only from the messages of the request.
+//! It is small and does not cheat. It sees what any server sees, cuts at `max_tokens`, and learns about a
+//! continuation only from the messages of the request.
 
 use std::convert::Infallible;
 use std::io;
@@ -20,37 +20,37 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// The largest request it reads.
+/// The largest request body that is read.
 const MAX_REQUEST_BYTES: usize = 1 << 20;
 
-/// A model that always says the same.
+/// A model with one fixed reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Model {
     pub(crate) name: &'static str,
-    /// All it ever says, as text or as the arguments of its tool.
+    /// Its complete reply, as text or as the arguments of its tool call.
     pub(crate) says: &'static str,
-    /// The tool that it calls where the request offers tools.
+    /// The tool that it calls if the request offers tools.
     pub(crate) tool: Option<&'static str>,
     pub(crate) manner: Manner,
 }
 
-/// How a model takes being asked for the rest.
+/// How a model reacts to a continuation request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// Goes on in an unfinished message of its own, repeating it first, as llama.cpp does.
+    /// Continues an unfinished assistant message, and repeats it first, as llama.cpp does.
     Echoes,
-    /// Refuses unfinished messages; asked in a message, it answers with a remark and a code fence.
+    /// Rejects unfinished messages. Asked in a user message, it answers with a remark and a code fence.
     Chats,
 }
 
-/// The server, until it is dropped.
+/// A running server, which stops when dropped.
 pub(crate) struct ScriptedUpstream {
     address: SocketAddr,
     serving: JoinHandle<()>,
 }
 
 impl ScriptedUpstream {
-    /// Starts it on a free port of the loopback address.
+    /// Starts the server on a free port of the loopback address.
     pub(crate) async fn start(models: &'static [Model]) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
@@ -60,14 +60,14 @@ impl ScriptedUpstream {
                     service_fn(
                         move |request| async move { Ok::<_, Infallible>(answer(models, request).await) },
                     );
-                // A connection that breaks is its client's business.
+                // A broken connection is the client's problem.
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
         Ok(Self { address, serving })
     }
 
-    /// Where its API begins.
+    /// Returns the base URL of its API.
     pub(crate) fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
@@ -108,14 +108,14 @@ fn refuse(reason: &str) -> Response<Full<Bytes>> {
     response
 }
 
-/// What a model says to one request.
+/// The reply of a model to one request.
 struct Turn {
-    /// Its words, up to its limit.
+    /// The tokens of the reply, up to the limit.
     tokens: Vec<String>,
     is_cut: bool,
     is_tool_call: bool,
     prompt_tokens: usize,
-    /// Whether a stream is to end with its usage.
+    /// Whether a stream ends with its usage.
     wants_usage: bool,
 }
 
@@ -218,7 +218,7 @@ fn call(tool: &str, arguments: &str) -> Value {
     json!({"id": "call_demo", "type": "function", "function": {"name": tool, "arguments": arguments}})
 }
 
-/// How many bytes of its text a model finds in what it is shown, wherever they begin.
+/// Returns how many bytes of its text a model finds in `shown`, at any position.
 fn known(says: &str, shown: &str) -> usize {
     let common = |start: usize| {
         let pairs = says.chars().zip(shown[start..].chars());
@@ -227,7 +227,7 @@ fn known(says: &str, shown: &str) -> usize {
     shown.char_indices().map(|(start, _)| common(start)).max().unwrap_or(0)
 }
 
-/// A text in the pieces that are its tokens: words with the space before them, long ones in parts.
+/// Splits a text into its tokens: words with the space before them, and long words in parts.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! The scenes: the same request to the same server, once directly and once through Endmark.
+//! The scenes of the demonstration: the same request to the same server, directly and through Endmark.
 
 use endmark_gateway::{BaseUrl, Gateway, Upstream};
 use endmark_store::{LogRow, Recovery, Store, StoreLocation};
@@ -10,40 +10,40 @@ use super::exchange::{self, Received};
 use super::scripted_upstream::{Manner, Model, ScriptedUpstream};
 use crate::client::Client;
 
-/// What it takes to tell the story, and what happened.
+/// The played scenes and the resulting log.
 pub(crate) struct Told {
     pub(crate) scenes: Vec<Scene>,
     /// The log, oldest first.
     pub(crate) log: Vec<LogRow>,
 }
 
-/// One request and what came of it, both ways.
+/// One request and its result on both paths.
 pub(crate) struct Scene {
     pub(crate) title: &'static str,
-    /// What is asked for, in a few words.
+    /// A short description of the request.
     pub(crate) asked: String,
     pub(crate) directly: Received,
     pub(crate) through_endmark: Received,
-    /// What the model would have said without a limit.
+    /// The model's reply without a limit.
     pub(crate) meant: &'static str,
-    /// What the log knows of it.
+    /// The recovery in the log, if there is one.
     pub(crate) recovery: Option<Recovery>,
 }
 
 impl Scene {
-    /// Whether the client got what the model meant to say.
+    /// Whether the client received the model's complete reply.
     pub(crate) fn is_whole(&self) -> bool {
         self.through_endmark.text == self.meant
     }
 
-    /// Where continuations were joined, in bytes of the whole text.
+    /// Returns where continuations were joined, as byte offsets in the whole text.
     pub(crate) fn seams(&self) -> Vec<usize> {
         let pieces = self.recovery.iter().flat_map(|recovery| &recovery.pieces);
         pieces.filter_map(|logged| usize::try_from(logged.piece.seam_at?).ok()).collect()
     }
 }
 
-/// Names an error where it happened.
+/// Adds to an error where it happened.
 fn at<E: ToString>(what: &'static str) -> impl FnOnce(E) -> String {
     move |error| format!("{what}: {}", error.to_string())
 }
@@ -62,7 +62,7 @@ static MODELS: [Model; 4] = [
     Model { name: "coder", says: EDIT, tool: Some("edit_file"), manner: Manner::Chats },
 ];
 
-/// The requests, each with a limit that is too small on purpose.
+/// Returns the requests; each has a limit that is too small on purpose.
 fn requests() -> [(&'static str, String, Value, &'static str); 4] {
     let message = |text: &str| json!([{"role": "user", "content": text}]);
     [
@@ -97,7 +97,7 @@ fn requests() -> [(&'static str, String, Value, &'static str); 4] {
     ]
 }
 
-/// Starts everything, sends every request both ways, and stops everything.
+/// Starts the servers, sends every request on both paths, and stops the servers.
 pub(crate) async fn tell() -> Result<Told, String> {
     let upstream = ScriptedUpstream::start(&MODELS).await.map_err(at("the scripted server cannot start"))?;
     let folder = tempfile::tempdir().map_err(at("no temporary folder"))?;
@@ -115,7 +115,7 @@ pub(crate) async fn tell() -> Result<Told, String> {
     let address = listener.local_addr().map_err(at("the gateway cannot listen"))?;
     let (stop, stopped) = oneshot::channel::<()>();
     let serving = tokio::spawn(endmark_gateway::serve(listener, gateway, async {
-        // Dropped or sent: both mean that the story is over.
+        // Sent or dropped: both mean that the demonstration is over.
         let _ = stopped.await;
     }));
     let scenes = play(&upstream.base_url(), &format!("http://{address}/v1"), &store).await;

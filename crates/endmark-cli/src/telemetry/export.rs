@@ -1,4 +1,4 @@
-//! Sending spans to a collector, over OTLP.
+//! Exports spans to a collector over OTLP.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -28,13 +28,13 @@ use tracing_subscriber::registry::LookupSpan;
 use super::asked;
 use crate::client::Client;
 
-/// Certificate authorities that may have certified the collector, beside the system's.
+/// Additional certificate authorities for the collector, besides the system's.
 const CERTIFICATE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE";
 
-/// More than a collector needs; the exporter's own time (`OTEL_EXPORTER_OTLP_TIMEOUT`) is over before.
+/// More than a collector needs. The exporter's own timeout (`OTEL_EXPORTER_OTLP_TIMEOUT`) ends before it.
 const CALL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// For the last spans to be sent, at the end.
+/// Time limit for sending the last spans at the end.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Collects spans, and sends them until it is dropped.
@@ -44,7 +44,7 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
-    /// Begins to collect, if the environment asks for it.
+    /// Starts collecting if the environment asks for it.
     pub(crate) fn start(environment: &Environment) -> Result<Option<Self>, CommandError> {
         let Some(endpoint) = asked(environment)? else { return Ok(None) };
         let unusable = |error: String| {
@@ -69,7 +69,7 @@ impl Traces {
             .with_http_client(sender)
             .build()
             .map_err(|error| unusable(error.to_string()))?;
-        // What the environment calls it comes first.
+        // The service name of the environment takes precedence.
         let is_named = environment.get("OTEL_SERVICE_NAME").is_some()
             || environment.get("OTEL_RESOURCE_ATTRIBUTES").is_some_and(|all| all.contains("service.name="));
         let resource = Resource::builder();
@@ -80,7 +80,7 @@ impl Traces {
         Ok(Some(Self { provider, runtime: Some(runtime) }))
     }
 
-    /// What makes spans of what the gateway tells.
+    /// Returns the layer that turns the gateway's events into spans.
     pub(crate) fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: tracing::Subscriber + for<'span> LookupSpan<'span>,
@@ -98,7 +98,7 @@ impl Traces {
 
 impl Drop for Traces {
     fn drop(&mut self) {
-        // What cannot be sent by now is lost, and nobody waits for it.
+        // Spans that cannot be sent in this time are lost.
         let _ = self.provider.shutdown_with_timeout(FLUSH_TIMEOUT);
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
@@ -106,7 +106,7 @@ impl Drop for Traces {
     }
 }
 
-/// The command's own client, for an exporter that runs on a thread without a runtime.
+/// An HTTP client for the exporter, whose thread has no runtime.
 struct Sender {
     client: Arc<Client>,
     runtime: tokio::runtime::Handle,

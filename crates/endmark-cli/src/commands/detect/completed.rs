@@ -1,11 +1,11 @@
-//! A cut text that was closed, as it is answered. (PC-1)
+//! The closed form of a cut text, as part of an answer. (PC-1)
 
 use endmark_text::{
     CompleteError, Completed, CompletionReport, Detection, Format, UnfinishedReport, Verdict, complete,
 };
 use serde::{Serialize, Serializer};
 
-/// How many places are worth reading on a terminal.
+/// How many places are shown on a terminal.
 const SHOWN_PLACES: usize = 8;
 
 /// What came of closing a text: null in an answer where there is nothing that could be closed.
@@ -38,7 +38,7 @@ pub(super) struct Problem {
 }
 
 impl Closing {
-    /// Closes a text that reads like this; a malformed one is not closed.
+    /// Closes a text with this detection. A malformed text is not closed.
     pub(super) fn of(raw: &[u8], format: &Format, detection: &Detection) -> Self {
         let completed = match &detection.verdict {
             Verdict::Malformed { index, reason } => {
@@ -49,7 +49,7 @@ impl Closing {
         Self(completed.map(|completed| Closed::of(&completed)).map_err(|error| Problem::of(&error)))
     }
 
-    /// The closed text, or why there is none.
+    /// Returns the closed text, or why it could not be closed.
     pub(super) fn closed(&self) -> Result<&Closed, &Problem> {
         self.0.as_ref()
     }
@@ -66,7 +66,7 @@ impl Closed {
         Self { completed: CompletionReport::of(completed), escaped: completed.escaped }
     }
 
-    /// What is unfinished, the innermost first, in one line; empty if nothing is.
+    /// Lists the unfinished places in one line, innermost first. Empty if nothing is unfinished.
     pub(super) fn for_people(&self) -> String {
         let unfinished = &self.completed.unfinished;
         let shown = unfinished.iter().rev().take(SHOWN_PLACES).map(place_for_people);

@@ -1,4 +1,4 @@
-//! A detector that is kept in a file between two runs, for a text that grows (PC-2).
+//! A detector that is saved between two runs, for a text that grows (PC-2).
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -11,10 +11,10 @@ use endmark_text::detect::Detector;
 
 use crate::arguments::Detect;
 
-/// No saved detector is longer.
+/// Upper limit for a saved detector.
 const MAX_STATE_BYTES: u64 = 256 << 20;
 
-/// Detects a text, or what a text has grown by since its detector was kept.
+/// Detects a text, or continues a saved detector with the text's new part.
 pub(super) fn detect(raw: &[u8], format: &Format, arguments: &Detect) -> Result<Detector, CommandError> {
     let mut detector = match &arguments.state {
         Some(file) => restored(file, format, arguments)?,
@@ -45,12 +45,12 @@ fn restored(file: &Path, format: &Format, arguments: &Detect) -> Result<Detector
     Ok(detector)
 }
 
-/// Keeps the detector: under another name first, so that a run that breaks off leaves the old one.
+/// Saves the detector under a temporary name first, so that an interrupted run leaves the old one intact.
 fn save(detector: &Detector, file: &Path) -> Result<(), CommandError> {
     let saved = serde_json::to_vec(detector).map_err(|error| CommandError::Bug(error.to_string()))?;
     let mut unfinished = file.as_os_str().to_owned();
     unfinished.push(".unfinished");
-    // A device or a pipe must not give way to a file.
+    // A device or a pipe must not be replaced by a file.
     if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
         let message = format!("`{}` is not a regular file, so no detector is kept there", file.display());
         return Err(CommandError::input("unwritable", message, "Name another file."));

@@ -1,4 +1,4 @@
-//! Amounts and moments as they are typed.
+//! Parses amounts and moments from the command line.
 
 use endmark_context::budget::Unit;
 use endmark_context::{Day, Moment, rate_from_dollars};
@@ -8,7 +8,7 @@ use endmark_store::KeyBudget;
 use crate::arguments::keys::Add;
 use crate::since;
 
-/// The budget that was typed; 0 is none.
+/// Parses the budget; 0 means no budget.
 pub(super) fn budget(add: &Add) -> Result<Option<KeyBudget>, CommandError> {
     let plain = |typed: &str| typed.replace(['_', ','], "");
     let (typed, unit, limit) = match (&add.budget_tokens, &add.budget_usd) {
@@ -30,7 +30,7 @@ pub(super) fn budget(add: &Add) -> Result<Option<KeyBudget>, CommandError> {
     Ok((limit > 0).then_some(budget))
 }
 
-/// When a key ends that was made now, in seconds since 1970.
+/// Returns the end of a key created at `now`, in seconds since 1970.
 pub(super) fn end(typed: &str, now: u64) -> Result<u64, CommandError> {
     let unusable = |why: &str| {
         CommandError::input(
@@ -47,9 +47,9 @@ pub(super) fn end(typed: &str, now: u64) -> Result<u64, CommandError> {
     if ends_at <= now { Err(unusable("is over")) } else { Ok(ends_at) }
 }
 
-/// For how long an old secret goes on, in seconds.
+/// Returns how long an old secret stays valid, in seconds.
 pub(super) fn overlap(typed: &str) -> Result<u64, CommandError> {
-    // `0m` is no span of time elsewhere; here it ends the old secret at once.
+    // `0m` is not a valid time span elsewhere; here it ends the old secret at once.
     let is_none = typed.trim_end_matches(['m', 'h', 'd', 'w']).parse() == Ok(0_u64);
     if is_none { Ok(0) } else { since::seconds(typed) }
 }

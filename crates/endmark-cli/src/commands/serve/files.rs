@@ -1,11 +1,11 @@
-//! How many files the process may have open: each connection is one, and so is each call to an upstream.
+//! The limit of open files: each client connection needs one, and so does each upstream call.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Files beside the connections: the store, the log, idle connections to upstreams.
+/// Files besides connections: the store, the log, and idle upstream connections.
 const OTHER_FILES: u64 = 256;
 
-/// Raises the number of open files as far as connections and requests need it; says where that is not allowed.
+/// Raises the limit of open files as far as connections and requests need. Returns a warning if that is not allowed.
 pub(super) fn raise_limit(connections: usize, requests: usize) -> Option<String> {
     let clients = u64::try_from(connections.saturating_add(requests)).unwrap_or(u64::MAX);
     let needed = clients.saturating_add(OTHER_FILES);

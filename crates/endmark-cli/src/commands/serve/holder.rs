@@ -1,12 +1,13 @@
-//! Who listens on a port that is taken, as far as this machine lets it be seen.
+//! Finds which process listens on an occupied port, as far as this machine shows it.
 
 use std::fs;
 use std::net::SocketAddr;
 
-/// The state of a listener in the system's table of sockets.
+/// The state of a listener in the socket tables of `/proc/net`.
 const LISTENING: &str = "0A";
 
-/// The name and number of a process that listens on this port; none where it belongs to somebody else, who is not shown.
+/// Returns the name and id of a process that listens on this port. Returns `None` for another user's process, whose
+/// files are hidden.
 pub(super) fn of(address: SocketAddr) -> Option<String> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|path| fs::read_to_string(path).ok());
@@ -21,7 +22,7 @@ pub(super) fn of(address: SocketAddr) -> Option<String> {
     })
 }
 
-/// The sockets that listen on a port, as the links of a process's open files name them.
+/// Returns the sockets that listen on a port, in the form of the links in `/proc/PID/fd`.
 fn sockets(table: &str, port: u16) -> Vec<String> {
     let ending = format!(":{port:04X}");
     let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! The first words of a gateway: where it listens, and what a client of each format has to set.
+//! The start-up message of a gateway: its address, and the settings for a client of each format.
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -10,8 +10,8 @@ use endmark_wire::provider::Provider;
 use crate::context::Context;
 use crate::serving::keyless;
 
-/// Reports where it listens, how a client of each format that is served gets there, and where it forwards to; then what
-/// will keep it from serving.
+/// Reports the address, the settings for a client of each served format, and the upstreams. Then warns of what will
+/// fail.
 pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketAddr) {
     let origin = settings.origin(address);
     let mut said =
@@ -56,8 +56,8 @@ pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketA
     }
 }
 
-/// The upstreams that requests to a provider's paths go to: those of its format, else a server on this machine, which may
-/// speak more formats than one.
+/// Returns the upstreams for requests of a provider's formats: those of that provider, or else a server on this
+/// machine, which may speak several formats.
 fn served_by<'a>(settings: &'a Settings, provider: &'static Provider) -> Vec<&'a Upstream> {
     let own: Vec<&Upstream> =
         settings.upstreams.iter().filter(|upstream| upstream.format == provider).collect();
@@ -77,10 +77,10 @@ fn shown(upstream: &Upstream) -> String {
     }
 }
 
-/// The address by which this machine reaches others. Nothing is sent to find it.
+/// Returns the address from which this machine reaches others. Nothing is sent to find it.
 fn own_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
-    // A documentation address (RFC 5737): the system only looks which way leads there.
+    // A documentation address (RFC 5737): the system only looks up the route.
     socket.connect("192.0.2.1:9").ok()?;
     socket.local_addr().ok().map(|address| address.ip()).filter(|ip| !ip.is_unspecified())
 }

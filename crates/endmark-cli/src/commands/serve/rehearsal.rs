@@ -1,4 +1,4 @@
-//! `--fault`: what is to go wrong on purpose, and the warning that it does.
+//! `--fault`: injected faults, and the warning about them.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -9,7 +9,7 @@ use endmark_gateway::{FaultPlan, FaultSettings, FaultSide};
 use crate::arguments::Serve;
 use crate::context::Context;
 
-/// Reads the flags. A seed that was not given is chosen here, so that it can be said and given again.
+/// Parses the flags. A missing seed is chosen here, so that it can be reported and used again.
 pub(super) fn faults(arguments: &Serve) -> Result<FaultSettings, CommandError> {
     let Some(faults) = &arguments.fault else { return Ok(FaultSettings::default()) };
     let invalid = |error: String| {
@@ -21,12 +21,12 @@ pub(super) fn faults(arguments: &Serve) -> Result<FaultSettings, CommandError> {
         .fault_side
         .parse()
         .map_err(|error: endmark_gateway::UnknownFaultSide| invalid(error.to_string()))?;
-    // Small enough to be typed.
+    // Small enough to type.
     let seed = arguments.fault_seed.unwrap_or_else(|| RandomState::new().build_hasher().finish() % 100_000);
     Ok(FaultSettings { plan, side, seed: Some(seed) })
 }
 
-/// Nobody is to run this in production unawares.
+/// Warns about injected faults: they must not reach production unnoticed.
 pub(super) fn warn(context: &Context, faults: &FaultSettings) {
     if faults.plan.is_empty() {
         return;

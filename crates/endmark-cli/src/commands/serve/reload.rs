@@ -1,4 +1,4 @@
-//! The configuration, read anew while it is served (SIGHUP).
+//! Reloading the configuration of a running gateway (SIGHUP).
 
 use std::sync::atomic::Ordering;
 
@@ -9,8 +9,8 @@ use super::{Serving, cannot_build, configuration};
 use crate::console;
 use crate::logging;
 
-/// Reads the configuration again and lets the next request have it; where it cannot be used, everything stays as it
-/// is. Either way it is said.
+/// Reads the configuration again and applies it to new requests. If it is invalid, everything stays unchanged.
+/// Reports the result in both cases.
 pub(super) fn reload(serving: &Serving<'_>) {
     let terminal = serving.context.terminal;
     match try_reload(serving) {
@@ -32,10 +32,10 @@ pub(super) fn reload(serving: &Serving<'_>) {
     }
 }
 
-/// Answers with what was changed in the file and cannot be while it is served.
+/// Applies the configuration. Returns warnings, including the changed settings that need a restart.
 fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
     let effective = configuration(serving.context, serving.arguments)?;
-    // A file that is only half written is mostly empty, and would send keys and prompts to somebody else.
+    // A half-written file is mostly empty. With it, keys and prompts would go to other servers.
     if serving.has_own_upstreams.load(Ordering::Relaxed) && !effective.settings.has_own_upstreams {
         return Err(CommandError::input(
             "no_upstreams",
@@ -44,7 +44,7 @@ fn try_reload(serving: &Serving<'_>) -> Result<Vec<String>, CommandError> {
         ));
     }
     let mut settings = console::with_pages(&effective.settings, &serving.context.environment)?;
-    // Where it listens is part of whom it lets in.
+    // The listening address decides who may connect, so the new settings keep the old one.
     settings.listener.listen = serving.began_with.gateway.listener.listen;
     let secrets = settings.scrubber();
     let gateway = serving.server.gateway().reloaded(settings).map_err(|error| cannot_build(&error))?;

@@ -1,6 +1,6 @@
-//! The signals that a gateway heeds, and its last moment after a request to stop.
+//! Signal handling of the gateway, and its forced end after a request to stop.
 //!
-//! Both have a thread of their own: no work of the gateway, however long, keeps a signal waiting or the process alive.
+//! Both run on a separate thread, so that no work of the gateway delays a signal or the end of the process.
 
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -14,39 +14,40 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::standard_error;
 
-/// How long after the time to drain, or after a second signal to stop, the process may still live. It ends within a second of
-/// that: the rest is for its last words.
+/// How long the process may live after the drain time, or after a second signal to stop. It ends within one second;
+/// the rest is for the final message.
 const END_TIMEOUT: Duration = Duration::from_millis(900);
 
-/// How long the last words may take.
+/// Time limit for the final message.
 const LAST_WORDS_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// What a signal asks for.
+/// The action that a signal requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// The interrupt key: to stop.
+    /// Stop, requested with the interrupt key.
     Interrupt,
-    /// Whoever runs it: to stop.
+    /// Stop, requested by the process manager.
     Terminate,
-    /// To read the configuration anew.
+    /// Reload the configuration.
     Reload,
 }
 
-/// The signals that were caught and not heeded yet.
+/// Signals that were caught and not handled yet.
 pub(super) struct Signals(UnboundedReceiver<Asked>);
 
-/// What the thread that watches signals knows of the gateway.
+/// What the signal thread needs from the gateway.
 pub(super) struct Serving {
-    /// How long replies have to end once it is asked to stop.
+    /// Starts draining, and returns how long replies may take to end.
     pub(super) drain: Box<dyn Fn() -> Duration + Send>,
-    /// Says why the process ends before all is in order: it was asked so first, this long ago.
+    /// Reports why the process ends early. Arguments: the first stop request, and the time since.
     pub(super) give_up: Box<dyn FnOnce(Asked, Duration) -> Exit + Send>,
-    /// How the process ends, once that is known: it only has to be said.
+    /// The exit code, once it is known; it only remains to be reported.
     pub(super) end: Arc<OnceLock<Exit>>,
 }
 
 impl Signals {
-    /// From now on no signal ends the process by itself, but the time to stop does after the first that asks for it.
+    /// From now on no signal ends the process by itself. After the first request to stop, the drain time limits its
+    /// life.
     pub(super) fn watch(serving: Serving) -> Result<Self, CommandError> {
         let bug = |error| CommandError::Bug(format!("cannot watch signals: {error}"));
         let runtime = Builder::new_current_thread().enable_all().build().map_err(bug)?;
@@ -85,7 +86,7 @@ impl Signals {
         Ok(Self(told))
     }
 
-    /// The next one.
+    /// Waits for the next signal.
     pub(super) async fn next(&mut self) -> Asked {
         match self.0.recv().await {
             Some(asked) => asked,
@@ -102,7 +103,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// The next one; `None` if it does not come in time.
+    /// Waits for the next signal, or returns `None` at `until`.
     async fn next(&mut self, until: Option<Instant>) -> Option<Asked> {
         let next = async {
             tokio::select! {
