@@ -10,22 +10,22 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy;
 use hyper_util::rt::TokioExecutor;
 
-/// The longest answer that is read.
+/// The longest response body that is read.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 
-/// Sends one request at a time: no redirects, no cookies, no decoding.
+/// An HTTP client for single requests, without redirects, cookies or content decoding.
 pub(crate) struct Client {
     inner: legacy::Client<Connector, Full<Bytes>>,
     connector: Connector,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
-    /// Connections cannot be prepared.
+    /// The connection cannot be set up.
     #[error(transparent)]
     Tls(#[from] endmark_gateway::ClientError),
-    /// The server could not be reached, or broke off.
+    /// The server could not be reached, or the connection broke off.
     #[error("{0}")]
     Broken(String),
     /// The server took too long.
@@ -34,13 +34,14 @@ pub(crate) enum ClientError {
 }
 
 impl Client {
-    /// A client that reaches this server as its settings say: through its proxy, certified by whom it trusts.
+    /// Creates a client that reaches this server as its settings say: through its proxy, with its trusted
+    /// certificates.
     pub(crate) fn new(server: &Upstream) -> Result<Self, ClientError> {
         let connector = Connector::new(server)?;
         Ok(Self { inner: legacy::Client::builder(TokioExecutor::new()).build(connector.clone()), connector })
     }
 
-    /// Sends a request and reads the whole answer, within this time.
+    /// Sends a request and reads the whole response, within this time.
     pub(crate) async fn send(
         &self,
         mut request: Request<Full<Bytes>>,
@@ -60,7 +61,7 @@ impl Client {
     }
 }
 
-/// An exchange that broke off, and why.
+/// Converts an error of a broken exchange, with its causes.
 fn broken(error: &dyn Error) -> ClientError {
     ClientError::Broken(endmark_gateway::with_causes(error))
 }

@@ -1,4 +1,4 @@
-//! The console as pages of the gateway: neither of the two knows the other.
+//! Mounts the console as pages of the gateway; neither crate depends on the other.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use endmark_gateway::{AdminAccess, Answering, Pages, Visit};
 use endmark_store::Handle;
 use http::HeaderMap;
 
-/// A shorter admin key could be guessed.
+/// Minimum length of the admin key in characters: a shorter one could be guessed.
 const ADMIN_KEY_LEAST_CHARS: usize = 16;
 
-/// A console that a gateway shows.
+/// A console in the form of gateway pages.
 #[derive(Debug)]
 struct ConsolePages(Console);
 
-/// The gateway's settings, with the console as its pages.
+/// Returns the gateway's settings, with the console as its pages.
 pub(crate) fn with_pages(
     settings: &Settings,
     environment: &Environment,
@@ -26,7 +26,7 @@ pub(crate) fn with_pages(
     Ok(gateway::Settings { pages, ..endmark_config::for_gateway(settings, environment)? })
 }
 
-/// What the pages below `/endmark/` have to know.
+/// Builds the pages below `/endmark/`.
 fn pages(settings: &Settings, environment: &Environment) -> Result<Arc<dyn gateway::Pages>, CommandError> {
     let read = |source: &SecretSource| source.read(environment, "the admin key");
     let admin_key = settings.files.admin_key.as_ref().map(read).transpose()?;
@@ -50,7 +50,7 @@ fn pages(settings: &Settings, environment: &Environment) -> Result<Arc<dyn gatew
     }))))
 }
 
-/// What nobody can guess.
+/// Returns an unpredictable value.
 fn nonce() -> Result<String, CommandError> {
     let made = Handle::random().map_err(CommandError::Bug)?;
     Ok(made.as_str().to_owned())

@@ -1,4 +1,4 @@
-//! What artifacts are held to: a template, and what is typed besides.
+//! The criteria for artifacts, from a template and from the command line.
 
 use std::io;
 use std::path::Path;
@@ -9,24 +9,24 @@ use endmark_guard::{Guard, Template};
 use crate::context::Context;
 use crate::input::Input;
 
-/// A larger artifact is not read: what people are to read is a thousandth of that.
+/// The largest artifact that is read: a typical document has a thousandth of that.
 pub(crate) const MOST_BYTES: u64 = 256 << 20;
 
-/// What is demanded of an artifact.
+/// The requirements of an artifact.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Demands<'a> {
     pub(crate) template: Option<&'a Path>,
-    /// How many lines that are not blank it must have.
+    /// Minimum number of non-blank lines.
     pub(crate) min_lines: Option<u32>,
-    /// Titles of the sections that it must have.
+    /// Titles of required sections.
     pub(crate) sections: &'a [String],
-    /// Phrases that it must not have.
+    /// Forbidden phrases.
     pub(crate) forbidden: &'a [String],
     /// Whether only these phrases are forbidden, and none of the known ones.
     pub(crate) forbid_only: bool,
 }
 
-/// The guard that was asked for.
+/// Builds the guard for these requirements.
 pub(crate) fn guard(context: &Context, demands: &Demands<'_>) -> Result<Guard, CommandError> {
     let template = demands.template.map(|path| template(context, path)).transpose()?;
     let mut template = template.unwrap_or_default();
@@ -49,12 +49,12 @@ pub(crate) fn guard(context: &Context, demands: &Demands<'_>) -> Result<Guard, C
     Ok(Guard::of_template(template))
 }
 
-/// The guard of a template.
+/// Builds the guard of a template.
 pub(crate) fn of_template(context: &Context, template: &Path) -> Result<Guard, CommandError> {
     self::template(context, template).map(Guard::of_template)
 }
 
-/// What a template demands.
+/// Reads a template.
 fn template(context: &Context, path: &Path) -> Result<Template, CommandError> {
     let text =
         Input::open_file(path, context.terminal).and_then(Input::written_text).map_err(with_next_step)?;
@@ -63,7 +63,7 @@ fn template(context: &Context, path: &Path) -> Result<Template, CommandError> {
     })
 }
 
-/// What to do about a file that cannot be read.
+/// Adds a hint to the error of an unreadable file.
 pub(crate) fn with_next_step(error: CommandError) -> CommandError {
     let CommandError::Read { source, .. } = &error else { return error };
     let hint = match source.kind() {
@@ -75,7 +75,7 @@ pub(crate) fn with_next_step(error: CommandError) -> CommandError {
     CommandError::input("unreadable", error.to_string(), hint)
 }
 
-/// The text of a file, if it is one.
+/// Decodes the text of a file.
 pub(crate) fn text_of(file: &Path, bytes: Vec<u8>) -> Result<String, CommandError> {
     let is_utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     String::from_utf8(bytes).map_err(|error| {

@@ -1,4 +1,4 @@
-//! `endmark cap`: a tool's output, small enough for a model, and honest about what is left out. (CX-5)
+//! `endmark cap`: shortens a tool's output for a model, and marks what is left out. (CX-5)
 
 mod batch;
 mod limits;
@@ -15,7 +15,7 @@ use crate::context::{Context, configuration_warnings};
 use crate::input::Input;
 use crate::view::answer::{Answer, Outcome, to_data};
 
-/// Caps one output, or one a line.
+/// Caps one output, or one per line.
 pub(crate) fn run(context: &Context, arguments: &Cap) -> Result<Outcome, CommandError> {
     let effective = context.configuration(arguments.store.overrides())?;
     let settings = &effective.settings;
@@ -46,11 +46,11 @@ fn capped(input: Input, asked: CapRequest) -> Result<Capped, CommandError> {
     capper.finish().map_err(|error| refused(&error))
 }
 
-/// The capped text for people, and all there is to know for programs.
+/// Returns the capped text for people, with all metadata for programs.
 fn answer(capped: &Capped, handle: Option<&str>) -> Result<Answer, CommandError> {
     let data = to_data(&Report { text: &capped.text, handle, format: capped.format.name() })?;
     let mut answer = Answer::yes(data, capped.text.clone()).with_warnings(capped.warnings.iter().cloned());
-    // The limit is the one that was asked for; it was kept already.
+    // The requested limit already applies to the text, so the envelope has none.
     answer.max_response_bytes = usize::MAX;
     Ok(answer)
 }

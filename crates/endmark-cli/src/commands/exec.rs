@@ -1,4 +1,4 @@
-//! `endmark exec`: any command, with limits, an envelope and honest ends. (EN-1 to EN-5)
+//! `endmark exec`: runs any command with limits, and reports its true outcome in an envelope. (EN-1 to EN-5)
 
 use std::io;
 use std::time::Instant;
@@ -13,7 +13,7 @@ use crate::context::{Context, configuration_warnings};
 use crate::view::answer::Outcome;
 use crate::view::terminal::JsonOutput;
 
-/// Checks what a tool is given, runs it, and answers in an envelope whatever happens.
+/// Validates the input of a tool, runs it, and answers in an envelope whatever happens.
 pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, CommandError> {
     let started = Instant::now();
     let tool = Tool::new(&arguments.command, arguments.manifest.as_deref())?;
@@ -25,7 +25,7 @@ pub(crate) fn run(context: &Context, arguments: &Exec) -> Result<Outcome, Comman
     write(context, &tool, answered, started).map(Outcome::Streamed)
 }
 
-/// What `--cap` asks for, if it is there; refused before the command is started.
+/// Returns the capping that `--cap` requests. Invalid limits are rejected before the command starts.
 fn capping(context: &Context, arguments: &Exec) -> Result<Option<Capping>, CommandError> {
     let most = &arguments.most;
     if !arguments.cap {
@@ -41,14 +41,14 @@ fn capping(context: &Context, arguments: &Exec) -> Result<Option<Capping>, Comma
     Ok(Some(Capping::new(request, settings.keeper(), configuration_warnings(&effective))))
 }
 
-/// From now on a second signal ends the process, although the runtime that watched them is gone.
+/// From now on a second signal ends the process, although the runtime that watched signals is gone.
 fn watch(context: &Context, started: Instant) {
     if let Err(error) = endmark_envelope::answer_signals(started) {
         context.terminal.warn(&format!("cannot watch signals: {error}"));
     }
 }
 
-/// Writes the one document; nothing that is half written ends well, whoever went away.
+/// Writes the envelope. A partly written envelope is an error, even if the reader went away.
 fn write(
     context: &Context,
     tool: &Tool<'_>,
@@ -57,7 +57,7 @@ fn write(
 ) -> Result<Exit, CommandError> {
     let document = tool.fitted(answered, started.elapsed());
     let exit = Exit::of_code(document.exit_code());
-    // The command has done what it does: a signal must not answer in its place that nothing was done.
+    // The command has finished its work. A signal must not replace this answer with one that nothing was done.
     let _right = Answering::claim_or_wait();
     watch(context, started);
     document.write_to(&mut JsonOutput::new(io::stdout().lock())).map_err(CommandError::Partial)?;

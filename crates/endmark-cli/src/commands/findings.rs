@@ -1,4 +1,4 @@
-//! `endmark findings`: what a team of agents hands over, whole or cut. (AR)
+//! `endmark findings`: the results that a team of agents delivers, whole or cut. (AR)
 
 pub(crate) mod check;
 pub(crate) mod fit;
@@ -20,7 +20,7 @@ use crate::arguments::findings::{Findings, FindingsCommand};
 use crate::context::Context;
 use crate::view::answer::{Outcome, to_data};
 
-/// Runs one of its subcommands.
+/// Runs a subcommand.
 pub(crate) fn run(context: &Context, arguments: &Findings) -> Result<Outcome, CommandError> {
     let answer = match &arguments.command {
         FindingsCommand::Check(arguments) => check::run(context, arguments),
@@ -34,7 +34,8 @@ pub(crate) fn run(context: &Context, arguments: &Findings) -> Result<Outcome, Co
     answer.map(Outcome::from)
 }
 
-/// The data of an answer, which only `--json` shows: of a large list it takes a hundred times the room of its text.
+/// Returns the data of an answer. Only `--json` shows it, and for a large list it needs a hundred times the memory of
+/// its text.
 fn data<T: Serialize>(
     context: &Context,
     report: impl FnOnce() -> Result<T, CommandError>,
@@ -42,10 +43,10 @@ fn data<T: Serialize>(
     if context.global.json { to_data(&report()?) } else { Ok(Value::Null) }
 }
 
-/// How many remarks get a warning each.
+/// The most remarks that get a warning each.
 const MOST_WARNINGS: usize = 40;
 
-/// What was ignored or not understood, as warnings with file, line and column.
+/// Returns ignored or misunderstood input as warnings with file, line and column.
 fn warnings(remarks: &[(&str, &Remark)], omitted: usize) -> Vec<Warning> {
     let shown = remarks.iter().take(MOST_WARNINGS).map(|(origin, remark)| {
         Warning::notice(remark.kind.name().to_uppercase(), format!("{origin}: {remark}"))

@@ -19,7 +19,7 @@ use crate::input::Input;
 use crate::view::answer::{Answer, Outcome, to_data};
 use crate::view::paint::{Paint, Painter};
 
-/// Judges what is named, or a text a line.
+/// Checks the named artifacts, or one text per line.
 pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Outcome, CommandError> {
     let demands = Demands {
         template: arguments.template.as_deref(),
@@ -46,7 +46,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Guard) -> Result<Out
     answer(&judged, arguments.to, context.terminal.output).map(Outcome::from)
 }
 
-/// An artifact that is not there is a finding, and no error: that is what the guard is for.
+/// Judges a file. A missing artifact is a finding and not an error: detecting it is the guard's purpose.
 fn judge(context: &Context, guard: &Guard, file: &Path) -> Result<Report, CommandError> {
     let input = match Input::open_file(file, context.terminal) {
         Err(CommandError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! `endmark report`: how many replies were cut, of which kind, what became of them, and what resuming costs. (PC-9)
+//! `endmark report`: how many replies were cut, with the kinds of cut, the outcomes, and the cost of resuming. (PC-9)
 
 mod text;
 
@@ -12,7 +12,7 @@ use crate::context::{Context, configuration_warnings};
 use crate::since::seconds;
 use crate::view::answer::{Answer, to_data};
 
-/// Reads the ledger and says what is in it.
+/// Reads the ledger and summarises it.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, CommandError> {
     let seconds = seconds(&arguments.since)?;
     let effective = context.configuration(arguments.store.overrides())?;

@@ -1,4 +1,4 @@
-//! `endmark runs`: supervised runs, as they stand, one in full, or live. (CG-6)
+//! `endmark runs`: lists supervised runs, shows one in full, or watches them live. (CG-6)
 
 mod record;
 mod watch;
@@ -20,7 +20,7 @@ use crate::view::answer::{Answer, Outcome, to_data};
 use crate::view::runs::{self, Report, data_of};
 use crate::view::table::Layout;
 
-/// How many events of a run are shown.
+/// The most events of a run that are shown.
 const MOST_EVENTS: u32 = 10_000;
 
 /// Lists runs, shows one, or watches them.
@@ -36,7 +36,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
     let location = &effective.settings.files.store;
     let mut reader = Reader::open(location).map_err(failed)?;
     if has_lost_runs(&reader, arguments.limit).map_err(failed)? {
-        // Whoever opens the store for writing marks them.
+        // Opening the store for writing marks lost runs.
         drop(Store::open(location).map_err(failed)?);
         reader = Reader::open(location).map_err(failed)?;
     }
@@ -60,7 +60,7 @@ pub(crate) fn run(context: &Context, arguments: &arguments::Runs) -> Result<Outc
     Ok(answer.with_warnings(configuration_warnings(&effective)).into())
 }
 
-/// Whether a run is said to be under way whose supervisor is gone.
+/// Whether a run is recorded as active although its supervisor is gone.
 fn has_lost_runs(reader: &Reader, limit: u32) -> Result<bool, StoreError> {
     let is_lost = |run: endmark_store::StoredRun| {
         let is_supervised = run.is_supervised;
@@ -85,7 +85,7 @@ fn shown(reader: &Reader, id: &str, outputs: &Path, layout: Layout) -> Result<An
     Ok(Answer::yes(to_data(&Report { runs: vec![run], events: Some(events), output_folder })?, text))
 }
 
-/// A run for people.
+/// Describes one run for people.
 fn in_full(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layout: Layout) -> String {
     let mut text = runs::lines(std::slice::from_ref(run), layout).join("\n");
     text.push('\n');
@@ -133,7 +133,7 @@ fn in_full(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layo
     }
     text.push('\n');
     for event in events {
-        // The heading has the run's id.
+        // The heading contains the run's id already.
         let _ = writeln!(
             text,
             "  {}",
@@ -143,7 +143,7 @@ fn in_full(run: &AgentRun, events: &[RunEventReport], output: Option<&str>, layo
     text
 }
 
-/// Dollars with nine places as people read them.
+/// Formats dollars with nine decimal places for people.
 fn for_people(usd: &str) -> String {
     usd.replace('.', "").parse().map_or_else(|_| usd.to_owned(), dollars_for_people)
 }

@@ -38,7 +38,7 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<Answer, Co
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
 }
 
-/// A day (`2026-11-24`), or so long ago (`7d`), as the store writes moments.
+/// Parses a day (`2026-11-24`) or a time span before now (`7d`) into the store's form of a moment.
 fn moment(reader: &Reader, typed: &str) -> Result<String, CommandError> {
     span::moment(reader, typed).map_err(|error| match error {
         MomentError::Store(error) => CommandError::of_store(&error),

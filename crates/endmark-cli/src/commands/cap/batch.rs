@@ -1,4 +1,4 @@
-//! Many outputs as JSON Lines, each with limits of its own.
+//! Caps many outputs as JSON Lines, each with its own limits.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use super::limits;
 use crate::batch::{self, Field, LineAnswer, LineError};
 use crate::input::Input;
 
-/// What a line can have besides its id.
+/// The fields of a batch line, besides its id.
 const FIELDS: [Field; 8] = [
     Field::Text("format"),
     Field::Text("text"),
@@ -26,7 +26,7 @@ const FIELDS: [Field; 8] = [
     Field::Count("max_items"),
 ];
 
-/// One line.
+/// One line of a batch.
 #[derive(Deserialize)]
 struct Request<'a> {
     #[serde(default)]
@@ -42,7 +42,7 @@ struct Request<'a> {
     keep: Option<String>,
 }
 
-/// One answer.
+/// The answer to one line.
 #[derive(Serialize)]
 struct Report<'a> {
     id: &'a Value,
@@ -52,7 +52,7 @@ struct Report<'a> {
     handle: Option<&'a str>,
 }
 
-/// Answers every line, and keeps what is shortened where there is a keeper.
+/// Answers every line. With a keeper, the original of a shortened output is stored.
 pub(super) fn run(
     input: Input,
     asked: &CapRequest,
@@ -83,7 +83,7 @@ fn answer_line(
     Ok(LineAnswer { json, is_yes: true })
 }
 
-/// What the line asks for, and the arguments where it says nothing.
+/// Returns the limits of the line, with the command line as the default.
 fn asked(request: &Request<'_>, default: &CapRequest) -> Result<CapRequest, String> {
     let Request { max_chars, max_bytes, max_tokens, .. } = *request;
     let most = one_limit(max_chars, max_bytes, max_tokens).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! What limits are asked for, by arguments, by a line of a batch, or by the configuration.
+//! The requested limits, from the arguments, a batch line or the configuration.
 
 use endmark_config::Settings;
 use endmark_context::cap::{Asked, FORMATS, Keep, Limits};
@@ -7,7 +7,7 @@ use endmark_store::CapRequest;
 
 use crate::arguments::cap::{Cap, KeepChoice};
 
-/// What the arguments ask for, and the configuration where they say nothing.
+/// Returns the limits of the arguments, with the configuration as the default.
 pub(super) fn of_arguments(arguments: &Cap, settings: &Settings) -> Result<CapRequest, CommandError> {
     let CapRequest { limits, .. } =
         settings.cap_request(arguments.most.limit()?, arguments.max_items, u64::MAX)?;
@@ -20,12 +20,12 @@ pub(super) fn of_arguments(arguments: &Cap, settings: &Settings) -> Result<CapRe
     Ok(CapRequest { format, limits: Limits { keep, ..limits } })
 }
 
-/// The format of this name.
+/// Returns the format with this name.
 pub(super) fn format(name: &str) -> Result<Asked, String> {
     Asked::named(name).ok_or_else(|| format!("unknown format `{name}`: use {}", FORMATS.join(", ")))
 }
 
-/// Which part is kept.
+/// Parses which part is kept.
 pub(super) fn keep(name: &str) -> Result<Keep, String> {
     match name {
         "both" => Ok(Keep::Both),

@@ -1,4 +1,4 @@
-//! `endmark findings check`: is each result whole, and which findings are? (AR-1, AR-5)
+//! `endmark findings check`: whether each result is whole, and which findings are. (AR-1, AR-5)
 
 use std::fmt::Write;
 use std::mem;
@@ -48,16 +48,16 @@ struct RemarkReport<'a> {
     message: String,
 }
 
-/// How many remarks are listed beside the results; the others are counted.
+/// The most remarks that are listed beside the results; the rest is only counted.
 const MOST_REMARKS: usize = 1_000;
 
-/// What is said where a result never begins.
+/// The hint if no result begins.
 const FORM_IS_SHOWN: &str = "Without a start marker a text is not in the form of findings, or its agent ended before it handed them over: `endmark findings \
      protocol` prints the form for the agent's instructions.\n";
 const PLAN_IS_SHOWN: &str =
     "`endmark findings plan FILE…` says who does what again; what is complete can be used.";
 
-/// Answers for all files.
+/// Checks all files.
 pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, CommandError> {
     let sources = sources::read_all(context, &arguments.files)?;
     let (remarks, remarks_omitted) = sources::remarks(&sources);
@@ -114,7 +114,7 @@ pub(super) fn run(context: &Context, arguments: &Check) -> Result<Answer, Comman
     Ok(answer.with_warnings(warnings(&remarks, remarks_omitted)).with_pages(pages))
 }
 
-/// Whether a result lacks findings or parts of them, or contradicts itself, although it may have its end marker.
+/// Whether a result lacks findings or parts of them, or contradicts itself. It may still have its end marker.
 fn is_short(result: &AgentResult) -> bool {
     result.lost() > 0
         || result.count(FindingState::Complete) < result.findings.len()
@@ -122,7 +122,7 @@ fn is_short(result: &AgentResult) -> bool {
 }
 
 impl<'a> ResultReport<'a> {
-    /// The result, as one item where that is not too large.
+    /// Returns the report of a result, split into several items if it is too large for one.
     fn of(origin: &'a str, result: &'a AgentResult) -> Result<Vec<Self>, CommandError> {
         let mut checked = CheckedResult::of(result);
         let pieces = pieces(mem::take(&mut checked.findings))?;

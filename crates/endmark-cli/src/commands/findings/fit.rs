@@ -1,4 +1,5 @@
-//! `endmark findings fit`: estimated before it is written, compressed where it would not fit. (AR-2)
+//! `endmark findings fit`: estimates the size of a result before it is written, and compresses a draft that would not
+//! fit. (AR-2)
 
 use endmark_context::count::Family;
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
@@ -17,7 +18,7 @@ use crate::arguments::findings::Fit;
 use crate::context::Context;
 use crate::view::answer::{Answer, Refusal, to_data};
 
-/// The tokenizer of today's OpenAI models; others are within a few percent of it for code and English.
+/// The vocabulary of current OpenAI models. Others differ by a few percent for code and English.
 const TOKENIZER: Family = Family::O200k;
 
 /// A fitting, as it is answered.
@@ -31,14 +32,14 @@ pub(crate) struct Report {
     findings: Vec<FindingForm>,
 }
 
-/// Answers for a number, or for a draft.
+/// Estimates a number of findings, or fits a draft.
 pub(super) fn run(context: &Context, arguments: &Fit) -> Result<Answer, CommandError> {
     if let Some(findings) = arguments.findings {
         return estimated(findings, arguments.budget_left);
     }
     let sources = sources::read_all(context, &arguments.files)?;
     let refusals = sources.iter().filter_map(|source| Some((source, NotFitted::of(&source.transcript)?)));
-    // A cut result goes first, whichever file has it.
+    // A truncated result is reported first, whichever file has it.
     if let Some((source, refusal)) =
         refusals.min_by_key(|(_, refusal)| !matches!(refusal, NotFitted::Truncated(_)))
     {
@@ -81,7 +82,7 @@ fn estimated(findings: u64, budget_left: u64) -> Result<Answer, CommandError> {
     })
 }
 
-/// What to do with an estimate that is above what is left.
+/// Advises what to do if an estimate exceeds the remaining budget.
 fn what_fits(receipt: Receipt) -> String {
     let budget = receipt.budget_left;
     let compress = format!(
@@ -126,7 +127,7 @@ fn fitted(context: &Context, sources: &[Source], budget_left: u64) -> Result<Ans
         .with_warnings(other_ids(&all)))
 }
 
-/// The warning that findings were joined, or parts of them dropped.
+/// Returns the warning that findings were joined or parts of them dropped.
 fn compressed(Receipt { joined, dropped, .. }: Receipt) -> Option<Warning> {
     let parts = [
         (joined, "joined findings"),
@@ -139,7 +140,7 @@ fn compressed(Receipt { joined, dropped, .. }: Receipt) -> Option<Warning> {
     (!parts.is_empty()).then(|| Warning::notice("COMPRESSED", format!("compressed to fit: {parts}")))
 }
 
-/// The warning that ids are of another form than `F001`, and stand before titles in the text.
+/// Returns the warning that some ids are not of the form `F001`, and precede the titles in the text.
 fn other_ids(findings: &[Finding]) -> Option<Warning> {
     let is_other = |id: &&str| !id.is_empty() && FindingId::read(id).is_none();
     let others: Vec<&str> = findings.iter().map(|finding| finding.id.as_str()).filter(is_other).collect();

@@ -1,4 +1,4 @@
-//! `endmark findings merge` and `endmark findings report`: one list, and what may be missing from it. (AR-5, AR-6)
+//! `endmark findings merge` and `endmark findings report`: one list of findings, and what it may lack. (AR-5, AR-6)
 
 use endmark_envelope::{ErrorBody, FieldPath, Warning};
 use endmark_failure::{CommandError, Exit};
@@ -48,7 +48,7 @@ pub(super) fn merge(context: &Context, arguments: &Merge) -> Result<Answer, Comm
         .with_pages(pages))
 }
 
-/// That the form of a result has no field for what only a merged finding has.
+/// Warns that the text form has no field for the reporting agents of a merged finding.
 fn not_in_text(merged: &Merged) -> Option<Warning> {
     let is_of_several = |merged: &&MergedFinding| merged.reported_by.len() > 1;
     let count = merged.findings().iter().filter(is_of_several).count();
@@ -114,7 +114,7 @@ fn merged(
     Ok((merged, said, pages))
 }
 
-/// The answer with what was cut as warnings; it is no where nothing at all could be used.
+/// Builds the answer, with truncated results as warnings. It is negative if nothing at all was usable.
 fn answered(data: Value, text: String, disclosure: &Disclosure, merged: &Merged) -> Answer {
     let answer = Answer::yes(data, text).with_warnings(disclosure.truncated_agents.iter().map(|agent| {
         let name =

@@ -1,4 +1,4 @@
-//! Answers that are larger than an envelope: lists in pages, and what would stand beside them. (EN-5)
+//! Answers that are larger than an envelope: lists in pages, and texts left out beside them. (EN-5)
 
 use std::ffi::OsString;
 use std::fmt::Debug;
@@ -11,17 +11,17 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::view::answer::ListInPages;
 
-/// What a list of an answer is of: a cursor of anything else is refused.
+/// The identity of a list. A cursor of any other list is rejected.
 pub(super) struct Asked<'a> {
     pub(super) command: &'static str,
     pub(super) files: &'a [PathBuf],
-    /// What else makes a difference, as who is in the team.
+    /// Other inputs that change the list, such as the team.
     pub(super) with: Option<&'a dyn Debug>,
     pub(super) cursor: Option<&'a str>,
 }
 
 impl Asked<'_> {
-    /// Its list in pages. Fails where a page is asked for and the answer is not the envelope, which alone has pages.
+    /// Returns the list in pages. Fails if a cursor is given without `--json`, because only the envelope has pages.
     pub(super) fn in_pages(self, list: FieldPath, context: &Context) -> Result<ListInPages, CommandError> {
         if self.cursor.is_some() && !context.global.json {
             return Err(CommandError::input(
@@ -32,16 +32,17 @@ impl Asked<'_> {
         }
         let mut asked = vec![OsString::from(self.command)];
         asked.extend(self.files.iter().map(|file| file.clone().into_os_string()));
-        // What is in the file counts, and not only what it is called.
+        // The content of the team file counts, not only its name.
         asked.extend(self.with.map(|with| OsString::from(format!("{with:?}"))));
         Ok(ListInPages { list, asked, cursor: self.cursor.map(str::to_owned) })
     }
 }
 
-/// How many bytes of a list within an item come with it: a longer list makes several items.
+/// The most bytes of a nested list per item. A longer list is split over several items.
 const MOST_IN_ITEM: usize = 500_000;
 
-/// The list in pieces that each fit into a page, with the number of the first in each; one piece at least.
+/// Splits the list into pieces that each fit into a page, with the index of the first element of each. There is
+/// always at least one piece.
 pub(super) fn pieces<T: Serialize>(list: Vec<T>) -> Result<Vec<(usize, Vec<T>)>, CommandError> {
     let mut pieces = vec![(0, Vec::new())];
     let mut bytes = 0;
@@ -59,10 +60,11 @@ pub(super) fn pieces<T: Serialize>(list: Vec<T>) -> Result<Vec<(usize, Vec<T>)>,
     Ok(pieces)
 }
 
-/// A text that says all findings again stands beside the list of them only up to this size: else that comes in pages.
+/// A text that repeats all findings is included beside their list up to this size. A larger one is left out, and the
+/// list comes in pages.
 const MOST_BESIDE: usize = 200_000;
 
-/// The text, or the warning that it is left out of the envelope, where that is asked for.
+/// Returns the text, or a warning that it is left out of the envelope, if the envelope is requested.
 pub(super) fn beside_pages<'t>(text: &'t str, context: &Context) -> (Option<&'t str>, Option<Warning>) {
     if text.len() <= MOST_BESIDE {
         return (Some(text), None);

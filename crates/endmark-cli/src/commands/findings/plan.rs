@@ -1,4 +1,4 @@
-//! `endmark findings plan`: who does what again. (AR-4)
+//! `endmark findings plan`: which agent does what again. (AR-4)
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::arguments::findings::Plan;
 use crate::context::Context;
 use crate::view::answer::{Answer, to_data};
 
-/// Plans from all results so far.
+/// Makes a plan from all results so far.
 pub(super) fn run(context: &Context, arguments: &Plan) -> Result<Answer, CommandError> {
     let sources = sources::read_all(context, &arguments.team.files)?;
     let mut team = team::read(context, arguments.team.team.as_deref(), arguments.team.running)?;

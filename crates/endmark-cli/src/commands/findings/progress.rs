@@ -1,4 +1,4 @@
-//! `endmark findings progress`: how far agents say they have come. (AR-3)
+//! `endmark findings progress`: how far agents have come, by their own reports. (AR-3)
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -53,10 +53,10 @@ struct UnreadableReport<'a> {
     text: &'a str,
 }
 
-/// How often a file is looked at that may grow.
+/// How often a followed file is checked for growth.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Answers for all files, perhaps after waiting for the end of one.
+/// Reports on all files. With `--follow` it first waits for the end of one.
 pub(super) fn run(context: &Context, arguments: &Progress) -> Result<Answer, CommandError> {
     let cursor = arguments.cursor.as_deref();
     let asked = Asked { command: "progress", files: &arguments.files, with: None, cursor };
@@ -117,12 +117,12 @@ fn is_unreadable(remark: &Remark) -> bool {
     remark.kind == RemarkKind::BrokenCheckpoint
 }
 
-/// Whether each agent that has begun a result has handed over a whole one.
+/// Whether each agent that began a result has delivered a whole one.
 fn is_whole(source: &Source) -> bool {
     agents(source).into_values().all(|is_whole| is_whole)
 }
 
-/// The agents of a transcript, each with whether a result of it is whole.
+/// Returns the agents of a transcript, and whether a result of each is whole.
 fn agents(source: &Source) -> BTreeMap<&str, bool> {
     let mut agents = BTreeMap::new();
     for result in &source.transcript.results {
@@ -131,7 +131,7 @@ fn agents(source: &Source) -> BTreeMap<&str, bool> {
     agents
 }
 
-/// Whose results a transcript has, and whether they are whole.
+/// Describes whose results a transcript has, and whether they are whole.
 fn summary(source: &Source) -> String {
     let agents = agents(source);
     let names = |is_asked_for: &dyn Fn(bool) -> bool| -> Vec<String> {
@@ -152,7 +152,8 @@ fn summary(source: &Source) -> String {
     }
 }
 
-/// Reads a file whenever it has changed, until a result in it is whole or nothing comes any more.
+/// Reads a file whenever its size changes, until all begun results are whole or it stays unchanged for `--idle`
+/// seconds.
 fn follow(context: &Context, arguments: &Progress) -> Result<Source, CommandError> {
     let [file] = arguments.files.as_slice() else {
         return Err(CommandError::input(

@@ -15,7 +15,7 @@ pub(crate) struct Report<'a> {
     dimensions: &'a [String],
 }
 
-/// Prints them.
+/// Prints the instructions.
 pub(super) fn run(arguments: &Protocol) -> Result<Answer, CommandError> {
     let list = arguments.dimensions.as_deref().unwrap_or_default();
     let dimensions: Vec<String> =

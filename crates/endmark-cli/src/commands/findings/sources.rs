@@ -1,4 +1,4 @@
-//! The files that were named, read.
+//! The named files and their transcripts.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,16 +9,16 @@ use endmark_findings::{AgentResult, Cut, Handed, Remark, RemarkKind, Transcript,
 use crate::context::Context;
 use crate::input::Input;
 
-/// A transcript, and where it came from.
+/// A transcript and its origin.
 pub(super) struct Source {
     pub(super) origin: String,
     pub(super) transcript: Transcript,
 }
 
-/// A larger transcript is not read: an agent's is a thousandth of that.
+/// The largest transcript that is read: a typical one has a thousandth of that.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// Reads all files, or standard input where none is named.
+/// Reads all files, or standard input if no file is named.
 pub(super) fn read_all(context: &Context, files: &[PathBuf]) -> Result<Vec<Source>, CommandError> {
     let standard_input = [PathBuf::from("-")];
     let files = if files.is_empty() { &standard_input } else { files };
@@ -59,7 +59,7 @@ pub(super) fn read_one(context: &Context, file: &Path) -> Result<Source, Command
     Ok(Source { origin, transcript })
 }
 
-/// What to do about a file that cannot be read.
+/// Adds a hint to the error of an unreadable file.
 fn with_next_step(error: CommandError) -> CommandError {
     let CommandError::Read { path, source } = &error else { return error };
     let hint = match source.kind() {
@@ -77,14 +77,14 @@ fn with_next_step(error: CommandError) -> CommandError {
     CommandError::input("unreadable", error.to_string(), hint)
 }
 
-/// Whether there is nothing in it but answers of these commands themselves.
+/// Whether the transcript contains only answers of these commands themselves.
 fn is_answer(transcript: &Transcript) -> bool {
     let is_nothing = |result: &AgentResult| result.cut == Cut::Severe && result.discarded == 0;
     transcript.remarks.iter().any(|remark| remark.kind == RemarkKind::OwnAnswer)
         && transcript.results.iter().all(is_nothing)
 }
 
-/// What was ignored or not understood in all of them, and how much more there would be.
+/// Returns ignored or misunderstood input of all sources, and the number of omitted remarks.
 pub(super) fn remarks(sources: &[Source]) -> (Vec<(&str, &Remark)>, usize) {
     let remarks = sources
         .iter()
@@ -92,7 +92,7 @@ pub(super) fn remarks(sources: &[Source]) -> (Vec<(&str, &Remark)>, usize) {
     (remarks.collect(), sources.iter().map(|source| source.transcript.remarks_omitted).sum())
 }
 
-/// Their results, in order.
+/// Returns the results of all sources, in order.
 pub(super) fn handed(sources: Vec<Source>) -> Vec<Handed> {
     let of_source = |source: Source| {
         let origin = source.origin;

@@ -1,4 +1,4 @@
-//! The file that says who is in a team.
+//! The file that lists the agents of a team.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::input::Input;
 const HINT: &str = "A team is {\"agents\": [{\"agent_id\": \"auth-2\", \"dimensions\": [\"authentication\"], \
                     \"max_turns\": 40}], \"rounds\": 2, \"emergency\": true}; only agent_id and dimensions are needed.";
 
-/// A warning for each result of somebody else than the agents of the team.
+/// Returns a warning for each result of an agent that is not in the team.
 pub(super) fn not_in_team(merged: &Merged) -> Vec<Warning> {
     let of_others = merged.not_in_team().map(|(handed, agent)| {
         let message = format!(
@@ -24,7 +24,7 @@ pub(super) fn not_in_team(merged: &Merged) -> Vec<Warning> {
     of_others.collect()
 }
 
-/// Reads the team's file; without one the team is whoever hands something over.
+/// Reads the team's file. Without one, every agent that delivers a result is in the team.
 pub(super) fn read(context: &Context, path: Option<&Path>, is_running: bool) -> Result<Team, CommandError> {
     let Some(path) = path else {
         return Ok(Team { is_running, ..Team::default() });

@@ -1,4 +1,4 @@
-//! One line of `endmark guard --batch`.
+//! Answers one line of `endmark guard --batch`.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::batch::{self, Field, LineAnswer, LineError};
 
-/// What a line can have besides its id.
+/// The fields of a batch line, besides its id.
 const FIELDS: [Field; 6] = [
     Field::Text("text"),
     Field::Text("name"),
@@ -25,7 +25,7 @@ struct Request<'a> {
     id: Value,
     #[serde(borrow)]
     text: Option<Cow<'a, str>>,
-    /// The name of the file that the text is of, whose ending says what it is.
+    /// The file name of the text; its extension determines the kind of artifact.
     name: Option<String>,
     min_lines: Option<usize>,
     required_sections: Option<Vec<String>>,
@@ -34,7 +34,7 @@ struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// The line's own criteria, if it has any: what it does not say is what was typed.
+    /// Returns the line's own criteria, completed from the command line, or `None` if the line has no criteria.
     fn criteria(&self, typed: &Criteria) -> Option<Criteria> {
         let has_own = self.min_lines.is_some()
             || self.required_sections.is_some()
@@ -63,7 +63,7 @@ struct Answered<'a> {
     id: &'a Value,
     verdict: Verdict,
     findings: &'a [Finding],
-    /// How many further findings there are.
+    /// How many findings were omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     unlisted: Option<usize>,
 }

@@ -1,4 +1,4 @@
-//! The report for people.
+//! The report as text.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use endmark_console::reports::cuts::Report;
 use crate::view::paint::Paint;
 use crate::view::table::{Cell, Column, Layout};
 
-/// Days that are shown; `--json` has all.
+/// The most days in the text; `--json` has all.
 const MAX_DAYS: usize = 30;
 
 const CUTS: [Column<'static>; 5] = [

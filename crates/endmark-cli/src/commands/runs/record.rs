@@ -1,4 +1,4 @@
-//! `endmark runs record`: a run of another scheduler, by what that reports. (CG-4)
+//! `endmark runs record`: records a run of another scheduler from that scheduler's reports. (CG-4)
 
 use endmark_config::{Effective, models};
 use endmark_failure::CommandError;
@@ -14,10 +14,10 @@ use crate::input::Input;
 use crate::view::answer::Answer;
 use crate::view::runs::{data_of, lines};
 
-/// A longer report is refused.
+/// The largest report that is accepted, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Records one event of a run that is described on standard input.
+/// Records one event of a run, as described on standard input.
 pub(super) fn run(
     context: &Context,
     arguments: &Record,

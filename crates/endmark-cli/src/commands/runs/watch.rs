@@ -1,4 +1,4 @@
-//! Runs live: a table that is drawn anew at a terminal, else a line for each event. (CG-6)
+//! Runs live: a table that is redrawn at a terminal, or one line per event otherwise. (CG-6)
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
@@ -14,16 +14,16 @@ use crate::view::runs as table;
 use crate::view::table::Layout;
 use crate::view::terminal::{self, JsonOutput};
 
-/// How often one looks.
+/// The polling interval.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(300);
 /// How many events are read at once.
 const EVENTS_AT_ONCE: u32 = 1_000;
-/// The columns of a terminal that does not say them.
+/// The assumed width of a terminal that does not report it.
 const PLAIN_COLUMNS: usize = 100;
-/// The lines of a terminal that does not say them.
+/// The assumed height of a terminal that does not report it.
 const PLAIN_LINES: usize = 24;
 
-/// Shows what goes on until it is stopped, or nothing is under way any more.
+/// Shows runs until interrupted, or with `--until-idle` until no run is active.
 pub(super) fn watch(
     context: &Context,
     reader: &Reader,
@@ -68,7 +68,7 @@ fn is_idle(runs: &[AgentRun]) -> bool {
     runs.iter().all(|run| run.is_over() || !run.is_supervised)
 }
 
-/// Draws the table, then each time over itself; what stood on the terminal before stays.
+/// Draws the table repeatedly in the same place. Earlier terminal output stays.
 fn draw(reader: &Reader, limit: u32, until_idle: bool, painter: Painter) -> Result<(), Stopped> {
     let mut drawn = 0;
     loop {
@@ -87,7 +87,7 @@ fn draw(reader: &Reader, limit: u32, until_idle: bool, painter: Painter) -> Resu
             frame.push_str(line);
             frame.push_str("\r\n");
         }
-        // A list that became shorter leaves nothing below it.
+        // Clears the rest, in case the table became shorter.
         frame.push_str("\x1b[J");
         drawn = lines.len();
         let mut output = io::stdout().lock();
@@ -101,7 +101,7 @@ fn draw(reader: &Reader, limit: u32, until_idle: bool, painter: Painter) -> Resu
     }
 }
 
-/// Writes a line for each event from now on.
+/// Writes a line for each new event.
 fn follow(
     reader: &Reader,
     limit: u32,
@@ -111,7 +111,7 @@ fn follow(
 ) -> Result<(), Stopped> {
     let mut newest = reader.newest_run_event()?;
     loop {
-        // Looked at before the events: what happened in between is an event then.
+        // Checked before the events are read, so that anything that happens in between still appears as an event.
         let is_idle = until_idle && is_idle(&runs(reader, limit)?);
         let events = reader.run_events(None, newest, EVENTS_AT_ONCE)?;
         let mut output = io::stdout().lock();
@@ -134,7 +134,7 @@ fn follow(
     }
 }
 
-/// An event in one line.
+/// Formats an event as one line.
 pub(super) fn line(event: &RunEventReport, painter: Painter) -> String {
     let paint = match event.state.as_str() {
         "succeeded" => Paint::Good,

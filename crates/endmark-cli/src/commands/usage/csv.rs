@@ -25,14 +25,15 @@ pub(super) fn text(by: UsageKey, rows: &[Row]) -> String {
             text.push_str(&count.to_string());
         }
         text.push(',');
-        // An empty field is no price; 0 would be one.
+        // An unknown price is an empty field, because 0 would be a price.
         text.push_str(total.usd.as_deref().unwrap_or_default());
         text.push_str("\r\n");
     }
     text
 }
 
-/// A model's name is outside text: a spreadsheet takes one that begins with `=`, `+`, `-` or `@` for a formula.
+/// Quotes a model's name, which is untrusted text: a spreadsheet would read one that begins with `=`, `+`, `-` or `@`
+/// as a formula.
 fn quoted(key: &str) -> String {
     let formula = if key.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     if formula.is_empty() && !key.contains([',', '"', '\n', '\r']) {

@@ -1,4 +1,4 @@
-//! The sums for people.
+//! The usage sums as text.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use endmark_context::dollars_for_people;
 
 use endmark_console::reports::usage::{Row, Total, UsageKey};
 
-/// Rows that are shown; `--json` and `--csv` have all.
+/// The most rows in the text; `--json` and `--csv` have all.
 const MAX_ROWS: usize = 30;
 
-/// Of a hash this many characters are shown.
+/// How many characters of a hash are shown.
 const HASH_CHARS: usize = 12;
 
 /// Adds one line; writing to a string cannot fail.
@@ -68,7 +68,7 @@ fn line(key: &str, total: &Total) -> [String; 6] {
     ]
 }
 
-/// Dollars, and how many calls have no price.
+/// Formats dollars and the number of calls without a price.
 fn dollars(total: &Total) -> String {
     let usd = dollars_for_people(total.nano_usd);
     match total.unpriced_calls {
