@@ -1,4 +1,4 @@
-//! What can be typed: every command, its arguments and its help.
+//! The command line: every command, its arguments and its help.
 
 pub(crate) mod budget;
 pub(crate) mod cap;
@@ -42,7 +42,7 @@ use self::setup::Setup;
 use self::store::{Doctor, StoreArgument};
 use self::usage::Usage;
 
-/// The formats a text can be in, as they are typed.
+/// The format names that the command line accepts.
 const FORMATS: [&str; 7] = ["auto", "json", "jsonl", "markdown", "tags", "text", "marker"];
 
 const ABOUT: &str = "Keeps the work of language-model agents whole";
@@ -60,7 +60,7 @@ Examples:
 Exit codes: 0 fine; 1 the answer is no; 2 bad usage or invalid input; 3 an upstream failed; 4 the store
 failed; 70 a bug in Endmark; 130 interrupted.";
 
-/// The name of the option `--set`, which [`crate::definition`] gives to every command.
+/// The id of the option `--set`, which [`crate::definition`] adds to every command.
 pub(crate) const SETS: &str = "sets";
 
 /// The command `endmark` as it was typed.
@@ -360,7 +360,7 @@ Examples:
 }
 
 impl Command {
-    /// Fails if an argument is larger than it may be, before anything is read or written (EN-4).
+    /// Fails if an argument exceeds its size limit, before anything is read or written (EN-4).
     pub(crate) fn check_limits(&self) -> Result<(), TooLarge> {
         match self {
             Self::Serve(arguments) => arguments.check_limits(),
@@ -389,7 +389,7 @@ impl Command {
             Self::Mcp(arguments) => arguments.check_limits(),
             Self::Init(arguments) => arguments.check_limits(),
             Self::Setup(arguments) => arguments.check_limits(),
-            // `exec` checks what it is given by its manifest; the others take words from a list, or look something up.
+            // `exec` validates its input by its manifest. The others take words from a list, or look something up.
             Self::Demo | Self::Exec(_) | Self::Config(_) | Self::Completions { .. } | Self::Man { .. } => {
                 Ok(())
             }

@@ -1,7 +1,7 @@
-//! The command as it is parsed: `--set` may stand before and after subcommands, and every one counts.
+//! The command line definition: `--set` may occur before and after subcommands, and every occurrence counts.
 //!
-//! Of an option that is global for clap, the values of the innermost place replace those of all others. So
-//! `--set` is an option of each command of its own, and what was typed is collected over all of them.
+//! For a global option, clap replaces the values of outer commands by those of the innermost. So each command has its
+//! own option `--set`, and the values are collected over all of them.
 
 mod groups;
 
@@ -9,12 +9,12 @@ use clap::{Arg, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use crate::arguments::{Arguments, SETS};
 
-/// The command with all it takes.
+/// Returns the complete command.
 pub(crate) fn definition() -> Command {
     groups::grouped(reading_numbers(taking_sets(Arguments::command())))
 }
 
-/// Reads what was typed; the values of `--set` are in the order in which they were.
+/// Parses the matches. The values of `--set` keep their order on the command line.
 pub(crate) fn read(mut matches: ArgMatches) -> Result<Arguments, clap::Error> {
     let sets = sets(&matches);
     let mut arguments = Arguments::from_arg_matches_mut(&mut matches)?;
@@ -22,7 +22,7 @@ pub(crate) fn read(mut matches: ArgMatches) -> Result<Arguments, clap::Error> {
     Ok(arguments)
 }
 
-/// Gives every subcommand the option `--set` of the command.
+/// Adds the option `--set` to every subcommand.
 fn taking_sets(command: Command) -> Command {
     let Some(set) = command.get_arguments().find(|argument| argument.get_id() == SETS).cloned() else {
         return command;
@@ -30,7 +30,8 @@ fn taking_sets(command: Command) -> Command {
     command.mut_subcommands(|subcommand| taking_sets(subcommand.arg(set.clone())))
 }
 
-/// Reads a number below zero as the value of the option before it, which says what is wrong with it, and not as options.
+/// Accepts a negative number as the value of the preceding option, which can then explain what is wrong. Otherwise
+/// clap would read it as options.
 fn reading_numbers(command: Command) -> Command {
     let number = |argument: Arg| {
         let takes_value = argument.get_action().takes_values() && !argument.is_positional();
@@ -39,7 +40,7 @@ fn reading_numbers(command: Command) -> Command {
     command.mut_args(number).mut_subcommands(reading_numbers)
 }
 
-/// The values of every `--set`. What belongs to a command is typed before its subcommand.
+/// Returns the values of every `--set`. The values of a command precede those of its subcommand.
 fn sets(matches: &ArgMatches) -> Vec<String> {
     let mut sets = Vec::new();
     let mut innermost = Some(matches);

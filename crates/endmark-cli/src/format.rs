@@ -1,18 +1,18 @@
-//! From the names of formats to formats.
+//! Maps format names to formats.
 
 use endmark_failure::CommandError;
 use endmark_text::{Format, FormatError};
 
 use crate::arguments::FormatArguments;
 
-/// The format these arguments ask for; `auto` where they ask for none.
+/// Returns the format of these arguments, or `auto` if they name none.
 pub(crate) fn of_arguments(arguments: &FormatArguments) -> Result<Format, CommandError> {
     named(arguments.format.as_deref(), arguments.marker.as_deref(), &Format::Auto).map_err(|error| {
         CommandError::Input { code: "invalid_format", message: error.to_string(), hint: None }
     })
 }
 
-/// The format of this name; a marker alone means the format of that name, and nothing at all the default.
+/// Returns the format with this name. A marker alone means the marker format; without both, returns the default.
 pub(crate) fn named(
     name: Option<&str>,
     marker: Option<&str>,

@@ -1,4 +1,4 @@
-//! A progress line at a terminal for work that takes long.
+//! A progress line at a terminal for long-running work.
 
 use std::io::{self, IsTerminal as _, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,12 +10,12 @@ use crate::arguments::Command;
 use crate::standard_error;
 use crate::view::terminal::Terminal;
 
-/// Work that is over by then needs no line.
+/// Shorter work needs no line.
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
 const REDRAWN_EVERY: Duration = Duration::from_millis(500);
 const CLEAR_LINE: &str = "\r\x1b[K";
 
-/// Bytes of input that were read so far.
+/// Bytes of input read so far.
 static BYTES_READ: AtomicU64 = AtomicU64::new(0);
 
 /// Input whose bytes are counted.
@@ -29,16 +29,17 @@ impl Read for Counted {
     }
 }
 
-/// The line; it is gone when this is dropped.
+/// The progress line, which is cleared when this is dropped.
 pub(crate) struct Progress {
     end: Option<Sender<()>>,
     drawing: Option<JoinHandle<()>>,
 }
 
 impl Progress {
-    /// Begins to watch a command that may take long on a large input. Nothing is shown unless standard error is a terminal, or
-    /// while a person types the input: less than a megabyte came from the terminal. A batch may serve another program for
-    /// hours, so it has a line only while more than that comes, and none between answers on the same terminal.
+    /// Starts watching a command that may take long on a large input. Nothing is shown unless standard error is a
+    /// terminal, or while less than a megabyte was read and standard input is a terminal: the user may be typing. A
+    /// batch may serve another program for hours. It has a line only while further megabytes arrive, and none if its
+    /// answers go to a terminal.
     pub(crate) fn of(command: &Command, terminal: Terminal) -> Option<Self> {
         let (work, is_batch) = match command {
             Command::Detect(arguments) => ("detect", arguments.batch),
@@ -73,7 +74,7 @@ impl Progress {
                 standard_error::write(CLEAR_LINE.as_bytes().to_vec());
             }
         };
-        // Without the thread there is only no line.
+        // If the thread cannot start, only the line is missing.
         let drawing = thread::Builder::new().name("progress".to_owned()).spawn(draw).ok()?;
         Some(Self { end: Some(end), drawing: Some(drawing) })
     }
@@ -83,7 +84,7 @@ impl Drop for Progress {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(drawing) = self.drawing.take() {
-            // A thread that panicked has nothing more to clear.
+            // A panicked thread has nothing more to clear.
             let _ = drawing.join();
         }
     }

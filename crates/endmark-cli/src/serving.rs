@@ -1,14 +1,14 @@
-//! What `serve` begins with, and `doctor` looks at.
+//! Configuration shared by `serve` and `doctor`.
 
 use endmark_config::{Effective, Override, Settings, Upstream};
 use endmark_failure::CommandError;
 
 use crate::context::Context;
 
-/// The name of the upstream that `--upstream` names.
+/// The name of the upstream that `--upstream` defines.
 const NAMED_UPSTREAM: &str = "default";
 
-/// The configuration with these flags. An upstream that is named by `--upstream` takes the place of all others.
+/// Loads the configuration with these flags. The upstream of `--upstream` replaces all others.
 pub(crate) fn configuration_with(
     context: &Context,
     upstream: Option<&str>,

@@ -1,9 +1,9 @@
-//! Spans of time, as they are typed.
+//! Parses time spans from the command line.
 
 use endmark_console::reports::span;
 use endmark_failure::CommandError;
 
-/// A span of time as it is typed: `90m`, `12h`, `7d`, `4w`.
+/// Parses a time span such as `90m`, `12h`, `7d` or `4w` into seconds.
 pub(crate) fn seconds(typed: &str) -> Result<u64, CommandError> {
     span::seconds(typed).ok_or_else(|| {
         CommandError::input(

@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark budget`.
+//! The arguments of `endmark budget`.
 
 use clap::{Args, Subcommand};
 use endmark_envelope::Limits;

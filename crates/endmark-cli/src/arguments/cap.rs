@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark cap`.
+//! The arguments of `endmark cap`.
 
 use std::path::PathBuf;
 
@@ -57,7 +57,7 @@ pub(crate) struct Most {
 }
 
 impl Most {
-    /// The one limit that is given, with its unit.
+    /// Returns the requested limit with its unit. At most one may be given.
     pub(crate) fn limit(&self) -> Result<Option<(u64, Unit)>, CommandError> {
         one_limit(self.chars, self.bytes, self.tokens)
     }

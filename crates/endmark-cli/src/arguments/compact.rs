@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark compact`.
+//! The arguments of `endmark compact`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use endmark_envelope::Limits;
 
 use crate::arguments::store::StoreArgument;
 
-/// The wire formats a conversation can be in, as they are typed.
+/// The wire formats of conversations that the command line accepts.
 pub(crate) const FORMATS: [&str; 4] = ["openai_chat", "openai_responses", "anthropic_messages", "gemini"];
 
 /// The arguments of `compact`.

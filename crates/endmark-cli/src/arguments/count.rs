@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark count`.
+//! The arguments of `endmark count`.
 
 use std::path::PathBuf;
 

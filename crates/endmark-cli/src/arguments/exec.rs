@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark exec`.
+//! The arguments of `endmark exec`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

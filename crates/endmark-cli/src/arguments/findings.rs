@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark findings`.
+//! The arguments of `endmark findings`.
 
 use std::path::PathBuf;
 
@@ -75,7 +75,7 @@ Examples:
 }
 
 impl Findings {
-    /// Fails if an argument is larger than it may be (EN-4).
+    /// Fails if an argument exceeds its size limit (EN-4).
     pub(crate) fn check_limits(&self) -> Result<(), TooLarge> {
         match &self.command {
             FindingsCommand::Protocol(arguments) => arguments.check_limits(),

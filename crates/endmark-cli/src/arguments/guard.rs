@@ -1,11 +1,11 @@
-//! What can be typed behind `endmark guard`.
+//! The arguments of `endmark guard`.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use endmark_envelope::Limits;
 
-/// What its help ends with.
+/// The examples at the end of the help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   endmark guard report.md

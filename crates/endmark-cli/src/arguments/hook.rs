@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark hook`.
+//! The arguments of `endmark hook`.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use endmark_envelope::{Limits, TooLarge};
 use crate::arguments::cap::Most;
 use crate::arguments::store::StoreArgument;
 
-/// What its help ends with.
+/// The examples at the end of the help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   endmark hook install --agent claude --dry-run tool            what would be written, and where
@@ -47,7 +47,7 @@ pub(crate) enum HookCommand {
 }
 
 impl Hook {
-    /// Fails if an argument is larger than it may be (EN-4).
+    /// Fails if an argument exceeds its size limit (EN-4).
     pub(crate) fn check_limits(&self) -> Result<(), TooLarge> {
         match &self.command {
             HookCommand::Tool(arguments) => arguments.check_limits(),

@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark init`.
+//! The arguments of `endmark init`.
 
 use std::path::PathBuf;
 

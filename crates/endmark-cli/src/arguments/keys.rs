@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark keys`.
+//! The arguments of `endmark keys`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use endmark_context::budget::Period;
@@ -27,7 +27,7 @@ pub(crate) enum KeysCommand {
 }
 
 impl KeysCommand {
-    /// Fails if an argument is larger than it may be (EN-4).
+    /// Fails if an argument exceeds its size limit (EN-4).
     pub(crate) fn check_limits(&self) -> Result<(), TooLarge> {
         match self {
             Self::Add(arguments) => arguments.check_limits(),

@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark log`.
+//! The arguments of `endmark log`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use endmark_config::Override;
@@ -41,7 +41,7 @@ pub(crate) enum LogCommand {
 }
 
 impl Log {
-    /// What is typed of the configuration, wherever it stands.
+    /// Returns the configuration overrides, typed before or after the subcommand.
     pub(crate) fn overrides(&self) -> Vec<Override> {
         let of_subcommand = self.command.iter().flat_map(|LogCommand::Show { store, .. }| store.overrides());
         self.store.overrides().into_iter().chain(of_subcommand).collect()

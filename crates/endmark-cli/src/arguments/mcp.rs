@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark mcp`.
+//! The arguments of `endmark mcp`.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use endmark_envelope::{Limits, TooLarge};
 use crate::arguments::cap::Most;
 use crate::arguments::store::StoreArgument;
 
-/// What its help ends with.
+/// The examples at the end of the help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   endmark mcp wrap -- uvx mcp-server-git
@@ -37,7 +37,7 @@ pub(crate) enum McpCommand {
 }
 
 impl Mcp {
-    /// Fails if an argument is larger than it may be (EN-4).
+    /// Fails if an argument exceeds its size limit (EN-4).
     pub(crate) fn check_limits(&self) -> Result<(), TooLarge> {
         match &self.command {
             McpCommand::Wrap(arguments) => arguments.check_limits(),

@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark read`.
+//! The arguments of `endmark read`.
 
 use clap::Args;
 use endmark_envelope::Limits;

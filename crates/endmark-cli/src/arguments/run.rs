@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark run`.
+//! The arguments of `endmark run`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arguments::store::StoreArgument;
 
-/// What its help ends with.
+/// The examples at the end of the help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   endmark run --template stages/report.md --artifact report.md --prompt-file task.md -- \\
@@ -108,7 +108,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// What is typed of the configuration.
+    /// Returns the configuration overrides.
     pub(crate) fn overrides(&self) -> Vec<Override> {
         let webhook = self.webhook.iter().map(|value| Override {
             flag: "--webhook".to_owned(),

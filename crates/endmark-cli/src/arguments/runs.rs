@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark runs`.
+//! The arguments of `endmark runs`.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use endmark_runs::ReportedEvent;
 
 use crate::arguments::store::StoreArgument;
 
-/// What its help ends with.
+/// The examples at the end of the help.
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   endmark runs
@@ -33,7 +33,7 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// What is typed of the configuration, wherever it stands.
+    /// Returns the configuration overrides, typed before or after the subcommand.
     pub(crate) fn overrides(&self) -> Vec<Override> {
         let of_subcommand = match &self.command {
             Some(RunsCommand::Show { store, .. } | RunsCommand::Watch { store, .. }) => store.overrides(),
@@ -44,7 +44,7 @@ impl Runs {
         self.store.overrides().into_iter().chain(of_subcommand).collect()
     }
 
-    /// Whether it has a way of its own of ending at a signal.
+    /// Whether the command handles signals itself.
     pub(crate) fn ends_by_itself(&self) -> bool {
         matches!(self.command, Some(RunsCommand::Watch { .. } | RunsCommand::Resume(_)))
     }
@@ -75,7 +75,7 @@ pub(crate) enum RunsCommand {
     },
 }
 
-/// What the help of `runs record` ends with.
+/// The text at the end of the help of `runs record`.
 const RECORD_HELP: &str = "\
 Example:
   echo '{\"id\": \"nightly-7\", \"agent\": \"codex\", \"artifact\": \"report.md\"}' | endmark runs record --event started

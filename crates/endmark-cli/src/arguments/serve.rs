@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark serve`.
+//! The arguments of `endmark serve`.
 
 use clap::{Args, ValueEnum};
 use endmark_envelope::Limits;

@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark setup`.
+//! The arguments of `endmark setup`.
 
 use std::path::PathBuf;
 

@@ -14,7 +14,7 @@ pub(crate) struct StoreArgument {
 }
 
 impl StoreArgument {
-    /// What it sets in the configuration.
+    /// Returns the configuration overrides.
     pub(crate) fn overrides(&self) -> Vec<Override> {
         let typed = |value: &String| Override {
             flag: "--store".to_owned(),

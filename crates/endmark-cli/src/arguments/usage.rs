@@ -1,4 +1,4 @@
-//! What can be typed behind `endmark usage`.
+//! The arguments of `endmark usage`.
 
 use clap::{Args, ValueEnum};
 use endmark_console::reports::usage;
@@ -46,7 +46,7 @@ pub(crate) enum UsageKey {
 }
 
 impl UsageKey {
-    /// The key of the report.
+    /// Returns the grouping key of the report.
     pub(crate) fn key(self) -> usage::UsageKey {
         match self {
             Self::Session => usage::UsageKey::Session,

@@ -1,4 +1,4 @@
-//! `endmark budget`: how budgets stand, and more of one for a session. (CX-7)
+//! `endmark budget`: shows the state of budgets, or raises one for a session. (CX-7)
 
 use endmark_config::Effective;
 use endmark_console::reports::budgets::{Report, Row};
@@ -13,13 +13,13 @@ use crate::view::answer::{Answer, to_data};
 use crate::view::paint::Paint;
 use crate::view::table::{Cell, Column, Layout};
 
-/// The most that is added at once, in tokens or nano-dollars: what a store keeps whole.
+/// The most that one command can add, in tokens or nano-dollars: a store keeps this exactly.
 const RAISE_LIMIT: u64 = 1_000_000_000_000_000_000;
 
-/// Of a hash this many characters are shown; `endmark budget raise` takes as few as are needed.
+/// How many characters of a hash are shown. `endmark budget raise` accepts any unique prefix.
 const SUBJECT_CHARS: usize = 16;
 
-/// From here on a budget is worth a look, as in the metric of its warnings.
+/// From this share on a budget is highlighted, as in the metric of its warnings.
 const NEAR_ITS_END_PERCENT: u128 = 80;
 
 /// Shows budgets, or raises one.
@@ -40,7 +40,7 @@ pub(crate) fn run(context: &Context, arguments: &Budget) -> Result<Answer, Comma
     Ok(Answer::yes(to_data(&report)?, text).with_warnings(configuration_warnings(&effective)))
 }
 
-/// Frees what was granted to a silent instance.
+/// Releases what was granted to a silent instance.
 fn forfeited(effective: &Effective, instance: &str) -> Result<Answer, CommandError> {
     let location = &effective.settings.files.store;
     let is_done = runtime::block_on(forfeit_instance(location, instance))?;
@@ -98,7 +98,7 @@ fn unknown(typed: &str, unit: Unit) -> CommandError {
     )
 }
 
-/// The session that is meant: the one of this name, or the only one that begins so.
+/// Returns the session with this name, or the only one with this prefix.
 fn session(effective: &Effective, typed: &str, unit: Unit) -> Result<String, CommandError> {
     let failed = |error| CommandError::of_store(&error);
     let rows =
@@ -113,7 +113,7 @@ fn session(effective: &Effective, typed: &str, unit: Unit) -> Result<String, Com
     found.dedup();
     match found.as_slice() {
         [] => Err(unknown(typed, unit)),
-        // The shortest of those that begin so is the one of this very name, if there is one.
+        // The first match is the shortest. It has exactly this name if any session has.
         [first, others @ ..] if first == typed || others.is_empty() => Ok(first.clone()),
         _ => Err(CommandError::input(
             "ambiguous_session",
@@ -123,7 +123,7 @@ fn session(effective: &Effective, typed: &str, unit: Unit) -> Result<String, Com
     }
 }
 
-/// The same for people.
+/// Lists budgets for people.
 fn text(rows: &[Row], layout: Layout) -> String {
     if rows.is_empty() {
         return "No call was counted in a budget. Set one under [budget], as in `session_tokens = 850_000`.\n".to_owned();

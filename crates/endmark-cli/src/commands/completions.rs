@@ -1,4 +1,4 @@
-//! `endmark completions`: the completions for a shell.
+//! `endmark completions`: completion scripts for a shell.
 
 use clap_complete::Shell;
 use endmark_failure::CommandError;

@@ -1,4 +1,4 @@
-//! `endmark config`: what is in effect, where it came from, and whether it can be used.
+//! `endmark config`: the effective configuration, the origin of each value, and whether it is usable.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -124,7 +124,7 @@ fn show(effective: &Effective, painter: Painter) -> Result<Answer, CommandError>
     Ok(Answer::yes(data, toml(&values, painter)))
 }
 
-/// The values as TOML that could be read again, each with its origin as a comment.
+/// Returns the values as valid TOML, each with its origin as a comment.
 fn toml(values: &[Shown], painter: Painter) -> String {
     let lines: Vec<(&str, String, &Shown)> = values
         .iter()

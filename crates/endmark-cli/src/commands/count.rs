@@ -31,7 +31,7 @@ pub(crate) struct Report {
     prices_as_of: String,
 }
 
-/// Counts what is named.
+/// Counts the named input.
 pub(crate) fn run(context: &Context, arguments: &Count) -> Result<Answer, CommandError> {
     let effective = context.configuration(Vec::new())?;
     let models = models(&effective.settings);
@@ -56,7 +56,7 @@ pub(crate) fn run(context: &Context, arguments: &Count) -> Result<Answer, Comman
     Ok(Answer::yes(to_data(&report)?, said).with_warnings(configuration_warnings(&effective)))
 }
 
-/// A conversation is counted whatever its format; that it is one of the named format is checked.
+/// Counts a conversation. The count does not depend on its wire format, but the named format is validated.
 fn conversation(name: &str, body: &str, model: &str) -> Result<count::Count, CommandError> {
     let bad = |message: String| {
         CommandError::input("not_a_conversation", message, "Without `--for` it is counted as a text.")
@@ -66,7 +66,7 @@ fn conversation(name: &str, body: &str, model: &str) -> Result<count::Count, Com
     count::request(body, model).map_err(|error| bad(error.to_string()))
 }
 
-/// The same for people.
+/// Describes the result for people.
 fn said(report: &Report) -> String {
     let about = if report.exact { "" } else { "about " };
     let cost = match &report.usd {

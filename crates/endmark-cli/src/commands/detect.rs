@@ -312,7 +312,7 @@ fn shown_token(token: &str) -> String {
     format!("{}{}", if more == 0 { "" } else { "…" }, in_one_line(&end))
 }
 
-/// How many characters of the places that are unfinished are worth reading.
+/// How many characters of the unfinished places are shown.
 const SHOWN_PLACES: usize = 400;
 
 fn shown_places(places: &str) -> String {
@@ -321,7 +321,7 @@ fn shown_places(places: &str) -> String {
     format!("{}{}", in_one_line(&shown), if characters.next().is_some() { "…" } else { "" })
 }
 
-/// How many signs of open brackets are worth reading.
+/// How many open brackets are shown.
 const SHOWN_SIGNS: usize = 40;
 
 fn signs(truncation: &endmark_text::Truncation) -> String {

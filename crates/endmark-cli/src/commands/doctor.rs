@@ -1,4 +1,4 @@
-//! `endmark doctor`: what stands in the way of serving, and what to do about it.
+//! `endmark doctor`: finds what prevents the gateway from serving, and how to fix it.
 
 mod machine;
 mod serving;
@@ -23,13 +23,13 @@ use crate::context::{Context, configuration_warnings};
 use crate::serving::{configuration_with, keyless};
 use crate::view::answer::Answer;
 
-/// How long an upstream may take to answer at all.
+/// How long an upstream may take to respond at all.
 const UPSTREAM_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The largest difference between the clocks of the database and of this machine.
+/// Maximum difference between the clocks of the database and of this machine.
 const MAX_CLOCK_DIFFERENCE_MS: u64 = 2_000;
 
-/// Makes every check; none keeps the others from being made.
+/// Runs every check; a failed one does not stop the others.
 pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, CommandError> {
     if arguments.hooks {
         let checks = runtime::block_on(endmark_agents::hooks::checks(&context.environment))??;
@@ -62,12 +62,12 @@ pub(crate) fn run(context: &Context, arguments: &Doctor) -> Result<Answer, Comma
     Ok(answer.with_warnings(configuration_warnings(&effective)))
 }
 
-/// The configuration that is checked, with the upstream of the command line instead of its own.
+/// Loads the configuration to check, with the upstream of the command line replacing its own.
 fn configuration(context: &Context, arguments: &Doctor) -> Result<Effective, CommandError> {
     configuration_with(context, arguments.upstream.as_deref(), arguments.store.overrides())
 }
 
-/// Whether the store can be used. One that does not exist yet is not created here.
+/// Whether the store is usable. A missing one is not created here.
 fn store(effective: &Effective) -> Check {
     let location = &effective.settings.files.store;
     match Reader::open(location) {
@@ -97,7 +97,7 @@ fn store(effective: &Effective) -> Check {
     }
 }
 
-/// Whether the database that instances share can be used; nothing for a store of its own.
+/// Checks the database that instances share. Returns `None` for a local store.
 fn database(effective: &Effective) -> Result<Option<Check>, CommandError> {
     let location = &effective.settings.files.store;
     let state = match runtime::block_on(inspect_database(location))? {
@@ -129,7 +129,8 @@ fn database(effective: &Effective) -> Result<Option<Check>, CommandError> {
     }))
 }
 
-/// Budgets whose counters are not what their entries come to: only somebody who changes the tables makes them so.
+/// Finds a budget whose counters differ from the sum of its entries. Only a manual change of the tables can cause
+/// this.
 fn drift(reader: &Reader, effective: &Effective) -> Option<Check> {
     let rows = match reader.budgets() {
         Ok(rows) => rows,
@@ -149,7 +150,7 @@ fn drift(reader: &Reader, effective: &Effective) -> Option<Check> {
     ))
 }
 
-/// Budgets that were not charged what the ledger says of their calls.
+/// Finds a budget that was charged differently from the ledger of its calls.
 fn uncharged(reader: &Reader, effective: &Effective) -> Option<Check> {
     let budget = effective.settings.budget.for_gateway();
     let keys = match reader.keys() {
@@ -157,7 +158,7 @@ fn uncharged(reader: &Reader, effective: &Effective) -> Option<Check> {
         Err(error) => return Some(told_by_store(&error)),
     };
     let rules = budget.rules.into_iter().chain(keys.into_iter().filter_map(|key| Some(key.budget?.rule())));
-    // A call without a price is in no budget in dollars, where that is allowed.
+    // If unpriced calls are admitted, they are in no dollar budget.
     let compared = rules.filter(|rule| rule.unit == Unit::Tokens || !budget.admits_unpriced);
     let compared: BTreeSet<(Scope, Unit)> = compared.map(|rule| (rule.scope, rule.unit)).collect();
     compared.into_iter().find_map(|(scope, unit)| {
@@ -183,7 +184,7 @@ fn uncharged(reader: &Reader, effective: &Effective) -> Option<Check> {
     })
 }
 
-/// Sums of calls that are not what the calls come to, for the same reason.
+/// Finds call sums that differ from the calls. Only a manual change of the tables can cause this.
 fn wrong_sums(reader: &Reader) -> Option<Check> {
     match reader.wrong_sums() {
         Err(error) => Some(told_by_store(&error)),
@@ -197,7 +198,7 @@ fn wrong_sums(reader: &Reader) -> Option<Check> {
     }
 }
 
-/// The store's errors say themselves what to do.
+/// A failed check from a store error. Its message already says what to do.
 fn told_by_store(error: &StoreError) -> Check {
     Check { name: "store".to_owned(), is_ok: false, message: error.to_string(), hint: None }
 }
@@ -221,7 +222,7 @@ fn listen(effective: &Effective) -> Check {
 async fn upstreams(settings: &Settings, environment: &Environment) -> Vec<Check> {
     let mut checks = Vec::new();
     for upstream in &settings.upstreams {
-        // Why one cannot be prepared was said when the configuration was checked.
+        // The configuration check has already reported an upstream that cannot be used.
         let Ok(server) = reached(settings, upstream, environment) else { continue };
         checks.push(match Client::new(&server) {
             Ok(client) => reach(&client, upstream).await,
@@ -235,7 +236,7 @@ async fn upstreams(settings: &Settings, environment: &Environment) -> Vec<Check>
     checks
 }
 
-/// Whether a server answers there at all: without a key, "unauthorized" is as good an answer as any.
+/// Whether a server responds there at all. Without a key, "unauthorized" is as good a response as any.
 async fn reach(client: &Client, upstream: &Upstream) -> Check {
     let name = format!("upstreams.{}", upstream.name);
     let Some(base_url) = &upstream.base_url else {

@@ -1,4 +1,4 @@
-//! `endmark hook`: the guard, the cap and the ledger inside an agent, through its own hooks.
+//! `endmark hook`: the guard, the cap and the ledger inside an agent, run by the agent's own hooks.
 
 pub(crate) mod install;
 
@@ -15,7 +15,7 @@ use crate::criteria::{self, Demands};
 use crate::input::Input;
 use crate::view::answer::{Answer, Outcome};
 
-/// Answers an agent's event, or sees to its settings.
+/// Answers an agent's event, or installs hooks in its settings.
 pub(crate) fn run(context: &Context, arguments: &Hook) -> Result<Outcome, CommandError> {
     let answer = match &arguments.command {
         HookCommand::Install(arguments) => return install::run(context, arguments).map(Outcome::from),
@@ -24,7 +24,7 @@ pub(crate) fn run(context: &Context, arguments: &Hook) -> Result<Outcome, Comman
         HookCommand::Compact(arguments) => compact(context, arguments),
         HookCommand::Findings(arguments) => findings(context, arguments),
     }?;
-    // Whatever else stood on standard output, agents would not take it for an answer.
+    // Agents reject any other text on standard output.
     let text = answer.map_or_else(String::new, |answer| format!("{answer}\n"));
     Ok(Answer::yes(Value::Null, text).into())
 }

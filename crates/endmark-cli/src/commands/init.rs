@@ -1,4 +1,4 @@
-//! `endmark init`: a small configuration to begin with.
+//! `endmark init`: writes a small initial configuration.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::arguments::init::Init;
 use crate::view::answer::{Answer, to_data};
 
-/// The configuration. What is commented out is the default, or an example.
+/// The configuration. Commented-out lines are defaults or examples.
 const TEMPLATE: &str = include_str!("init/endmark.toml");
 
 /// What was written.
@@ -20,7 +20,7 @@ pub(crate) struct Report {
     file: String,
 }
 
-/// Writes the configuration, unless there is one.
+/// Writes the configuration, unless the file exists.
 pub(super) fn run(arguments: &Init) -> Result<Answer, CommandError> {
     let path = &arguments.file;
     let shown = path.display();

@@ -1,4 +1,4 @@
-//! `endmark log`: which replies were cut, and what became of them. (PC-7)
+//! `endmark log`: which replies were cut, and the outcome of each. (PC-7)
 
 mod calls;
 mod show;
@@ -37,7 +37,7 @@ pub(crate) fn run(context: &Context, arguments: &Log) -> Result<Answer, CommandE
     Ok(answer.with_warnings(warnings))
 }
 
-/// What is known of a recovery or of a request: its cut parts, and the upstream calls that were made for it.
+/// Shows what is recorded about a recovery or a request: its cut parts, and the upstream calls for it.
 fn shown(reader: &Reader, id: &str, painter: Painter) -> Result<Answer, CommandError> {
     let failed = |error: StoreError| CommandError::of_store(&error);
     let recovery = reader.show(id).map_err(failed)?;

@@ -16,10 +16,10 @@ pub(crate) struct Report<'a> {
     page: &'a str,
 }
 
-/// Prints the page of this command, or of all.
+/// Prints the page of the named command, or of the whole program.
 pub(crate) fn run(named: Option<&str>) -> Result<Answer, CommandError> {
     let mut all = definition();
-    // Subcommands get their global options and full names only once the whole has been built.
+    // Subcommands get their global options and full names only once the whole command is built.
     all.build();
     let command = match named {
         None => all,

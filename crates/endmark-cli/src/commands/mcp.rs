@@ -1,4 +1,4 @@
-//! `endmark mcp`: any MCP server, its results kept small and in full. (CX-5)
+//! `endmark mcp`: wraps any MCP server, shortens its results, and stores them in full. (CX-5)
 
 use std::sync::Arc;
 

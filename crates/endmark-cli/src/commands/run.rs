@@ -1,4 +1,5 @@
-//! `endmark run`: agents' commands, supervised until their artifacts are finished or there is a reason to let them go. (CG-3 to CG-5)
+//! `endmark run`: agent commands, supervised until their artifacts are complete or a reason to give up is found.
+//! (CG-3 to CG-5)
 
 use endmark_failure::CommandError;
 

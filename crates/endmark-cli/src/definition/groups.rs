@@ -1,10 +1,10 @@
-//! The commands in groups, for the help of all of them.
+//! The groups of commands for the main help.
 
 use std::fmt::Write as _;
 
 use clap::Command;
 
-/// Commands with the page that explains them; each command is in one group.
+/// Commands and the page that explains them. Each command is in one group.
 struct Group {
     title: &'static str,
     page: &'static str,
@@ -30,7 +30,7 @@ const GROUPS: [Group; 4] = [
     },
 ];
 
-/// Has the help of the command list its subcommands in their groups.
+/// Makes the main help list the subcommands by group.
 pub(super) fn grouped(command: Command) -> Command {
     let mut list = String::new();
     for group in GROUPS {

@@ -1,4 +1,4 @@
-//! The log as people read it: a line for each request that was not whole, a line for each error, and no line twice in a row.
+//! The log for people: one line per request that was not whole, one per error, and no line twice in a row.
 
 use std::fmt::{self, Write as _};
 use std::sync::{Mutex, PoisonError};
@@ -14,30 +14,30 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::view::paint::{Paint, Painter};
 
-/// The target of the line that each request has at its end.
+/// The target of the event that ends each request.
 const ACCESS: &str = "endmark::access";
 
-/// Columns for the word that a line begins with.
+/// Width of the first word of a line, in columns.
 const WORD_COLUMNS: usize = 10;
 
-/// Writes events as lines.
+/// Formats events as lines.
 pub(super) struct PeopleLines {
     painter: Painter,
     last: Mutex<Last>,
 }
 
-/// The newest line, and its repetitions.
+/// The newest line and its repetitions.
 #[derive(Default)]
 struct Last {
-    /// The line without its time and request.
+    /// The line without its time and request id.
     line: String,
     repetitions: u64,
-    /// Repetitions that no line has reported yet.
+    /// Repetitions that were not reported yet.
     unreported: u64,
 }
 
 impl Last {
-    /// Returns a line about the repetitions since the line above it, or nothing without any.
+    /// Returns a line about the repetitions since the last line, or an empty text if there are none.
     fn report(&mut self, time: &str) -> String {
         let times = match std::mem::take(&mut self.unreported) {
             0 => return String::new(),
@@ -79,13 +79,13 @@ impl Visit for Fields {
     }
 }
 
-/// A line before it is written.
+/// A line before formatting.
 struct Line {
     word: String,
     paint: Paint,
     text: String,
     request: Option<String>,
-    /// Whether it is the line of a request that is over, which is never left out.
+    /// Whether the line is the summary of a finished request, which is never left out.
     is_of_request: bool,
 }
 
@@ -94,7 +94,7 @@ impl PeopleLines {
         Self { painter: Painter::when(colors), last: Mutex::default() }
     }
 
-    /// What is written of a line. Of a repetition it is only a count, at the 1st, 10th, 100th, …
+    /// Formats a line. A repetition yields only a count, at the 1st, 10th, 100th, … one.
     fn written(&self, line: &Line, time: &str) -> String {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let this = format!("{} {}", line.word, line.text);
@@ -140,7 +140,7 @@ where
     }
 }
 
-/// The time with its zone.
+/// Returns the time with its zone.
 fn now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let of_day = seconds % 86_400;
@@ -148,7 +148,8 @@ fn now() -> String {
     format!("{} {hour:02}:{minute:02}:{second:02} UTC", Moment::from_unix_seconds(seconds).day())
 }
 
-/// The line of a request that is over. One that the gateway itself answered with an error has a line with the reason already.
+/// Returns the line of a finished request. Returns `None` if the gateway itself answered with an error, because a
+/// line with the reason exists already.
 fn of_request(mut fields: Fields) -> Option<Line> {
     let outcome = fields.take("outcome").unwrap_or_default();
     let status = fields.take("status");
@@ -170,7 +171,7 @@ fn of_request(mut fields: Fields) -> Option<Line> {
     Some(Line { word: outcome, paint, text, request: fields.take("request"), is_of_request: true })
 }
 
-/// The line of any other event. At the levels for debugging it names the target.
+/// Returns the line of any other event. At debug levels it names the target.
 fn of_event(level: Level, target: &str, mut fields: Fields) -> Line {
     let request = fields.take("request");
     let (word, paint) = match level {

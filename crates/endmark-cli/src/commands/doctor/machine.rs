@@ -1,4 +1,4 @@
-//! What the machine has for the gateway: room, rights, the time.
+//! What the machine provides for the gateway: disk space, file permissions, and the time.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -7,13 +7,13 @@ use endmark_config::Effective;
 use endmark_failure::Check;
 use endmark_gateway::Mode;
 
-/// The ledger of some millions of calls, and the journal beside it.
+/// Room for the ledger of some millions of calls, and its journal.
 const MIN_FREE_BYTES: u64 = 1 << 30;
 
-/// A clock that says less was never set.
+/// An earlier clock was never set: this is 2026-01-01.
 const EARLIEST_PLAUSIBLE_TIME: Duration = Duration::from_hours(490_896);
 
-/// All of these checks.
+/// Runs all of these checks.
 pub(super) fn checks(effective: &Effective) -> Vec<Check> {
     let path = effective.settings.files.store.path();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -46,7 +46,7 @@ fn writable(folder: &Path) -> Check {
     }
 }
 
-/// None where the system does not tell.
+/// Checks the free space. Returns `None` if the system does not report it.
 fn room(folder: &Path) -> Option<Check> {
     let volume = rustix::fs::statvfs(folder).ok()?;
     let free = volume.f_bavail.saturating_mul(volume.f_frsize);
@@ -63,7 +63,7 @@ fn room(folder: &Path) -> Option<Check> {
     })
 }
 
-/// Whether others may read what is recorded. `endmark serve` takes their rights away by itself.
+/// Whether other users can read the store. `endmark serve` restricts its permissions by itself.
 fn private(path: &Path) -> Option<Check> {
     let mode = mode_of(path)?;
     Some(if mode % 0o100 == 0 {
@@ -77,7 +77,7 @@ fn private(path: &Path) -> Option<Check> {
     })
 }
 
-/// Whether others may read a configuration that holds keys.
+/// Whether other users can read a configuration that contains keys.
 fn private_file(effective: &Effective, file: &Path) -> Option<Check> {
     let settings = &effective.settings;
     let holds_keys =

@@ -1,4 +1,4 @@
-//! Whether the gateway that the configuration describes is up: what a container asks again and again.
+//! Whether the configured gateway is running, which container health checks ask repeatedly.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -8,18 +8,19 @@ use endmark_config::{Settings, reachable};
 use endmark_failure::Check;
 
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// A status line is far shorter.
+/// Far longer than a status line.
 const LINE_LIMIT_BYTES: u64 = 1024;
 const REQUEST: &[u8] = b"GET /endmark/readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 const HINT: &str = "Start it with `endmark serve`, or name the configuration it was started with.";
 
-/// Whether a gateway answers on the address that another listener was refused.
+/// Whether a gateway already answers on the listening address, which explains why it is occupied.
 pub(super) fn is_own(settings: &Settings) -> bool {
     settings.tls.certificate.is_none()
         && matches!(ask(reachable(settings.gateway.listener.listen)), Ok(200 | 503))
 }
 
-/// Asks the listener for its readiness; one that speaks TLS is only connected to, as its certificate is for its name.
+/// Queries the readiness of the listener. A TLS listener is only connected to, because its certificate is for its
+/// public name.
 pub(super) fn check(settings: &Settings) -> Check {
     let address = reachable(settings.gateway.listener.listen);
     let asked = if settings.tls.certificate.is_some() {
@@ -45,7 +46,7 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The status, or 0 if the answer is not HTTP.
+/// Returns the response status, or 0 if the response is not HTTP.
 fn ask(address: SocketAddr) -> io::Result<u16> {
     let mut stream = connect(address)?;
     stream.write_all(REQUEST)?;

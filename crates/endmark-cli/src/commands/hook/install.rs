@@ -1,4 +1,4 @@
-//! `endmark hook install`: hooks into an agent's settings, next to those of others, and out again.
+//! `endmark hook install`: adds hooks to an agent's settings beside existing ones, or removes them.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
@@ -15,7 +15,7 @@ use crate::view::answer::{Answer, to_data};
 use crate::view::paint::{Paint, Painter};
 use crate::view::terminal::ask;
 
-/// The most that is read of an answer.
+/// How many bytes of the user's answer are read.
 const ANSWER_BYTES: u64 = 64;
 
 /// What was done, or is to be done.
@@ -31,12 +31,12 @@ pub(crate) struct Report {
     notes: Vec<&'static str>,
 }
 
-/// Writes hooks, or takes them out.
+/// Installs or removes hooks.
 pub(super) fn run(context: &Context, arguments: &Install) -> Result<Answer, CommandError> {
     let installation = installation(arguments);
     let is_stop = installation.kinds()?.contains(&HookKind::Stop);
     if let Some(template) = arguments.held_to.template.as_deref().filter(|_| is_stop && !arguments.remove) {
-        // A hook that cannot read it lets every agent go.
+        // A hook with an unreadable template would let every agent stop, so check the template now.
         criteria::of_template(context, template)?;
     }
     let planned = plan(&installation, &context.environment)?;
@@ -104,7 +104,7 @@ fn agreed(context: &Context, arguments: &Install, path: &Path) -> Result<(), Com
     }
     ask(&question);
     let mut line = String::new();
-    // A terminal that is closed says no.
+    // A closed terminal counts as no.
     let read = input.lock().take(ANSWER_BYTES).read_line(&mut line);
     if read.is_ok() && matches!(line.trim().to_lowercase().as_str(), "y" | "yes") {
         return Ok(());

@@ -7,7 +7,7 @@ use endmark_store::UsageRow;
 
 use crate::view::paint::{Paint, Painter};
 
-/// The calls for people, a line each.
+/// Lists the calls for people, one per line.
 pub(super) fn text(calls: &[UsageRow], painter: Painter) -> String {
     let mut text = String::new();
     for call in calls {

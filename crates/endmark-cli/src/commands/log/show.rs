@@ -1,4 +1,4 @@
-//! One recovery explained: what was received, what was judged and why, and where the seams are.
+//! Explains one recovery: what was received, how and why it was judged, and where the seams are.
 
 use std::fmt::Write;
 
@@ -8,10 +8,10 @@ use endmark_store::{FinalStatus, LogRow, Piece, Recovery};
 
 use crate::view::paint::{Paint, Painter};
 
-/// How much of a kept text is shown around its ends, in characters.
+/// How much of each end of a stored text is shown, in characters.
 const EXCERPT_CHARS: usize = 160;
 
-/// The recovery for people.
+/// Describes the recovery for people.
 pub(super) fn text(recovery: &Recovery, painter: Painter) -> String {
     let mut text = String::new();
     for row in &recovery.rows {
@@ -94,7 +94,8 @@ fn piece_text(text: &mut String, piece: &Piece, painter: Painter) {
     }
 }
 
-/// A text, or its two ends with what is left out between them said.
+/// Returns a short text unchanged. Of a long one, it returns both ends and the number of characters left out between
+/// them.
 fn excerpt(text: &str) -> String {
     let length = text.chars().count();
     if length <= 2 * EXCERPT_CHARS {

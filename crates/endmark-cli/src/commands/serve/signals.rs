@@ -37,7 +37,7 @@ pub(super) struct Signals(UnboundedReceiver<Asked>);
 
 /// What the signal thread needs from the gateway.
 pub(super) struct Serving {
-    /// Starts draining, and returns how long replies may take to end.
+    /// Returns how long replies may take to end after a request to stop.
     pub(super) drain: Box<dyn Fn() -> Duration + Send>,
     /// Reports why the process ends early. Arguments: the first stop request, and the time since.
     pub(super) give_up: Box<dyn FnOnce(Asked, Duration) -> Exit + Send>,
