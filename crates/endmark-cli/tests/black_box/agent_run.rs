@@ -1,4 +1,4 @@
-//! `run` and `runs`: agents that stop early, never finish, hang, shout, or ask for too much.
+//! `run` and `runs`: agents that stop early, never finish, hang, print endlessly, or use too much.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ const STUB: &str = "printf '# Report\\n\\n## Summary\\n\\nTBD\\n' > report.md\n"
 const WHOLE: &str =
     "printf '# Report\\n\\n## Summary\\n\\nAll is well. The harbour was quiet.\\n' > report.md\n";
 
-/// A place with criteria and an agent.
+/// A folder with criteria and an agent script.
 pub(crate) fn place(name: &str, script: &str) -> Place {
     let place = Place::new()
         .with_file("criteria.yaml", CRITERIA)
@@ -59,7 +59,7 @@ fn a_stub_is_finished_at_the_second_try() {
     let envelope = ran.envelope();
     assert_eq!((ran.code, &run_of(&envelope)["state"]), (0, &Value::from("succeeded")));
     assert_eq!(run_of(&envelope)["attempt"], 2);
-    // What it is sent back with says what is there, what is missing, and where.
+    // The feedback to the agent lists what is present, what is missing, and where.
     let told = fs::read_to_string(place.path().join("told")).unwrap();
     for part in ["`report.md` is not finished", "- section: Summary", "placeholder: line 5, `TBD`"] {
         assert!(told.contains(part), "{part} is not in {told}");
@@ -85,7 +85,7 @@ fn what_is_never_finished_is_released() {
     assert_eq!((ran.code, &envelope["error"]["code"]), (1, &Value::from("context_exhaustion")));
     assert_eq!((&run["state"], &run["reason"]), (&"released".into(), &"CONTEXT_EXHAUSTION".into()));
     assert_eq!((&run["attempt"], &run["findings"]), (&3.into(), &1.into()));
-    // The section has nothing else, and that is one finding.
+    // The section contains nothing else, so there is only one finding.
     let checks = envelope["data"]["findings"].as_array().unwrap().iter().map(|finding| &finding["check"]);
     assert_eq!(checks.collect::<Vec<_>>(), ["placeholder"]);
     let expected =
@@ -150,7 +150,7 @@ fn an_agent_that_leaves_something_behind_leaves_nothing() {
     assert!(!is_running(child.trim()), "process {child} is left");
 }
 
-/// Whether a process with this number is there and not just waited for.
+/// Whether a process with this id is running, and not a zombie.
 fn is_running(process: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
@@ -192,7 +192,7 @@ fn one_that_prints_without_end_is_held_in_bounded_memory_and_disk() {
     assert!((64 << 20..66 << 20).contains(&kept), "{kept} bytes");
 }
 
-/// What Claude Code prints of one call, and that it is done.
+/// Returns a script that prints what Claude Code prints for one call and at the end of a run.
 fn claude(input_tokens: u64) -> String {
     format!(
         r#"cat <<'END'
@@ -215,7 +215,7 @@ fn over_the_threshold_a_stub_is_released_without_a_further_try() {
     assert_eq!((&run["contextExhaustionRisk"], &run["tokenUsage"]["total"]), (&true.into(), &180_010.into()));
     assert_eq!((&run["costUsd"], &run["limitTokens"]), (&"0.500000000".into(), &200_000.into()));
     assert_eq!(events(&full), ["started", "context_risk", "context_exhausted", "released"]);
-    // Finished all the same, it is a warning and no more.
+    // If the artifact is complete, this is only a warning.
     let finished = place("claude", &format!("{WHOLE}{}", claude(180_000)));
     assert_eq!(supervise(&finished, &[], &agent).code, 0);
     assert_eq!(events(&finished), ["started", "context_risk", "succeeded"]);
@@ -257,7 +257,7 @@ fn one_that_prints_without_end_has_the_word_of_the_limit_that_ended_it() {
     let envelope = supervise(&place, &options, &["./agent.sh"]).envelope();
     let run = run_of(&envelope);
     assert_eq!((&run["state"], &run["reason"]), (&"failed".into(), &"ATTEMPT_TIME".into()));
-    // Two events could not be written, which is said once.
+    // Two events could not be written; that is reported once.
     let warnings = envelope["warnings"].as_array().unwrap();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0]["message"].as_str().unwrap().contains("`/dev/full`"), "{warnings:?}");
@@ -316,7 +316,7 @@ fn watching_shows_each_event_and_ends_when_nothing_goes_on() {
     }
     let watch =
         place.command(&["runs", "watch", "--until-idle", "--json"]).stdin(Stdio::null()).spawn().unwrap();
-    // It is there once it has looked for the first time; what it sees later is an event.
+    // The watcher has read its first state by then; later changes are events.
     std::thread::sleep(std::time::Duration::from_millis(700));
     fs::write(place.path().join("go"), "").unwrap();
     assert!(run.wait().unwrap().success());
@@ -348,7 +348,7 @@ fn a_signal_ends_the_agent_and_releases_the_run() {
 
 #[test]
 fn a_session_that_cannot_be_taken_up_is_begun_anew_with_the_task() {
-    // It crashes without a word where it is to go on.
+    // The agent crashes without output when it is resumed.
     let script = format!(
         "printf '%s\\n' \"$@\" > said.$ENDMARK_ATTEMPT\ncase \"$*\" in *--resume*) exit 1;; esac\n{STUB}{}",
         claude(10)
@@ -401,7 +401,7 @@ END
         (envelope["warnings"].to_string().contains("no risk"), events(&place))
     };
     assert_eq!(warned(&[]), (true, vec!["started".to_owned(), "succeeded".to_owned()]));
-    // The sum of all calls is above it: a warning, and no more.
+    // The sum of all calls is above the limit, which is only a warning.
     let (is_unknown, events) = warned(&["--limit-tokens", "200000"]);
     assert_eq!(
         (is_unknown, events),

@@ -1,4 +1,4 @@
-//! The supervisor is killed at any moment: no run is lost, no process is left, the artifact is as it was.
+//! The supervisor is killed at a random moment: no run is lost, no process is left, and the artifact is unchanged.
 
 use std::fs;
 use std::process::Stdio;
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use crate::agent_run::place;
 
-/// How often it is killed, unless `ENDMARK_TEST_RUN_KILLS` says it.
+/// How often it is killed, unless `ENDMARK_TEST_RUN_KILLS` is set.
 const KILLS: usize = 20;
-/// How many at once.
+/// How many run at once.
 const AT_ONCE: usize = 5;
-/// After so long at most; by then the agent is at work.
+/// The latest kill, in milliseconds; by then the agent is at work.
 const LATEST_MILLISECONDS: u64 = 600;
-/// How long is waited for what has to happen in two seconds.
+/// Timeout for what must happen within two seconds.
 const PATIENCE: Duration = Duration::from_mins(1);
 const ARTIFACT: &str = "# Report\n\nAs it was.\n";
-/// Each process does not end when it is asked to, and has another one.
+/// Neither process ends when asked to.
 const AGENT: &str = "trap '' TERM INT HUP
 echo here > started
 (while :; do sleep 1; done) &
@@ -35,11 +35,11 @@ fn a_killed_supervisor_leaves_nothing_behind_and_loses_nothing() {
         })
         .collect();
     let begun: usize = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
-    // Killed too early to have begun, they would show nothing.
+    // If every kill came before the agent's start, the test would prove nothing.
     assert!(begun > 0, "no agent was started in {kills} runs");
 }
 
-/// Kills one; answers whether its agent had been started.
+/// Kills one supervisor. Returns whether its agent had been started.
 fn kill_once(number: usize) -> bool {
     let mark = format!("endmark-test-{}-{number}", std::process::id());
     let place = place("agent.sh", AGENT).with_file("report.md", ARTIFACT).with_variable("MARK", &mark);
@@ -51,7 +51,7 @@ fn kill_once(number: usize) -> bool {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Moments that are spread over the time, and others in each run.
+    // The moments are spread over the time, and differ between runs.
     let spread = u64::try_from(number).unwrap() * 7_919 + u64::from(std::process::id()) * 31;
     let moment = spread % LATEST_MILLISECONDS;
     thread::sleep(Duration::from_millis(moment));
@@ -80,7 +80,7 @@ fn kill_once(number: usize) -> bool {
     was_started
 }
 
-/// Processes that have this in their environment.
+/// Returns the processes that have this mark in their environment.
 fn marked(mark: &str) -> Vec<String> {
     let mark = format!("MARK={mark}\0");
     let has_mark = |path: &std::path::Path| {

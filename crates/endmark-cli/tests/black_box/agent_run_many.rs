@@ -1,4 +1,4 @@
-//! `run --spec`: several agents beside one another, from a file that is checked before any of them is started.
+//! `run --spec`: several concurrent agents from a file that is checked before any of them is started.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::agent_run::place;
 use crate::run::{Place, Run};
 
-/// Leaves a report that is whole, a stub, or nothing and a crash, as it is asked to; none begins before all three have.
+/// Depending on its argument, leaves a whole report, a stub, or nothing and a crash. No agent begins before all three
+/// have started.
 const AGENT: &str = "touch begun-$1
 n=0; while [ $n -lt 100 ] && ! { [ -e begun-good ] && [ -e begun-stub ] && [ -e begun-crash ]; }; do sleep 0.1; n=$((n+1)); done
 case $1 in
@@ -80,7 +81,7 @@ fn runs_of_a_file_go_on_beside_one_another_and_the_worst_counts() {
         runs.iter()
             .all(|run| run["agentRun"]["startedAt"].is_string() && run["agentRun"]["endedAt"].is_string())
     );
-    // Each event has its run and its moment.
+    // Each event has its run and its time.
     let lines = fs::read_to_string(place.path().join("events.jsonl")).unwrap();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     for run in runs {
@@ -88,7 +89,7 @@ fn runs_of_a_file_go_on_beside_one_another_and_the_worst_counts() {
         assert!(lines.iter().filter(of).count() >= 2, "{lines:?}");
     }
     assert!(ran.errors.contains(" [the good one] agent_run.succeeded"), "{}", ran.errors);
-    // For people, a table and what is lacking.
+    // Text output: a table and the findings.
     for run in ["begun-good", "begun-stub", "begun-crash"] {
         fs::remove_file(place.path().join(run)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! `runs record`: runs that another scheduler starts, by what it reports of them.
+//! `runs record`: runs of another scheduler, from that scheduler's reports.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn a_run_of_another_scheduler_has_a_row_its_risk_and_the_events_of_any_run() {
     let ran = record(&place, "started", STARTED);
     assert_eq!(ran.code, 0, "{}", ran.errors);
     assert_eq!(ran.envelope()["data"]["runs"][0]["state"], "running");
-    // No process of ours is its sign of life: it is not lost when this one has ended.
+    // No local process belongs to the run, so it is not lost when this one ends.
     assert_eq!(place.run(&["runs", "--json"]).envelope()["data"]["runs"][0]["state"], "running");
     for tokens in [90_000, 180_000, 190_000] {
         let used = json!({"id": "nightly-7", "largestCallTokens": tokens, "tokenUsage": {"input": tokens, "output": 5}});
@@ -68,7 +68,7 @@ fn a_second_attempt_that_reports_no_usage_keeps_the_risk_the_limit_and_the_numbe
         ["line 3: TBD", "Risks is missing", "line 7: no text", "line 9: no text", "line 11: no text"];
     let retry = json!({"id": "nightly-7", "reason": "CONTEXT_GUARD_FAIL", "missing": missing});
     report("retry-queued", &retry.to_string());
-    // Usage that comes late is no new attempt.
+    // Usage that arrives late is not a new attempt.
     report("used", r#"{"id": "nightly-7", "tokenUsage": {"input": 900, "output": 5}}"#);
     assert_eq!(shown(&place)["runs"][0]["state"], "retry-queued");
     report("started", r#"{"id": "nightly-7", "artifact": "b.md", "name": "nightly"}"#);

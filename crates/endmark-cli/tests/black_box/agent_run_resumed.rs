@@ -1,4 +1,4 @@
-//! `runs resume`: a run whose supervisor was killed goes on, and what it had used counts.
+//! `runs resume`: a run whose supervisor was killed continues, and its earlier usage counts.
 
 use std::fs;
 use std::process::Stdio;
@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::agent_run::place;
 use crate::run::Place;
 
-/// Says what it is told, uses 100 tokens in each attempt, and hangs until it may go on; then it leaves a stub at its first try.
+/// Records its prompt, uses 100 tokens per attempt, and hangs until released. Then it leaves a stub at its first
+/// attempt.
 const AGENT: &str = r##"cat > told.$ENDMARK_ATTEMPT.$(ls | grep -c ^told)
 printf '%s\n' "$@" > arguments
 echo '{"type":"system","subtype":"init","session_id":"ours","model":"claude-sonnet-4-5"}'
@@ -26,14 +27,14 @@ fn newest(place: &Place) -> Value {
     if listed.code == 0 { listed.envelope()["data"]["runs"][0].clone() } else { Value::Null }
 }
 
-/// Starts a run, and kills its supervisor once its agent has used something.
+/// Starts a run, and kills its supervisor once its agent has used tokens.
 fn killed(place: &Place) -> String {
     let command = ["./claude", "-p", "--output-format", "stream-json"];
     let mut arguments = vec!["run", "--template", "criteria.yaml", "--artifact", "report.md"];
     arguments.extend(["--prompt", "Write the report.", "--max-attempts", "2", "--"]);
     arguments.extend(command);
     let mut supervisor = place.command(&arguments).stdin(Stdio::null()).spawn().unwrap();
-    // One that was killed before is not it.
+    // A run that was killed before does not match.
     let is_at_work = |run: &Value| run["state"] == "running" && run["tokenUsage"]["total"] == 100;
     while !is_at_work(&newest(place)) {
         thread::sleep(Duration::from_millis(50));
@@ -49,7 +50,7 @@ fn a_killed_run_goes_on_in_its_session_with_what_it_had() {
     let id = killed(&place);
     assert_eq!(newest(&place)["reason"], "SUPERVISOR_LOST");
     fs::write(place.path().join("go"), "").unwrap();
-    // From another folder, as by whoever finds it.
+    // Resumed from another folder.
     let mut resume = place.command(&["runs", "resume", &id, "--json", "--store", "sqlite:../endmark.db"]);
     fs::create_dir(place.path().join("elsewhere")).unwrap();
     let output = resume.current_dir(place.path().join("elsewhere")).output().unwrap();
@@ -61,7 +62,7 @@ fn a_killed_run_goes_on_in_its_session_with_what_it_had() {
         (0, &id.as_str().into(), &"succeeded".into()),
         "{envelope}"
     );
-    // The attempt that was killed is no try, and its tokens count: three attempts of 100 tokens, two tries.
+    // The killed attempt does not count as an attempt, but its tokens count: three times 100 tokens, two attempts.
     assert_eq!((&run["attempt"], &run["tokenUsage"]["total"]), (&2.into(), &300.into()));
     assert_eq!(fs::read_to_string(place.path().join("told.1.0")).unwrap(), "Write the report.");
     let told = fs::read_to_string(place.path().join("told.1.1")).unwrap();

@@ -1,4 +1,5 @@
-//! `run --through`: the agent's calls go through a gateway of the run, are counted there, and held within its budget.
+//! `run --through`: the agent's calls go through the run's own gateway, are counted there, and stay within its
+//! budget.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, chown};
@@ -13,7 +14,7 @@ use crate::run::{Place, Run};
 use crate::serve::in_runtime;
 
 const TEXT: &str = "All is well. The harbour was quiet, and the tide was high at noon.";
-/// Asks a model for its report with too low a limit, and leaves a stub at its first try.
+/// Requests its report with too low a limit, and leaves a stub at its first attempt.
 const AGENT: &str = r#"asked='{"model": "gpt-4o", "max_tokens": 4, "messages": [{"role": "user", "content": "Report."}]}'
 printf '%s' "$OPENAI_API_KEY" > key
 curl -s "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -H 'Content-Type: application/json' -d "$asked" > answer
@@ -41,7 +42,7 @@ fn calls_are_mended_counted_and_made_with_a_key_of_the_run() {
         let envelope = ran.envelope();
         let agent_run = &envelope["data"]["agentRun"];
         assert_eq!((ran.code, &agent_run["attempt"]), (0, &2.into()), "{envelope}");
-        // What was cut at four tokens came whole to the agent.
+        // The reply was cut at four tokens, and reached the agent whole.
         let report = fs::read_to_string(place.path().join("report.md")).unwrap();
         assert!(report.contains(TEXT), "{report}");
         let key = fs::read_to_string(place.path().join("key")).unwrap();
@@ -49,7 +50,7 @@ fn calls_are_mended_counted_and_made_with_a_key_of_the_run() {
         let requests = upstream.requests();
         assert!(requests.len() > 2, "{} calls", requests.len());
         assert!(requests.iter().all(|request| request.header("authorization") == Some("Bearer sk-real")));
-        // The run's usage is that of the ledger by its key, the continuations with it.
+        // The run's usage equals the ledger's sum for its key, including continuations.
         let usage = place.run(&["usage", "--by", "key", "--json"]).envelope();
         let row = &usage["data"]["rows"][0];
         assert_eq!(row["key"], format!("key:{}", agent_run["id"].as_str().unwrap()));
@@ -85,7 +86,7 @@ fn a_budget_is_held_before_each_call() {
         assert!(upstream.requests().is_empty());
         let answer = fs::read_to_string(place.path().join("answer")).unwrap();
         assert!(answer.contains("endmark_budget"), "{answer}");
-        // No further try is made of what there is no money for, and the reason is that.
+        // No attempt is made without money for it, and the run ends for that reason.
         let envelope = ran.envelope();
         let agent_run = &envelope["data"]["agentRun"];
         assert_eq!(
@@ -105,9 +106,9 @@ fn without_a_key_for_the_provider_nothing_is_started() {
     assert!(!place.path().join("started").exists());
 }
 
-/// A user who is not root, for whom the memory of a process can be closed.
+/// A user other than root, for whom the memory of a process can be protected.
 const NOBODY: u32 = 65_534;
-/// Prints a reply of a model as Claude Code does.
+/// Prints a model's reply as Claude Code does.
 const REPLY: &str = r#"reply() { echo '{"type":"assistant","message":{"id":"'$1'","model":"m","usage":{"input_tokens":9,"output_tokens":1},"content":[{"type":"text","text":"Done."}]}}'; }
 result() { echo '{"type":"result","subtype":"success","is_error":false,"stop_reason":"end_turn","result":"Done.","session_id":"s"}'; }
 call() { curl -s "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer $OPENAI_API_KEY" -d '{"model": "gpt-4o", "messages": [{"role": "user", "content": "Report."}]}' > answer; }
@@ -134,7 +135,7 @@ fn an_agent_with_replies_from_elsewhere_is_stopped_and_its_run_fails() {
         let upstream = Upstream::start(ScriptedModel::new(TEXT)).await;
         for (script, is_stopped) in [
             ("call; reply a; reply a; call; reply b; result", false),
-            // A message that the agent made itself is not a reply of a model.
+            // A message that the agent made itself is not a model's reply.
             (
                 r#"echo '{"type":"assistant","message":{"id":"x","model":"<synthetic>","usage":{"input_tokens":0,"output_tokens":0},"content":[]}}'; call; reply a; result"#,
                 false,
@@ -243,7 +244,7 @@ printf '# Report\n\n## Summary\n\nAll is well. The harbour was quiet.\n' > repor
             "--",
             "./agent.sh",
         ]);
-        // Root reads everything; anybody else is kept from it.
+        // Root can read everything; any other user cannot.
         if fs::metadata("/proc/self").unwrap().uid() == 0 {
             chown(place.path(), Some(NOBODY), Some(NOBODY)).unwrap();
             command.uid(NOBODY).gid(NOBODY);

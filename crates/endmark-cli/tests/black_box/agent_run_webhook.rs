@@ -1,4 +1,4 @@
-//! `run --webhook`: events of a run come to an address, and a run never depends on that.
+//! `run --webhook`: events of a run are sent to a URL, and the run never depends on that.
 
 use serde_json::Value;
 use testkit::{Answer, Received, Respond, Upstream};
@@ -8,7 +8,7 @@ use crate::serve::in_runtime;
 
 const WHOLE: &str = "printf '# Report\\n\\n## Summary\\n\\nAll is well. It was quiet.\\n' > report.md\n";
 
-/// Takes whatever comes.
+/// Accepts any request.
 struct Listening;
 
 impl Respond for Listening {
@@ -41,7 +41,7 @@ fn events_are_sent_signed_and_without_them_the_run_is_the_same() {
         assert_eq!(names, ["agent_run.started", "agent_run.succeeded"]);
         assert_eq!(events[1]["agentRun"]["state"], "succeeded");
 
-        // Nobody listens: it is said, and that is all.
+        // No server listens: that is only a warning.
         let ran = run("http://127.0.0.1:9/hook");
         assert_eq!(ran.code, 0, "{}", ran.errors);
         assert!(ran.output.contains("not all events came to the webhook"), "{}", ran.output);

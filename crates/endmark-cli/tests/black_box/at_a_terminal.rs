@@ -1,4 +1,4 @@
-//! What a person sees who serves at a terminal.
+//! What a user sees at a terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -14,7 +14,7 @@ use crate::log;
 use crate::run::Place;
 use crate::serve::in_runtime;
 
-/// Both ends of a terminal of its own: the one that a person would look at, and the one that a process has.
+/// Opens a new terminal. Returns its screen side and its process side.
 fn terminal() -> (File, File) {
     let screen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&screen).unwrap();
@@ -23,11 +23,11 @@ fn terminal() -> (File, File) {
     (File::from(screen), OpenOptions::new().read(true).write(true).open(path).unwrap())
 }
 
-/// Reads on until this was said, or to the end.
+/// Reads until `text` appears, or to the end.
 fn until(screen: &mut File, said: &mut String, text: &str) {
     let mut bytes = [0; 1024];
     while !said.contains(text) {
-        // Once the last process lets go of a terminal, reading from it fails.
+        // After the last process closes a terminal, reading from it fails.
         match screen.read(&mut bytes) {
             Ok(0) | Err(_) => return,
             Ok(read) => said.push_str(&String::from_utf8_lossy(&bytes[..read])),
@@ -78,11 +78,11 @@ fn a_text_drives_no_terminal_and_ends_with_a_line() {
     until(&mut screen, &mut said, "\0");
     assert_eq!(cap.wait().unwrap().code(), Some(0));
     assert_eq!(said, "a\\u{202e}b\\u{1b}[2Jc\\u{9b}d\r\n");
-    // A program gets every byte as it is.
+    // Through a pipe every byte is unchanged.
     assert_eq!(place.run(&["cap", "--no-store", "text.txt"]).output, text);
 }
 
-/// What a command prints at a terminal that has no size.
+/// Returns what a command prints at a terminal without a size.
 fn printed(place: &Place, arguments: &[&str], input: Stdio) -> String {
     let (mut screen, process) = terminal();
     let mut command = place.command(arguments);
@@ -141,10 +141,10 @@ fn watched_runs_are_a_table_that_is_drawn_over_itself() {
     assert_eq!((run.wait().unwrap().code(), watch.wait().unwrap().code()), (Some(0), Some(0)));
 }
 
-/// What a command prints at a terminal of this many columns.
+/// Returns what a command prints at a terminal of this width.
 fn at_width(place: &Place, columns: u16, variables: &[(&str, &str)], arguments: &[&str]) -> String {
     let (mut screen, process) = terminal();
-    // As `stty cols 80` leaves one whose lines nobody has named.
+    // Like `stty cols 80`, which sets only the columns.
     let size = Winsize { ws_col: columns, ws_row: 0, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&process, size).unwrap();
     let mut command = place.command(arguments);
@@ -175,7 +175,7 @@ fn tables_fit_the_terminal_and_are_plain_where_no_colours_are_wanted() {
             }
         }
         assert!(at_width(&place, 80, &[], command).contains("\u{1b}["), "{command:?}");
-        // A program's reader has no width, and no cell pushes the others out of sight.
+        // Piped output has no width limit, yet no cell pushes the others out of sight.
         let output = place.run(command).output;
         assert!(output.lines().all(|line| line.chars().count() < 300), "{output}");
     }
@@ -211,7 +211,7 @@ fn a_batch_shows_how_far_it_is_beside_answers_that_are_not_on_the_terminal() {
     let mut input = child.stdin.take().unwrap();
     let write = std::thread::spawn(move || {
         input.write_all(line.as_bytes()).unwrap();
-        // The line appears from two seconds on.
+        // The line appears after two seconds.
         std::thread::sleep(std::time::Duration::from_millis(2_600));
         input.write_all(line.as_bytes()).unwrap();
     });

@@ -1,4 +1,4 @@
-//! What `endmark usage` and the budgets come to, against what the upstream billed: to the token and the nano-dollar. (CX-6, CX-7)
+//! Compares `endmark usage` and the budgets with the upstream's bill, to the token and the nano-dollar. (CX-6, CX-7)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,15 +13,15 @@ use tokio::sync::Semaphore;
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
 
-/// How many requests; fewer without it.
+/// The variable that sets the number of requests; the default is smaller.
 const REQUESTS: &str = "ENDMARK_TEST_BILLED";
 
 const TEXT: &str = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen";
 
-/// What the models are called of which each is asked once, by a client that does not wait for the answer.
+/// Name prefix of models that are each called once, by a client that does not wait for the reply.
 const LEFT: &str = "gone-before";
 
-/// Nano-dollars per million tokens, so that most calls have a part of one to be rounded.
+/// Nano-dollars per million tokens. The prices are chosen so that the cost of most calls must be rounded.
 const INPUT: u128 = 123_456_700;
 const CACHED: u128 = 12_345_600;
 const OUTPUT: u128 = 2_718_281_800;
@@ -29,11 +29,11 @@ const OUTPUT: u128 = 2_718_281_800;
 const CONFIGURATION: &str = "[prices.\"billed-*\"]\ninput = 0.1234567\ncached_input = 0.0123456\noutput = 2.7182818\n\
     [budget]\nday_tokens = 900_000_000\nkey_day_usd = 900\nunknown_price = \"count_tokens_only\"\n[limits]\nrequests = 500\n";
 
-/// The formats; none is Chat Completions.
+/// The wire formats; `None` is Chat Completions.
 const FORMATS: [Option<Dialect>; 4] =
     [None, Some(Dialect::Responses), Some(Dialect::Messages), Some(Dialect::Gemini)];
 
-/// What was billed for calls of one model.
+/// The bill for the calls of one model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Bill {
     calls: u64,
@@ -47,7 +47,7 @@ struct Bill {
 }
 
 impl Bill {
-    /// What the call of this number takes.
+    /// Returns the usage of the call with this number.
     fn of(number: u64) -> Self {
         let prompt = 40 + number * 7_919 % 3_000;
         let cached = if number.is_multiple_of(3) { prompt / 2 } else { 0 };
@@ -57,14 +57,14 @@ impl Bill {
         Self { calls: 1, prompt, cached, written, completion, reasoning, millionths: 0 }
     }
 
-    /// The cost of one call, each part at its price.
+    /// Returns the bill with its cost, each part at its price.
     fn priced(self) -> Self {
         let plain = u128::from(self.prompt - self.cached);
         let sum = plain * INPUT + u128::from(self.cached) * CACHED + u128::from(self.completion) * OUTPUT;
         Self { millionths: sum, ..self }
     }
 
-    /// With its dollars as they are shown, rounded once.
+    /// Returns the bill with its dollars rounded once, as they are displayed.
     fn rounded(self) -> Self {
         Self { millionths: (self.millionths + 500_000) / 1_000_000 * 1_000_000, ..self }
     }
@@ -79,7 +79,7 @@ impl Bill {
         self.millionths += other.millionths;
     }
 
-    /// Puts what it is in the place of what a reply says of its tokens; whether it says anything.
+    /// Replaces the usage in a reply with this bill. Returns whether the reply had any usage.
     fn report(&mut self, value: &mut Value) -> bool {
         if let Some(usage) = value.get_mut("usageMetadata").and_then(Value::as_object_mut) {
             self.written = 0;
@@ -127,23 +127,23 @@ impl Bill {
                 "output_tokens_details": {"reasoning_tokens": self.reasoning},
             }));
         }
-        // The beginning of a message does not end its count.
+        // Anthropic's first event has a usage, but the final count follows later.
         of != "anthropic"
     }
 }
 
-/// The fields of an object.
+/// Returns the fields of an object.
 fn fields(object: Value) -> Map<String, Value> {
     if let Value::Object(fields) = object { fields } else { Map::new() }
 }
 
-/// A model that bills what it says it took.
+/// A model that bills the usage it reports.
 struct Billing {
     chat: ScriptedModel,
     others: Vec<(Dialect, Speaking)>,
     numbered: AtomicU64,
     bills: Arc<Mutex<BTreeMap<String, Bill>>>,
-    /// Models of those that leave before a byte of their answer comes, once their requests are here.
+    /// Models whose clients leave before the first byte of the reply, once their requests have arrived.
     left: Arc<Mutex<BTreeSet<String>>>,
 }
 
@@ -172,7 +172,7 @@ impl Billing {
     }
 }
 
-/// Whether two paths are the same but for the model that is named in them.
+/// Whether two paths are equal except for the model name in them.
 fn same_method(one: &str, other: &str) -> bool {
     match (one.rsplit_once(':'), other.rsplit_once(':')) {
         (Some((_, one)), Some((_, other))) => one == other,
@@ -230,7 +230,7 @@ impl Respond for Billing {
     }
 }
 
-/// What one client asks for.
+/// The request of one client.
 #[derive(Debug, Clone, Copy)]
 struct Asked {
     number: u64,
@@ -254,7 +254,7 @@ impl Asked {
     }
 
     fn request(self, served: &Served) -> Request {
-        // Every third one is cut, and resumed where its client wants that.
+        // Every third reply is cut, and resumed if the client wants that.
         let limit = if self.number.is_multiple_of(3) { 4 } else { 4_096 };
         let mode = ["auto", "on", "off", "warn"][usize::try_from(self.number / 8 % 4).unwrap()];
         let model = self.model();
@@ -276,7 +276,7 @@ impl Asked {
             body["model"] = json!(model);
             path.to_owned()
         };
-        // A Chat stream says what it took to whoever asks for it.
+        // A Chat Completions stream reports its usage on request.
         if self.format.is_none() && self.stream {
             body["stream_options"] = json!({"include_usage": true});
         }
@@ -285,7 +285,7 @@ impl Asked {
     }
 }
 
-/// One request, as its client has it.
+/// Sends one request as its client would.
 async fn ask(asked: Asked, request: Request, left: &Mutex<BTreeSet<String>>) {
     let model = asked.model();
     if model.starts_with(LEFT) {
@@ -363,7 +363,7 @@ fn usage_and_budgets_are_what_the_upstream_billed() {
             |row: &Value| row["prompt_tokens"].as_u64().unwrap() + row["completion_tokens"].as_u64().unwrap();
         let count =
             |begins: &str| (0..requests).filter(|n| Asked::new(*n).model().starts_with(begins)).count();
-        // Clients that went away in the middle of an answer, and before it: nobody knows what they are billed.
+        // Clients that left during the reply or before it: their bill is unknown.
         let gone = row("gone-1");
         let streams = count("gone") - count(LEFT);
         assert_eq!((&gone["calls"], &gone["estimated_calls"]), (&json!(streams), &json!(streams)));
@@ -379,7 +379,7 @@ fn usage_and_budgets_are_what_the_upstream_billed() {
         let refused = row("refused-1");
         assert_eq!((&refused["calls"], &refused["prompt_tokens"]), (&json!(count("refused")), &json!(0)));
 
-        // Budgets add up to the same: what was billed, and what was estimated.
+        // The budgets have the same sum: the billed and the estimated tokens.
         let budgets = Reader::open(&StoreLocation::sqlite(place.store())).unwrap().budgets().unwrap();
         let day: u64 = budgets.iter().filter(|row| row.scope == "all").map(|row| row.spent).sum();
         let billed: u64 = bills.values().map(|bill| bill.prompt + bill.completion).sum();
@@ -391,7 +391,7 @@ fn usage_and_budgets_are_what_the_upstream_billed() {
     });
 }
 
-/// Kills the gateway with so many under way.
+/// How many requests are in flight when the gateway is killed.
 const UNDER_WAY: u64 = 24;
 
 #[test]
@@ -435,14 +435,14 @@ fn budgets_of_a_killed_gateway_are_what_was_billed_within_what_was_in_flight() {
                 in_flight += u64::from(!task.await.unwrap());
             }
         }
-        // The next start finds what was in flight.
+        // The next start settles what was in flight.
         let served = Served::start(&place, &["--upstream", &url]);
         assert_eq!(served.end("-TERM").0, Some(0));
         let budgets = Reader::open(&StoreLocation::sqlite(place.store())).unwrap().budgets().unwrap();
         assert!(budgets.iter().all(|row| row.held == 0 && (row.spent, 0) == row.recomputed), "{budgets:?}");
         let spent: u64 = budgets.iter().filter(|row| row.scope == "all").map(|row| row.spent).sum();
         let billed: u64 = bills.lock().unwrap().values().map(|bill| bill.prompt + bill.completion).sum();
-        // What is held of one call: its prompt by its bytes, and its limit. The most that one is billed: 3,749 tokens.
+        // The hold of one call is its prompt in bytes plus its limit. The most that a call is billed is 3,749 tokens.
         let (most_held, most_billed) = (4_096 + 120, 3_749);
         assert!(in_flight > 0, "some were in flight");
         assert!(

@@ -1,4 +1,4 @@
-//! Budgets of a served gateway, as its users meet them. (CX-7)
+//! Budgets of a running gateway from a user's view. (CX-7)
 
 use serde_json::{Value, json};
 use testkit::{Request, ScriptedModel, Upstream};
@@ -6,7 +6,7 @@ use testkit::{Request, ScriptedModel, Upstream};
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
 
-/// Asks for a reply of so many tokens; answers the status and the body.
+/// Requests a reply of at most `limit` tokens. Returns the status and the body.
 async fn ask(served: &Served, limit: u64) -> (u16, Value) {
     let body =
         json!({"model": "m", "max_tokens": limit, "messages": [{"role": "user", "content": "Count."}]});
@@ -18,7 +18,7 @@ async fn ask(served: &Served, limit: u64) -> (u16, Value) {
 fn a_session_is_closed_survives_a_kill_and_goes_on_when_it_is_raised() {
     in_runtime(async {
         let upstream = Upstream::start(ScriptedModel::new("one two three")).await;
-        // The variable by which others know it; ours beats it.
+        // The variable of another tool; Endmark's own takes precedence.
         let place = Place::new()
             .with_variable("SRE_AGENT_TOKEN_BUDGET", "7")
             .with_variable("ENDMARK_TOKEN_BUDGET", "1,500");

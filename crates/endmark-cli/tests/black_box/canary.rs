@@ -1,4 +1,4 @@
-//! Secrets in every place where one can enter: none of them comes out anywhere, in whatever form.
+//! Secrets in every input that can have one: none of them leaks anywhere, in any form.
 
 use std::fs::{self, File};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use testkit::{Answer, ChatFrames, ForwardProxy, Received, Request, Upstream, cha
 
 use crate::run::Place;
 
-// One for each place, none a part of another.
+// One for each input, none a part of another.
 const AUTHORIZATION: &str = "canary-Authorization/1+a";
 const API_KEY: &str = "canary-ApiKey/2+b";
 const COOKIE: &str = "canary-Cookie/3+c";
@@ -27,7 +27,7 @@ const FOREIGN: &str = "canary-ClientsProxyPassword/9";
 const CANARIES: [&str; 9] =
     [AUTHORIZATION, API_KEY, COOKIE, QUERY, PASSWORD, IN_CONFIG, IN_ENVIRONMENT, IN_FILE, FOREIGN];
 
-/// Every form in which a secret may stand somewhere. Written apart from what takes them out.
+/// Returns every form in which a secret may occur. This is independent of the code that removes them.
 fn forms(secret: &str) -> Vec<String> {
     let mut forms = vec![secret.to_owned()];
     for before in ["", "x", "xy"] {
@@ -68,7 +68,7 @@ fn assert_clean(place: &str, bytes: &[u8]) {
     }
 }
 
-/// An upstream that says everything it was told in its errors, and cuts what it streams.
+/// An upstream that repeats the request in its error messages, and cuts its streams.
 fn talkative(received: &Received) -> Answer {
     let said = format!("{} {:?}", received.path, received.headers);
     let body: Value = serde_json::from_slice(&received.body).unwrap_or_default();
@@ -115,10 +115,10 @@ impl Drop for Served {
     }
 }
 
-/// The secrets that a request is judged by. Each request but one has one of them.
+/// The secrets by which a request is authorised. Each request but one has one of them.
 const JUDGED: [&str; 3] = [AUTHORIZATION, API_KEY, QUERY];
 
-/// A request with this one of the secrets, and with those that stand beside any.
+/// Builds a request with this secret, and with the others that accompany any request.
 fn request(served: &Served, method: &str, path: &str, secret: &str) -> Request {
     let query = if secret == QUERY { format!("?key={secret}") } else { String::new() };
     let request = Request::new(method, served.address.unwrap(), &format!("{path}{query}"))
@@ -159,7 +159,7 @@ fn configuration(upstream: &str, proxy: SocketAddr) -> String {
 #[tokio::test]
 async fn no_secret_comes_out_anywhere() {
     let upstream = Upstream::start(talkative).await;
-    // It refuses everybody, and never gets as far as to look for the upstream.
+    // The proxy rejects every client before it looks for the upstream.
     let proxy = ForwardProxy::start(Some("nobody")).await;
     let place = Place::new()
         .with_file("endmark.toml", configuration(&upstream.base_url(), proxy.address()))
@@ -184,7 +184,7 @@ async fn no_secret_comes_out_anywhere() {
                     own_errors += 1;
                     assert_clean(&format!("the answer to {path} for {model}"), &reply.body);
                 }
-                // An upstream's own words pass to whom they are meant for; a key of the gateway's is not among them.
+                // An upstream's own message reaches its client, but never contains a key of the gateway.
                 for own in [IN_CONFIG, IN_ENVIRONMENT, IN_FILE, PASSWORD] {
                     assert!(!text.contains(own), "{own} in the answer to {path} for {model}: {text}");
                 }
@@ -207,7 +207,7 @@ async fn no_secret_comes_out_anywhere() {
         assert_clean(path, format!("{:?}", reply.headers).as_bytes());
     }
     answers_two_secrets(&served).await;
-    // The keys did arrive where they belong: else this proves nothing.
+    // The keys did reach the upstream; otherwise this test proves nothing.
     let received = format!("{:?}", upstream.requests());
     for canary in [AUTHORIZATION, API_KEY, COOKIE, QUERY, IN_CONFIG, IN_ENVIRONMENT, IN_FILE] {
         assert!(received.contains(canary), "{canary} never arrived");
@@ -245,10 +245,10 @@ async fn no_secret_comes_out_anywhere() {
     assert!(rows > 0 || log["data"].to_string().len() > 200, "cut replies were recorded: {log}");
 }
 
-/// An upstream that repeats whatever it was told in every text of its replies, which are all cut.
+/// An upstream that repeats the request in every text of its replies, which are all cut.
 fn boastful(received: &Received) -> Answer {
     let said = format!("{} {:?}", received.path, received.headers);
-    // Wherever a text is clipped: nothing of a secret may stand before that.
+    // Wherever a text is clipped, no part of a secret may precede that point.
     let model = format!("{}{said}", "m".repeat(90));
     let body: Value = serde_json::from_slice(&received.body).unwrap_or_default();
     let call = json!({"index": 0, "id": "c", "type": "function", "function": {"name": said, "arguments": "{\"a\": \"b"}});
@@ -294,7 +294,7 @@ async fn no_secret_that_a_reply_repeats_is_stored_or_logged() {
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
     let stored = fs::read(place.store()).unwrap();
     assert_clean("the store", &stored);
-    // Nor the beginning of one, where the text that it stood in was clipped.
+    // Nor the beginning of a secret, if the text around it was clipped.
     assert!(memchr::memmem::find(&stored, b"canary").is_none());
     assert_clean("the log", &fs::read(&log).unwrap());
     let calls = Reader::open(&StoreLocation::sqlite(place.store())).unwrap();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::run::Place;
 
-/// A log of about so many bytes, with an error in its middle.
+/// A log of about `bytes` bytes, with an error in its middle.
 fn log(bytes: usize) -> String {
     let mut log = String::new();
     let (mut number, mut has_error) = (0, false);
@@ -36,7 +36,7 @@ fn a_pipe_is_capped_and_its_error_kept() {
     assert_eq!(run.output.matches("ERROR").count(), 1);
     assert!(run.output.starts_with("[… ") && run.output.lines().next().unwrap().ends_with(" left out …]"));
     assert!(run.errors.contains(" characters are left out"), "{}", run.errors);
-    // Where a marker has no room for it, the way to read all of it is reported beside.
+    // If a marker has no room for the handle, it is reported beside.
     let short = place.run_with_input(&["cap", "--max-chars", "80"], log(40_000));
     let handle = short.errors.split("endmark read ").nth(1).unwrap().split('`').next().unwrap();
     assert!(!short.output.contains(handle));
@@ -138,7 +138,7 @@ fn peak_bytes(process: u32) -> u64 {
     line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
 }
 
-/// `ENDMARK_TEST_CAP_BYTES` asks for more; 5 GB are in the figures.
+/// `ENDMARK_TEST_CAP_BYTES` sets a larger size; the published figures use 5 GB.
 #[test]
 fn a_pipe_that_never_ends_takes_no_more_memory() {
     let most: u64 = std::env::var("ENDMARK_TEST_CAP_BYTES").map_or(2 << 20, |bytes| bytes.parse().unwrap());

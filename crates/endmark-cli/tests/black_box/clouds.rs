@@ -1,4 +1,4 @@
-//! Paths that clouds have for the same formats: Azure's deployments and its own version, Vertex AI's projects.
+//! Cloud paths of the same formats: Azure's deployments and its own version, and Vertex AI's projects.
 
 use serde_json::{Value, json};
 use testkit::{Dialect, Prefill, Received, Reply, Request, Respond, ScriptedModel, Speaking, Upstream};
@@ -13,7 +13,7 @@ fn model() -> ScriptedModel {
     ScriptedModel::new(STORY).prefill(Prefill::Echoes)
 }
 
-/// A gateway before a server that answers so, with this upstream and whatever stands in its configuration.
+/// Starts a gateway in front of a scripted server, with these additional settings.
 async fn start(respond: impl Respond, path: &str, settings: &str) -> (Upstream, Served, Place) {
     let upstream = Upstream::start(respond).await;
     let configuration = format!(
@@ -68,7 +68,7 @@ fn a_deployment_of_azure_gives_whole_replies_under_its_own_path_and_key() {
 fn azures_own_version_is_read_in_both_of_openais_formats() {
     in_runtime(async {
         let key = ("authorization", "Bearer of-the-client");
-        // As a library has it that was told this address, and as one that knows only the usual path.
+        // One library uses the configured address, another only the usual path.
         for path in ["/openai/v1/chat/completions", "/v1/chat/completions"] {
             let (upstream, served, _place) = start(model(), "/openai/v1", "").await;
             let reply = post(&served, path, key, &chat(true)).await;

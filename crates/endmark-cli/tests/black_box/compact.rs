@@ -39,7 +39,7 @@ fn a_history_is_condensed_and_keeps_what_its_agent_needs() {
     let request: Value = serde_json::from_str(&run.output).unwrap();
     let after = request["messages"].as_array().unwrap();
     let before = messages();
-    // The instructions, the task and the newest ten messages stand as they were.
+    // The instructions, the task and the newest ten messages are unchanged.
     assert_eq!(after[..2], before[..2]);
     assert_eq!(after[after.len() - 10..], before[before.len() - 10..]);
     assert_eq!(request["temperature"], 0.5);
@@ -48,7 +48,7 @@ fn a_history_is_condensed_and_keeps_what_its_agent_needs() {
         assert!(summary.contains(needed), "{needed} is lost: {summary}");
     }
     assert!(run.output.len() * 2 < body.len());
-    // Asked again, nothing is done.
+    // Compacting again changes nothing.
     let again = place.with_file("again.json", &run.output).run(&[
         "compact",
         "again.json",
@@ -72,7 +72,7 @@ fn the_original_is_kept_under_the_handle_of_the_receipt() {
     assert_eq!((read.code, read.output), (0, body), "{}", read.errors);
     let without = place.run(&[&asked[..], &["--no-store"]].concat()).envelope();
     assert_eq!(without["data"]["receipt"]["handle"], Value::Null);
-    // Where it cannot be kept, the answer is there all the same.
+    // If the original cannot be stored, the answer is complete all the same.
     let nowhere = place.run(&[&asked[..], &["--store", "sqlite:/dev/null/endmark.db"]].concat()).envelope();
     assert_eq!(nowhere["warnings"][0]["code"], "NOT_KEPT", "{nowhere}");
     assert_eq!(nowhere["data"]["request"], kept["data"]["request"]);
@@ -184,7 +184,7 @@ fn what_is_no_conversation_is_bad_input() {
     }
 }
 
-/// Searches `from..to` of a log, every seventh of which fails, with a conclusion after each.
+/// Searches `from..to` of a log, of which every seventh fails, with a conclusion after each.
 fn searches(from: usize, to: usize) -> Vec<Value> {
     let mut messages = Vec::new();
     for number in from..to {
@@ -229,7 +229,7 @@ fn calls_without_a_line_of_their_own_are_grouped_and_the_receipt_counts_both() {
         let grouped = of_group("ok") + of_group("exit 3");
         assert_eq!((grouped, grouped), (number("grouped_calls", "kept"), number("grouped_calls", "found")));
         assert!(of_group("exit 3") > 2, "{summary}");
-        // Every call is somewhere: in a line, in a group, or as it was.
+        // Every call is accounted for: in a line, in a group, or unchanged.
         let left = messages.iter().filter(|message| message["role"] == "tool").count() as u64;
         expected += (to - from) as u64;
         assert_eq!(number("calls", "kept") + grouped + left, expected, "{anchors}: {summary}");

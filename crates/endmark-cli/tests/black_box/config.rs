@@ -45,7 +45,7 @@ fn every_value_says_where_it_came_from() {
     assert!(place.run(&["config"]).output.contains("max_attempts = 5"));
 }
 
-/// The files in `examples/` are read as they are, without a warning, and name what they are about.
+/// The files in `examples/` are valid without a warning, and name their subject.
 #[test]
 fn every_example_is_a_configuration() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");

@@ -14,11 +14,11 @@ fn counted(arguments: &[&str], input: &str) -> Value {
 
 #[test]
 fn a_text_has_its_tokens_and_what_they_cost() {
-    // A million and one tokens; the text is one that OpenAI's vocabulary cannot shorten.
+    // A thousand tokens: OpenAI's vocabulary has one for each word of this text.
     let text = " the".repeat(1_000);
     let data = counted(&["--model", "gpt-5"], &text);
     assert_eq!((&data["tokens"], &data["exact"]), (&json!(1_000), &json!(true)));
-    // $1.25 a million.
+    // $1.25 per million tokens.
     assert_eq!(data["usd"], "0.001250000");
     let data = counted(&["--model", "claude-sonnet-5"], &text);
     assert!(data["tokens"].as_u64().unwrap() > 1_000);
@@ -41,7 +41,7 @@ fn a_conversation_is_checked_against_its_format_and_counted() {
     assert!(people.output.starts_with("about "), "{}", people.output);
 }
 
-/// It took 1.6 GB.
+/// A regression test: it needed 1.6 GB.
 #[test]
 fn a_text_of_forty_megabytes_without_a_space_needs_little_memory() {
     let place = Place::new().with_file("long.txt", vec![b'a'; 40_000_000]);

@@ -39,7 +39,7 @@ fn the_envelope_has_the_verdict_also_where_the_answer_is_no() {
     assert_eq!(place.run_with_input(&["detect", "--json"], "[]").envelope()["data"]["detected"], "json");
 }
 
-/// A reply that was cut by its limit is whole JSON: what matters is the text in it.
+/// A reply that was cut by its limit is whole JSON: the text in it decides.
 #[test]
 fn a_saved_reply_of_any_format_is_judged_by_its_text_and_the_reason_for_its_end() {
     let text = "The harbour was quiet, and the gu";
@@ -75,7 +75,7 @@ fn a_saved_reply_of_any_format_is_judged_by_its_text_and_the_reason_for_its_end(
             (&json!("truncated"), &json!(text.len()), &json!("limit"), &json!(format)),
             "{format}: {data}"
         );
-        // Who names a format asks about the document itself.
+        // An explicit `--format` refers to the document itself.
         assert_eq!(place.run_with_input(&["detect", "--format", "json"], reply.to_string()).code, 0);
     }
 }
@@ -94,7 +94,7 @@ fn a_saved_reply_that_is_whole_or_hides_its_cut_is_recognised_as_such() {
         "{}",
         run.output
     );
-    // A limit behind a document that is at its end took nothing.
+    // A limit after a complete document cut nothing.
     let document = reply("length", json!({"role": "assistant", "content": "{\"a\": 1}"}));
     assert_eq!(place.run_with_input(&["detect"], &document).code, 0);
     let call =
@@ -105,21 +105,21 @@ fn a_saved_reply_that_is_whole_or_hides_its_cut_is_recognised_as_such() {
         (&data["verdict"], &data["reply"]["part"], &data["reply"]["cut"]),
         (&json!("truncated"), &json!("choice 0, arguments of save"), &json!("format"))
     );
-    // A limit cuts the last part, and not the text before it.
+    // A limit cuts the last part, not the text before it.
     let both = json!({"role": "assistant", "content": "I write.", "tool_calls": [call]});
     let data = place.run_with_input(&["detect", "--json"], reply("length", both)).envelope()["data"].clone();
     assert_eq!(
         (&data["reply"]["part"], &data["reply"]["cut"]),
         (&json!("choice 0, arguments of save"), &json!("limit"))
     );
-    // Only the text in it could be closed or gone on with.
+    // Only the text in it could be closed or continued.
     for flags in [&["--complete"][..], &["--save-state", "state"]] {
         let run = place.run_with_input(&[&["detect"], flags].concat(), &whole);
         assert_eq!((run.code, run.output.as_str()), (2, ""), "{flags:?}: {}", run.errors);
     }
 }
 
-/// What its provider calls failed, broken off, still at work or paused.
+/// Replies that the provider reports as failed, broken off, in progress or paused.
 #[test]
 fn a_saved_reply_that_its_provider_did_not_finish_is_not_whole() {
     let text = "The steps are: first open it, then";
@@ -157,7 +157,7 @@ fn a_saved_reply_that_its_provider_did_not_finish_is_not_whole() {
     assert_eq!(data["verdict"], "whole");
 }
 
-/// A value that is whole does not prove that nothing was to follow it.
+/// A whole value does not prove that nothing was to follow it.
 #[test]
 fn a_failed_reply_is_not_whole_because_its_json_is() {
     let chat = |word: &str, message: Value| {
@@ -199,7 +199,7 @@ fn a_failed_reply_is_not_whole_because_its_json_is() {
     }
 }
 
-/// An error of a provider, and a prompt that it refused, are no whole documents; another document with such a field is one.
+/// A provider's error and a rejected prompt are not whole documents. Another document with such a field is whole.
 #[test]
 fn a_saved_error_or_refused_prompt_is_not_whole() {
     let choice = |word: Value, error: Value| {
@@ -267,7 +267,7 @@ fn prose_that_stops_in_mid_sentence_is_undecided_and_guard_agrees() {
         ("The fox jumps over the laz".to_owned(), false),
         // An author who ends no paragraph with a full stop.
         (format!("{prose}y dog\n\n{prose}y dog"), false),
-        // Where a link leads is no part of the paragraph.
+        // A link target is not part of the paragraph.
         (format!("{prose}y [dog][1]\n\n[1]: https://example.org/a/very/long/address"), false),
     ] {
         let run = place.run_with_input(&["detect", "--json"], &text);
@@ -298,7 +298,7 @@ fn prose_that_stops_in_mid_sentence_is_undecided_and_guard_agrees() {
     }
     let said = place.run_with_input(&["detect"], prose).output;
     assert!(said.starts_with("undecided: the last paragraph stops in mid-sentence"), "{said}");
-    // The provider's own word decides, as in the gateway; so does the ending of a file of code.
+    // The provider's finish reason decides, as in the gateway; so does the file extension of code.
     let reply = json!({"type": "message", "role": "assistant", "content": [{"type": "text", "text": prose}]});
     assert_eq!(place.run_with_input(&["detect"], reply.to_string()).code, 1);
     let mut ended = reply;
@@ -307,7 +307,7 @@ fn prose_that_stops_in_mid_sentence_is_undecided_and_guard_agrees() {
     assert_eq!(place.with_file("fox.yaml", prose).run(&["detect", "fox.yaml"]).code, 0);
 }
 
-/// A refusal, a filter or a word of a server that nobody knows says nothing about the text.
+/// A refusal, a filter or an unknown finish reason proves nothing about the text.
 #[test]
 fn a_saved_reply_that_was_refused_or_ended_by_an_unknown_word_is_undecided() {
     let place = Place::new();
@@ -602,7 +602,7 @@ fn a_batch_closes_where_a_line_asks_for_it() {
     assert_eq!(lines(&all.output)[0]["completed"]["text"], "[]");
 }
 
-/// PC-2: a text that grows is read once, and answered for as a whole.
+/// PC-2: a growing text is read once, and judged as a whole.
 #[test]
 fn a_detector_is_kept_between_two_runs() {
     let text = "Here:\n```json\n{\"path\": \"grün 😀\", \"lines\": [1, 23]}\n```\nThat is all.\n```sh\nls";

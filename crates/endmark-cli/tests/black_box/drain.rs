@@ -1,4 +1,4 @@
-//! `serve` stops: what is under way ends, nothing new begins, and whoever asks is told.
+//! `serve` stops: replies in progress end, no new ones begin, and clients are informed.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use testkit::{Answer, Received, Reply, Request, Script, Upstream, chat_reply, ch
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
 
-/// Streams that are under way each time.
+/// Concurrent streams per round.
 const STREAMS: usize = 8;
 
-/// How often it is done; `ENDMARK_TEST_DRAINS` asks for more.
+/// The number of rounds; `ENDMARK_TEST_DRAINS` sets more.
 const ROUNDS: usize = 20;
 
 fn rounds() -> usize {
@@ -24,7 +24,7 @@ fn chat(served: &Served) -> Request {
     Request::post(served.address, "/v1/chat/completions").json(&body)
 }
 
-/// An upstream whose stream takes so long between any two of its ten events.
+/// An upstream whose stream pauses this long between any two of its ten events.
 async fn flowing(pause: Duration) -> Upstream {
     Upstream::start(Script::new().otherwise(Answer::sse(chat_stream(&["word "; 10], "stop")).pause(pause)))
         .await
@@ -114,7 +114,7 @@ fn what_is_cut_off_is_told_to_its_clients_and_stands_in_the_ledger_before_the_en
             let pause = Duration::from_mins(1);
             match request.json()["model"].as_str() {
                 Some("stream") => Answer::sse(chat_stream(&["word "; 10], "stop")).pause(pause),
-                // What somebody who reads nothing would have to take.
+                // More than a client that reads nothing can have buffered for it.
                 Some("unread") => Answer::sse(chat_stream(&[much.as_str(); 200], "stop")),
                 Some("head") => Answer::json(200, &chat_reply("whole", "stop", (1, 1))).wait(pause),
                 _ => Answer::json(200, &chat_reply("whole", "stop", (1, 1))).wait_after_head(pause),
@@ -179,7 +179,7 @@ fn what_nobody_reads_on_its_way_never_ends_as_if_it_were_whole() {
     });
 }
 
-/// The stream ends as one with an error of the gateway's, and not as a whole reply.
+/// Asserts that the stream ends with an error of the gateway, and not as a whole reply.
 fn is_cut_off(reply: &Reply) {
     let error = reply.json_events().last().map(|event| event["error"].clone()).unwrap_or_default();
     assert_eq!(error["type"], "endmark_reply_cut", "{}", reply.text());

@@ -64,7 +64,7 @@ fn what_fitting_joins_and_drops_is_counted_and_what_has_room_stays() {
     assert_eq!((&finding["impact"], &finding["confidence"]), (&json!("all rows; some rows"), &json!("high")));
     let warning = fitted["warnings"][0]["message"].as_str().unwrap();
     assert_eq!(warning, "compressed to fit: joined findings: 1, dropped lines of evidence: 1");
-    // Without room, one title and one line are left, and the receipt names the others.
+    // Without room, one title and one line of evidence remain, and the receipt lists what was dropped.
     let receipt = &fit("200")["data"]["receipt"];
     assert_eq!(receipt["dropped"], json!({"titles": 1, "evidence_lines": 2, "flow_steps": 0}), "{receipt}");
     let receipt = &fit("100000")["data"]["receipt"];
@@ -90,7 +90,7 @@ fn reports_carry_the_fields_that_are_not_known_and_the_titles_of_joined_findings
         (&properties["confidence"], &properties["flow"]),
         (&json!("high"), &json!(":1 → mid → :2; :1 → :12"))
     );
-    // What `merge` writes has the title, too, and it is not lost in a report of that.
+    // The output of `merge` keeps the title, so a report made from it has it, too.
     let merged = place.run(&["findings", "merge", "a.txt"]).output;
     let report = place.run_with_input(&["findings", "report", "--json"], &merged).envelope();
     assert_eq!(report["data"]["report"]["findings"][0]["also_titled"], json!(["XQL in search"]), "{merged}");
@@ -114,7 +114,7 @@ fn what_was_declared_and_is_not_there_stays_missing_when_it_is_fitted() {
     assert_eq!(place.run_with_input(&["findings", "check"], &fitted).code, 1);
 }
 
-/// What `fit` writes has the ids of the form, and the author's own beside them.
+/// `fit` writes ids of the canonical form, and keeps the author's own ids beside them.
 #[test]
 fn other_ids_are_written_in_the_form_and_kept() {
     let place = Place::new().with_file("a.txt", WHOLE.replace("[F001] One", "[SQLI-7] One"));
@@ -173,7 +173,7 @@ fn the_evidence_of_joined_findings_is_kept() {
     }
 }
 
-/// Flows of joined findings are flows of their own; a `;` in a step is code.
+/// Flows of joined findings stay separate, and a `;` in a step is code.
 #[test]
 fn a_flow_of_nobody_is_in_no_form() {
     let with_flow = |agent: &str, flow: &str| {
@@ -201,7 +201,7 @@ fn a_flow_of_nobody_is_in_no_form() {
     assert_eq!(flows("x = 1; a -> b", "x = 1; a -> b"), ["x = 1; a|b"]);
 }
 
-/// Where nobody says which dimensions there are, none is made up, and merging again changes nothing.
+/// If no result names its dimensions, none is invented, and merging again changes nothing.
 #[test]
 fn dimensions_that_nobody_named_have_no_name() {
     let place = Place::new().with_file("a.txt", cut().replace("dimensions: a\n", ""));
@@ -217,7 +217,7 @@ fn dimensions_that_nobody_named_have_no_name() {
     assert_eq!(check(&WHOLE.replace("dimensions: a\n", "dimensions: (not named)\n")), serde_json::json!([]));
 }
 
-/// AR-6: in none of its forms is there a report without its disclosure.
+/// AR-6: every form of a report has its disclosure.
 #[test]
 fn no_form_of_a_report_is_without_its_disclosure() {
     let place = Place::new().with_file("a.txt", cut());
@@ -232,7 +232,7 @@ fn no_form_of_a_report_is_without_its_disclosure() {
     assert_eq!(run["properties"]["disclosure"]["truncated_agents"][0]["agent_id"], "x");
 }
 
-/// AR-6: what an agent writes is no markup of the report.
+/// AR-6: text of an agent is never markup of the report.
 #[test]
 fn nothing_that_an_agent_writes_is_markup_of_the_report() {
     let text = WHOLE
@@ -249,7 +249,7 @@ fn nothing_that_an_agent_writes_is_markup_of_the_report() {
     assert!(report.contains("- **source:** ``<input> `q` "), "{report}");
 }
 
-/// What was merged and is not whole does not look whole to the next reader.
+/// The merge of a truncated result does not look whole to the next reader.
 #[test]
 fn merging_makes_nothing_whole() {
     let place = Place::new().with_file("a.txt", cut()).with_file("b.txt", WHOLE);
@@ -273,7 +273,7 @@ fn what_cannot_be_read_and_what_does_not_fit_say_what_to_do() {
     assert_eq!((fit("9499").code, fit("9500").code), (1, 0));
 }
 
-/// The text form has no field for it, so that it is said before the results are thrown away.
+/// The text form has no field for the reporting agents, so a warning appears before the results are discarded.
 #[test]
 fn who_reported_a_joined_finding_is_said_to_be_left_out_of_the_text() {
     let other = WHOLE.replace("agent_id: x", "agent_id: y").replace("[F001] One", "[F001] Two");
@@ -287,13 +287,14 @@ fn who_reported_a_joined_finding_is_said_to_be_left_out_of_the_text() {
         "{}",
         report.output
     );
-    // What has been merged has nothing more to lose, and one result never had.
+    // Merged text has nothing more to lose, and a single result never had.
     for again in [run.output.as_str(), WHOLE] {
         assert_eq!(place.run_with_input(&["findings", "merge"], again).errors, "");
     }
 }
 
-/// An answer of these commands says elsewhere than a result what was cut: it is refused, and never taken for a whole one.
+/// An answer of these commands reports truncation elsewhere than a result does. It is refused, and never taken for a
+/// whole result.
 #[test]
 fn no_answer_of_these_commands_is_taken_for_a_result() {
     let place = Place::new().with_file("a.txt", cut()).with_file("b.txt", WHOLE);
@@ -314,7 +315,7 @@ fn no_answer_of_these_commands_is_taken_for_a_result() {
                 assert!(run.errors.contains("merged.txt"), "{}", run.errors);
             }
         }
-        // Beside a result it is said, and counts as cut.
+        // Beside a result it is reported, and counts as cut.
         let result = serde_json::json!({ "role": "assistant", "content": WHOLE }).to_string();
         let place =
             place.run_with_input(&["findings", "check", "--json"], format!("{}\n{result}\n", answer.trim()));
@@ -328,7 +329,7 @@ fn no_answer_of_these_commands_is_taken_for_a_result() {
     assert_eq!(place.run_with_input(&["findings", "check"], &text).code, 1, "{text}");
 }
 
-/// EN-5: what is larger than an envelope comes in pages, and nothing is left out.
+/// EN-5: an answer larger than an envelope comes in pages, and nothing is left out.
 #[test]
 fn a_large_report_comes_in_pages() {
     use std::fmt::Write as _;
@@ -375,7 +376,7 @@ fn a_large_report_comes_in_pages() {
     }
 }
 
-/// All pages of a command's answer, each within its limit.
+/// Returns all pages of a command's answer, each within its limit.
 fn pages(place: &Place, arguments: &[&str]) -> Vec<Value> {
     let (mut cursor, mut pages) = (None::<String>, Vec::new());
     loop {
@@ -395,12 +396,12 @@ fn pages(place: &Place, arguments: &[&str]) -> Vec<Value> {
     }
 }
 
-/// The items of a list in all pages.
+/// Returns the items of a list from all pages.
 fn items(pages: &[Value], list: &str) -> Vec<Value> {
     pages.iter().flat_map(|page| page.pointer(list).unwrap().as_array().unwrap().clone()).collect()
 }
 
-/// EN-5: one result, one transcript, one draft that is larger than an envelope comes in pages, too.
+/// EN-5: a single result, transcript or draft that is larger than an envelope comes in pages, too.
 #[test]
 fn one_result_that_is_larger_than_an_envelope_comes_in_pages() {
     use std::fmt::Write as _;
@@ -440,7 +441,7 @@ fn one_result_that_is_larger_than_an_envelope_comes_in_pages() {
         .collect();
     assert_eq!(turns, (1..=1_200).map(|number| number * 10).collect::<Vec<u64>>());
 
-    // Counting tokens takes its time: one page shows that there are others.
+    // Counting tokens is slow, so one page has to prove that there are others.
     let fitted = place.run(&["--json", "findings", "fit", "--budget-left", "9000000", "a.txt"]);
     assert!(fitted.output.len() <= 1_000_000, "{}", fitted.output.len());
     let fitted = fitted.envelope();
@@ -451,7 +452,7 @@ fn one_result_that_is_larger_than_an_envelope_comes_in_pages() {
     );
 }
 
-/// EN-5: one finding that is larger than an envelope is shortened in it, and that is said.
+/// EN-5: a single finding that is larger than an envelope is shortened, with a warning.
 #[test]
 fn one_finding_that_is_larger_than_an_envelope_is_shortened_and_said() {
     let huge = format!("huge({});", "x".repeat(1_100_000));
@@ -476,7 +477,7 @@ fn one_finding_that_is_larger_than_an_envelope_is_shortened_and_said() {
     assert!(!whole.errors.contains("left out"), "{}", whole.errors);
 }
 
-/// A cursor goes on with what it was given out for, and with nothing else.
+/// A cursor continues only the list it was issued for.
 #[test]
 fn a_cursor_is_of_one_team_and_of_the_envelope() {
     let mut text = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n".to_owned();
@@ -512,14 +513,14 @@ fn a_cursor_is_of_one_team_and_of_the_envelope() {
                 (2, &"INVALID_CURSOR".into()),
                 "{command} {other:?}"
             );
-            // The way on is named as the warning names it.
+            // The hint names the cursor as the warning does.
             let hint = refused.envelope()["error"]["hint"].to_string();
             assert!(hint.contains("`handle`") && !hint.contains("next_cursor"), "{hint}");
         }
         let refused = go_on(&["--team", "team.json"]);
         assert_eq!((refused.code, refused.output.as_str()), (2, ""), "{command}");
         assert!(refused.errors.contains("Add --json"), "{}", refused.errors);
-        // What is in the team's file counts, not only its name.
+        // The content of the team's file counts, not only its name.
         std::fs::write(place.path().join("team.json"), team("c")).unwrap();
         assert_eq!(go_on(&["--json", "--team", "team.json"]).code, 2, "{command}");
         std::fs::write(place.path().join("team.json"), team("a")).unwrap();
@@ -540,7 +541,7 @@ fn a_cursor_is_of_one_team_and_of_the_envelope() {
     }
 }
 
-/// Where a transcript begins with its own instructions, these are no result.
+/// If a transcript begins with its own instructions, these are not a result.
 #[test]
 fn the_protocol_is_a_template() {
     let place = Place::new();
@@ -589,7 +590,7 @@ fn the_protocol_is_a_template() {
     assert!(limits.contains("may take 8000, which is 26 findings") && limits.contains("at most 5 findings"));
 }
 
-/// The form in JSON Lines is asked for, and what is handed over in it is read.
+/// The protocol asks for JSON Lines, and a result in that form is read.
 #[test]
 fn the_protocol_asks_for_json_lines() {
     let place = Place::new();
@@ -625,7 +626,7 @@ fn the_protocol_asks_for_json_lines() {
     let results = &run.envelope()["data"]["results"];
     assert_eq!((run.code, results.as_array().unwrap().len()), (0, 1), "{results}");
     assert_eq!((&results[0]["agent_id"], &results[0]["complete"]), (&"x".into(), &1.into()), "{results}");
-    // Cut behind the first line of two findings.
+    // Cut after the first of two findings.
     let lines = text.replace("\"declared_findings\": 1", "\"declared_findings\": 2");
     let cut = &lines[..lines.rfind("===AGENT_RESULT_END").unwrap()];
     let place = Place::new().with_file("x.txt", cut);
@@ -667,7 +668,7 @@ fn json_that_is_evidence_is_no_finding() {
     assert!(data.to_string().contains("two();"), "{data}");
 }
 
-/// A number that nobody can count with is a name like any other, wherever it stands.
+/// A number too large to parse is an ordinary name, wherever it occurs.
 #[test]
 fn a_huge_number_of_a_finding_is_a_name() {
     let place = Place::new();
@@ -685,7 +686,7 @@ fn a_huge_number_of_a_finding_is_a_name() {
     }
 }
 
-/// Two findings of one result are two, though the second one lacks what would tell it from the first.
+/// Two findings of one result stay separate, although the second one lacks the fields that distinguish them.
 #[test]
 fn a_finding_without_a_place_is_not_another_one_of_the_same_result() {
     let result = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\ndeclared_findings: 2\n\n[F001] Injection\nseverity: Low\ncwe: CWE-89\n\
@@ -697,7 +698,7 @@ fn a_finding_without_a_place_is_not_another_one_of_the_same_result() {
     assert!(!report.contains("also called"), "{report}");
 }
 
-/// What waits for the round behind a retry is a gap until it was looked into.
+/// Dimensions that wait for the round after a retry are a gap until they were examined.
 #[test]
 fn what_waits_for_the_next_round_is_a_gap() {
     let team = "{\"agents\": [{\"agent_id\": \"x\", \"dimensions\": [\"a\", \"b\", \"c\"]}]}";
@@ -708,7 +709,7 @@ fn what_waits_for_the_next_round_is_a_gap() {
     assert_eq!(gaps, [true, true, true], "{dimensions}");
 }
 
-/// A list of dimensions that the text stops in may have had more of them.
+/// A list of dimensions at the end of a cut text may have had more entries.
 #[test]
 fn a_list_that_the_text_stops_in_is_not_believed() {
     let team =
@@ -721,7 +722,7 @@ fn a_list_that_the_text_stops_in_is_not_believed() {
     assert!(plan.contains("\"crypto\"") && !plan.contains("\"cs\""), "{plan}");
 }
 
-/// What is not complete is neither merged away nor left out.
+/// An incomplete finding is neither merged into another one nor left out.
 #[test]
 fn what_is_made_to_fit_loses_no_finding() {
     let head = "===AGENT_RESULT===\nagent_id: x\ndimensions: a\n\n";
@@ -749,7 +750,7 @@ fn what_is_made_to_fit_loses_no_finding() {
     let refused = place.run_with_input(&["findings", "fit", "--budget-left", "5000"], unread);
     assert_eq!(refused.code, 1);
     assert!(refused.errors.contains("would be without them"), "{}", refused.errors);
-    // Behind the end marker, also under an id that is there.
+    // After the end marker, also with an id that exists already.
     for id in ["F001", "F002"] {
         let other = WHOLE.replace("a.c:1", "b.c:7").replace("One", "Other").replace("F001", id);
         let other = &other[other.find('[').unwrap()..other.find("===AGENT_RESULT_END").unwrap()];
@@ -767,7 +768,7 @@ fn what_is_made_to_fit_loses_no_finding() {
     assert_eq!(repeated.code, 0, "{}", repeated.errors);
 }
 
-/// AR-3: what cannot be read of a checkpoint is said, however much else there is to say.
+/// AR-3: unreadable parts of a checkpoint are reported, however many other remarks there are.
 #[test]
 fn checkpoints_that_cannot_be_read_are_said() {
     let noise = "note\n\n".repeat(300);
@@ -795,7 +796,7 @@ fn checkpoints_that_cannot_be_read_are_said() {
     assert_eq!(data["missing"], serde_json::json!([10]));
 }
 
-/// What agents have written drives no terminal, and is read again as it was.
+/// Agents' text never controls a terminal, and is read back unchanged.
 #[test]
 fn nothing_that_is_written_drives_a_terminal() {
     let title = "- \u{1b}]0;x\u{7}red";
@@ -820,7 +821,7 @@ fn nothing_that_is_written_drives_a_terminal() {
     }
 }
 
-/// AR-4, AR-5: plan, merge and report agree on what a whole result has closed, whoever asked for it.
+/// AR-4, AR-5: plan, merge and report agree on the gaps that a whole result closes, even if it was not requested.
 #[test]
 fn a_whole_result_that_nobody_asked_for_closes_gaps_everywhere() {
     let of = |dimensions: &str| WHOLE.replace("dimensions: a\n", &format!("dimensions: {dimensions}\n"));
@@ -835,7 +836,7 @@ fn a_whole_result_that_nobody_asked_for_closes_gaps_everywhere() {
         .with_file("team.json", r#"{"agents": [{"agent_id": "x", "dimensions": ["a", "b", "c"]}]}"#)
         .with_file("one.json", r#"{"agents": [{"agent_id": "x", "dimensions": ["a", "b", "c"]}], "rounds": 1, "emergency": false}"#);
     for (arguments, is_done) in [
-        // A re-run in place of the retry that was asked for.
+        // A re-run instead of the requested retry.
         (&["--team", "team.json", "x.txt", "whole.txt"][..], true),
         (&["--team", "team.json", "x.txt", "elsewhere.txt"], false),
         (&["--team", "one.json", "mild.txt", "whole.txt"], true),
@@ -919,7 +920,7 @@ fn what_is_wrong_with_a_team_is_said() {
     assert_eq!((utf16.code, utf16.errors.contains("iconv")), (2, true), "{}", utf16.errors);
 }
 
-/// AR-4: who is not in the team is planned for, and said.
+/// AR-4: an agent that is not in the team is included in the plan, and reported.
 #[test]
 fn an_agent_that_is_not_in_the_team_is_said() {
     let of = |agent: &str| format!(r#"{{"agents": [{{"agent_id": "{agent}", "dimensions": ["a"]}}]}}"#);
@@ -936,7 +937,7 @@ fn an_agent_that_is_not_in_the_team_is_said() {
     }
 }
 
-/// EN-1: what is no says what to do next.
+/// EN-1: a negative answer says what to do next.
 #[test]
 fn a_result_that_is_not_whole_says_what_to_do() {
     let short = WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 3\n");
@@ -950,7 +951,7 @@ fn a_result_that_is_not_whole_says_what_to_do() {
     }
 }
 
-/// A result with more findings than it declares is taken as it is, and that is said, also where a report is made of it.
+/// A result with more findings than it declares is accepted and reported, also in a final report.
 #[test]
 fn more_findings_than_are_declared_are_said() {
     let more = WHOLE.replace("dimensions: a\n", "dimensions: a\ndeclared_findings: 0\n");
@@ -963,7 +964,7 @@ fn more_findings_than_are_declared_are_said() {
     }
 }
 
-/// AR-6: no text of an agent is a link in a message of SARIF.
+/// AR-6: text of an agent is never a link in a SARIF message.
 #[test]
 fn no_text_of_an_agent_is_a_link_in_sarif() {
     let title = "See [here](https://example.org) for {name}";
@@ -978,7 +979,7 @@ fn no_text_of_an_agent_is_a_link_in_sarif() {
     assert_eq!(result["properties"]["title"], title);
 }
 
-/// AR-5: what a truncated finding lacks is said.
+/// AR-5: the report says what a truncated finding lacks.
 #[test]
 fn the_report_says_what_a_finding_lacks() {
     let text = WHOLE.replace("severity: High\n", "");
@@ -1010,7 +1011,8 @@ fn a_growing_transcript_is_followed() {
     assert_eq!(Place::new().run(&["findings", "progress", "--follow"]).code, 2);
 }
 
-/// What a small real model made of the protocol: nothing is invented, and all is classified as a person did.
+/// Results that a small real model wrote for the protocol: nothing is invented, and all are classified as a person
+/// classified them.
 #[test]
 fn results_of_a_real_model_are_classified_as_a_person_did() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/findings/recorded/results.jsonl");
@@ -1059,7 +1061,8 @@ fn the_tutorial_is_true() {
     assert!(commands >= 6, "{commands}");
 }
 
-/// Runs the lines with a `$`, and compares what each prints with the lines behind it; `> NAME` keeps it instead.
+/// Runs the lines with a `$`, and compares the output of each with the lines after it; `> NAME` stores the output
+/// instead.
 fn console(place: &Place, block: &[&str]) -> usize {
     let mut commands = 0;
     let mut rest = block.iter().peekable();
