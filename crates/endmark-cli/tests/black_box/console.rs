@@ -1,4 +1,4 @@
-//! `/endmark/api/`: what is remembered, as JSON, the same as the commands answer with `--json`; and who may read it.
+//! `/endmark/api/`: records as JSON, equal to the `--json` answers of the commands, and who may read them.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::serve::{Served, in_runtime};
 const TEXT: &str = "one two three four five six seven eight nine ten";
 const ARTIFACT: &str = "# Done\n\nAll of it is here.\n";
 const CRITERIA: &str = "min_lines: 1\n";
-/// An agent whose artifact is there already.
+/// An agent whose artifact exists already.
 const RUN: [&str; 8] =
     ["run", "--template", "criteria.yaml", "--artifact", "artifact.md", "--", "/bin/sh", "-c"];
 const ADMIN_KEY: &str = "an admin key of many characters";
@@ -29,7 +29,7 @@ async fn ask(served: &Served, model: &str, limit: u32) {
     request.json(&body).send().await.read().await;
 }
 
-/// The data of a command's answer, and of the route; neither may have what the other lacks, but for a folder of this machine.
+/// Asserts that a command and a route return the same data, except for a local folder.
 async fn same(place: &Place, served: &Served, command: &[&str], path: &str) {
     let mut told = place.run(&[command, &["--json"]].concat()).envelope()["data"].clone();
     told.as_object_mut().and_then(|told| told.remove("output_folder"));
@@ -95,7 +95,7 @@ fn refused_requests_are_in_the_list_at_their_place_and_have_one_word_everywhere(
         while get(served.address, "/endmark/api/requests").await.1["rows"].as_array().unwrap().len() < 4 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // One row a page: each request once, the newest first.
+        // One row per page: each request once, newest first.
         let (mut outcomes, mut path) = (Vec::new(), "/endmark/api/requests?limit=1".to_owned());
         loop {
             let (_, page) = get(served.address, &path).await;
@@ -145,7 +145,7 @@ fn a_list_goes_on_behind_its_last_row_whatever_comes_meanwhile() {
         loop {
             let (_, page) = get(served.address, &path).await;
             seen.extend(page["rows"].as_array().unwrap().iter().map(|row| row["id"].as_i64().unwrap()));
-            // A newer one moves no page.
+            // A newer row does not shift the pages.
             ask(&served, "m", 7).await;
             let Some(next) = page["next"].as_str() else { break };
             path = format!("/endmark/api/recoveries?limit=2&before={next}");
@@ -215,7 +215,7 @@ fn events_of_runs_come_as_they_happen_and_from_the_last_one_that_was_seen() {
             !rest.contains(&format!("id: {seen}\n")) && rest.contains(&format!("id: {}\n", ids[1])),
             "{rest}"
         );
-        // What goes on ends when the gateway stops: nobody waits for it.
+        // An open event stream ends when the gateway stops, without a delay.
         assert_eq!(served.end("-TERM").0, Some(0));
     });
 }
@@ -250,7 +250,7 @@ fn from_outside_and_with_an_admin_key_only_its_owner_reads() {
             }
             served.kill();
         }
-        // Clients with its keys reach it, also those behind a proxy that sends the listener's own name as the host.
+        // Clients with its keys reach it, also through a proxy that sends the listener's own name as the host.
         let required =
             |more: &str| Place::new().with_file("endmark.toml", format!("require_key = true\n{more}"));
         let closed = required("");
@@ -298,7 +298,7 @@ fn from_outside_and_with_an_admin_key_only_its_owner_reads() {
     });
 }
 
-/// A page as a browser gets it: it may do nothing but show itself.
+/// Fetches a page as a browser does. Its policy must forbid everything but showing the page.
 async fn page(address: SocketAddr, path: &str) -> String {
     let reply = Request::get(address, path).send().await.read().await;
     assert_eq!(reply.status, 200, "{path}: {}", reply.text());

@@ -1,5 +1,5 @@
-//! A store that is locked, a disk that is full and one that reports errors: every client has its reply, the gateway says
-//! what is wrong, and what was to be recorded is there afterwards.
+//! A locked store, a full disk, and a disk with errors. Every client gets its reply, the gateway reports the problem,
+//! and the records are written afterwards.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::serve::{Served, in_runtime};
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
-/// A gateway before a model, and what is asked of both.
+/// A gateway in front of a model.
 pub(super) struct Running {
     pub(super) place: Place,
     pub(super) served: Served,
@@ -33,7 +33,7 @@ impl Running {
         Self { place, served, _upstream: upstream }
     }
 
-    /// Asks for a reply that is cut, or for one that is not, and has it whole.
+    /// Requests a reply that is cut, or one that is not, and expects it whole.
     pub(super) async fn ask(&self, cut: bool) {
         let limit = if cut { 3 } else { 500 };
         let body =
@@ -58,7 +58,7 @@ impl Running {
         line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    /// Waits until it says that it is well again.
+    /// Waits until the gateway reports that it is ready again.
     async fn well_again(&self) {
         for _ in 0..400 {
             if self.ready().await["status"] == "ready" && self.metric("endmark_store_rows_waiting").await == 0
@@ -70,7 +70,7 @@ impl Running {
         panic!("it is not well again: {}", self.ready().await);
     }
 
-    /// Stops it, and answers what it has said.
+    /// Stops the gateway, and returns its output.
     fn stop(self, calls: usize) -> String {
         let (code, said) = self.served.end("-TERM");
         assert_eq!(code, Some(0));
@@ -81,7 +81,7 @@ impl Running {
     }
 }
 
-/// Keeps the database's write lock until it is dropped.
+/// Holds the database's write lock until it is dropped.
 struct Lock(Child);
 
 impl Lock {
@@ -148,7 +148,7 @@ fn a_store_that_blocks_holds_up_no_reply_for_long() {
         assert_eq!(running.ready().await["status"], "degraded");
         drop(lock);
         running.well_again().await;
-        // A resumed reply is two calls or more; each has its row.
+        // A resumed reply has two calls or more, each with its row.
         let calls = 20 + calls_of_the_cut(&running.place);
         running.stop(calls);
     });
@@ -160,7 +160,7 @@ fn calls_of_the_cut(place: &Place) -> usize {
     let cut = rows.iter().find(|row| row.verdict.as_deref() == Some("cut")).unwrap();
     let calls = reader.calls_of(&cut.request_id).unwrap().len();
     assert!(calls >= 2);
-    // Its own row is opened and closed after the lock is gone, one after the other.
+    // Its own row is opened and closed after the lock is released, one after the other.
     for _ in 0..200 {
         if reader.recent(9, &LogFilter::default()).unwrap().len() == 1 {
             return calls;
@@ -178,7 +178,7 @@ impl Faults {
         Self::start(process, calls, error, &[])
     }
 
-    /// The same for system calls on one file alone.
+    /// The same for system calls on one file only.
     fn inject_into(file: &Path, process: u32, calls: &str, error: &str) -> Self {
         Self::start(process, calls, error, &["-P", file.to_str().unwrap()])
     }
@@ -200,7 +200,7 @@ impl Faults {
 
 impl Drop for Faults {
     fn drop(&mut self) {
-        // Told to end it lets the process go; killed it would not always.
+        // SIGTERM makes strace detach from the process; SIGKILL would not always.
         Command::new("kill").arg(self.0.id().to_string()).status().unwrap();
         self.0.wait().unwrap();
     }
@@ -241,9 +241,9 @@ fn the_metric_of_a_failing_store_goes_back_by_itself() {
         running.ask(true).await;
         assert_eq!(running.metric("endmark_store_degraded").await, 1);
         drop(faults);
-        // Nobody asks it for a reply, or whether it is ready.
+        // No client requests a reply or the readiness.
         for _ in 0..400 {
-            // It works again a moment before the rows that waited are in.
+            // It recovers a moment before the waiting rows are written.
             let is_well = running.metric("endmark_store_degraded").await == 0;
             if is_well && running.metric("endmark_store_rows_waiting").await == 0 {
                 return;
@@ -261,7 +261,7 @@ fn rows_that_nothing_takes_at_the_end_are_said_to_be_lost() {
         for _ in 0..5 {
             running.ask(false).await;
         }
-        // Committed by now, so that the slate holds nothing that counts.
+        // The rows are committed by now, so nothing of value is lost with the slate.
         running.well_again().await;
         let faults = Faults::inject(running.served.id(), "pwrite64,ftruncate,fallocate", "ENOSPC");
         for _ in 0..6 {
@@ -347,7 +347,7 @@ fn a_disk_that_cannot_sync_loses_nothing_and_is_said() {
         while running.metric("endmark_store_failures_total").await == 0 {
             for _ in 0..20 {
                 running.ask(false).await;
-                // So that the rows are committed one by one, and the journal grows.
+                // A short pause, so that the rows are committed one by one and the journal grows.
                 tokio::time::sleep(Duration::from_millis(3)).await;
             }
             asked += 20;

@@ -1,4 +1,4 @@
-//! `demo`: every reply is cut directly and whole through Endmark, and the log says so.
+//! `demo`: every reply is cut without Endmark and whole through it, and the log reports that.
 
 use crate::run::Place;
 

@@ -1,4 +1,4 @@
-//! `endmark exec` around real commands: every answer is one document that Python's `json.loads` reads. (EN-1 to EN-5)
+//! `endmark exec` with real commands: every answer is one document that Python's `json.loads` reads. (EN-1 to EN-5)
 
 mod capped;
 mod ends;
@@ -15,17 +15,17 @@ use serde_json::Value;
 
 use crate::run::{Place, Run};
 
-/// A folder of its own in which commands are found.
+/// A separate folder, with the `PATH` of the test.
 fn place() -> Place {
     Place::new().with_variable("PATH", &std::env::var("PATH").unwrap())
 }
 
-/// A folder with a manifest in it.
+/// A folder with this manifest.
 fn place_with(manifest: &str) -> Place {
     place().with_file("tool.toml", manifest)
 }
 
-/// One of the manifests that the documentation shows.
+/// Returns the path of a file in the documented manifests.
 fn documented(name: &str) -> String {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/manifests");
     folder.join(name).to_str().unwrap().to_owned()
@@ -36,18 +36,18 @@ fn exec(place: &Place, command: &[&str]) -> Value {
     exec_with(place, "tool.toml", command, "")
 }
 
-/// Runs a command under a manifest.
+/// Runs a command under this manifest.
 fn exec_with(place: &Place, manifest: &str, command: &[&str], input: impl AsRef<[u8]>) -> Value {
     let arguments = [&["exec", "--manifest", manifest, "--"], command].concat();
     checked(&place.run_with_input(&arguments, input))
 }
 
-/// Runs a command under what the program knows of it.
+/// Runs a command under its built-in manifest.
 fn exec_known(place: &Place, command: &[&str], input: impl AsRef<[u8]>) -> Value {
     checked(&place.run_with_input(&[&["exec", "--"], command].concat(), input))
 }
 
-/// The envelope of a run, which Python reads as well.
+/// Returns the envelope of a run, after a check that Python reads it.
 fn checked(run: &Run) -> Value {
     read_by_python(run.output.as_bytes());
     run.envelope()
@@ -63,13 +63,13 @@ fn read_by_python(output: &[u8]) {
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
-/// Code and exit code of the error.
+/// Returns the code and the exit code of the error.
 fn error(envelope: &Value) -> (&str, u64) {
     let error = &envelope["error"];
     (error["code"].as_str().unwrap_or_default(), error["exit_code"].as_u64().unwrap_or_default())
 }
 
-/// The warning about this field.
+/// Returns the warning about this field.
 fn warning<'a>(envelope: &'a Value, field: &str) -> &'a Value {
     let warnings = envelope["warnings"].as_array().unwrap();
     warnings.iter().find(|warning| warning["field"] == field).unwrap_or_else(|| panic!("{envelope:#}"))

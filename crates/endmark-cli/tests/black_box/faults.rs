@@ -1,4 +1,4 @@
-//! `serve --fault`: what goes wrong on command, and who has to bear it.
+//! `serve --fault`: injected faults, and whether Endmark or the client has to handle them.
 
 use serde_json::{Value, json};
 use testkit::{Prefill, Reply, Request, ScriptedModel, Upstream};

@@ -1,4 +1,4 @@
-//! What a person meets in the first hour: addresses that are tried, what is missing, and what to do next.
+//! The first hour of a user: guessed addresses, missing parts, and hints on what to do next.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -26,7 +26,7 @@ fn paths_that_a_person_or_a_monitor_tries_lead_on() {
             assert!(reply.text().contains(hint), "{}", reply.text());
         }
         assert!(upstream.requests().is_empty());
-        // At a named upstream they pass.
+        // At a named upstream such paths are forwarded.
         Request::get(served.address, "/u/default/health").send().await.read().await;
         assert_eq!(upstream.requests().len(), 1);
     });
@@ -94,7 +94,7 @@ fn config_check_finds_what_the_start_would_refuse() {
         check.output
     );
     assert_eq!(place.run(&["serve"]).code, 2);
-    // It is reported once.
+    // It is reported only once.
     let text = "[upstreams.far]\nbase_url = \"https://far.invalid/v1\"\napi_key = { env = \"NOT_SET\" }\n";
     let place = Place::new().with_file("endmark.toml", text);
     let check = place.run(&["config", "check"]);
@@ -116,7 +116,7 @@ fn doctor_knows_its_own_gateway_on_the_port_and_another_program_there() {
         let (mut stream, _) = other.accept().unwrap();
         let _ = stream.read(&mut [0; 64]).unwrap();
         stream.write_all(b"HTTP/1.1 404 Not Found\r\n\r\n").unwrap();
-        // Kept until it was asked: its port stays taken.
+        // Kept until after the check, so that its port stays occupied.
         other
     });
     let found = place.run(&["doctor", "--set", &format!("listen={address}")]);
@@ -153,7 +153,7 @@ fn a_configuration_to_begin_with_is_usable_and_never_written_over() {
     assert_eq!(written.code, 0, "{}", written.errors);
     assert_eq!(place.run(&["config", "check"]).code, 0);
     let text = std::fs::read_to_string(place.path().join("endmark.toml")).unwrap();
-    // What is commented out can be used as well, once it is in its place.
+    // The commented-out lines are usable, too, once they are in place.
     let keys = text.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| line.contains(" = "));
     assert!(keys.count() >= 6, "{text}");
     let again = place.run(&["init"]);

@@ -1,5 +1,5 @@
-//! The three wire formats beside Chat Completions, from outside: what needs no help is the same as direct, what is cut
-//! comes whole, and what cannot be mended is never called whole.
+//! The three wire formats besides Chat Completions, from outside. A reply that needs no help is the same as without
+//! Endmark, a cut one arrives whole, and one that cannot be repaired is never reported as whole.
 
 use endmark_store::{LogFilter, Reader, StoreLocation};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use crate::serve::{Served, in_runtime};
 const STORY: &str = "The harbour was quiet that morning, and the gulls had not yet found the boats.";
 const ARGUMENTS: &str = r#"{"path":"sea.txt","content":"The harbour was quiet that morning."}"#;
 
-/// A gateway before an upstream.
+/// A gateway in front of an upstream.
 struct Running {
     place: Place,
     served: Served,
@@ -38,7 +38,7 @@ impl Running {
         Request::post(self.served.address, path).header("x-api-key", "k").json(body).send().await.read().await
     }
 
-    /// Asks for a reply of so many tokens.
+    /// Requests a reply of at most `limit` tokens.
     async fn ask(&self, dialect: Dialect, limit: u64, stream: bool) -> (Reply, Heard) {
         let reply = self.post(dialect.path(stream), &dialect.request(limit, stream)).await;
         let heard = dialect.hear(&reply);
@@ -110,7 +110,7 @@ fn a_reply_that_is_cut_by_its_limit_comes_whole() {
     });
 }
 
-/// What an upstream does with a prefill is found out once, and its refusal is nobody's error.
+/// Whether an upstream accepts a prefill is tested once, and its refusal is not an error for the client.
 #[test]
 fn a_refused_prefill_is_not_tried_again() {
     in_runtime(async {
@@ -182,7 +182,7 @@ fn a_tool_call_that_is_cut_comes_whole() {
     });
 }
 
-/// An object that the model was not going to write is never handed over as its arguments.
+/// The gateway never delivers arguments that the model did not finish.
 #[test]
 fn a_tool_call_that_stays_cut_is_none() {
     in_runtime(async {
@@ -199,7 +199,7 @@ fn a_tool_call_that_stays_cut_is_none() {
     });
 }
 
-/// Libraries make `{}` of an input that has not begun: such a stream ends in an error, or without the call.
+/// Libraries turn a missing input into `{}`. Such a stream ends in an error, or without the call.
 #[test]
 fn a_streamed_call_that_stays_cut_is_never_finished() {
     in_runtime(async {
@@ -230,7 +230,7 @@ fn a_streamed_call_that_stays_cut_is_never_finished() {
 fn errors_have_the_shape_of_their_provider() {
     in_runtime(async {
         for dialect in Dialect::ALL {
-            // The provider's own passes byte for byte, and is not taken for anything else.
+            // The provider's own error passes byte for byte, and is not taken for anything else.
             let refused = dialect.error(400, "the model is not known");
             let running = Running::start(move |_: &Received| refused.clone(), &[]).await;
             let (reply, heard) = running.ask(dialect, 9, false).await;
@@ -239,7 +239,7 @@ fn errors_have_the_shape_of_their_provider() {
                 (400, json!("the model is not known"))
             );
             assert_eq!(running.calls().len(), 1);
-            // Endmark's own: what is no request at all.
+            // Endmark's own error: the body is not a valid request.
             let reply = running.post(dialect.path(false), &json!(["no object"])).await;
             let (error, shape) = (reply.json(), &reply.json()["error"]);
             assert_eq!(reply.status, 400);
@@ -255,7 +255,7 @@ fn errors_have_the_shape_of_their_provider() {
                     assert_eq!((&shape["code"], &shape["status"]), (&json!(400), &json!("INVALID_ARGUMENT")));
                 }
             }
-            // A proxy's page becomes an error that the client's library can read.
+            // A proxy's HTML page becomes an error that the client's library can read.
             let running = Running::start(|_: &Received| Answer::html(503), &[]).await;
             let reply = running.post(dialect.path(true), &dialect.request(9, true)).await;
             assert_eq!(reply.status, 503);
@@ -264,7 +264,7 @@ fn errors_have_the_shape_of_their_provider() {
     });
 }
 
-/// Where every request has to name a limit, a high one says nothing of what the client wants.
+/// If every request must have a limit, a high one says nothing about the client's wish.
 #[test]
 fn a_limit_that_messages_demands_is_a_wish_only_below_a_height() {
     in_runtime(async {
@@ -303,7 +303,7 @@ fn what_is_written_down_names_the_format() {
     });
 }
 
-/// What goes wrong on command goes wrong in the format's own way, and is mended like the real thing.
+/// Injected faults appear in the form of each format, and are repaired like real ones.
 #[test]
 fn rehearsed_faults_strike_every_format() {
     in_runtime(async {

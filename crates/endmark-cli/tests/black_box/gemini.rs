@@ -1,4 +1,4 @@
-//! What Gemini has that others have not: the model in the path, keys in the query, and a way of its own to go on.
+//! Features that only Gemini has: the model in the path, keys in the query, and its own way to continue a reply.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Prefill, Received, Request, ScriptedModel, Speaking, Upstream};
@@ -62,7 +62,7 @@ fn chunk(text: &str, finish: Option<&str>, token: Option<&str>) -> Value {
     json!({"candidates": [candidate], "modelVersion": "m", "usageMetadata": {"promptTokenCount": 2, "candidatesTokenCount": 3, "totalTokenCount": 5}})
 }
 
-/// The provider's token goes back in the same request, and its limit has room for what came before.
+/// The provider's token is returned in the same request, and the limit has room for the earlier part.
 #[test]
 fn a_reply_with_a_token_goes_on_by_it() {
     in_runtime(async {
@@ -101,7 +101,7 @@ fn a_reply_with_a_token_goes_on_by_it() {
     });
 }
 
-/// What the provider left to the client to go on with is the client's.
+/// A continuation that the provider left to the client is left to the client.
 #[test]
 fn a_paused_reply_is_passed_on() {
     in_runtime(async {

@@ -1,4 +1,4 @@
-//! `guard`: artifacts, templates, batches, forms for other tools.
+//! `guard`: artifacts, templates, batches, and output formats for other tools.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Half an emoji in JSON: grammatical, not a character, and written by models and tools that cut text in UTF-16.
+//! Half an emoji in JSON: valid grammar, but not a character. Models and tools that cut text in UTF-16 write it.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,8 @@
-//! Hooks of agents: their events as they were recorded, and what the built command answers.
+//! Agents' hooks: recorded events, and the answers of the built command.
 //!
-//! `hook/` has what Claude Code 2.1.331, Codex 0.169.0 and Gemini CLI 0.61.0 gave to a hook when a command printed 1.7 MB
-//! and they stopped after it, headless, against a scripted model; outputs and folders are filled in here.
+//! `hook/` contains what Claude Code 2.1.331, Codex 0.169.0 and Gemini CLI 0.61.0 sent to a hook when a command
+//! printed 1.7 MB, and when they stopped after it. They ran headless against a scripted model. Outputs and folders
+//! are filled in here.
 
 mod compaction;
 mod doctor;
@@ -25,7 +26,7 @@ fn rows(count: usize) -> String {
     (0..count).map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// The recorded event of an agent: the first is a tool's result, the second a stop.
+/// Returns a recorded event of an agent: number 0 is a tool's result, 1 is a stop.
 fn recorded(place: &Place, agent: &str, number: usize) -> Value {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/black_box/hook").join(format!("{agent}.json"));
@@ -36,13 +37,13 @@ fn recorded(place: &Place, agent: &str, number: usize) -> Value {
     event[number].take()
 }
 
-/// The result of a tool with this output in it.
+/// Returns a tool's result with this output in it.
 fn printed(place: &Place, agent: &str, output: &str) -> Value {
     let mut event = recorded(place, agent, 0);
     let response = &mut event["tool_response"];
     match agent {
         "claude" => {
-            // Of a long output it gives the beginning, and a file with all of it.
+            // For a long output the agent sends the beginning, and a file with all of it.
             response["stdout"] = json!(output.chars().take(30_000).collect::<String>());
             let file = place.path().join("session/tool-results/bd09wnyp7.txt");
             fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -67,7 +68,7 @@ fn answer(run: &Run) -> Value {
     serde_json::from_str(&run.output).unwrap()
 }
 
-/// What the model reads, as the agents were seen to take it.
+/// Returns what the model reads, as observed for each agent.
 fn shown(agent: &str, answer: &Value) -> String {
     if agent != "claude" {
         assert_eq!(answer["decision"], if agent == "codex" { "block" } else { "deny" });
@@ -94,7 +95,7 @@ fn each_agent_shows_its_model_a_small_result_with_the_error_row_and_a_way_to_the
         let text = shown(agent, &answer(&run));
         assert!(text.chars().count() <= 8_000, "{agent}: {}", text.len());
         assert!(text.contains(ERROR), "{agent}: {text}");
-        // The marker names a command that has all of it.
+        // The marker names a command that returns all of it.
         let handle = text.split("endmark read ").nth(1).unwrap().split_whitespace().next().unwrap();
         let read = place.run(&["read", handle.trim_end_matches(']'), "--grep", "row 15000:"]);
         assert!(read.output.contains("row 15000: processed"), "{agent}: {}{}", read.output, read.errors);
@@ -122,7 +123,7 @@ fn without_a_limit_of_ones_own_the_cap_stays_below_the_agents_own_cut() {
         let text = shown(agent, &answer(&hook(&place, &["tool", "--agent", agent], &event)));
         assert!(text.chars().count() <= limit && text.chars().count() > limit / 2, "{agent}: {}", text.len());
     }
-    // The configuration may want less.
+    // The configuration may set a lower limit.
     let place = Place::new().with_file("endmark.toml", "[cap]\nmax_chars = 2000\n");
     let event = printed(&place, "gemini", &rows(20_000));
     let text = shown("gemini", &answer(&hook(&place, &["tool", "--agent", "gemini"], &event)));
@@ -142,7 +143,7 @@ fn the_shape_of_a_result_stays_and_what_cannot_be_cut_is_left_alone() {
     result["content"] = found["content"].clone();
     assert_eq!(result, found);
     for (tool, response) in [
-        // Its lines are numbered afterwards.
+        // The agent numbers its lines later.
         ("Read", json!({"type": "text", "file": {"content": rows(500), "startLine": 1}})),
         ("mcp__shots__take", json!([{"type": "image", "source": {"data": "A".repeat(50_000)}}])),
         ("Bash", json!({"stdout": "A".repeat(50_000), "stderr": "", "interrupted": false, "isImage": true})),
@@ -188,7 +189,7 @@ fn an_error_of_its_own_never_holds_an_agent_up() {
             "{\"session_id\": \"s\"}",
         ),
         (&["hook", "compact", "--agent", "gemini"], "{}"),
-        // What this version does not know another may: exit code 2 would be a verdict for the agent.
+        // A newer version may know these. Exit code 2 would be a verdict for the agent.
         (&["hook", "tool", "--agent", "claude", "--no-such-option"], "{}"),
         (&["hook", "newer", "--agent", "claude"], "{}"),
     ] {

@@ -1,4 +1,4 @@
-//! `endmark keys`, beside a gateway that is served. (CX-7)
+//! `endmark keys` beside a running gateway. (CX-7)
 
 use serde_json::{Value, json};
 use testkit::{Request, ScriptedModel, Upstream};
@@ -39,7 +39,7 @@ fn keys_are_made_rotated_and_revoked_while_the_gateway_serves() {
         assert_eq!(made.code, 0, "{}", made.errors);
         let secret = made.output.trim_end().to_owned();
         assert!(secret.starts_with("em_sk_") && !secret.contains(char::is_whitespace), "{secret}");
-        // There is no price for `m`, and a budget in dollars: it is let in, and refused for that.
+        // `m` has no price, and the budget is in dollars: the client is admitted, but refused for the missing price.
         assert_eq!(ask(&served, &secret).await, 402);
         let made = place.run(&["keys", "add", "bob", "--budget-tokens", "2_000_000", "--json"]).envelope();
         let bob = made["data"]["secret"].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! A gateway that is killed with many requests under way: every one of them has its row, and none has two.
+//! A gateway that is killed with many requests in flight: each of them has exactly one row.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,18 +10,18 @@ use testkit::{Answer, ChatFrames, Fault, Request, Script, Upstream};
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
 
-/// How often to kill; three times without it.
+/// The variable that sets the number of kills; the default is three.
 const KILLS: &str = "ENDMARK_TEST_KILLS";
 
-/// Requests under way when it is killed.
+/// Requests in flight when it is killed.
 const UNDER_WAY: usize = 64;
 
 fn body(session: &str, stream: bool) -> serde_json::Value {
     json!({"model": session, "stream": stream, "messages": [{"role": "user", "content": "Tell."}]})
 }
 
-/// An upstream that answers some requests, begins to answer others, and leaves the rest without a byte. Which is which
-/// stands in the name of the model.
+/// An upstream that answers some requests, begins to answer others, and sends the rest no byte. The name of the model
+/// decides.
 async fn upstream() -> Upstream {
     let frames = ChatFrames::new().text("one two three").finish("stop").done();
     let is = |word: &'static str| {
@@ -52,7 +52,7 @@ async fn kill_once(wait: Duration) {
     let place = Place::new();
     let served = Served::start(&place, &["--upstream", &upstream.base_url()]);
     let address = served.address;
-    // Answered as a whole: whoever has the answer can rely on the row. A gateway that is killed gives none.
+    // A client with a complete reply can rely on the row. A killed gateway gives none.
     let answered = |name: String, stream: bool| async move {
         let request = Request::post(address, "/v1/chat/completions").json(&body(&name, stream));
         let reply = request.try_send().await.ok()?.read().await;
@@ -73,7 +73,7 @@ async fn kill_once(wait: Duration) {
             let name = if begun { format!("begun-{number}") } else { format!("silent-{number}") };
             tokio::spawn(async move {
                 let request = Request::post(address, "/v1/chat/completions").json(&body(&name, begun));
-                // It never ends by itself.
+                // This request never ends by itself.
                 if let Ok(reply) = request.try_send().await {
                     reply.read().await;
                 }
@@ -83,13 +83,13 @@ async fn kill_once(wait: Duration) {
     while upstream.requests().len() < 16 + UNDER_WAY {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
-    // Some more that come and go while it is killed.
+    // A few more requests that come and go during the kill.
     let passing: Vec<_> =
         (0..8).map(|number| tokio::spawn(answered(format!("done-late-{number}"), false))).collect();
     tokio::time::sleep(wait).await;
     served.kill();
     for late in passing {
-        // Who got no answer does not count as answered.
+        // A client without a reply does not count as answered.
         whole.extend(late.await.unwrap());
     }
     for waiting in waiting {
@@ -98,7 +98,7 @@ async fn kill_once(wait: Duration) {
 
     let location = StoreLocation::sqlite(place.store());
     for _ in 0..2 {
-        // The second start finds nothing more.
+        // The second start finds nothing left to settle.
         Store::open(&location).unwrap().close().await;
         check(&Reader::open(&location).unwrap(), &whole, &upstream);
     }
@@ -114,7 +114,7 @@ fn check(reader: &Reader, whole: &[String], upstream: &Upstream) {
         let [row] = &rows[name][..] else { panic!("{name}: {:?}", rows[name]) };
         assert_eq!((row.ending.as_str(), row.verdict.as_deref()), ("clean", Some("whole")), "{name}");
     }
-    // The upstream's own record says what was asked of it: nothing without a row.
+    // The upstream's own record of requests: each one has a row.
     for request in upstream.requests() {
         let asked = request.json()["model"].as_str().unwrap().to_owned();
         let found = rows.get(&asked).map_or(&[][..], |found| found);

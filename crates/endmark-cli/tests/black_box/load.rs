@@ -1,4 +1,4 @@
-//! The real process under load: slow clients, and clients that only want to hold a place.
+//! The real process under load: slow readers, and clients that only occupy a connection.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -12,21 +12,21 @@ use tokio::time::sleep;
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
 
-/// Slow readers; `ENDMARK_TEST_SLOW_READERS` asks for more.
+/// Slow readers; `ENDMARK_TEST_SLOW_READERS` sets more.
 const SLOW_READERS: u64 = 100;
 
-/// What the process may grow by, in KiB: for each of them what has come of its reply, which is kept to be mended, and what
-/// is on its way. What was not held back would be 50 MiB for each. A thousand have to fit into 160 MiB, in a build for
-/// use; in others the same values are larger.
+/// Maximum growth of the process per reader, in KiB: the received reply, which is kept for repair, and the data in
+/// transit. Without backpressure it would be 50 MiB each. A thousand readers must fit into 160 MiB in a release
+/// build; in other builds the same values are larger.
 const GROWTH_OF_EACH: u64 = if cfg!(debug_assertions) { 240 } else { 147 };
 
-/// The same for all of them together.
+/// The same for all readers together.
 const GROWTH: u64 = 16 * 1024;
 
-/// Sockets that only hold a place; `ENDMARK_TEST_HELD_SOCKETS` asks for more.
+/// Idle sockets; `ENDMARK_TEST_HELD_SOCKETS` sets more.
 const HELD: usize = 200;
 
-/// Bytes that the upstream has for each reader.
+/// Bytes that the upstream sends to each reader.
 const REPLY: usize = 50 * 1024 * 1024;
 
 fn number<N: std::str::FromStr>(name: &str, or: N) -> N {
@@ -61,10 +61,10 @@ async fn pour(mut stream: TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Opens a stream and reads a kilobyte of it a second, for so long.
+/// Opens a stream and reads one kilobyte of it per second, for this long.
 async fn read_slowly(address: SocketAddr, time: Duration) -> usize {
     let body = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"Go."}]}"#;
-    // What the system would take in advance is not what is measured here.
+    // A small receive buffer: what the operating system buffers is not measured here.
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(8 * 1024).unwrap();
     let mut stream = socket.connect(address).await.unwrap();
@@ -107,7 +107,7 @@ fn slow_readers_slow_their_upstreams_and_not_the_memory() {
     });
 }
 
-/// What a socket that only holds a place sends: at first, and then again and again.
+/// What an attacking socket sends, first and then repeatedly.
 type Attack = (&'static str, &'static str, &'static str);
 
 const ATTACKS: [Attack; 3] = [
@@ -120,7 +120,7 @@ const ATTACKS: [Attack; 3] = [
     ("silence", "", ""),
 ];
 
-/// Holds a place until the gateway takes it back; answers how long that was.
+/// Occupies a connection until the gateway closes it. Returns how long that was.
 async fn hold(address: SocketAddr, (_, first, then): Attack) -> Duration {
     let began = Instant::now();
     let Ok(mut stream) = TcpStream::connect(address).await else { return began.elapsed() };
@@ -140,7 +140,7 @@ fn who_only_holds_a_place_loses_it_and_honest_clients_are_served() {
         let held = number("ENDMARK_TEST_HELD_SOCKETS", HELD);
         let answer = Answer::json(200, &chat_reply("honest", "stop", (1, 1)));
         let upstream = Upstream::start(Script::new().otherwise(answer)).await;
-        // Nobody reads what it logs, and it would wait for that.
+        // Its log is not read here, and it would block on that.
         let place = Place::new().with_variable("ENDMARK_LOG", "off");
         let base_url = upstream.base_url();
         let connections = format!("limits.connections={}", held / 2);

@@ -1,4 +1,4 @@
-//! `log`: what a store holds, and what is said where there is none.
+//! `log`: what a store contains, and what is reported without a store.
 
 use endmark_store::{
     CallSettled, CallStarted, CutSettled, CutStarted, FinalStatus, NoSecrets, Piece, Purpose, Store,
@@ -149,7 +149,7 @@ fn one_recovery_is_explained_by_its_row_or_its_request() {
     assert!(unknown.errors.contains("no recovery or request `req_2` is recorded"), "{}", unknown.errors);
 }
 
-/// A reply that the gateway leaves cut, with this in the request, and what `log show` says of it.
+/// Makes the gateway leave a reply cut, with this mode in the request. Returns the output of `log show`, and the row.
 async fn left_cut(mode: &str) -> (String, serde_json::Value) {
     let upstream = Upstream::start(ScriptedModel::new("one two three four five six")).await;
     let place = Place::new();
@@ -170,7 +170,7 @@ async fn left_cut(mode: &str) -> (String, serde_json::Value) {
     (shown.output, row)
 }
 
-/// PC-7: who wonders why a reply stayed cut reads which of the two it was, and what to do.
+/// PC-7: the log explains why a reply stayed cut, and what to do.
 #[test]
 fn why_nothing_was_asked_is_said_and_what_would_change_it() {
     in_runtime(async {

@@ -1,4 +1,4 @@
-//! The log of a running gateway: lines that programs read, and that nobody has to read.
+//! The log of a running gateway: machine-readable lines that never block it.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Prefill, Received, Reply, Request, ScriptedModel, Upstream};
@@ -15,7 +15,7 @@ async fn ask(served: &Served, max_tokens: Option<u32>) -> Reply {
     request.json(&body).send().await.read().await
 }
 
-/// Every line that the process said, each one JSON document.
+/// Parses every line of the process's output as a JSON document.
 fn documents(said: &str) -> Vec<Value> {
     let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     said.lines().map(read).collect()
@@ -35,7 +35,7 @@ fn every_line_is_a_document_and_the_line_of_a_request_has_its_id() {
         assert_eq!(code, Some(0));
         let lines = documents(&said);
         let answered: Vec<&Value> = lines.iter().filter(|line| line["message"] == "answered").collect();
-        // The other one was as it should be, and is said to those who ask for it.
+        // The other request was normal, and is logged only on request.
         assert_eq!(answered.len(), 1, "{said}");
         assert_eq!((&answered[0]["request"], &answered[0]["outcome"]), (&json!(id), &json!("resumed")));
         assert_eq!((&answered[0]["level"], &answered[0]["calls"]), (&json!("INFO"), &json!(2)));
@@ -100,7 +100,7 @@ fn a_log_that_nobody_reads_holds_up_no_request_and_what_is_lost_is_counted_and_s
         let place = Place::new();
         let mut served = Served::start(&place, &["--upstream", &upstream.base_url(), "-vv"]);
         let mut lost = 0.0;
-        // More than the pipe and the queue before it take; nothing of it is read meanwhile.
+        // More than the pipe and the queue hold; nothing is read meanwhile.
         for number in 1..5_000 {
             let reply = ask(&served, None).await;
             assert_eq!(reply.json()["choices"][0]["message"]["content"], TEXT);

@@ -1,4 +1,4 @@
-//! Requests that take long to work on hold up no other client, and not the end of the process.
+//! Expensive requests delay neither other clients nor the end of the process.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use tokio::time::{sleep, timeout};
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
 
-/// Bytes of each request. To count its tokens takes this build most of a minute.
+/// Size of each request in bytes. Counting its tokens takes this build most of a minute.
 const LONG_BYTES: usize = 24 * 1024 * 1024;
 
-/// Far more than anything takes that does not wait for that work.
+/// Far more than any request needs that does not wait for that work.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A request for which a budget has to count tokens: words of which none is like the one before.
+/// A request whose tokens must be counted for a budget; no two adjacent words are alike.
 fn long_body() -> Vec<u8> {
     let letter = |n: u32| b'a' + n.wrapping_mul(2_654_435_761).to_be_bytes()[0] % 26;
     let letters: Vec<u8> = (0..65_537).map(letter).collect();
@@ -28,7 +28,7 @@ fn long_body() -> Vec<u8> {
     body
 }
 
-/// A gateway with one thread for its clients, and two such requests that it works on.
+/// A gateway with one worker thread, which processes two such requests.
 async fn busy(upstream: &Upstream) -> (Served, [JoinHandle<Reply>; 2]) {
     let place = Place::new()
         .with_variable("TOKIO_WORKER_THREADS", "1")
@@ -42,7 +42,7 @@ async fn busy(upstream: &Upstream) -> (Served, [JoinHandle<Reply>; 2]) {
             .body(body);
         tokio::spawn(async move { request.send().await.read().await })
     });
-    // Both bodies are there, and copied.
+    // Both bodies have arrived and were copied.
     while served.memory("VmRSS") * 1024 < 4 * LONG_BYTES as u64 {
         sleep(Duration::from_millis(20)).await;
     }

@@ -1,4 +1,4 @@
-//! The built command, from outside: what it is given, what it answers, how it ends.
+//! Tests of the built command from outside: its input, output and exit codes.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 

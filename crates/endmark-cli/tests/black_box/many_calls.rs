@@ -1,4 +1,4 @@
-//! Replies with thousands of tool calls: what they take of memory grows as they do, in every format.
+//! Replies with thousands of tool calls: memory grows linearly in every format.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Dialect, Received, Request, Respond, Upstream};
@@ -6,7 +6,7 @@ use testkit::{Answer, Dialect, Received, Request, Respond, Upstream};
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
 
-/// The four formats; none is Chat Completions.
+/// The four formats; `None` is Chat Completions.
 const FORMATS: [Option<Dialect>; 4] =
     [None, Some(Dialect::Responses), Some(Dialect::Messages), Some(Dialect::Gemini)];
 
@@ -23,7 +23,7 @@ fn request_of(format: Option<Dialect>, stream: bool) -> Value {
     dialect.request(100_000, stream)
 }
 
-/// A reply with so many calls, the last of which is cut where arguments are a text.
+/// A reply with `count` calls. The last one is cut if the format has its arguments as a text.
 fn reply(format: Option<Dialect>, count: usize, stream: bool) -> Answer {
     let arguments = |at: usize| if at + 1 == count { r#"{"path":"se"# } else { ARGUMENTS };
     let object = json!({"path": "sea.txt"});
@@ -106,7 +106,7 @@ fn reply(format: Option<Dialect>, count: usize, stream: bool) -> Answer {
     }
 }
 
-/// Answers with as many calls as the request's session says.
+/// Replies with as many calls as the `x-calls` header of the request states.
 struct Calls;
 
 impl Respond for Calls {
@@ -154,7 +154,7 @@ fn the_memory_of_a_reply_grows_as_its_calls_do() {
             let small = served.memory("VmHWM") - before;
             asked(&served, 4_000, settings).await;
             let large = served.memory("VmHWM") - before;
-            // Of the square of them it would be sixteen times as much; some of it is the allocator's.
+            // Quadratic growth would be sixteen times as much; some of the growth is the allocator's.
             assert!(large < 6 * small.max(8 * 1024), "{settings}: {small} KiB, then {large} KiB");
         }
     });

@@ -1,4 +1,4 @@
-//! `endmark mcp wrap` around a small server; tests/mcp has published ones and the official client.
+//! `endmark mcp wrap` with a small server; tests/mcp has published servers and the official client.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::run::Place;
 
-/// Answers in the spelling of its own, so that what is not touched can be seen to be what it wrote.
+/// Writes JSON in its own style, so that an unchanged message can be recognised.
 const SERVER: &str = r#"
 import json, os, subprocess, sys
 STRICT = {"type": "object", "required": ["rows", "count"], "additionalProperties": False,
@@ -92,7 +92,7 @@ fn handle_in(text: &str) -> String {
     text[at..].split_whitespace().next().unwrap().to_owned()
 }
 
-/// Each issue is shortened itself, and yet the note names the list of them first, by a pointer that reads it.
+/// Each issue is shortened itself, and yet the note names their list first, with a pointer that reads it.
 #[test]
 fn a_note_counts_the_items_of_each_shortened_list() {
     let place = Place::new();
@@ -130,14 +130,14 @@ fn a_long_result_is_capped_and_its_rest_is_read_by_a_tool() {
     let rows = structured["rows"].as_array().unwrap();
     assert!(rows.iter().any(|row| row == "row 123456 ERROR: disk is full"), "{structured}");
 
-    // By the tool's schema, whose items begin alike; what is missing is reported beside it.
+    // Valid by the tool's schema, whose items begin alike; the missing part is reported beside it.
     assert!(rows.iter().all(|row| row.as_str().unwrap().starts_with("row ")), "{structured}");
     assert_eq!((&structured["count"], structured.as_object().unwrap().len()), (&json!(200_000), 2));
     let note = result["content"][2]["text"].as_str().unwrap();
     assert!(note.contains(&format!("/rows: {} of 200000 items are shown", rows.len())), "{note}");
     let row = json!({"handle": handle_in(note), "pointer": "/rows/150000"});
     assert_eq!(client.call(8, "endmark_read", &row)["content"][0]["text"], "\"row 150000 ok\"");
-    // No shorter list is valid: the result is an error, and not one that the client has to refuse.
+    // No shorter list is valid. The result is an error, and not one that the client must reject.
     let refused = client.call(7, "pages", &json!({}));
     assert_eq!((&refused["isError"], refused.get("structuredContent")), (&json!(true), None));
     let text_of_error = refused["content"][0]["text"].as_str().unwrap();
@@ -185,7 +185,7 @@ fn all_else_passes_byte_for_byte() {
     writeln!(client.input, "{odd}").unwrap();
     let answer = client.hear();
     assert!(answer.starts_with(r#"{"jsonrpc" : "2.0" , "id" : "a/1" , "result" : "#), "{answer}");
-    // A tool of that name is the server's own as long as none was offered.
+    // A tool of that name is the server's own until Endmark has offered one.
     let own = client.call(2, "endmark_read", &json!({"handle": "h"}));
     assert_eq!(own["asked"]["params"]["arguments"]["handle"], "h");
     drop(client.input);
@@ -221,7 +221,7 @@ fn a_long_result_is_capped_however_it_is_written() {
     for line in [
         format!(r#"{{"jsonrpc":"2.0","id":3.0,"result":{text}}}"#),
         format!(r#"{{"jsonrpc":"2.0","id":3e0,"result":{text}}}"#),
-        // Ids of no request.
+        // Ids that belong to no request.
         format!(r#"{{"jsonrpc":"2.0","id":"3","result":{text}}}"#),
         format!(r#"{{"jsonrpc":"2.0","id":null,"result":{text}}}"#),
         format!(r#"{{"jsonrpc":"2.0","id":999,"result":{text}}}"#),
@@ -238,7 +238,7 @@ fn a_long_result_is_capped_however_it_is_written() {
         assert!(heard.len() < 130_000, "{line}: {} bytes", heard.len());
         assert!(heard.contains("ERROR: disk is full"), "{line}: {heard}");
     }
-    // What is not capped passes byte for byte, and what can be no message is left out where it is long.
+    // Messages within the limit pass byte for byte. Long lines that cannot be a message are left out.
     let mut raw = |id: u64, line: &str| {
         let asked = json!({"name": "raw", "arguments": {"line": line}});
         client.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": asked}));
@@ -298,7 +298,7 @@ fn a_long_answer_is_bounded_whatever_its_parts_are() {
         assert!(heard.len() < 200_000 && answer["id"] == 3, "{part}: {} bytes", heard.len());
         assert_eq!(heard.contains("ERROR: disk is full"), shows_error_row, "{part}: {heard}");
     }
-    // Binary data is not limited, and what answers no call of a tool passes.
+    // Binary data is not limited, and a message that answers no tool call passes.
     let image = format!(r#"{{"type":"image","data":"{}","mimeType":"image/png"}}"#, "A".repeat(400_000));
     let line = format!(r#"{{"jsonrpc":"2.0","id":3,"result":{{"content":[{image}]}}}}"#);
     let asked = json!({"name": "raw", "arguments": {"line": line}});

@@ -1,4 +1,4 @@
-//! What all commands have in common: exit codes, envelopes, colours, pipes.
+//! Common to all commands: exit codes, envelopes, colours, pipes.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -99,7 +99,7 @@ fn where_nothing_can_be_written_it_is_no_success() {
         let place = Place::new();
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
         let mut child = place.command(arguments).stdout(full).spawn().unwrap();
-        // A line for the batch to answer; the others do not read it.
+        // A line for the batch to answer; the other commands do not read it.
         let _ = child.stdin.take().unwrap().write_all(b"{\"text\":\"\"}\n");
         let mut errors = String::new();
         child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
@@ -149,7 +149,7 @@ fn an_argument_over_its_limit_is_refused_before_anything_is_read() {
 fn a_signal_is_answered_in_an_envelope() {
     for (signal, code, word) in [("-TERM", 143, "terminated"), ("-INT", 130, "interrupted")] {
         let mut child = Place::new().command(&["detect", "-", "--json"]).spawn().unwrap();
-        // A second thread is the one that answers; before it is there, a signal ends any process.
+        // A second thread answers signals; before it exists, a signal ends any process.
         while std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().count() < 2 {
             std::thread::yield_now();
         }
@@ -188,7 +188,7 @@ fn a_signal_while_an_answer_is_made_ends_it() {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        // Before it watches for signals, one ends it as it always does.
+        // Before it watches for signals, a signal ends it as usual.
         assert!(matches!(ended.code(), None | Some(1 | 143)), "{ended}");
     }
 }
@@ -200,7 +200,7 @@ fn help_that_is_asked_for_in_json_is_an_envelope_and_help_that_nobody_can_read_i
     assert_eq!(answer.code, 0);
     let envelope: serde_json::Value = serde_json::from_str(&answer.output).unwrap();
     assert!(envelope["data"]["text"].as_str().unwrap().contains("Usage: endmark detect"), "{envelope}");
-    // What answers in JSON anyway still has a help for people.
+    // A command that always answers in JSON still has a help for people.
     assert!(place.run(&["exec", "--help"]).output.starts_with("Run any command"));
     for asked in ["--help", "--version"] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();

@@ -1,4 +1,4 @@
-//! `read`: what `cap` left out is read again, by every way there is (CX-5).
+//! `read`: returns what `cap` left out, in every supported way (CX-5).
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::run::Place;
 
-/// Lines with their numbers, one of which is an error.
+/// Numbered lines, one of which is an error.
 fn log(lines: usize) -> String {
     (1..=lines).fold(String::new(), |log, line| {
         log + &format!("{line}: {}\n", if line == 4_567 { "ERROR gone" } else { "é is well" })
     })
 }
 
-/// Caps this, and answers the handle under which it is kept.
+/// Caps a text, and returns the handle of the stored original.
 fn keep(place: &Place, value: impl AsRef<[u8]>) -> String {
     let run = place.run_with_input(&["cap", "--json", "--max-chars", "2000"], value);
     run.envelope()["data"]["handle"].as_str().unwrap_or_default().to_owned()
@@ -113,7 +113,7 @@ fn what_is_no_text_comes_back_byte_for_byte() {
         (&json!("yMnKyw=="), &json!("binary"))
     );
 
-    // What is refused is kept as well: it may come from a pipe.
+    // A rejected output is stored as well, because it may come from a pipe.
     let refused = place.run_with_input(&["cap", "--format", "text"], b"a\xFFb");
     assert_eq!(refused.code, 2);
     let handle = refused.errors.split("endmark read ").nth(1).unwrap().trim_end_matches(['`', '.', '\n']);
@@ -142,7 +142,7 @@ fn a_handle_that_is_unknown_foreign_or_expired_is_refused() {
     };
     change("UPDATE outputs SET owner = 'somebody'");
     assert_eq!(refused(&handle), unknown);
-    // Who can read the file can read what a gateway keeps in it for its clients.
+    // A user who can read the file can also read what a gateway stores in it for its clients.
     change("UPDATE outputs SET owner = 'client:0123456789abcdef'");
     assert_eq!(place.run(&["read", &handle]).code, 0);
     change("UPDATE outputs SET owner = 'local', last_used = last_used - 40 * 86400");
@@ -159,7 +159,7 @@ fn nothing_is_stored_where_nothing_is_left_out_and_a_failing_store_hides_nothing
     let place = Place::new();
     assert_eq!(keep(&place, "all is well\n"), "");
     assert!(!place.store().exists());
-    // More than is held in memory, and within its limit.
+    // More than is held in memory, but within its limit.
     let large = "x\n".repeat(800_000);
     let run = place.run_with_input(&["cap", "--max-chars", "2000000"], &large);
     assert_eq!(run.output, large);
@@ -202,7 +202,7 @@ fn a_batch_keeps_each_output_that_it_shortens() {
 #[test]
 fn kept_outputs_stay_within_their_room_and_one_that_was_removed_says_so() {
     let place = Place::new().with_file("endmark.toml", "[store_policy]\noutputs_max_bytes = 40_000\n");
-    // Lines that get hardly shorter by being compressed.
+    // Lines that hardly compress.
     let value = |seed: u64| {
         let next = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
         let words = std::iter::successors(Some(seed), next).take(3_000);
@@ -210,7 +210,7 @@ fn kept_outputs_stay_within_their_room_and_one_that_was_removed_says_so() {
     };
     let first = keep(&place, value(1));
     assert!(!first.is_empty());
-    // All was used within the last hour: the new one is shortened, and not kept.
+    // Everything was used within the last hour, so the new output is shortened but not stored.
     let run = place.run_with_input(&["cap", "--json", "--max-chars", "2000"], value(2));
     let answer = run.envelope();
     assert_eq!((run.code, &answer["data"]["handle"]), (0, &Value::Null), "{answer}");

@@ -1,5 +1,5 @@
-//! Files that are none: a pipe that nobody writes to, or a device without an end. No command waits for one that it only reads
-//! besides its data.
+//! Files that are not regular: a pipe without a writer, or a device without an end. No command blocks on such a file,
+//! except on its main input.
 
 use std::fs;
 use std::process::{Command, ExitStatus};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::run::{Place, Run};
 
-/// A command that hangs is ended, so that the test fails and does not hang itself.
+/// A command that hangs is killed after this time, so that the test fails instead of hanging.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn with_pipe(place: Place, name: &str) -> Place {
@@ -98,7 +98,7 @@ fn a_pipe_at_a_path_that_is_looked_at_is_refused_or_passed_over() {
         assert!(ran.errors.contains("it is a pipe"), "{}", ran.errors);
     }
 
-    // The agent leaves a pipe where its artifact is to be, and where what it prints is kept.
+    // The agent leaves a pipe in place of its artifact, and another one is where its output is stored.
     let place = self::place();
     let place = with_pipe(place, "1.out");
     let agent = "rm report.md; mkfifo report.md; exec sleep 0";
@@ -121,7 +121,7 @@ fn a_pipe_at_a_path_that_is_looked_at_is_refused_or_passed_over() {
         ran.errors
     );
 
-    // Nobody reads the events.
+    // The pipe for the events has no reader.
     let ran = run(&place, &[&["run"], &options[..], &["--events", "pipe", "--", "true"]].concat());
     assert_eq!(ran.code, 2, "{}", ran.errors);
     assert!(ran.errors.contains("cannot write events to `pipe`"), "{}", ran.errors);

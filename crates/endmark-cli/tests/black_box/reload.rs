@@ -1,4 +1,4 @@
-//! SIGHUP: the configuration is read anew, or stays as it is and says why.
+//! SIGHUP: the configuration is reloaded, or stays unchanged with a reported reason.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ fn a_wrong_file_changes_nothing_and_is_told_precisely() {
     });
 }
 
-/// As an editor leaves it for a moment: requests and their keys would go to the public providers.
+/// An editor may briefly leave such a file. Requests and their keys would go to the public providers.
 #[test]
 fn a_file_without_the_upstreams_that_were_there_changes_nothing() {
     in_runtime(async {

@@ -1,4 +1,4 @@
-//! `report`: what the ledger says of a week, for people and for programs.
+//! `report`: a week's ledger, as text and as JSON.
 
 use serde_json::json;
 use testkit::{Dialect, Prefill, Request, ScriptedModel, Speaking, Upstream};
@@ -100,7 +100,7 @@ fn what_was_cut_and_resumed_is_counted_in_every_format() {
             assert_eq!(data["would_cost"]["replies"], 2, "{dialect:?}: {data}");
             let spent = &data["spent"];
             assert!(spent["output_tokens"].as_u64() > Some(0), "{dialect:?}: {data}");
-            // Nobody knows what the scripted model costs.
+            // The scripted model has no price.
             assert_eq!(
                 (&spent["unpriced_calls"], &spent["usd"]),
                 (&spent["calls"], &json!(null)),

@@ -1,4 +1,4 @@
-//! `resume`: a model is asked for the rest, and what it answers is stitched or refused.
+//! `resume`: a model is asked for the rest, and its reply is joined or rejected.
 
 use testkit::{Answer, Prompted, Script, ScriptedModel, Upstream};
 
@@ -36,7 +36,7 @@ fn of_a_saved_reply_the_text_is_continued_if_it_was_cut() {
     let model = || ScriptedModel::new(JSON).prompted(Prompted::FromToken);
     let (run, calls) = resume(model(), &reply(&JSON[..28], "length"), &[]);
     assert_eq!((run.code, run.output.as_str(), calls), (0, JSON, 1), "{}", run.errors);
-    // What ended by itself is whole, and nobody goes on from a filter.
+    // A reply with a normal end is whole, and a filtered one is never continued.
     let (run, calls) = resume(model(), &reply("All is well", "stop"), &[]);
     assert_eq!((run.code, run.output.as_str(), calls), (0, "All is well", 0), "{}", run.errors);
     let (run, calls) = resume(model(), &reply("All is we", "content_filter"), &[]);

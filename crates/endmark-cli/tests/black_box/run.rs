@@ -7,18 +7,18 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder of its own, with nothing of the machine's configuration in reach.
+/// A separate folder, isolated from the machine's configuration.
 pub(crate) struct Place {
     folder: TempDir,
     variables: Vec<(String, String)>,
 }
 
-/// What one run came to.
+/// The result of one run.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) output: String,
     pub(crate) errors: String,
-    /// What its answers have to be, if the command is known.
+    /// The schema of its answers, if the command is known.
     schema: Option<PathBuf>,
 }
 
@@ -41,12 +41,12 @@ impl Place {
         self.folder.path()
     }
 
-    /// The store that the command uses where it is told of no other.
+    /// The default store of the command.
     pub(crate) fn store(&self) -> PathBuf {
         self.folder.path().join(".local/state/endmark/endmark.db")
     }
 
-    /// The command with these arguments, ready to be started.
+    /// Returns the command with these arguments, ready to start.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_endmark"));
         command.args(arguments).args(on_a_free_port(arguments)).current_dir(self.folder.path()).env_clear();
@@ -83,8 +83,8 @@ impl Run {
         }
     }
 
-    /// The envelope on standard output, which is checked to be one, to agree with the exit code, and to be what the
-    /// schema of its command says (EN-1).
+    /// Returns the envelope on standard output. It is checked against the exit code and the schema of its command
+    /// (EN-1).
     pub(crate) fn envelope(&self) -> Value {
         let envelope: Value = serde_json::from_str(&self.output)
             .unwrap_or_else(|error| panic!("{error} in {:?}, standard error {:?}", self.output, self.errors));
@@ -109,7 +109,7 @@ impl Run {
     }
 }
 
-/// Options that keep a command off the usual port, where the user's own gateway may listen.
+/// Options that keep a command off the default port, on which the user's own gateway may listen.
 fn on_a_free_port(arguments: &[&str]) -> &'static [&'static str] {
     let is_placed =
         arguments.iter().any(|argument| *argument == "--listen" || argument.starts_with("listen="));
@@ -120,7 +120,7 @@ fn on_a_free_port(arguments: &[&str]) -> &'static [&'static str] {
     }
 }
 
-/// The schema of what these arguments are answered with.
+/// Returns the schema of the answer to these arguments.
 fn schema(arguments: &[&str]) -> Option<PathBuf> {
     let (command, rest) = arguments.split_first()?;
     let name = match (*command, rest.first()) {

@@ -1,4 +1,4 @@
-//! `serve`: a client of the running gateway gets whole replies, and the process ends as it is told to.
+//! `serve`: clients of the running gateway get whole replies, and the process ends on request.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use crate::run::Place;
 
 const TEXT: &str = "one two three four five six seven eight nine ten";
 
-/// A running gateway, and where it listens.
+/// A running gateway and its address.
 pub(crate) struct Served {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -32,12 +32,12 @@ impl Served {
         Self { child, address: address.parse().unwrap(), errors }
     }
 
-    /// The process's id.
+    /// Returns the process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Kills the process at once, and waits until it is gone.
+    /// Kills the process, and waits until it is gone.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -49,7 +49,7 @@ impl Served {
         assert!(status.success());
     }
 
-    /// The next line it says that holds this text.
+    /// Waits for the next line of standard error that contains this text.
     pub(crate) fn says(&mut self, text: &str) -> String {
         let mut line = String::new();
         while !line.contains(text) {
@@ -59,21 +59,21 @@ impl Served {
         line
     }
 
-    /// The value of one line of the process's status, in KiB.
+    /// Returns the value of one line of the process's status, in KiB.
     pub(crate) fn memory(&self, line: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let value = status.lines().find_map(|text| text.strip_prefix(line)).unwrap();
         value.trim_start_matches(':').split_whitespace().next().unwrap().parse().unwrap()
     }
 
-    /// Waits until the process ends by itself, and answers how.
+    /// Waits until the process ends by itself, and returns its exit code.
     pub(crate) fn wait(mut self) -> Option<i32> {
         let mut said = String::new();
         self.errors.read_to_string(&mut said).unwrap();
         self.child.wait().unwrap().code()
     }
 
-    /// Sends the process a signal, and answers how it ended and what it said.
+    /// Sends the process a signal. Returns its exit code and its output on standard error.
     pub(crate) fn end(mut self, signal: &str) -> (Option<i32>, String) {
         self.signal(signal);
         let mut said = String::new();
@@ -82,10 +82,10 @@ impl Served {
     }
 }
 
-/// However a test ends, nothing of it goes on.
+/// However a test ends, its process ends, too.
 impl Drop for Served {
     fn drop(&mut self) {
-        // Most have ended before.
+        // In most tests the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -193,7 +193,7 @@ fn doctor_asks_a_gateway_whether_it_is_ready() {
     served.end("-TERM");
     let gone = place.run(&["doctor", "--serving", "--set", &listen]);
     assert_eq!(gone.code, 1, "{}{}", gone.output, gone.errors);
-    // Somebody else's server is no gateway.
+    // Another server is not a gateway.
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let listen = format!("listen={}", other.local_addr().unwrap());
     let answering = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Clients are pointed at Endmark, in files that are theirs, and back.
+//! `setup`: points clients at Endmark in their own configuration files, and undoes it.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::run::{Place, Run};
 
-/// A file of opencode's as a person keeps it.
+/// An opencode configuration as a user may have it.
 const OPENCODE: &str = "{\n  // mine\n  \"theme\": \"dark\",\n  \"provider\": {\"x\": {\"a\": [1,2]}},\n}\n";
 const OPENCODE_FILE: &str = ".config/opencode/opencode.json";
 const OPENCODE_WRITE: [&str; 5] = ["setup", "opencode", "--write", "--model", "local-model"];
@@ -73,7 +73,7 @@ fn a_file_is_written_without_loss_and_comes_back_byte_for_byte() {
     assert_eq!((&again["data"]["action"], &again["data"]["changes"]), (&json!("unchanged"), &json!([])));
     assert_eq!(text(&place, OPENCODE_FILE), after);
 
-    // Another address, then back: the way back leads to what was there at first.
+    // Another address and then undo: undo restores the original file.
     let moved = place.run(&[&OPENCODE_WRITE[..], &["--url", "http://[::1]:9"]].concat());
     assert_eq!(moved.code, 0, "{}", moved.errors);
     let undone = place.run(&["setup", "opencode", "--undo"]);
@@ -225,7 +225,7 @@ fn a_file_that_was_edited_and_written_again_comes_back_with_the_edit() {
     assert_eq!(files(&place, ".config/opencode"), ["opencode.json"]);
 }
 
-/// The value of a file that is as [`OPENCODE`] is: one comment in a line of its own, and commas before closing signs.
+/// Parses a file like [`OPENCODE`], with one comment on a separate line and trailing commas.
 fn jsonc(text: &str) -> Value {
     let lines: String = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
     let compact: String = lines.split_whitespace().collect();
@@ -363,7 +363,7 @@ fn every_client_is_written_where_it_looks_and_comes_back() {
         assert_eq!(written.code, 0, "{client}: {}", written.errors);
         let after = text(&place, file);
         assert!(after.contains(says), "{client}: {after}");
-        // Objects in one line are opened for what is put into them; all else stays as it is.
+        // One-line objects are split to add entries; everything else stays unchanged.
         let kept = ["// mine", "\"A\": \"1\"", "[1,2]", "# mine", "theme = \"x\"", "GEMINI_API_KEY=k", "A=1"];
         for part in kept.iter().filter(|part| original.contains(**part)) {
             assert!(after.contains(part), "{client} has lost {part}: {after}");
@@ -400,7 +400,7 @@ fn what_is_written_for_codex_is_one_provider_over_http() {
 
 #[test]
 fn a_client_whose_format_no_upstream_speaks_is_told_what_is_missing() {
-    // Without any configuration the providers' own endpoints are served.
+    // Without a configuration, the providers' public endpoints are the upstreams.
     assert_eq!(Place::new().run(&["setup", "claude"]).errors, "");
     let only_openai = "[upstreams.local]\nbase_url = \"http://127.0.0.1:9/v1\"\n";
     let place = Place::new().with_file("endmark.toml", only_openai);
@@ -490,7 +490,7 @@ fn what_was_changed_between_two_writes_stays_behind_them() {
     assert!(!left.contains("endmark"), "{left}");
 }
 
-/// A line within quotes is no setting, whatever it looks like.
+/// A line inside quotes is not a setting, whatever it looks like.
 #[test]
 fn a_value_of_several_lines_stays_whole() {
     let url = "GOOGLE_GEMINI_BASE_URL";
@@ -519,7 +519,7 @@ fn a_value_of_several_lines_stays_whole() {
         assert_eq!(gemini("--undo").code, 0, "{original}");
         assert_eq!(text(&place, ".env"), original);
         assert_eq!(files(&place, ""), [".env"]);
-        // Somebody else's edit in between is kept, and with it all that was there.
+        // Another edit in between is kept, and so is the original content.
         assert_eq!(gemini("--write").code, 0, "{original}");
         let place = place.with_file(".env", format!("B=2\n{written}"));
         assert_eq!(place.run(&["setup", "gemini", "--undo", "--file", ".env"]).code, 0, "{original}");
@@ -544,7 +544,7 @@ fn a_comment_behind_a_value_stays() {
     }
 }
 
-/// Readers differ in what such a file says.
+/// Readers disagree about the meaning of such a file.
 #[test]
 fn a_quote_that_is_never_closed_stops_before_anything_is_changed() {
     for original in ["A=1\nK=\"line1\nOPENAI_BASE_URL=no\n", "A=1\nK='one\ntwo' three\nB=2\n"] {
@@ -558,7 +558,7 @@ fn a_quote_that_is_never_closed_stops_before_anything_is_changed() {
     }
 }
 
-/// Runs these commands at once, and answers their exit codes with what they said.
+/// Runs these commands concurrently. Returns their exit codes and output.
 fn at_once(place: &Place, commands: &[Vec<String>]) -> Vec<(i32, String)> {
     let start = |command: &Vec<String>| {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Gateways that share a PostgreSQL database, as processes: one budget, one set of keys, every row once.
+//! Gateway processes that share a PostgreSQL database: one budget, one set of keys, and every row once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +11,10 @@ use testkit::{Postgres, Reply, Request, ScriptedModel, Upstream};
 use crate::run::Place;
 use crate::serve::{Served, in_runtime};
 
-/// How often an instance is killed in the story of budgets; once without it.
+/// The variable that sets how often an instance is killed in the budget test; the default is once.
 const KILLS: &str = "ENDMARK_TEST_SHARED_KILLS";
 
-/// A place whose gateway shares the database.
+/// A folder whose gateway shares the database.
 fn place(postgres: &Postgres, upstream: &Upstream, more: &str) -> Place {
     let text = format!(
         "store = \"{}\"\njournal = \"journal.db\"\n{more}\n[cap]\nenabled = false\n[compact.emergency]\nenabled = false\n\
@@ -44,12 +44,12 @@ fn journal(place: &Place) -> Reader {
     Reader::open(&StoreLocation::sqlite(place.path().join("journal.db"))).unwrap()
 }
 
-/// Asks until a budget refuses; returns how many replies came. A gateway that is killed ends it.
+/// Sends requests until a budget refuses, and counts the replies. Ends early if the gateway is killed.
 async fn ask_until_refused(address: std::net::SocketAddr, task: usize, replies: Arc<AtomicU64>) {
     loop {
         match ask_at(address, &format!("s{task}"), "k").await.map(|reply| reply.status) {
             Some(200) => replies.fetch_add(1, Ordering::Relaxed),
-            // Others hold the rest for now.
+            // Other instances hold the rest for now.
             Some(429) => 0,
             None | Some(402) => return,
             Some(other) => panic!("{other}"),
@@ -116,7 +116,7 @@ fn two_gateways_spend_one_budget_exactly_though_one_is_killed() {
         let whole = number(&postgres, "SELECT count(*) FROM em_usage WHERE http_status = 200");
         assert!(whole >= replies.load(Ordering::Relaxed), "a reply without a row");
         let billed = "SELECT sum(prompt_tokens + output_tokens) FROM em_usage WHERE http_status = 200";
-        // Calls that were under way in a kill count for what they held.
+        // Calls in flight during a kill are charged what they held.
         assert!(number(&postgres, billed) <= spent);
     });
 }
@@ -174,7 +174,7 @@ fn without_the_database_replies_go_on_and_budgets_close() {
         let ready = Request::get(budgeted.address, "/endmark/readyz").send().await.read().await;
         assert_eq!((ready.status, ready.json()["status"].clone()), (200, json!("degraded")));
         assert_eq!(keyed.end("-KILL").0, None);
-        // It starts without the database, with the keys that it had.
+        // It starts without the database, with the keys it knew.
         let keyed = Served::start(&without, &[]);
         assert_eq!(ask(&keyed, "s", &key).await.unwrap().status, 200);
         assert!(without.run(&["doctor"]).output.contains("fails"));

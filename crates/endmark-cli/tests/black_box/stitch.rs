@@ -1,4 +1,4 @@
-//! `stitch`: what is joined, what is refused, batches.
+//! `stitch`: joined texts, rejected ones, and batches.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn where_the_model_was_asked_to_go_on_decides() {
     let unknown = run("unknown");
     assert_eq!((unknown.code, unknown.output.as_str()), (1, ""));
     assert!(unknown.errors.contains("ambiguous") && unknown.errors.contains("--from"), "{}", unknown.errors);
-    // What there is to choose from is shown, to people and to programs.
+    // The candidates are shown, both as text and as JSON.
     assert!(
         unknown.errors.contains("% [1, 23]\n") && unknown.errors.contains("% [1, 3]\n"),
         "{}",
@@ -148,7 +148,7 @@ fn nothing_joins_a_text_that_is_whole_already() {
     assert!(!run.errors.contains("nothing to join"), "a number may go on: {}", run.errors);
     let run = place.run(&["stitch", "--format", "text", "--from", "cut", "prose", "more"]);
     assert_eq!((run.code, run.output.as_str()), (0, "The harbour was quiet. The boats lay still."));
-    // Nor does anything join a text that the part before completed.
+    // Nothing can be joined to a text that the previous part completed.
     let place = place.with_file("first", "{\"a\":").with_file("rest", "1}");
     let run = place.run(&["stitch", "--json", "first", "rest", "data"]);
     assert_eq!(run.envelope()["error"]["code"], "nothing_to_join");

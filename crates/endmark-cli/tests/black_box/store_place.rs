@@ -1,14 +1,14 @@
-//! Where the store is when nobody says, and how another one is named.
+//! The default location of the store, and how to name another one.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::run::Place;
 
-/// Enough to be cut, and so kept.
+/// Enough to be shortened, and so stored.
 const OUTPUT_LINES: usize = 5_000;
 
-/// Keeps an output; answers its handle.
+/// Stores an output, and returns its handle.
 fn keep(place: &Place, more: &[&str]) -> String {
     let output = "one more line of an output\n".repeat(OUTPUT_LINES);
     let run = place.run_with_input(&[&["cap", "--max-chars", "2000", "--json"], more].concat(), output);
@@ -31,7 +31,7 @@ fn by_default_it_is_in_the_users_state_folder_wherever_the_command_runs() {
     let handle = keep(&place, &[]);
     assert!(state.join("endmark/endmark.db").is_file());
     assert!(!place.store().exists());
-    // From another folder it is the same one.
+    // It is the same store from another folder.
     let elsewhere = tempfile::tempdir().unwrap();
     let read = place.command(&["read", &handle]).current_dir(elsewhere.path()).output().unwrap();
     assert!(read.status.success(), "{}", String::from_utf8_lossy(&read.stderr));
@@ -63,7 +63,7 @@ fn an_error_names_the_absolute_path_and_the_way_to_another_one() {
         assert!(message.contains(&format!("`{}`", path.display())), "{message}");
         assert!(message.contains("--store"), "{message}");
     }
-    // Only Endmark's own folder is created: any other may be a mount that is not there.
+    // Only Endmark's own folder is created: any other may be an unmounted volume.
     let run = place.run(&["serve", "--listen", "127.0.0.1:0", "--store", "sqlite:missing/none.db"]);
     assert_eq!(run.code, 4);
     assert!(!place.path().join("missing").exists());

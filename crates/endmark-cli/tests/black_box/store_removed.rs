@@ -1,4 +1,4 @@
-//! A store whose files are removed, or whose folder is, while it is served.
+//! A store whose files or folder are removed while the gateway runs.
 
 use std::fs;
 use std::path::Path;
@@ -10,8 +10,8 @@ use super::degraded::Running;
 use crate::run::Place;
 use crate::serve::in_runtime;
 
-/// Waits until this many calls are in the store. That nothing waits would not be enough: a call is settled behind its
-/// client's last byte, so that its row may not be waiting yet.
+/// Waits until this many calls are in the store. An empty queue would prove nothing: a call is settled after its
+/// client's last byte, so its row may not be queued yet.
 async fn written(running: &Running, store: &Path, calls: usize) {
     for _ in 0..400 {
         let reader = Reader::open(&StoreLocation::sqlite(store));
@@ -23,7 +23,7 @@ async fn written(running: &Running, store: &Path, calls: usize) {
     panic!("it is never written: {}", running.ready().await);
 }
 
-/// Removes the database with all that is beside it.
+/// Removes the database and its side files.
 fn remove(folder: &Path) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -41,7 +41,7 @@ fn one_that_is_removed_is_missed_and_begun_anew() {
         running.ask(true).await;
         written(&running, &running.place.store(), 3).await;
         remove(running.place.store().parent().unwrap());
-        // Nobody asks for anything that is recorded.
+        // No client sends a request that would be recorded.
         for _ in 0..400 {
             if running.metric("endmark_store_renewals_total").await == 1 {
                 break;

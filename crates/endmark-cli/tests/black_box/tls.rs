@@ -1,4 +1,4 @@
-//! TLS on the listener: spoken, refused where the files are wrong, taken anew on SIGHUP.
+//! TLS on the listener: it is served, rejected with wrong files, and reloaded on SIGHUP.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::serve::{Served, in_runtime};
 
 const FILE: &str = "[tls]\ncertificate = \"certificate.pem\"\nkey = \"key.pem\"\n";
 
-/// A pair of files made for these tests.
+/// Returns a certificate and its key, made for these tests.
 fn pair(name: &str) -> (Vec<u8>, Vec<u8>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls");
     let read = |file: String| std::fs::read(folder.join(file)).unwrap();
@@ -27,7 +27,7 @@ fn put(place: &Place, certificate: &[u8], key: &[u8]) {
     std::fs::write(place.path().join("key.pem"), key).unwrap();
 }
 
-/// Asks whether the gateway lives, trusting this certificate alone.
+/// Asks whether the gateway is alive, trusting only this certificate.
 async fn ask(address: SocketAddr, trusted: &[u8]) -> std::io::Result<String> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(trusted).unwrap()).unwrap();

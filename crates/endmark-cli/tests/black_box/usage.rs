@@ -1,4 +1,4 @@
-//! `usage`: what calls took and cost, as the upstream reported it.
+//! `usage`: tokens and costs of calls, as reported by the upstream.
 
 use std::process::Command;
 use std::time::Duration;
@@ -54,16 +54,17 @@ fn tokens_and_dollars_are_what_the_upstream_reported_at_the_prices_of_the_table(
             of_table["calls"].as_u64() >= Some(3),
             "the rest was asked for in a call of its own: {of_table}"
         );
-        // $1.25 and $10 a million.
+        // $1.25 and $10 per million tokens.
         let nano = known.0 * 1_250 + known.1 * 10_000;
         assert_eq!(of_table["usd"], json!(format!("0.{nano:09}")));
         let unknown = row(&data, "model", "nobody");
         assert_eq!((&unknown["usd"], &unknown["unpriced_calls"]), (&Value::Null, &json!(1)));
-        // The user's own: $1 and $1,000,000 a million, so that each token of the reply is a dollar.
+        // The user's own prices: $1 and $1,000,000 per million tokens, so that each token of the reply costs a
+        // dollar.
         let dollars = own["completion_tokens"].as_u64().unwrap();
         let mine = row(&data, "model", "my-model");
         assert!(mine["usd"].as_str().unwrap().starts_with(&format!("{dollars}.")), "{mine}");
-        // A sum without one of its prices is no sum.
+        // A sum that lacks one price is not given.
         assert_eq!((&data["total"]["usd"], &data["total"]["unpriced_calls"]), (&Value::Null, &json!(1)));
         assert!(data["total"]["usd_at_least"].as_str().unwrap().starts_with(&format!("{dollars}.")));
 

@@ -1,4 +1,4 @@
-//! One case: what is asked, and what must come out.
+//! One case: the question and the expected answer.
 
 use serde_json::{Value, json};
 
@@ -20,13 +20,13 @@ pub(crate) enum Question {
         chunks: Vec<String>,
         from: String,
     },
-    /// `cap FORMAT, N chars`, also bytes, tokens, items, head or tail.
+    /// `cap FORMAT, N chars`, or bytes, tokens, items, head or tail.
     Cap {
         format: String,
         limits: Vec<(&'static str, Value)>,
         text: String,
     },
-    /// Any other command as it is typed, with the files that it names, each with its text.
+    /// Any other command as it is typed, with the named files and their texts.
     Command {
         command: String,
         arguments: Vec<String>,
@@ -34,8 +34,8 @@ pub(crate) enum Question {
     },
 }
 
-/// The word of the outcome; for a refusal perhaps its code. The text is the joined one (not compared where it is
-/// empty), or for `detect` lines of `name: value`.
+/// The outcome, and for a refusal optionally its code. The text is the joined one (not compared if empty), or for
+/// `detect` lines of `name: value`.
 pub(crate) struct Expected {
     pub(crate) outcome: String,
     pub(crate) code: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Expected {
 }
 
 impl Question {
-    /// The command that is asked many of them at once.
+    /// The command whose batch answers many questions at once.
     pub(crate) fn batch(&self) -> Option<&'static str> {
         match self {
             Self::Detect { .. } => Some("detect"),
@@ -84,7 +84,7 @@ impl Case {
         }
     }
 
-    /// Each line is a JSON Pointer into the envelope's data, or a field of its error, and what stands there.
+    /// Each line has a JSON Pointer into the envelope's data, or a field of its error, and the expected value.
     fn check_data(&self, answer: &Value) -> Result<(), String> {
         let expected_exit = self.expected.code.as_deref().unwrap_or("0");
         let exit = answer["error"]["exit_code"].as_u64().unwrap_or(0).to_string();
@@ -93,7 +93,7 @@ impl Case {
         }
         for line in self.expected.text.lines().filter(|line| !line.is_empty()) {
             let (pointer, value) = line.split_once(": ").ok_or_else(|| format!("`{line}` says nothing"))?;
-            // A word is a field of the error, a pointer leads into the data.
+            // A word is a field of the error; a pointer leads into the data.
             let place = if pointer.starts_with('/') { "data" } else { "error" };
             let pointer = if pointer.starts_with('/') { pointer.to_owned() } else { format!("/{pointer}") };
             let found = match answer[place].pointer(&pointer) {
@@ -111,7 +111,7 @@ impl Case {
         Ok(())
     }
 
-    /// The format, and the whole text.
+    /// Checks the format and the whole text.
     fn check_capped(&self, answer: &Value) -> Result<(), String> {
         if answer["format"] != self.expected.outcome.as_str() {
             return Err(format!("{}, not `{}`", answer["format"], self.expected.outcome));
@@ -126,7 +126,7 @@ impl Case {
 
     fn check_join(&self, answer: &Value) -> Result<(), String> {
         let expected = &self.expected;
-        // A refusal is a refusal: which of the two words it gets is only held to where the page says it.
+        // Any refusal counts as one: its exact outcome is compared only if the page states it.
         let outcome = answer["outcome"].as_str().unwrap_or_default();
         let as_expected = match expected.outcome.as_str() {
             "refused" => outcome != "whole",

@@ -1,4 +1,4 @@
-//! Runs the literate cases in `cases/*.md` through the built command, as anybody can (PC-1, PC-4, AR, CG).
+//! Runs the literate cases in `cases/*.md` with the built command, as any user could (PC-1, PC-4, AR, CG).
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
@@ -17,7 +17,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../cases")
 }
 
-/// All cases of all pages, with the page each stands on.
+/// Returns all cases with their page.
 fn cases() -> Vec<(String, Case)> {
     let mut pages: Vec<PathBuf> =
         std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -35,7 +35,7 @@ fn cases() -> Vec<(String, Case)> {
         .collect()
 }
 
-/// What the command answers to these requests, in order.
+/// Returns the command's answers to these requests, in order.
 fn answers(command: &str, requests: &[Value]) -> Vec<Value> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_endmark"))
         .args([command, "--batch"])
@@ -54,7 +54,7 @@ fn answers(command: &str, requests: &[Value]) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What a command answers in a folder with these files.
+/// Returns a command's answer in a folder with these files.
 fn answer_in_folder(command: &str, arguments: &[String], files: &[(String, String)]) -> Value {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {

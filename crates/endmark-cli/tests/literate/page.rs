@@ -1,15 +1,15 @@
-//! Reads a page of cases: a heading, a line that says what is asked, and fenced blocks with what goes in and what
-//! must come out.
+//! Reads a page of cases: a heading, a line with the question, and fenced blocks with the input and the expected
+//! output.
 
 use crate::case::{Case, Expected, Question};
 
-/// A fenced block: the words behind its fence, and its lines.
+/// A fenced block: the words after its fence, and its text.
 struct Block {
     words: String,
     text: String,
 }
 
-/// All cases of a page, in order.
+/// Returns all cases of a page, in order.
 pub(crate) fn cases(page: &str) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     for section in sections(page) {
@@ -19,7 +19,7 @@ pub(crate) fn cases(page: &str) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-/// The parts of a page that begin with `## `, the heading's own text first; a `##` in a block is none.
+/// Returns the sections of a page that begin with `## `, heading first. A `##` inside a block does not count.
 fn sections(page: &str) -> Vec<Vec<&str>> {
     let mut sections: Vec<Vec<&str>> = Vec::new();
     let mut fence: Option<&str> = None;
@@ -42,7 +42,7 @@ fn sections(page: &str) -> Vec<Vec<&str>> {
     sections
 }
 
-/// The backticks that a line begins with.
+/// Returns the backticks at the beginning of a line.
 fn signs(line: &str) -> &str {
     &line[..line.len() - line.trim_start_matches('`').len()]
 }
@@ -102,7 +102,7 @@ fn question(asked: &str, blocks: &[Block]) -> Result<Question, String> {
     }
 }
 
-/// `FORMAT, 200 chars, 5 items, head`, and the text; `+ 300 lines of TEXT` in it stands for so many lines.
+/// Parses `FORMAT, 200 chars, 5 items, head` and the text, in which `+ 300 lines of TEXT` repeats a line.
 fn capped(rest: &str, blocks: &[Block]) -> Result<Question, String> {
     let mut words = rest.split(", ");
     let format = words.next().unwrap_or_default().to_owned();
@@ -122,7 +122,7 @@ fn capped(rest: &str, blocks: &[Block]) -> Result<Question, String> {
     let lines = text.text.lines().map(|line| {
         let repeated = line.strip_prefix("+ ").and_then(|line| line.split_once(" lines of "));
         let repeated = repeated.and_then(|(count, text)| Some((count.parse::<usize>().ok()?, text)));
-        // `#` in it is the number of the line.
+        // `#` in it is replaced by the number of the line.
         let lines = |(count, text): (usize, &str)| {
             (1..=count).map(|number| text.replace('#', &number.to_string())).collect::<Vec<_>>().join("\n")
         };
@@ -131,7 +131,7 @@ fn capped(rest: &str, blocks: &[Block]) -> Result<Question, String> {
     Ok(Question::Cap { format, limits, text: lines.collect::<Vec<_>>().join("\n") })
 }
 
-/// `file NAME`: its lines, each with its line break; `cut file NAME`: without the last one.
+/// Parses `file NAME`, whose last line keeps its line break, or `cut file NAME`, whose last line has none.
 fn file(block: &Block) -> Result<(String, String), String> {
     let words: Vec<&str> = block.words.split_whitespace().collect();
     match words.as_slice() {

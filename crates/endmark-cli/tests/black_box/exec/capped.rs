@@ -1,11 +1,11 @@
-//! `exec --cap`: what a command printed is capped in the envelope, and all of it can be read. (CX-5, EN-2)
+//! `exec --cap`: a command's output is capped in the envelope, and can be read in full. (CX-5, EN-2)
 
 use serde_json::{Value, json};
 
 use super::{checked, error, place, place_with, warning};
 use crate::run::Place;
 
-/// Two hundred thousand lines, more than is held in memory, one of which is an error.
+/// 200,000 lines, more than is held in memory, one of which is an error.
 const LOG: &str = "awk 'BEGIN { for (i = 1; i <= 200000; i++) print i, (i == 77777 ? \"ERROR disk gone\" : \"all is well here\") }'";
 
 fn capped(place: &Place, limits: &[&str], command: &[&str]) -> Value {
@@ -65,7 +65,7 @@ fn json_stays_json_and_is_read_by_pointer() {
     let rows = answer["data"].as_array().unwrap();
     assert!(rows.len() == 41 && rows.contains(&json!({"id": 4321, "state": "lost"})), "{rows:?}");
     assert_eq!(rows[40]["endmark_omitted"]["of"], 200_000);
-    // A long text in it is cut once, and that is said once.
+    // A long text in it is cut once, and reported once.
     let long = "import json; print(json.dumps({'a': 'x' * 100000, 'b': 1}))";
     let answer = capped(&place, &["--max-chars", "2000"], &["python3", "-c", long]);
     assert_eq!(answer["data"]["b"], 1);
@@ -83,7 +83,7 @@ fn a_failure_stays_one_and_what_is_small_passes_as_it_is() {
     let answer = capped(&place, &["--max-bytes", "1000"], &["sh", "-c", "seq 9000; exit 3"]);
     assert_eq!(error(&answer), ("command_failed", 3));
     assert!(read(&place, &warning(&answer, "data.text")["handle"], &["--lines", "8888:8888"]) == "8888\n");
-    // JSON that ends in the middle is no less so.
+    // Truncated JSON is capped, too, and still reported as truncated.
     let cut = place_with("[output]\nkind = \"json\"\n");
     let script = "printf '['; seq 9000 | tr '\\n' ','";
     let limits = ["--max-items", "40", "--max-chars", "5000"];
@@ -130,7 +130,7 @@ fn an_output_without_a_copy_is_not_capped_and_says_what_to_do() {
     let message = found["message"].as_str().unwrap();
     assert!(message.contains("set TMPDIR to a folder") && message.contains("endmark cap"), "{message}");
     assert!(answer["data"]["text"].as_str().unwrap().starts_with("1 all is well here\n"));
-    // What fits into memory needs none.
+    // Output that fits into memory needs no such warning.
     let small = capped(&place, &["--max-chars", "2000"], &["seq", "9000"]);
     assert!(!small["warnings"].to_string().contains("NOT_CAPPED"), "{small}");
 }

@@ -1,4 +1,4 @@
-//! However a command ends, the answer says how. (EN-1)
+//! However a command ends, the answer reports how. (EN-1)
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -26,7 +26,7 @@ fn send(signal: &str, process: u32) {
     assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
-/// Whether the process whose number stands in this file is there and can still do something.
+/// Whether the process whose id is in this file is alive, and not a zombie.
 fn is_alive(file: &Path) -> bool {
     let id = std::fs::read_to_string(file).unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
@@ -101,7 +101,7 @@ fn a_command_that_takes_too_long_is_asked_and_then_killed_with_all_it_started() 
     assert_eq!(warning(&answer, "data.text")["returned_bytes"], 6);
     ends_soon(&place.path().join("outer"));
     ends_soon(&place.path().join("inner"));
-    // One that goes when it is asked can still say something.
+    // A process that handles the request to end can still print something.
     let polite = "trap 'echo tidy; exit 0' TERM; echo begun; while :; do sleep 0.05; done";
     let answer = exec(&place, &["sh", "-c", polite]);
     assert_eq!(error(&answer), ("timeout", 3));
@@ -154,7 +154,7 @@ fn a_signal_before_the_command_is_started_is_answered_too() {
     let place = place_with("[stdin]\nmax_bytes = 10\n");
     let mut child = start(&place, "echo never > started");
     let held = child.stdin.take();
-    // It cannot be seen from outside that it waits: until it watches for signals, one would end it at once.
+    // Wait until it watches for signals; before that, one would end it at once.
     let mut stat = String::new();
     let patience = Instant::now() + Duration::from_secs(30);
     while !stat.lines().any(|line| line.starts_with("SigCgt:") && line.ends_with(|digit| digit != '0')) {
@@ -191,7 +191,7 @@ fn a_process_left_behind_that_holds_the_pipe_is_not_waited_for() {
     let daemon = std::fs::read_to_string(place.path().join("daemon")).unwrap();
     assert!(is_alive(&place.path().join("daemon")), "it was left alone");
     send("KILL", daemon.trim().parse().unwrap());
-    // What a process left behind still writes is waited for, as long as it does.
+    // Output of a leftover process is read for as long as it writes.
     let script = "(for i in 1 2 3 4 5 6; do sleep 0.3; echo $i; done) & echo 0";
     let answer = exec(&place, &["sh", "-c", script]);
     assert_eq!((&answer["data"]["text"], &answer["warnings"]), (&json!("0\n1\n2\n3\n4\n5\n6\n"), &json!([])));
@@ -204,7 +204,7 @@ fn a_process_left_behind_that_never_stops_writing_is_not_heard_out_beyond_the_ti
     let begun = Instant::now();
     let answer = exec(&place, &["sh", "-c", script]);
     assert!(begun.elapsed() < Duration::from_secs(30));
-    // Nobody reads it any more: it may have ended by that before.
+    // Its output has no reader any more, so it may have ended already.
     let left = std::fs::read_to_string(place.path().join("daemon")).unwrap();
     Command::new("sh").args(["-c", &format!("kill -KILL {left}")]).status().unwrap();
     let text = answer["data"]["text"].as_str().unwrap();
@@ -257,7 +257,7 @@ fn bytes_that_are_no_text_are_told_and_kept() {
     let answer = exec(&place, &["printf", "a\\377\\376b\\000c"]);
     assert_eq!(answer["data"], json!({"text": "a\u{fffd}\u{fffd}b\u{0}c", "base64": "Yf/+YgBj"}));
     assert_eq!(answer["warnings"][0]["code"], "INVALID_UTF8");
-    // What would not fit is not there, rather than half there.
+    // Data that does not fit is left out, not cut in half.
     let small = place_with("[output]\nmax_response_bytes = 15_000\n");
     let answer = exec(&small, &["sh", "-c", "printf '\\377'; head -c 6000 /dev/zero | tr '\\0' x"]);
     assert_eq!((&answer["data"]["base64"], &answer["meta"]["truncated"]), (&Value::Null, &json!(false)));

@@ -1,4 +1,4 @@
-//! What is too large does not reach the command. (EN-4)
+//! Input that is too large does not reach the command. (EN-4)
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{documented, error, exec, exec_known, exec_with, place, place_with};
 use crate::run::Place;
 
-/// Adds a note by the documented script under its documented manifest.
+/// Adds a note with the documented script and its documented manifest.
 fn add(place: &Place, title: &str, body: &str) -> Value {
     let command = [&documented("notes.py"), "notes.db", "add", "--title", title];
     exec_with(place, &documented("notes.toml"), &command, body)
@@ -37,7 +37,7 @@ fn a_value_over_its_limit_leaves_the_backend_untouched() {
     assert_refused(&add(&named, "short", "body"), "arguments.author", 64, 65);
     assert!(!named.path().join("notes.db").exists());
     assert_eq!(fs::read(&file).unwrap(), before);
-    // The same is written when it fits exactly.
+    // The same input is accepted if it fits exactly.
     assert_eq!(add(&place, &"x".repeat(255), &"b".repeat(10_000))["data"], json!({"id": 2}));
     assert_ne!(fs::read(&file).unwrap(), before);
 }
@@ -53,7 +53,7 @@ fn no_shorter_name_of_a_flag_passes_its_limit() {
     for name in ["--titl", "--ti", "--t"] {
         assert_refused(&add(&[name, &long]), "arguments.title", 255, 300);
         assert_refused(&add(&[&format!("{name}={long}")]), "arguments.title", 255, 300);
-        // The script itself knows it by that.
+        // The script itself accepts this abbreviation.
         assert_eq!(add(&[name, "short"])["ok"], true);
     }
     let shown = |arguments: &[&str]| exec_with(&place, &documented("notes.toml"), arguments, "");
@@ -93,14 +93,14 @@ fn what_is_in_a_payload_has_limits_by_its_path() {
     let fitting = r#"{"items": [{"title": "ééééé"}, {"title": 7}], "title": "not meant"}"#;
     assert_eq!(given(r#"{"title": "12345"}"#, fitting)["data"]["items"][0]["title"], "ééééé");
     assert_refused(&given(r#"{"title": "ééé"}"#, ""), "arguments.data.title", 5, 6);
-    // Nobody knows which of the two the tool takes.
+    // It is unknown which of the two the tool would use.
     assert_refused(&given(r#"{"title": "123456", "title": "1"}"#, ""), "arguments.data.title", 5, 6);
-    // Spelled in another way, and in a value that is more than it should be.
+    // Spelled differently, and in a value of the wrong type.
     assert_refused(&given(r#"{"t\u0069tle": ["1", "123456"]}"#, ""), "arguments.data.title[1]", 5, 6);
     let many = r#"{"items": [{"title": "a"}, {"title": "123456"}, 3]}"#;
     assert_refused(&given("{}", many), "stdin.items[1].title", 5, 6);
     assert_refused(&given("{}", r#"{} {"items": [1, 2, 3, 4]}"#), "stdin.items", 2, 3);
-    // What cannot be read cannot be checked.
+    // Input that cannot be parsed cannot be checked.
     for (data, input, field) in [("@file", "", "arguments.data"), ("{}", "{\"items\": [", "stdin")] {
         let answer = given(data, input);
         assert_eq!((error(&answer), &answer["error"]["field"]), (("malformed", 2), &json!(field)));

@@ -1,4 +1,4 @@
-//! Where the answer cannot be written, it is no success. (EN-1)
+//! An answer that cannot be written is not a success. (EN-1)
 
 use std::fs::File;
 use std::io::Read;
@@ -22,7 +22,7 @@ fn a_full_disk_is_no_success() {
 fn a_reader_that_goes_away_is_no_success_whether_or_not_it_has_read_something() {
     for read in [0, 10] {
         let place = place_with("");
-        // More than a pipe takes.
+        // More than a pipe holds.
         let mut child =
             place.command(&["exec", "--manifest", "tool.toml", "--", "seq", "100000"]).spawn().unwrap();
         let mut beginning = vec![0; read];
@@ -54,7 +54,7 @@ fn a_reader_of_standard_error_that_does_not_read_keeps_nobody_waiting() {
 #[test]
 fn a_reader_that_never_reads_does_not_keep_it_from_being_ended() {
     let place = place_with("");
-    // More than a pipe takes.
+    // More than a pipe holds.
     let script = "seq 100000; echo yes > done";
     let mut child =
         place.command(&["exec", "--manifest", "tool.toml", "--", "sh", "-c", script]).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! Output of any size is answered within the limit, in bounded memory, with its exact size. (EN-2, EN-5)
+//! Output of any size is answered within the limit, in bounded memory, and with its exact size. (EN-2, EN-5)
 
 use std::process::Command;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{error, exec, place_with, warning};
 
-/// Runs it under Python, which knows how much memory a process took at most; answers that in KiB beside the envelope.
+/// Runs the command under Python, which measures its peak memory. Returns the envelope, and the peak in KiB.
 const MEASURE: &str = "
 import json, os, subprocess, sys
 child = subprocess.Popen(sys.argv[1:], stdout=subprocess.PIPE)
@@ -15,7 +15,7 @@ _, status, usage = os.wait4(child.pid, 0)
 print(json.dumps({'answer': answer, 'code': os.waitstatus_to_exitcode(status), 'peak': usage.ru_maxrss}))
 ";
 
-/// How much memory it may take: generous, and far less than the output.
+/// Memory limit: generous, but far less than the output.
 const MOST_KIB: u64 = 64 << 10;
 
 const GIGABYTE: u64 = 1_000_000_000;
@@ -40,7 +40,7 @@ fn a_gigabyte_of_text_keeps_its_head_and_tail_and_says_how_much_it_was() {
     let cut = warning(&answer, "data.text");
     assert_eq!((&answer["ok"], &answer["meta"]["truncated"]), (&json!(true), &json!(true)));
     assert_eq!(cut["original_bytes"], GIGABYTE);
-    // Of each line of 22 bytes, 20 characters; the cut may go through one of them.
+    // Each line of 22 bytes has 20 characters; the cut may be inside a line.
     let lines = 999_999_981 / 22;
     let characters = 9 + 10 + lines * 20 + "été, a line of text\n".chars().count() as u64;
     let counted = cut["original_length"].as_u64().unwrap();
@@ -92,7 +92,7 @@ fn a_list_without_pages_is_shortened_and_that_is_said() {
         cut["message"].as_str().unwrap().starts_with(&said)
             && cut["message"].as_str().unwrap().contains("`pages`")
     );
-    // Neither lists nor texts make this too large.
+    // Shortening lists or texts would not help here.
     let place = place_with("[output]\nmax_response_bytes = 1500\n");
     let answer =
         exec(&place, &["python3", "-c", "import json; print(json.dumps({i: i for i in range(1000)}))"]);
@@ -140,7 +140,7 @@ fn a_list_that_has_pages_comes_whole_page_by_page() {
     let arguments = ["exec", "--manifest", "tool.toml", "--cursor", "nonsense", "--", "touch", "started"];
     assert_eq!(error(&super::checked(&place.run(&arguments))), ("INVALID_CURSOR", 2));
     assert!(!place.path().join("started").exists());
-    // Nothing at all is no last page.
+    // Empty output is not a last page.
     let script = "[ -e gone ] || seq 10000";
     let json = "[output]\nkind = \"json\"\npages = \"data\"\nmax_response_bytes = 20_000\n";
     let place = place_with(json);

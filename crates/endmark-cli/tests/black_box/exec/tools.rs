@@ -1,4 +1,4 @@
-//! The documented manifests around the real tools. (EN-1, EN-3)
+//! The documented manifests with the real tools. (EN-1, EN-3)
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -52,14 +52,14 @@ fn jq_is_a_list_of_values() {
         assert_eq!(raw(flag)["data"], json!({"text": "[no JSON\n"}), "{flag}");
     }
     assert_eq!(raw("-c")["data"], json!(["[no JSON"]));
-    // What a value of `--arg` looks like says nothing of the output, and it is not the filter.
+    // A value of `--arg` that looks like an option is neither an option nor the filter.
     let named = ["jq", "-n", "--arg", "a", "-r", "[$a]"];
     assert_eq!(exec_known(&place, &named, "")["data"], json!([["-r"]]));
     let half = jq(".", "1 {\"a\": ");
     assert_eq!((error(&half).1, &half["data"]), (3, &json!([1])));
 }
 
-/// Answers each connection with the next of these, and closes it.
+/// Answers each connection with the next of these responses, and closes it.
 fn serve(answers: Vec<String>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -144,7 +144,7 @@ fn sqlite3_gives_rows_and_a_database_file_is_read_by_it() {
         (error(&before), &before["error"]["field"]),
         (("FIELD_TOO_LARGE", 2), &json!("arguments.command"))
     );
-    // Nothing that may change something is run again for a page.
+    // A command that may change data is not run again for a page.
     let go_on = ["exec", "--cursor", "x", "--", "sqlite3", "a.db", script];
     assert_eq!(error(&place.run(&go_on).envelope()), ("usage", 2));
 }
@@ -157,9 +157,9 @@ fn a_script_that_cuts_without_a_word_is_found_out() {
         let command = [&[script.as_str(), "notes.db"], arguments].concat();
         exec_with(&place, &documented("notes.toml"), &command, "body")
     };
-    // Written past the limits, by somebody who does not use them.
+    // Written without the limits, by another program.
     let title = "é".repeat(300);
-    // A whole one as long as there is room for.
+    // A complete title of the maximum length.
     let full = "x".repeat(255);
     for title in [title.as_str(), "short", "third", full.as_str()] {
         let script = documented("notes.py");
@@ -186,7 +186,7 @@ fn a_script_that_cuts_without_a_word_is_found_out() {
 fn a_command_that_nobody_knows_has_the_defaults() {
     let place = place();
     assert_eq!(exec_known(&place, &["printf", "{\"a\": 1}"], "")["data"], json!({"a": 1}));
-    // What is for `git log` is for no other command of git.
+    // The manifest of `git log` applies to no other git command.
     assert_ne!(error(&exec_known(&place, &["git", "no-such-command"], "")).0, "wrong_command");
 }
 

@@ -1,4 +1,4 @@
-//! `hook compact`: what a conversation was about is there after the agent's own compaction.
+//! `hook compact`: the subject of a conversation is still present after the agent's own compaction.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{answer, hook};
 use crate::run::Place;
 
-/// A transcript as Claude Code 2.1.331 writes it, as far as it matters.
+/// A transcript of Claude Code 2.1.331, reduced to what matters.
 fn transcript(turns: usize) -> String {
     let mut text = String::new();
     let mut add = |line: Value| writeln!(text, "{line}").unwrap();

@@ -1,4 +1,4 @@
-//! `doctor --hooks`: a canary flies through every hook that is installed.
+//! `doctor --hooks`: sends a canary through every installed hook.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -48,7 +48,7 @@ fn every_hook_that_was_installed_passes_and_leaves_nothing_behind() {
         "{found:?}"
     );
     assert!(found.iter().any(|(_, _, message)| message.contains("and the row that reports an error")));
-    // What no canary can show is said all the same.
+    // What no canary can test is still reported.
     assert!(
         found.iter().any(|(name, _, message)| name == "hooks.codex.note" && message.contains("trust")),
         "{found:?}"

@@ -1,4 +1,4 @@
-//! `endmark hook findings`: the form for sub-agents, the check of what they hand over, and what they do again.
+//! `endmark hook findings`: the instructions for sub-agents, the check of their results, and requests to redo them.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn a_sub_agent_learns_the_form_and_a_whole_result_lets_it_go() {
     let context = started["hookSpecificOutput"]["additionalContext"].as_str().unwrap();
     assert!(context.contains("===AGENT_RESULT===\nagent_id: security-audit-"), "{context}");
     assert_eq!(stopped(&place, &format!("{}{}{END}", header("auth", 1), finding(1, "auth"))), None);
-    // One that looks for nothing is left alone, unless a result of it is required.
+    // A sub-agent that looks for no findings is left alone, unless its result is required.
     let other = Place::new();
     assert_eq!(stopped(&other, "The build uses cargo."), None);
     let required = [&COMMAND[..], &["--required"]].concat();
@@ -66,7 +66,7 @@ fn a_cut_result_is_done_again_in_parts_and_all_parts_are_kept() {
     let over = stopped(&place, &rest).unwrap();
     let message = over["systemMessage"].as_str().unwrap();
     assert!(message.contains("in 2 parts. All of them: endmark findings merge "), "{message}");
-    // The command that the sub-agent names has the findings of both parts.
+    // The command that the sub-agent is asked to report returns the findings of both parts.
     let named = reason.split("`All parts: ").nth(1).unwrap().split('`').next().unwrap();
     assert!(message.ends_with(named), "{named}\n{message}");
     let words: Vec<&str> = named.split(' ').skip(1).collect();

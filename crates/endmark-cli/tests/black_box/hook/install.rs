@@ -1,4 +1,4 @@
-//! `hook install`: into an agent's settings next to what others have there, and out again.
+//! `hook install`: adds hooks to an agent's settings beside existing ones, and removes them.
 
 use std::fs;
 use std::process::Command;
@@ -197,7 +197,7 @@ fn what_cannot_be_used_is_refused_and_nothing_is_written() {
     assert!(run.errors.contains("Codex has no hook for `compact`"), "{}", run.errors);
 }
 
-/// Codex cuts what is longer, and a larger limit would be no limit.
+/// Codex truncates longer text, so a larger limit would have no effect.
 #[test]
 fn a_limit_above_what_codex_keeps_is_lowered_and_said() {
     for (option, asked, written, is_lowered) in [

@@ -1,4 +1,4 @@
-//! `hook stop`: an agent is held to its artifact, so often and no more.
+//! `hook stop`: an agent is held to its artifact, for a limited number of attempts.
 
 use std::fs;
 
@@ -77,7 +77,7 @@ fn at_the_ceiling_it_is_let_go_and_that_is_said_and_recorded() {
     assert_eq!((&run["state"], &run["reason"]), (&json!("released"), &json!("CONTEXT_EXHAUSTION")));
     assert_eq!(run["session"], event["session_id"]);
 
-    // Another session has tries of its own.
+    // Another session has its own attempts.
     let mut other = event.clone();
     other["session_id"] = json!("another");
     assert_eq!(answer(&hook(&place, &arguments, &other))["decision"], "block");
