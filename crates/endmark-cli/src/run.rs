@@ -87,7 +87,7 @@ fn is_answered_on_signals(command: &Command) -> bool {
     }
 }
 
-/// What must be known before the arguments are parsed, so that an error in them is shown in the requested form.
+/// Options that are needed before the arguments are parsed, so that a parse error is shown in the requested form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Early {
     json: bool,

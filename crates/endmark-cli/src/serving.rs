@@ -26,7 +26,7 @@ pub(crate) fn configuration_with(
     Ok(effective)
 }
 
-/// Returns a warning for each upstream that cannot be used, since the gateway requires its own keys and never sends them there.
+/// Returns a warning for each unusable upstream: the gateway requires its own keys, and never sends them there.
 pub(crate) fn keyless(settings: &Settings) -> Vec<String> {
     let refused = |upstream: &Upstream| {
         let name = &upstream.name;

@@ -1,4 +1,4 @@
-//! Standard error, which may have no reader.
+//! Standard error, which may have no active reader.
 //!
 //! Most commands write to it synchronously. A gateway must keep serving, so once it starts its messages go through a
 //! bounded queue to a separate thread. Messages that do not fit are counted as lost.

@@ -47,7 +47,7 @@ struct ChangeReport {
     after: Option<String>,
 }
 
-/// What is known before any file is read or written.
+/// The inputs, known before any file is read or written.
 struct Task<'a> {
     arguments: &'a Setup,
     client: Client,

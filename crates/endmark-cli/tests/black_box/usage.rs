@@ -224,7 +224,8 @@ fn tiers_audio_and_searches_have_their_price_in_the_sums_too() {
         let data = place.run(&["usage", "--json"]).envelope()["data"].clone();
         // $0.00145 at the standard price, half of it in flex, twice as much in priority.
         assert_eq!(row(&data, "model", "gpt-5")["usd"], "0.005075000");
-        // 500 tokens at $0.30 and 500 of audio at $1; 1,000 at $0.30 and three searches at $35 a thousand; replies at $2.50.
+        // 500 tokens at $0.30 and 500 of audio at $1; 1,000 at $0.30 and three searches at $35 per thousand; replies
+        // at $2.50.
         assert_eq!(row(&data, "model", "gemini-2.5-flash")["usd"], "0.106050000");
         let mine = row(&data, "model", "mine");
         assert_eq!(
