@@ -98,8 +98,9 @@ pub(crate) fn request<'a, R: Deserialize<'a>>(line: &'a str, fields: &[Field]) -
         .map_err(|error| LineError { id: id_of(line), message: unreadable(line, fields, &error) })
 }
 
-/// Returns the bytes that a line is about: its `text` unchanged, or its decoded `base64`. Otherwise returns what is
-/// wrong.
+/// Returns the bytes that a line is about: its `text` unchanged, or its decoded `base64`.
+///
+/// Otherwise returns what is wrong.
 pub(crate) fn raw<'a>(text: Option<&'a str>, base64: Option<&str>) -> Result<Cow<'a, [u8]>, String> {
     match (text, base64) {
         (Some(text), None) => Ok(Cow::Borrowed(text.as_bytes())),

@@ -30,8 +30,9 @@ fn taking_sets(command: Command) -> Command {
     command.mut_subcommands(|subcommand| taking_sets(subcommand.arg(set.clone())))
 }
 
-/// Accepts a negative number as the value of the preceding option, which can then explain what is wrong. Otherwise
-/// clap would read it as options.
+/// Accepts a negative number as the value of the preceding option, which can then explain what is wrong.
+///
+/// Otherwise clap would read it as options.
 fn reading_numbers(command: Command) -> Command {
     let number = |argument: Arg| {
         let takes_value = argument.get_action().takes_values() && !argument.is_positional();

@@ -32,8 +32,9 @@ impl Input {
         Ok(Self::new(path.into(), Box::new(file)))
     }
 
-    /// Opens an auxiliary file such as an artifact, a template or a prompt. It must be a regular file, so that
-    /// reading never blocks, or standard input if named as such.
+    /// Opens an auxiliary file such as an artifact, a template or a prompt.
+    ///
+    /// It must be a regular file, so that reading never blocks, or standard input if named as such.
     pub(crate) fn open_file(path: &Path, terminal: Terminal) -> Result<Self, CommandError> {
         if is_standard_input(path) {
             return Ok(Self::standard(terminal));
@@ -139,8 +140,9 @@ fn is_standard_input(path: &Path) -> bool {
     STANDARD_INPUT.iter().any(|name| path == Path::new(name))
 }
 
-/// Opens a file, or a pipe, whose end can be awaited. Devices other than a terminal or `/dev/null` are refused: they
-/// may never end.
+/// Opens a file, or a pipe, whose end can be awaited.
+///
+/// Devices other than a terminal or `/dev/null` are refused: they may never end.
 fn open_data(path: &Path) -> io::Result<File> {
     let found = fs::metadata(path)?;
     let kind = found.file_type();

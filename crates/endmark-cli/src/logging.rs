@@ -22,8 +22,9 @@ use people::PeopleLines;
 /// Whether every line is a JSON document.
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 
-/// Starts logging at the level of `-q` and `-v`, unless `ENDMARK_LOG` sets a filter. `also` receives the same events
-/// and spans.
+/// Starts logging at the level of `-q` and `-v`, unless `ENDMARK_LOG` sets a filter.
+///
+/// `also` receives the same events and spans.
 pub(crate) fn begin(
     global: &Global,
     environment: &Environment,

@@ -9,8 +9,10 @@ pub(crate) struct NotUtf8 {
     pub(crate) at: usize,
 }
 
-/// Reads pieces as text. A character that is cut between two pieces goes to the second one. Half a character that the
-/// next piece does not continue cannot be joined, and is dropped. Also returns the number of dropped bytes.
+/// Reads pieces as text.
+///
+/// A character that is cut between two pieces goes to the second one. Half a character that the next piece does not
+/// continue cannot be joined, and is dropped. Also returns the number of dropped bytes.
 pub(crate) fn as_texts(pieces: Vec<Vec<u8>>) -> Result<(Vec<String>, usize), NotUtf8> {
     let mut texts = Vec::with_capacity(pieces.len());
     let mut dropped_bytes = 0;

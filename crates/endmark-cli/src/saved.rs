@@ -141,8 +141,9 @@ fn parts(choice: &Choice) -> Vec<Part<'_>> {
     has_text.then_some(text).into_iter().chain(calls).collect()
 }
 
-/// Returns how a saved choice ended. An error beside it, or an unfinished state without a finish reason, shows that
-/// it broke off.
+/// Returns how a saved choice ended.
+///
+/// An error beside it, or an unfinished state without a finish reason, shows that it broke off.
 fn ending_of(choice: &Choice, error: Option<&ProviderError>) -> Ending {
     match error {
         Some(_) => Ending::UpstreamError,
@@ -151,8 +152,9 @@ fn ending_of(choice: &Choice, error: Option<&ProviderError>) -> Ending {
     }
 }
 
-/// Judges a part by the table of PC-8. A broken-off or paused reply stopped after its last part, so earlier parts
-/// count as ended cleanly.
+/// Judges a part by the table of PC-8.
+///
+/// A broken-off or paused reply stopped after its last part, so earlier parts count as ended cleanly.
 fn judgement(choice: &Choice, part: &Part<'_>, detection: &Detection, ending: Ending) -> Judgement {
     let grammar = part.demanded.as_ref().or(detection.detected.as_ref());
     let testifies = grammar.is_some_and(|format| format.testifies(&detection.verdict, part.text));
@@ -175,8 +177,10 @@ fn stops_early(choice: &Choice) -> bool {
     matches!(stop, Some(Stop::Limit | Stop::Repetition))
 }
 
-/// Returns the detection of a part and its kind of cut. The part's own text decides, unless it is whole and the
-/// provider reports that the reply is not. A paused turn is not whole either, but has no kind of cut.
+/// Returns the detection of a part and its kind of cut.
+///
+/// The part's own text decides, unless it is whole and the provider reports that the reply is not. A paused turn is
+/// not whole either, but has no kind of cut.
 fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, Option<&'static str>) {
     let mut detection = detect(part.text.as_bytes(), part.demanded.as_ref().unwrap_or(&Format::Auto));
     let is_paused = part.is_last && choice.meaning() == Some(Meaning::Paused);
@@ -204,8 +208,10 @@ fn part_judged(choice: &Choice, part: &Part<'_>, ending: Ending) -> (Detection, 
     (detection, kind.map(CutKind::name))
 }
 
-/// Returns why a part that reads as whole may still not be. Either it is not strict JSON, or the provider refused or
-/// filtered it or gave an unknown finish reason. A normal finish reason is trusted, as in the gateway.
+/// Returns why a part that reads as whole may still not be.
+///
+/// Either it is not strict JSON, or the provider refused or filtered it or gave an unknown finish reason. A normal
+/// finish reason is trusted, as in the gateway.
 fn undecided(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Option<&'static str> {
     match choice.meaning() {
         _ if detection.hint == Some(Hint::ControlCharacters) => {
@@ -219,8 +225,9 @@ fn undecided(choice: &Choice, part: &Part<'_>, detection: &Detection) -> Option<
     }
 }
 
-/// Returns why a text that reads as whole may still be cut: it is prose that stops in mid-sentence, which `endmark
-/// guard` also reports. The file `name` is used to recognise code.
+/// Returns why a text that reads as whole may still be cut: it is prose that stops in mid-sentence.
+///
+/// `endmark guard` also reports this. The file `name` is used to recognise code.
 pub(crate) fn mid_sentence(raw: &[u8], detection: &Detection, name: Option<&str>) -> Option<&'static str> {
     let is_prose = !matches!(detection.detected, Some(Format::Json | Format::Jsonl | Format::Tags));
     let hint = detection.hint.filter(|_| is_prose && detection.verdict.is_whole());

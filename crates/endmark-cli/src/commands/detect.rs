@@ -57,8 +57,9 @@ pub(crate) fn run(context: &Context, arguments: &Detect) -> Result<Outcome, Comm
     answer(context, &answered, None).map(Outcome::from)
 }
 
-/// Returns the detection by the strict or the lenient grammar. For a malformed text, also returns whether escaping
-/// its raw control characters would suffice.
+/// Returns the detection by the strict or the lenient grammar.
+///
+/// For a malformed text, also returns whether escaping its raw control characters would suffice.
 fn read(detector: &Detector, lenient: bool) -> (Detection, Option<bool>) {
     let detection = if lenient { detector.detection() } else { detector.strict_detection() };
     let is_malformed = matches!(detection.verdict, Verdict::Malformed { .. });
@@ -134,8 +135,9 @@ fn answer(
     })
 }
 
-/// Prints the closed text to standard output. Its unfinished places are not part of it, and are reported on standard
-/// error.
+/// Prints the closed text to standard output.
+///
+/// Its unfinished places are not part of it, and are reported on standard error.
 fn closed(detection: &Detection, closing: &Closing) -> Result<Answer, CommandError> {
     let verdict = &detection.verdict;
     let (text, message, warning) = match closing.closed() {

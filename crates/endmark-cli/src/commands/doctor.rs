@@ -129,8 +129,9 @@ fn database(effective: &Effective) -> Result<Option<Check>, CommandError> {
     }))
 }
 
-/// Finds a budget whose counters differ from the sum of its entries. Only a manual change of the tables can cause
-/// this.
+/// Finds a budget whose counters differ from the sum of its entries.
+///
+/// Only a manual change of the tables can cause this.
 fn drift(reader: &Reader, effective: &Effective) -> Option<Check> {
     let rows = match reader.budgets() {
         Ok(rows) => rows,

@@ -34,8 +34,9 @@ pub(crate) fn run(context: &Context, arguments: &Findings) -> Result<Outcome, Co
     answer.map(Outcome::from)
 }
 
-/// Returns the data of an answer. Only `--json` shows it, and for a large list it needs a hundred times the memory of
-/// its text.
+/// Returns the data of an answer.
+///
+/// Only `--json` shows it, and for a large list it needs a hundred times the memory of its text.
 fn data<T: Serialize>(
     context: &Context,
     report: impl FnOnce() -> Result<T, CommandError>,

@@ -148,8 +148,9 @@ fn now() -> String {
     format!("{} {hour:02}:{minute:02}:{second:02} UTC", Moment::from_unix_seconds(seconds).day())
 }
 
-/// Returns the line of a finished request. Returns `None` if the gateway itself answered with an error, because a
-/// line with the reason exists already.
+/// Returns the line of a finished request.
+///
+/// Returns `None` if the gateway itself answered with an error, because a line with the reason exists already.
 fn of_request(mut fields: Fields) -> Option<Line> {
     let outcome = fields.take("outcome").unwrap_or_default();
     let status = fields.take("status");

@@ -31,8 +31,10 @@ struct State {
 }
 
 impl Queue {
-    /// Starts a thread that writes to `output`. At most `room` bytes may wait for it. After each write attempt,
-    /// `tell` receives the number of pushes lost since its last call, if any.
+    /// Starts a thread that writes to `output`.
+    ///
+    /// At most `room` bytes may wait for it. After each write attempt, `tell` receives the number of pushes lost
+    /// since its last call, if any.
     pub(super) fn start(
         output: impl Write + Send + 'static,
         room: usize,

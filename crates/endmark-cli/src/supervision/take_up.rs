@@ -22,8 +22,9 @@ use crate::view::answer::Answer;
 const MOST_RUNS: u32 = 10_000;
 /// How many events of a run are read.
 const MOST_EVENTS: u32 = 100_000;
-/// How often to check whether the old agent is gone. It is stopped within two seconds of its supervisor, and killed
-/// after its grace period. These checks last longer.
+/// How often to check whether the old agent is gone.
+///
+/// It is stopped within two seconds of its supervisor, and killed after its grace period. These checks last longer.
 const LOOKS_FOR_AGENT: u32 = 150;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 

@@ -219,8 +219,9 @@ fn missing(what: &str, option: &str) -> CommandError {
     CommandError::input("usage", format!("no {what} is named"), hint)
 }
 
-/// Checks the folder and the artifact. If the artifact cannot be created, the agent would be sent back until no
-/// attempt is left.
+/// Checks the folder and the artifact.
+///
+/// If the artifact cannot be created, the agent would be sent back until no attempt is left.
 fn check_places(folder: &Path, artifact: &Path) -> Result<(), CommandError> {
     let refuse = |what: String, hint: &str| Err(CommandError::input("usage", what, hint));
     if !folder.is_dir() {

@@ -26,6 +26,7 @@ pub(crate) fn text(rows: &[LogRow], layout: Layout) -> String {
 }
 
 /// Returns the notes below the table: which rows led to no continuation request, why, and what would change that.
+///
 /// Each reason appears once.
 pub(crate) fn reasons(rows: &[LogRow]) -> String {
     let mut told: Vec<(NotAsked, Vec<String>)> = Vec::new();

@@ -64,8 +64,9 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 impl Layout {
-    /// Returns the lines of a table, headings first. If the terminal is too narrow, the widest columns are shortened
-    /// first, and `…` marks the omitted text.
+    /// Returns the lines of a table, headings first.
+    ///
+    /// If the terminal is too narrow, the widest columns are shortened first, and `…` marks the omitted text.
     pub(crate) fn lines<const COLUMNS: usize>(
         self,
         columns: [Column<'_>; COLUMNS],

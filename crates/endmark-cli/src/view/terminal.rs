@@ -156,8 +156,10 @@ fn written(result: Result<(), WriteError>, exit: Exit) -> Result<Exit, CommandEr
     }
 }
 
-/// Prepares a text for a terminal. Only newlines, tabs and the colours of a [`Painter`] keep their effect. The text
-/// ends with a newline, so that the prompt starts on its own line.
+/// Prepares a text for a terminal.
+///
+/// Only newlines, tabs and the colours of a [`Painter`] keep their effect. The text ends with a newline, so that the
+/// prompt starts on its own line.
 fn at_terminal(text: &str) -> String {
     let mut shown = in_colours(text);
     if !shown.is_empty() && !shown.ends_with('\n') {

@@ -10,8 +10,9 @@ use serde_json::Value;
 use crate::agent_run::place;
 use crate::run::{Place, Run};
 
-/// Depending on its argument, leaves a whole report, a stub, or nothing and a crash. No agent begins before all three
-/// have started.
+/// Depending on its argument, leaves a whole report, a stub, or nothing and a crash.
+///
+/// No agent begins before all three have started.
 const AGENT: &str = "touch begun-$1
 n=0; while [ $n -lt 100 ] && ! { [ -e begun-good ] && [ -e begun-stub ] && [ -e begun-crash ]; }; do sleep 0.1; n=$((n+1)); done
 case $1 in

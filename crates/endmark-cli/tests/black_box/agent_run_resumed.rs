@@ -10,8 +10,9 @@ use serde_json::Value;
 use crate::agent_run::place;
 use crate::run::Place;
 
-/// Records its prompt, uses 100 tokens per attempt, and hangs until released. Then it leaves a stub at its first
-/// attempt.
+/// Records its prompt, uses 100 tokens per attempt, and hangs until released.
+///
+/// Then it leaves a stub at its first attempt.
 const AGENT: &str = r##"cat > told.$ENDMARK_ATTEMPT.$(ls | grep -c ^told)
 printf '%s\n' "$@" > arguments
 echo '{"type":"system","subtype":"init","session_id":"ours","model":"claude-sonnet-4-5"}'

@@ -1,5 +1,6 @@
-//! A locked store, a full disk, and a disk with errors. Every client gets its reply, the gateway reports the problem,
-//! and the records are written afterwards.
+//! A locked store, a full disk, and a disk with errors.
+//!
+//! Every client gets its reply, the gateway reports the problem, and the records are written afterwards.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -293,8 +293,9 @@ fn who_reported_a_joined_finding_is_said_to_be_left_out_of_the_text() {
     }
 }
 
-/// An answer of these commands reports truncation elsewhere than a result does. It is refused, and never taken for a
-/// whole result.
+/// An answer of these commands reports truncation elsewhere than a result does.
+///
+/// It is refused, and never taken for a whole result.
 #[test]
 fn no_answer_of_these_commands_is_taken_for_a_result() {
     let place = Place::new().with_file("a.txt", cut()).with_file("b.txt", WHOLE);

@@ -1,5 +1,7 @@
-//! The three wire formats besides Chat Completions, from outside. A reply that needs no help is the same as without
-//! Endmark, a cut one arrives whole, and one that cannot be repaired is never reported as whole.
+//! The three wire formats besides Chat Completions, from outside.
+//!
+//! A reply that needs no help is the same as without Endmark, a cut one arrives whole, and one that cannot be
+//! repaired is never reported as whole.
 
 use endmark_store::{LogFilter, Reader, StoreLocation};
 use serde_json::{Value, json};

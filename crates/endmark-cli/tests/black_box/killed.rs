@@ -20,8 +20,9 @@ fn body(session: &str, stream: bool) -> serde_json::Value {
     json!({"model": session, "stream": stream, "messages": [{"role": "user", "content": "Tell."}]})
 }
 
-/// An upstream that answers some requests, begins to answer others, and sends the rest no byte. The name of the model
-/// decides.
+/// An upstream that answers some requests, begins to answer others, and sends the rest no byte.
+///
+/// The name of the model decides.
 async fn upstream() -> Upstream {
     let frames = ChatFrames::new().text("one two three").finish("stop").done();
     let is = |word: &'static str| {

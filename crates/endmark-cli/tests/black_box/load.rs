@@ -16,8 +16,10 @@ use crate::serve::{Served, in_runtime};
 const SLOW_READERS: u64 = 100;
 
 /// Maximum growth of the process per reader, in KiB: the received reply, which is kept for repair, and the data in
-/// transit. Without backpressure it would be 50 MiB each. A thousand readers must fit into 160 MiB in a release
-/// build; in other builds the same values are larger.
+/// transit.
+///
+/// Without backpressure it would be 50 MiB each. A thousand readers must fit into 160 MiB in a release build; in
+/// other builds the same values are larger.
 const GROWTH_OF_EACH: u64 = if cfg!(debug_assertions) { 240 } else { 147 };
 
 /// The same for all readers together.

@@ -1,5 +1,6 @@
-//! Files that are not regular: a pipe without a writer, or a device without an end. No command blocks on such a file,
-//! except on its main input.
+//! Files that are not regular: a pipe without a writer, or a device without an end.
+//!
+//! No command blocks on such a file, except on its main input.
 
 use std::fs;
 use std::process::{Command, ExitStatus};

@@ -83,8 +83,9 @@ impl Run {
         }
     }
 
-    /// Returns the envelope on standard output. It is checked against the exit code and the schema of its command
-    /// (EN-1).
+    /// Returns the envelope on standard output.
+    ///
+    /// It is checked against the exit code and the schema of its command (EN-1).
     pub(crate) fn envelope(&self) -> Value {
         let envelope: Value = serde_json::from_str(&self.output)
             .unwrap_or_else(|error| panic!("{error} in {:?}, standard error {:?}", self.output, self.errors));

@@ -10,8 +10,10 @@ use super::degraded::Running;
 use crate::run::Place;
 use crate::serve::in_runtime;
 
-/// Waits until this many calls are in the store. An empty queue would prove nothing: a call is settled after its
-/// client's last byte, so its row may not be queued yet.
+/// Waits until this many calls are in the store.
+///
+/// An empty queue would prove nothing: a call is settled after its client's last byte, so its row may not be queued
+/// yet.
 async fn written(running: &Running, store: &Path, calls: usize) {
     for _ in 0..400 {
         let reader = Reader::open(&StoreLocation::sqlite(store));

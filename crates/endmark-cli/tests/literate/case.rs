@@ -34,8 +34,9 @@ pub(crate) enum Question {
     },
 }
 
-/// The outcome, and for a refusal optionally its code. The text is the joined one (not compared if empty), or for
-/// `detect` lines of `name: value`.
+/// The outcome, and for a refusal optionally its code.
+///
+/// The text is the joined one (not compared if empty), or for `detect` lines of `name: value`.
 pub(crate) struct Expected {
     pub(crate) outcome: String,
     pub(crate) code: Option<String>,

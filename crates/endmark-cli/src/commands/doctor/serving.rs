@@ -19,8 +19,9 @@ pub(super) fn is_own(settings: &Settings) -> bool {
         && matches!(ask(reachable(settings.gateway.listener.listen)), Ok(200 | 503))
 }
 
-/// Queries the readiness of the listener. A TLS listener is only connected to, because its certificate is for its
-/// public name.
+/// Queries the readiness of the listener.
+///
+/// A TLS listener is only connected to, because its certificate is for its public name.
 pub(super) fn check(settings: &Settings) -> Check {
     let address = reachable(settings.gateway.listener.listen);
     let asked = if settings.tls.certificate.is_some() {

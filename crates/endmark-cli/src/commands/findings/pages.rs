@@ -41,8 +41,9 @@ impl Asked<'_> {
 /// The most bytes of a nested list per item. A longer list is split over several items.
 const MOST_IN_ITEM: usize = 500_000;
 
-/// Splits the list into pieces that each fit into a page, with the index of the first element of each. There is
-/// always at least one piece.
+/// Splits the list into pieces that each fit into a page, with the index of the first element of each.
+///
+/// There is always at least one piece.
 pub(super) fn pieces<T: Serialize>(list: Vec<T>) -> Result<Vec<(usize, Vec<T>)>, CommandError> {
     let mut pieces = vec![(0, Vec::new())];
     let mut bytes = 0;
@@ -60,8 +61,9 @@ pub(super) fn pieces<T: Serialize>(list: Vec<T>) -> Result<Vec<(usize, Vec<T>)>,
     Ok(pieces)
 }
 
-/// A text that repeats all findings is included beside their list up to this size. A larger one is left out, and the
-/// list comes in pages.
+/// A text that repeats all findings is included beside their list up to this size.
+///
+/// A larger one is left out, and the list comes in pages.
 const MOST_BESIDE: usize = 200_000;
 
 /// Returns the text, or a warning that it is left out of the envelope, if the envelope is requested.

@@ -94,8 +94,9 @@ fn piece_text(text: &mut String, piece: &Piece, painter: Painter) {
     }
 }
 
-/// Returns a short text unchanged. Of a long one, it returns both ends and the number of characters left out between
-/// them.
+/// Returns a short text unchanged.
+///
+/// Of a long one, it returns both ends and the number of characters left out between them.
 fn excerpt(text: &str) -> String {
     let length = text.chars().count();
     if length <= 2 * EXCERPT_CHARS {

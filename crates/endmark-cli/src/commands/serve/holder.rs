@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 /// The state of a listener in the socket tables of `/proc/net`.
 const LISTENING: &str = "0A";
 
-/// Returns the name and id of a process that listens on this port. Returns `None` for another user's process, whose
-/// files are hidden.
+/// Returns the name and id of a process that listens on this port.
+///
+/// Returns `None` for another user's process, whose files are hidden.
 pub(super) fn of(address: SocketAddr) -> Option<String> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(|path| fs::read_to_string(path).ok());

@@ -10,8 +10,9 @@ use endmark_wire::provider::Provider;
 use crate::context::Context;
 use crate::serving::keyless;
 
-/// Reports the address, the settings for a client of each served format, and the upstreams. Then warns of what will
-/// fail.
+/// Reports the address, the settings for a client of each served format, and the upstreams.
+///
+/// Then warns of what will fail.
 pub(super) fn introduce(context: &Context, settings: &Settings, address: SocketAddr) {
     let origin = settings.origin(address);
     let mut said =

@@ -9,8 +9,9 @@ use super::{Serving, cannot_build, configuration};
 use crate::console;
 use crate::logging;
 
-/// Reads the configuration again and applies it to new requests. If it is invalid, everything stays unchanged.
-/// Reports the result in both cases.
+/// Reads the configuration again and applies it to new requests.
+///
+/// If it is invalid, everything stays unchanged. Reports the result in both cases.
 pub(super) fn reload(serving: &Serving<'_>) {
     let terminal = serving.context.terminal;
     match try_reload(serving) {

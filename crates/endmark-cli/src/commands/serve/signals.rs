@@ -14,8 +14,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::standard_error;
 
-/// How long the process may live after the drain time, or after a second signal to stop. It ends within one second;
-/// the rest is for the final message.
+/// How long the process may live after the drain time, or after a second signal to stop.
+///
+/// It ends within one second; the rest is for the final message.
 const END_TIMEOUT: Duration = Duration::from_millis(900);
 
 /// Time limit for the final message.
@@ -46,8 +47,9 @@ pub(super) struct Serving {
 }
 
 impl Signals {
-    /// From now on no signal ends the process by itself. After the first request to stop, the drain time limits its
-    /// life.
+    /// From now on no signal ends the process by itself.
+    ///
+    /// After the first request to stop, the drain time limits its life.
     pub(super) fn watch(serving: Serving) -> Result<Self, CommandError> {
         let bug = |error| CommandError::Bug(format!("cannot watch signals: {error}"));
         let runtime = Builder::new_current_thread().enable_all().build().map_err(bug)?;

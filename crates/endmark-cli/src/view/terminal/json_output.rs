@@ -5,8 +5,10 @@ use std::io::{self, IsTerminal as _, Write};
 
 use endmark_failure::acts;
 
-/// Standard output for JSON. A pipe or a file receives the bytes unchanged. At a terminal, characters that it would
-/// act upon are written as JSON escapes, so that copied text is still the same document.
+/// Standard output for JSON.
+///
+/// A pipe or a file receives the bytes unchanged. At a terminal, characters that it would act upon are written as
+/// JSON escapes, so that copied text is still the same document.
 pub(crate) struct JsonOutput<W> {
     output: W,
     is_terminal: bool,
