@@ -38,9 +38,9 @@ pub(crate) struct Progress {
 impl Progress {
     /// Starts watching a command that may take long on a large input.
     ///
-    /// Nothing is shown if standard error is not a terminal. The same holds while the user may be typing: standard input
-    /// is a terminal, and less than a megabyte was read. A batch may serve another program for hours. It has a line only
-    /// while further megabytes arrive, and none if its answers go to a terminal.
+    /// Nothing is shown if standard error is not a terminal. The same holds while the user may be typing: standard
+    /// input is a terminal, and less than a megabyte was read. A batch may serve another program for hours. It has a
+    /// line only while further megabytes arrive, and none if its answers go to a terminal.
     pub(crate) fn of(command: &Command, terminal: Terminal) -> Option<Self> {
         let (work, is_batch) = match command {
             Command::Detect(arguments) => ("detect", arguments.batch),
