@@ -1,28 +1,28 @@
-//! What asking for the rest of a cut reply has in common in all formats (PC-3, PC-9).
+//! Requests for the rest of a cut reply: what all formats have in common (PC-3, PC-9).
 
 use crate::json::quoted;
 use crate::reply::ToolCall;
 
-/// How a continuation is asked for.
+/// The terms of a request for a continuation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// The limit of output tokens, written into the client's own field or fields; where the client set none,
-    /// into `max_completion_tokens`.
+    /// The limit of output tokens, written into the client's own field or fields. If the client set none, it is
+    /// written into `max_completion_tokens`.
     pub limit: u64,
-    /// Whether the answer is to be a stream.
+    /// Whether the response is to be a stream.
     pub stream: bool,
     /// Whether a stream is to end with its usage.
     pub include_usage: bool,
 }
 
-/// What was received of a reply, without what the client itself began it with.
+/// The part of a reply that was received, without the prefill that the client itself sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Partial<'a> {
     /// The beginning of a text.
     Text(&'a str),
-    /// A tool call that is not finished.
+    /// An unfinished tool call.
     ToolCall {
-        /// The call, its arguments as far as they came.
+        /// The call, with its arguments as far as they came.
         call: &'a ToolCall,
         /// The text before the calls.
         content_before: &'a str,
@@ -31,7 +31,7 @@ pub enum Partial<'a> {
     },
 }
 
-/// How a server is told to go on from the last message rather than to answer it.
+/// How a request asks a server to continue the last message rather than to answer it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PrefillVariant {
     /// A last message of the assistant is enough: llama.cpp, older Claude models.
@@ -48,7 +48,7 @@ impl PrefillVariant {
     /// Every variant, the plain one first.
     pub const ALL: [Self; 4] = [Self::Plain, Self::ContinueFinalMessage, Self::PrefixFlag, Self::PartialFlag];
 
-    /// The literal name, as it is remembered.
+    /// Returns the identifier under which it is remembered.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",
@@ -59,20 +59,20 @@ impl PrefillVariant {
     }
 }
 
-/// How a cut tool call is shown to a server that is to go on with it.
+/// How a request shows a cut tool call to the server that is to continue it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ToolPrefill {
-    /// As the text the model itself wrote, `<tool_call>\n{"name": …, "arguments": …`. llama.cpp with a Qwen
-    /// or Hermes template goes on in it, and answers the whole call: the arguments begin with those it was
-    /// shown. Only for templates that write calls so.
+    /// As the text that the model itself wrote, `<tool_call>\n{"name": …, "arguments": …`. llama.cpp with a Qwen or
+    /// Hermes template continues it and answers with the whole call: its arguments begin with those it was shown.
+    /// Only for templates that write calls in this form.
     Hermes,
-    /// As `tool_calls` of the last message. llama.cpp drops them and writes the whole call anew: costs as
-    /// much as the call, needs no knowledge of the template, and counts only if it begins with what was sent.
+    /// As `tool_calls` of the last message. llama.cpp drops them and writes the whole call again. This costs as much
+    /// as the call and needs no knowledge of the template. The result counts only if it begins with what was sent.
     Calls,
 }
 
 impl ToolPrefill {
-    /// The literal name, as it is remembered.
+    /// Returns the identifier under which it is remembered.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hermes => "hermes",
@@ -81,35 +81,35 @@ impl ToolPrefill {
     }
 }
 
-/// How the rest of a cut reply is asked for.
+/// A way to ask for the rest of a cut reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ask<'a> {
-    /// By letting the model go on in its own unfinished message.
+    /// The model continues its own unfinished message.
     Prefill {
-        /// What came.
+        /// The part that was received.
         so_far: Partial<'a>,
-        /// How the server is told to go on.
+        /// How the request asks the server to continue.
         variant: PrefillVariant,
         /// How a cut tool call is shown.
         tool: ToolPrefill,
     },
-    /// In a user message after the cut reply (PC-3).
+    /// A user message after the cut reply asks for the rest (PC-3).
     Prompt {
-        /// What came.
+        /// The part that was received.
         so_far: Partial<'a>,
         /// The user message.
         prompt: &'a str,
     },
-    /// The same again on other terms, where there is nothing to go on from (PC-8 `empty`).
+    /// The same request again on other terms, if there is nothing to continue from (PC-8 `empty`).
     Again,
-    /// For a corrected document in place of this one (PC-6).
+    /// A request for a corrected document instead of this one (PC-6).
     Correction {
-        /// What came.
+        /// The part that was received.
         wrong: Partial<'a>,
         /// The user message.
         prompt: &'a str,
     },
-    /// By the provider's own means: the token that its answer carried.
+    /// The provider's own means: the token in its response.
     Native {
         /// The token, as it came.
         token: &'a str,
@@ -121,8 +121,9 @@ pub enum Ask<'a> {
 pub struct Asked {
     /// Its body.
     pub body: Vec<u8>,
-    /// How many bytes at the end of what came are not shown in it. Some servers refuse an unfinished message
-    /// that ends in whitespace: what is left out is asked for again, and the answer goes on from before it.
+    /// The number of bytes at the end of the received part that the request does not show. Some servers refuse an
+    /// unfinished message that ends in whitespace. The omitted bytes are requested again, and the response continues
+    /// from before them.
     pub unshown: usize,
 }
 
@@ -132,10 +133,10 @@ impl From<Vec<u8>> for Asked {
     }
 }
 
-/// A cut reply in the words a Hermes or Qwen template has for it.
+/// Returns a cut reply in the form that a Hermes or Qwen template gives it.
 ///
-/// Arguments that hold no text yet (`{`) are left out, and so is whitespace at their end: a model goes on
-/// badly from half a token, and finds it again by itself.
+/// Arguments without any text yet (`{`) are omitted, and so is whitespace at their end. A model continues badly from
+/// half a token, and finds the token again by itself.
 ///
 /// ```
 /// use endmark_wire::ask::{Partial, hermes_prefill};
@@ -163,7 +164,7 @@ fn hermes_call(name: &str, arguments: &str) -> String {
     format!("<tool_call>\n{{\"name\": {}, \"arguments\": {arguments}", quoted(name))
 }
 
-/// A cut reply as text alone: calls are quoted, one after the other.
+/// Returns a cut reply as plain text, with the calls quoted one after the other.
 pub(crate) fn quoted_text(partial: &Partial<'_>) -> String {
     let (call, content_before, calls_before) = match partial {
         Partial::Text(text) => return (*text).to_owned(),
@@ -174,7 +175,7 @@ pub(crate) fn quoted_text(partial: &Partial<'_>) -> String {
         if !text.is_empty() {
             text.push_str("\n\n");
         }
-        // The arguments stand last, so that the text ends where they are cut.
+        // The arguments come last, so that the text ends where they are cut.
         let (what, form) = if call.free_text { ("Input", "") } else { ("Arguments", ", as JSON") };
         for part in [what, " of the call to `", &call.name, "`", form, ":\n", &call.arguments] {
             text.push_str(part);

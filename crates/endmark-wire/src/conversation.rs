@@ -1,7 +1,7 @@
-//! A conversation as it stands in a request's body, and edits of it by turn (CX-3).
+//! The conversation in a request's body, and edits of it by turn (CX-3).
 //!
-//! The [`Conversation`] that is made of a body is data without a format; a [`Dialogue`] is that, and where each of its
-//! parts stands in the bytes. Every byte that is not edited stays.
+//! The [`Conversation`] read from a body is data without a format. A [`Dialogue`] adds the position of each of its
+//! parts in the bytes. Every byte that is not edited stays.
 
 mod apply;
 mod read;
@@ -16,15 +16,15 @@ use crate::wire_format::WireFormat;
 pub use read::{Placed, Slot, Spot};
 pub(crate) use read::{media_in, text_of_parts, text_or_json, with_role};
 
-/// The member by which a client of Anthropic's marks up to where a prompt is to be cached.
+/// The member by which a client of Anthropic marks the end of the prompt prefix to be cached.
 const CACHE_MARKER: &str = "cache_control";
 
-/// JSON without the markers in it.
+/// Returns JSON without the cache markers.
 fn unmarked(json: &str) -> String {
     let Ok(root) = Value::parse_str(json) else { return json.to_owned() };
     let mut edits = Edits::of(root);
     let mut open = vec![root];
-    // The parser bounds the nesting; what a tool was called with is the model's own.
+    // The parser bounds the nesting. The arguments of a tool call are the model's own, so they stay.
     while let Some(value) = open.pop() {
         match value.kind() {
             Kind::Array => open.extend(value.items()),
@@ -43,26 +43,26 @@ fn unmarked(json: &str) -> String {
     String::from_utf8(edits.finish()).unwrap_or_else(|_| json.to_owned())
 }
 
-/// Bytes that are no conversation of a format.
+/// Error of bytes that are not a conversation of a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConversationError {
-    /// They are no JSON.
+    /// They are not JSON.
     #[error("the conversation is no JSON: {0}")]
     Json(#[source] JsonError),
-    /// They are neither a request with a list of turns, nor such a list.
+    /// They are neither a request with a list of turns nor such a list.
     #[error(
         "this is no conversation in {title}: a request with `{field}`, or a list of its items, was expected"
     )]
     NoList {
-        /// The format's name for people.
+        /// The format's display name.
         title: &'static str,
         /// The field in which its requests have their conversation.
         field: &'static str,
     },
-    /// One of its turns is none.
+    /// One of its items is not a turn.
     #[error("this is no conversation in {title}: item {position} (byte {offset}) {reason}")]
     NoTurn {
-        /// The format's name for people.
+        /// The format's display name.
         title: &'static str,
         /// The position of the item, from 0.
         position: usize,
@@ -91,7 +91,7 @@ pub enum ConversationError {
 pub struct Dialogue<'a> {
     format: &'static dyn WireFormat,
     root: Value<'a>,
-    /// The list of turns, or the text that is the only one.
+    /// The list of turns, or the text that is the only turn.
     list: Value<'a>,
     items: Vec<Value<'a>>,
     conversation: Conversation<'a>,
@@ -104,7 +104,7 @@ impl<'a> Dialogue<'a> {
         Self::of(format, Value::parse_body(bytes).map_err(ConversationError::Json)?)
     }
 
-    /// The same of a value that was read before.
+    /// Reads the conversation from a value that was parsed before.
     pub(crate) fn of(format: &'static dyn WireFormat, root: Value<'a>) -> Result<Self, ConversationError> {
         let field = format.facts().conversation_field;
         let no_list = ConversationError::NoList { title: format.title(), field };
@@ -133,29 +133,29 @@ impl<'a> Dialogue<'a> {
         Ok(Self { format, root, list, items, conversation, places })
     }
 
-    /// The turns and their parts.
+    /// Returns the turns and their parts.
     pub fn conversation(&self) -> &Conversation<'a> {
         &self.conversation
     }
 
-    /// What of the document stands before and behind the conversation: the instructions and tools among it.
+    /// Returns the parts of the document before and after the conversation, including instructions and tools.
     pub fn around(&self) -> [&'a str; 2] {
         let (document, list) = (self.list.document(), self.list.span());
         [document.get(..list.start), document.get(list.end..)].map(Option::unwrap_or_default)
     }
 
-    /// The list of turns as it is written.
+    /// Returns the list of turns as written.
     pub fn written(&self) -> &'a str {
         self.list.raw()
     }
 
-    /// The items of the list as they are written; none where the conversation is one text.
+    /// Returns the items of the list as written. Empty if the conversation is a single text.
     pub fn items(&self) -> impl Iterator<Item = &'a str> {
         let is_list = self.list.kind() == Kind::Array;
         self.items.iter().filter(move |_| is_list).map(|item| item.raw())
     }
 
-    /// An item without what only marks it for a provider's cache: that moves from turn to turn.
+    /// Returns an item without its markers for a provider's cache, because these move from turn to turn.
     ///
     /// ```
     /// use endmark_wire::conversation::Dialogue;
@@ -170,7 +170,7 @@ impl<'a> Dialogue<'a> {
         Some(if raw.contains(CACHE_MARKER) { Cow::Owned(unmarked(raw)) } else { Cow::Borrowed(raw) })
     }
 
-    /// The document with other items in the place of the first ones.
+    /// Returns the document with its first `turns` items replaced by `items`.
     ///
     /// ```
     /// use endmark_wire::conversation::Dialogue;
@@ -195,7 +195,7 @@ impl<'a> Dialogue<'a> {
         edits.finish()
     }
 
-    /// The document with these edits.
+    /// Returns the document with these edits.
     pub fn edited(&self, edits: &[Edit]) -> Result<Vec<u8>, EditError> {
         let changes = Changes::of(&self.conversation, edits)?;
         apply::changed(self, &changes)

@@ -1,8 +1,8 @@
-//! Calls that already stand in a conversation, and what is sent on of one whose arguments are no JSON (PC-9).
+//! Repairs tool calls in a conversation whose arguments are not JSON (PC-9).
 //!
-//! A client that was given a cut call keeps it in its history, and some servers answer every further request of that
-//! conversation with an error. So such arguments are closed before they go on: what was settled stays, what is not
-//! finished is named in a member of its own, and nothing is made up.
+//! A client that received a cut call keeps it in its history, and some servers answer every further request of that
+//! conversation with an error. Such arguments are therefore closed before they are forwarded. Settled values stay, an
+//! extra member names the unfinished value, and nothing is invented.
 
 use endmark_context::conversation::{Call, Content};
 use endmark_text::{CompleteError, Completed, Format, complete};
@@ -13,24 +13,24 @@ use crate::edit::Edits;
 use crate::json::{Value, quoted};
 use crate::wire_format::WireFormat;
 
-/// The member in which closed arguments say that they were cut off.
+/// The member that states that closed arguments were cut off.
 const CUT: &str = "endmark_cut";
 
-/// The member that holds what cannot be closed, as it is.
+/// The member that contains text that cannot be closed, unchanged.
 const UNREADABLE: &str = "endmark_unreadable";
 
-/// A pointer of more bytes is not repeated: its names come from outside.
+/// The longest JSON Pointer that is repeated, in bytes: its names come from outside.
 const MAX_POINTER_BYTES: usize = 256;
 
-/// What was told before is not repeated beyond this.
+/// The longest earlier notice that is repeated, in bytes.
 const MAX_TOLD_BYTES: usize = 1024;
 
-/// The calls in these items of a conversation, and the slots of their arguments.
+/// Returns the calls in these conversation items, and the slots of their arguments.
 pub(crate) fn calls<'a>(
     format: &'static dyn WireFormat,
     items: impl Iterator<Item = Value<'a>>,
 ) -> impl Iterator<Item = (Call<'a>, Slot<'a>)> {
-    // Texts are read with the turns that they stand in: those without a call are passed over.
+    // Reading a turn decodes its texts, so items without a call are skipped.
     let words: Vec<Finder<'_>> = format.facts().words_of_calls.iter().map(Finder::new).collect();
     let may_call =
         move |item: &Value<'_>| words.iter().any(|word| word.find(item.raw().as_bytes()).is_some());
@@ -41,11 +41,11 @@ pub(crate) fn calls<'a>(
     })
 }
 
-/// What takes the place of arguments that are no JSON; none where they are, whatever they say.
+/// Returns the replacement for arguments that are not JSON. Returns `None` if they are JSON, whatever they contain.
 ///
-/// - **Cut off**: closed, with a member `endmark_cut` that says so and what is not finished.
-/// - **Empty**: `{}`, as many servers write a call without arguments; where the function wants some
-///   (`wants_arguments`), nothing of them came, and that is said.
+/// - **Cut off**: closed, with a member `endmark_cut` that states this and what is unfinished.
+/// - **Empty**: `{}`, since many servers write a call without arguments like this. If the function requires
+///   arguments (`wants_arguments`), a notice that they were cut off before they began.
 /// - **Anything else**: the text itself, in a member `endmark_unreadable`.
 ///
 /// ```
@@ -72,9 +72,9 @@ pub fn repaired(arguments: &str, wants_arguments: bool) -> Option<String> {
     }
 }
 
-/// Closed arguments with the member that says of what they are not all.
+/// Returns closed arguments with the member that names the unfinished value.
 fn marked(closed: &Completed) -> String {
-    // Every other place that is not finished holds this one.
+    // Every other unfinished value contains the innermost one.
     let innermost = closed.unfinished().next_back().filter(|place| !place.pointer.is_empty());
     let told = match innermost {
         Some(place) if place.pointer.len() <= MAX_POINTER_BYTES => format!(
@@ -86,7 +86,7 @@ fn marked(closed: &Completed) -> String {
         _ => "these arguments were cut off: more would have followed".to_owned(),
     };
     let Ok(root) = Value::parse_str(&closed.text) else { return closed.text.clone() };
-    // Arguments may have been closed before: of one member two values are none.
+    // Arguments may have been closed before: duplicate members must not arise.
     let told = match root.word(CUT) {
         Some(before) if before.len() <= MAX_TOLD_BYTES => format!("{before}; {told}"),
         _ => told,
@@ -96,7 +96,7 @@ fn marked(closed: &Completed) -> String {
     String::from_utf8(edits.finish()).unwrap_or_else(|_| closed.text.clone())
 }
 
-/// Whether a schema of arguments wants any.
+/// Returns whether a schema requires any arguments.
 pub(crate) fn wants_arguments(schema: &str) -> bool {
     Value::parse_str(schema).is_ok_and(|schema| schema.filled("required").is_some())
 }
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// A model may go on from arguments that were closed, and be cut again.
+    /// A model may continue arguments that were closed, and be cut again.
     #[test]
     fn what_is_cut_twice_says_so_in_one_member() {
         let once = repaired(r#"{"a": "x"#, false).unwrap();

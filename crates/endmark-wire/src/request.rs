@@ -1,4 +1,4 @@
-//! A request in any format: what the gateway has to know of it, and the bytes it goes on with.
+//! A request in any format: the facts that the gateway needs, and the bytes that it forwards.
 
 use std::cell::LazyCell;
 use std::collections::{HashMap, HashSet};
@@ -19,53 +19,53 @@ use crate::stream::Reader;
 use crate::wire_format::WireFormat;
 use crate::writer::Writer;
 
-/// What a request's address says of it, where the body does not.
+/// The facts that a request's address states instead of its body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Address {
-    /// What stands before the model in the path, as `/v1beta/models/`.
+    /// The part of the path before the model, such as `/v1beta/models/`.
     pub base: String,
-    /// The model, where it stands in the path.
+    /// The model, if the path names it.
     pub model: Option<String>,
-    /// Whether a stream is asked for, where the path says so.
+    /// Whether a stream is requested, if the path states it.
     pub stream: Option<bool>,
 }
 
-/// What the gateway has to know of a request, whatever its format.
+/// The facts that the gateway needs to know about a request, in any format.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the request")]
 pub struct View {
-    /// The model's name; empty where the request names none.
+    /// The model's name. Empty if the request names no model.
     pub model: String,
-    /// Whether the answer is to be a stream.
+    /// Whether the response is to be a stream.
     pub stream: bool,
-    /// Whether the end of a stream tells the client its usage, since it asked for it or since it always does.
+    /// Whether the end of a stream reports its usage to the client, on request or always.
     pub include_usage: bool,
     /// The client's own limit of output tokens.
     pub limit: Option<u64>,
-    /// Where that limit stands, as `max_tokens`.
+    /// The field of that limit, such as `max_tokens`.
     pub limit_field: Option<&'static str>,
-    /// How many choices are asked for, 1 by default.
+    /// The number of choices requested, 1 by default.
     pub choices: u32,
     /// Whether the request names stop sequences.
     pub has_stop: bool,
     /// Whether the request offers tools.
     pub has_tools: bool,
-    /// The text of an unfinished last message of the assistant, which the reply goes on from; none if empty.
+    /// The text of an unfinished last message of the assistant, which the reply continues. `None` if empty.
     pub prefill: Option<String>,
-    /// The grammar that the text of the reply must have: a JSON mode or schema.
+    /// The grammar that the text of the reply must match: a JSON mode or schema.
     pub demanded: Option<Format>,
     /// The JSON Schema of that text.
     pub text_schema: Option<String>,
-    /// The conversation's name, where the request has one: its provider's own, or the session that the client says it is.
+    /// The conversation's name, if the request has one: the provider's own, or the session that the client states.
     pub conversation: Option<String>,
-    /// The reply does not come as the answer to this request, or what it asks cannot be read: it can only pass, and is
-    /// answered by the provider in its own words.
+    /// Whether the request can only be passed on, because its reply does not come in the response to it, or because
+    /// it cannot be read. The provider answers it in its own words.
     pub only_passes: bool,
 }
 
-/// Fields by which a request asks its provider to shorten the conversation, or says that the provider keeps some of it,
-/// each with the word by which it asks for nothing (Anthropic and OpenAI: context management; OpenAI: truncation, the
-/// response or conversation before; Gemini: cached content).
+/// Fields by which a request asks its provider to shorten the conversation, or states that the provider keeps part of
+/// it. Each has the value that requests nothing. Anthropic and OpenAI: context management. OpenAI: truncation, and
+/// the previous response or conversation. Gemini: cached content.
 const KEPT_BY_PROVIDER: [(&str, Option<&str>); 6] = [
     ("context_management", None),
     ("truncation", Some("disabled")),
@@ -86,11 +86,11 @@ pub struct Tool {
 
 /// A request as its client sent it, in any format (PC-9): a view, and the bytes themselves.
 ///
-/// Only what is no JSON object is an error. A field of a wrong kind counts as not there, and goes upstream as it is,
-/// where it is refused in the provider's own words; where what is missing is the conversation itself, the request
+/// Only a body that is not a JSON object is an error. A field of the wrong type is treated as absent and forwarded
+/// unchanged, so that the provider refuses it in its own words. If the conversation itself is missing, the request
 /// [only passes](View::only_passes).
 ///
-/// What answers it is read by what it gives: its [`Request::response`], [`Request::stream`] and
+/// Create the readers and writers of its reply with [`Request::response`], [`Request::stream`] and
 /// [`Request::writer`], so that formats cannot be mixed.
 ///
 /// ```
@@ -110,7 +110,7 @@ pub struct Request {
     root: Range<usize>,
     address: Address,
     view: View,
-    /// Where the conversation stands: to find it is to pass over the whole body.
+    /// The position of the conversation, cached because finding it means scanning the whole body.
     conversation: OnceLock<Option<Range<usize>>>,
 }
 
@@ -135,34 +135,36 @@ impl Request {
         Ok(Self { format, body, root, address: address.clone(), view, conversation })
     }
 
-    /// Its format.
+    /// Returns its format.
     pub fn format(&self) -> &'static dyn WireFormat {
         self.format
     }
 
-    /// What it says.
+    /// Returns the facts that were read from it.
     pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// What its address says.
+    /// Returns its parsed address.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The request as its client sent it, byte for byte.
+    /// Returns the request as its client sent it, byte for byte.
     pub fn body(&self) -> &[u8] {
         self.body.as_bytes()
     }
 
-    /// Whether results of tools may stand in it: a look at its bytes, which is never wrong where it says no.
+    /// Returns whether the request may contain tool results. This is a byte search: `false` is certain, `true` is
+    /// not.
     pub fn may_have_results(&self) -> bool {
         let has = |word: &&str| memchr::memmem::find(self.body(), word.as_bytes()).is_some();
         self.format.facts().words_of_results.iter().any(has)
     }
 
-    /// Why its conversation is not to be changed by anybody else: it asks its provider to shorten it, or only goes on from
-    /// what the provider keeps of it. None where all of it is in the request.
+    /// Returns the field for which the conversation must not be changed by anything but the provider. The request
+    /// asks its provider to shorten the conversation, or continues one that the provider keeps. Returns `None` if the
+    /// request contains the whole conversation.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -186,7 +188,7 @@ impl Request {
             .map(|(name, _)| name)
     }
 
-    /// Whether a reply to it may have several tool calls, which is the default of every provider.
+    /// Returns whether a reply may have several tool calls, which is the default of every provider.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -202,8 +204,8 @@ impl Request {
             && says("tool_choice.disable_parallel_tool_use") != Some(true)
     }
 
-    /// How many replies of the model stand in its conversation. A reply is all that the model says and calls until
-    /// somebody else speaks, in however many items that is written.
+    /// Returns the number of model replies in its conversation. A reply is all that the model writes and calls until
+    /// another role speaks, in however many items.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -227,7 +229,7 @@ impl Request {
         replies
     }
 
-    /// The text of the first turn of the user's, by which a session can be recognised.
+    /// Returns the text of the first user turn, by which a session can be recognised.
     pub fn first_user_text(&self) -> Option<String> {
         let is_of_user = |item: &Value<'_>| self.format.role(*item) == Some(Role::User);
         let first = self.items().find(is_of_user)?;
@@ -239,19 +241,19 @@ impl Request {
         Some(texts.collect())
     }
 
-    /// The tools it offers, in their order.
+    /// Returns the tools that it offers, in order.
     pub fn tools(&self) -> Vec<Tool> {
-        // Whoever looks for them has to walk over the whole conversation.
+        // Finding the tools requires a scan of the whole conversation.
         if self.view.has_tools { self.format.tools(self.root()) } else { Vec::new() }
     }
 
-    /// The JSON Schema of a tool's arguments; none for a tool the request does not name.
+    /// Returns the JSON Schema of a tool's arguments, or `None` for a tool that the request does not name.
     pub fn tool_schema(&self, name: &str) -> Option<String> {
         self.tools().into_iter().rfind(|tool| tool.name == name)?.schema
     }
 
-    /// The request with every call in its conversation in a form that servers can read, and how many had none; see
-    /// [`repaired`]. None where all had.
+    /// Returns the request with every tool call in its conversation readable for servers, and the number of repaired
+    /// calls; see [`repaired`]. Returns `None` if every call was readable.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -285,14 +287,14 @@ impl Request {
         Some((repaired, count))
     }
 
-    /// The request that asks for the rest of its reply, or for it anew; none where its format, or what it
-    /// says, does not allow to ask so.
+    /// Returns the request for the rest of its reply, or for the same reply again. Returns `None` if its format or
+    /// content does not allow this.
     pub fn asking(&self, ask: &Ask<'_>, terms: Terms) -> Option<Asked> {
         self.format.asking(self, ask, terms)
     }
 
-    /// The body that also asks for the tokens of the stream; none where the request asks for them itself, or its format
-    /// reports them anyway.
+    /// Returns the body that also requests the token counts of the stream. Returns `None` if the request asks for
+    /// them itself, or its format reports them anyway.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -308,16 +310,16 @@ impl Request {
         self.format.asking_for_usage(self)
     }
 
-    /// The path of a request for this model and a stream or none, with the query that it takes; none where the
-    /// address says nothing of them, and the request's own path stays. Whatever else the client's query says
-    /// belongs behind it.
+    /// Returns the path of a request for this model, streamed or not, including the query that it needs. Returns
+    /// `None` if the address determines neither, so that the request's own path stays. The rest of the client's query
+    /// is to be appended.
     pub fn path_for(&self, model: &str, stream: bool) -> Option<String> {
         self.format.path_for(&self.address, model, stream)
     }
 
-    /// The request as another upstream takes it, that may be another provider's: for a model that it has, where one is
-    /// given, and at [`Request::path_elsewhere`], so that no project or deployment of the first is named there. None
-    /// where no path can be made of the model's name.
+    /// Returns the request for another upstream, possibly of another provider. It names `model` if one is given. Its
+    /// path is [`Request::path_elsewhere`], so that it names no project or deployment of the first upstream. Returns
+    /// `None` if the model's name does not fit into a path.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -334,19 +336,19 @@ impl Request {
         let path = self.format.path_elsewhere(&self.address, model.unwrap_or(&view.model), view.stream);
         let (path, query) = path.split_once('?').map_or((&*path, None), |(path, query)| (path, Some(query)));
         let address = self.format.address(path, query)?;
-        // Where the path named the model, the body need not have.
+        // If the path named the model, the body may not.
         let is_named = || !self.format.view(self.root(), &address).model.is_empty();
         let named = match model {
             Some(model) => Some(model).filter(|model| *model != view.model || self.address != address),
             None => self.address.model.as_deref().filter(|_| !is_named()),
         };
         let body = named.map_or_else(|| self.body().to_vec(), |model| self.format.with_model(self, model));
-        // What was a request stays one with another string in it.
+        // A request remains a request when one string in it changes.
         Self::parse(self.format, &body, &address).ok()
     }
 
-    /// A request of our own at the same upstream: a user's turn alone, for this model, not streamed. None where no path can be
-    /// made of the model's name.
+    /// Returns a request by Endmark itself to the same upstream: a single user turn for this model, not streamed.
+    /// Returns `None` if the model's name does not fit into a path.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -370,45 +372,45 @@ impl Request {
         Self::parse(self.format, body.as_bytes(), &address).ok()
     }
 
-    /// The path of the same request at another upstream, with the query that it takes: below `/v1`, which stands for the
-    /// base URL there, wherever the request's own path names what its host alone has.
+    /// Returns the path of the same request at another upstream, including the query that it needs. If the request's
+    /// own path names something that only its host has, the path is below `/v1`, which stands for the base URL there.
     pub fn path_elsewhere(&self, stream: bool) -> String {
         self.format.path_elsewhere(&self.address, &self.view.model, stream)
     }
 
-    /// What a server that echoes puts before its continuation of this text; the likeliest first.
+    /// Returns the texts that an echoing server may put before its continuation of `so_far`, the likeliest first.
     pub fn echoes(&self, so_far: &str) -> Vec<String> {
         self.format.echoes(self, so_far)
     }
 
-    /// Reads a response to it that is not streamed.
+    /// Reads a non-streamed response to this request.
     pub fn response(&self, body: &[u8]) -> Result<Response, ResponseError> {
         Response::parse(self, body)
     }
 
-    /// Reads a streamed answer to it, and keeps at most this many bytes of it.
+    /// Returns a reader of a streamed response, which keeps at most this many bytes of it.
     pub fn stream(&self, keep_bytes: usize) -> Box<dyn Reader> {
         self.format.reader(self, keep_bytes)
     }
 
-    /// Writes the client's side of a stream; remembers at most this many bytes of what the client has, where
-    /// the format says things twice.
+    /// Returns a writer of the client's side of a stream. It remembers at most this many bytes of what the client
+    /// has, if the format repeats content.
     pub fn writer(&self, keep_bytes: usize) -> Box<dyn Writer> {
         self.format.writer(self, keep_bytes)
     }
 
-    /// Whether the client asks the provider not to store the reply. No later request can refer to it then.
+    /// Returns whether the client asks the provider not to store the reply. No later request can refer to it then.
     pub fn declines_storage(&self) -> bool {
         self.root().field("store").and_then(Value::as_bool) == Some(false)
     }
 
-    /// The ids of the stored items that its conversation refers to.
+    /// Returns the ids of the stored items that its conversation refers to.
     pub fn references(&self) -> Vec<String> {
         let ids = self.items().filter_map(|item| self.format.reference(item)?.text());
         ids.map(Into::into).collect()
     }
 
-    /// The request with whole items instead of references to them, by id, and how many were replaced.
+    /// Returns the request with references replaced by whole items, by id, and the number of replaced references.
     ///
     /// ```
     /// use endmark_wire::format::find;
@@ -438,22 +440,22 @@ impl Request {
         request.map_or_else(|| (self.clone(), 0), |request| (request, replaced))
     }
 
-    /// The id of the response that the request goes on from, where its server is to remember that.
+    /// Returns the id of the response that the request continues from, if its server is to remember that response.
     pub fn goes_on_from(&self) -> Option<String> {
         self.format.goes_on_from(self.root()).and_then(Value::text).map(Into::into)
     }
 
-    /// The request that goes on from another response; one that goes on from none stays as it is.
+    /// Returns the request continuing from another response. A request that continues from none is unchanged.
     #[must_use]
     pub fn going_on_from(&self, id: &str) -> Self {
         let Some(own) = self.format.goes_on_from(self.root()) else { return self.clone() };
         let mut edits = Edits::of(self.root());
         edits.replace(own, &quoted(id));
-        // What was a request stays one with another string in it.
+        // A request remains a request when one string in it changes.
         Self::parse(self.format, &edits.finish(), &self.address).unwrap_or_else(|_| self.clone())
     }
 
-    /// The items of its conversation, or the text that is its only one.
+    /// Returns the items of its conversation, or its text if the conversation is only a text.
     fn items(&self) -> impl Iterator<Item = Value<'_>> {
         let find = || Some(self.root().field(self.format.facts().conversation_field)?.span());
         let span = self.conversation.get_or_init(find).clone();

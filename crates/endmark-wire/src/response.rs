@@ -1,4 +1,4 @@
-//! A response that is not streamed, in any format: viewed, and edited in place.
+//! A non-streamed response in any format: read, and edited in place.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -13,30 +13,30 @@ use crate::request::Request;
 use crate::wire_format::WireFormat;
 use crate::writer::End;
 
-/// What a response says, whatever its format.
+/// The content of a response, in any format.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reply {
     /// The response's id.
     pub id: Option<String>,
-    /// The model's name; empty where the response names none.
+    /// The model's name. Empty if the response names no model.
     pub model: String,
     /// The choices, in the order of the response.
     pub choices: Vec<Choice>,
-    /// Tokens, as the server counts them.
+    /// Token counts by the server.
     pub usage: Option<Usage>,
-    /// The tier that it was served in, as `flex`; `None` where the response names none.
+    /// The service tier, such as `flex`. `None` if the response names none.
     pub tier: Option<String>,
 }
 
 impl Reply {
-    /// The bytes that its choices and calls take besides their texts.
+    /// Returns the bytes that its choices and calls need besides their texts.
     pub fn entry_bytes(&self) -> usize {
         let calls: usize = self.choices.iter().map(|choice| choice.tool_calls.len()).sum();
         self.choices.len() * size_of::<Choice>() + calls * size_of::<ToolCall>()
     }
 }
 
-/// A response as its server sent it (PC-9): what it says, and the bytes themselves.
+/// A response as its server sent it (PC-9): its content, and the bytes themselves.
 #[derive(Debug, Clone)]
 pub struct Response {
     format: &'static dyn WireFormat,
@@ -46,7 +46,7 @@ pub struct Response {
 }
 
 impl Response {
-    /// Reads the response to this request, on which the meaning of its words depends.
+    /// Reads the response to this request, which determines the meaning of its fields.
     pub fn parse(request: &Request, body: &[u8]) -> Result<Self, ResponseError> {
         let root = Value::parse_body(body).map_err(ResponseError::NotJson)?;
         let reply = request.format().reply(root, request.view())?;
@@ -54,17 +54,17 @@ impl Response {
         Ok(Self { format: request.format(), body, root, reply })
     }
 
-    /// What it says.
+    /// Returns its content.
     pub fn reply(&self) -> &Reply {
         &self.reply
     }
 
-    /// The response as its server sent it, byte for byte.
+    /// Returns the response as its server sent it, byte for byte.
     pub fn body(&self) -> &[u8] {
         self.body.as_bytes()
     }
 
-    /// Begins to change the response in place.
+    /// Returns an editor that changes the response in place.
     pub fn edit(&self) -> Box<dyn ReplyEdit + '_> {
         self.format.edit(self.root())
     }
@@ -79,8 +79,8 @@ impl Response {
 }
 
 impl Response {
-    /// The items of a changed response that its provider stored otherwise, or not at all: later requests may refer to them
-    /// by id alone.
+    /// Returns the items of a changed response that its provider stores differently or not at all. Later requests may
+    /// refer to them by id alone.
     pub fn changed_items(&self, changed: &[u8]) -> Vec<StoredItem> {
         let before: HashSet<&str> =
             self.format.stored_items(self.root()).into_iter().map(Value::raw).collect();
@@ -90,35 +90,35 @@ impl Response {
     }
 }
 
-/// Changes to a response. What is not changed stays byte for byte; a choice or call that the response does
-/// not have is not changed.
+/// Changes to a response. Anything unchanged stays byte for byte. Changes of a choice or call that the response lacks
+/// are ignored.
 pub trait ReplyEdit: fmt::Debug + Send + Sync {
     /// Sets a choice's text.
     fn set_text(&mut self, choice: u32, text: &str);
 
-    /// Sets the arguments of one of a choice's calls, by its [`ToolCall::index`]. Where the format has an
-    /// object for them, arguments that are none are not written.
+    /// Sets the arguments of one of a choice's calls, by its [`ToolCall::index`]. If the format has an object for
+    /// them, arguments that are not an object are not written.
     fn set_arguments(&mut self, choice: u32, call: u32, arguments: &str);
 
-    /// Says what the provider signed one of a choice's calls with, where clients send that back: a signature is of no other call
-    /// than it came with.
+    /// Sets or removes the provider's signature of one of a choice's calls, if clients send signatures back. A
+    /// signature is valid only for the call that it came with.
     fn sign_call(&mut self, _choice: u32, _call: u32, _signature: Option<&str>) {}
 
-    /// Sets what the provider signed the rest of a choice's text with, where clients send that back.
+    /// Sets the provider's signature of the rest of a choice's text, if clients send signatures back.
     fn set_signature(&mut self, _choice: u32, _signature: &str) {}
 
-    /// Says which of the client's stop sequences a choice ends at, in formats that have a field for it.
+    /// Sets which of the client's stop sequences a choice ends at, in formats with a field for it.
     fn set_stop_sequence(&mut self, _choice: u32, _sequence: &str) {}
 
     /// Adds calls after those the choice has.
     fn add_calls(&mut self, choice: u32, calls: &[ToolCall]);
 
-    /// Notes which calls stay cut, before how their choice ended is set. They are taken out where the format has no way to
-    /// show one: arguments are an object there, and another one than the model was about to write would be taken for the
-    /// model's.
+    /// Notes which calls stay cut, before their choice's end is set. They are removed if the format cannot show a cut
+    /// call: arguments are an object there, and an incomplete object would be taken for what the model meant to
+    /// write.
     fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) {}
 
-    /// Whether a call that is cut stands in a reply as far as it came.
+    /// Returns whether a cut call can be shown in a reply as far as it came.
     fn shows_cut_calls(&self) -> bool {
         true
     }
@@ -126,15 +126,15 @@ pub trait ReplyEdit: fmt::Debug + Send + Sync {
     /// Sets how a choice ended.
     fn set_end(&mut self, choice: u32, end: End);
 
-    /// Sets the response's id, where the client goes on from one.
+    /// Sets the response's id, if the client continues from one.
     fn set_id(&mut self, _id: &str) {}
 
-    /// Sets the counts of tokens; other details of them stay.
+    /// Sets the token counts. Their other details stay.
     fn set_usage(&mut self, usage: &Usage);
 
     /// Sets the `endmark` object next to the provider's own fields.
     fn set_endmark(&mut self, endmark: &RawValue);
 
-    /// The response with its changes.
+    /// Returns the response with its changes.
     fn finish(self: Box<Self>) -> Vec<u8>;
 }

@@ -1,4 +1,4 @@
-//! What differs between formats.
+//! The trait of a wire format: everything that differs between formats.
 
 use std::fmt;
 
@@ -20,19 +20,20 @@ use crate::sse::data_frame;
 use crate::stream::Reader;
 use crate::writer::Writer;
 
-/// What differs between formats. Its values have no state: that of a stream is in what they make.
+/// A wire format. Implementations are stateless; the state of a stream is in the reader or writer that they create.
 ///
-/// This trait has what a format is and its addresses; its supertraits have the rest, each implemented in the file that does it.
+/// This trait covers the identity of a format and its addresses. The supertraits cover the rest; each is implemented
+/// in the file that does the work.
 pub trait WireFormat:
     WireRequest + WireConversation + WireAsk + WireReply + fmt::Debug + Send + Sync
 {
-    /// What is the same for every request.
+    /// Returns the facts that hold for every request.
     fn facts(&self) -> &'static Facts;
 
-    /// Whether a path is one of the provider's alone, be it of replies or not.
+    /// Returns whether a path belongs to this provider only, whether or not it produces replies.
     fn owns(&self, path: &str) -> bool;
 
-    /// What this path says, if it is one of the format's.
+    /// Parses a path and query. Returns `None` if the path is not one of this format's.
     fn address(&self, path: &str, query: Option<&str>) -> Option<Address>;
 
     /// See [`Request::path_for`].
@@ -45,28 +46,28 @@ pub trait WireFormat:
         self.facts().route.to_owned()
     }
 
-    /// Whether a request to this path, that is for no reply, may go on from a response.
+    /// Returns whether a request to this path, which does not produce a reply, may continue from a response.
     fn goes_on_in(&self, _path: &str) -> bool {
         false
     }
 
-    /// The literal name, as `openai_chat`.
+    /// Returns the format's identifier, such as `openai_chat`.
     fn name(&self) -> &'static str {
         self.facts().name
     }
 
-    /// Its name for people.
+    /// Returns the format's display name.
     fn title(&self) -> &'static str {
         self.facts().title
     }
 
-    /// The provider that defines it.
+    /// Returns the provider that defines the format.
     fn provider(&self) -> &'static Provider {
         self.facts().provider
     }
 }
 
-/// What is the same for every request in a format.
+/// The facts that hold for every request in a format.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each states a fact by itself")]
 pub struct Facts {
@@ -76,101 +77,101 @@ pub struct Facts {
     pub title: &'static str,
     /// See [`WireFormat::provider`].
     pub provider: &'static Provider,
-    /// The path of its requests, with `{model}` where it names one.
+    /// The path of its requests, with `{model}` if the path names the model.
     pub route: &'static str,
-    /// What a call in it does, in the words of OpenTelemetry's conventions (`gen_ai.operation.name`).
+    /// The operation of a call, as named by the OpenTelemetry conventions (`gen_ai.operation.name`).
     pub operation: &'static str,
-    /// Whether every request has to name a limit, so that one says little of what its client wants.
+    /// Whether every request must set a limit, so that a limit says little about what its client wants.
     pub limit_is_required: bool,
     /// Where a request limits its reply.
     pub limit_place: LimitPlace,
-    /// Whether a conversation in which tools were called has to offer tools.
+    /// Whether a conversation with tool calls must also offer tools.
     pub calls_need_tools: bool,
     /// Whether client libraries wait for a stream's last event, whatever came before it.
     pub wants_last_event: bool,
-    /// Whether the streams of this format report their tokens, whatever the request says.
+    /// Whether the streams of this format report their tokens, whatever the request asks for.
     pub reports_usage_unasked: bool,
-    /// The header that a key of the provider's stands in, and what stands before it.
+    /// The header that carries the provider's key, and the prefix of its value.
     pub credential: (&'static str, &'static str),
     /// The fields of a request that decide which model answers and how much it may produce.
     pub deciding: &'static [Deciding],
-    /// What a body has to be, for a client that sent another: a sentence.
+    /// A sentence that tells a client what a body must be, for use after it sent something else.
     pub hint: &'static str,
-    /// The field in which a request has its conversation.
+    /// The request field that contains the conversation.
     pub conversation_field: &'static str,
-    /// What is demanded of the order of turns.
+    /// The rules for the order of turns.
     pub order: Order,
-    /// What stands in a request that has results of tools: one of these, or there is none.
+    /// Words of which at least one occurs in any request that contains tool results.
     pub words_of_results: &'static [&'static str],
-    /// The same for calls of tools.
+    /// Words of which at least one occurs in any request that contains tool calls.
     pub words_of_calls: &'static [&'static str],
 }
 
-/// What a request says.
+/// Reads requests of a format.
 pub trait WireRequest {
-    /// What a request says.
+    /// Reads what the gateway needs to know about a request.
     fn view(&self, root: Value<'_>, address: &Address) -> View;
 
-    /// The tools a request offers.
+    /// Returns the tools that a request offers.
     fn tools(&self, root: Value<'_>) -> Vec<Tool>;
 
-    /// The list in which a request has the functions that it offers.
+    /// Returns the list in which a request offers its functions.
     fn function_list<'a>(&self, root: Value<'a>) -> Option<Value<'a>> {
         root.field("tools").filter(|tools| tools.kind() == Kind::Array)
     }
 
-    /// The id of the response that a request goes on from, where its server is to remember that.
+    /// Returns the id of the response that a request continues from, if the server is to remember that response.
     fn goes_on_from<'a>(&self, _root: Value<'a>) -> Option<Value<'a>> {
         None
     }
 }
 
-/// The conversation in a request, and what is added to it.
+/// Reads and writes the conversation in a request.
 pub trait WireConversation {
-    /// Who speaks in an item of a conversation: results of tools may stand in turns of the user's. None where that cannot be
-    /// read.
+    /// Returns the role of a conversation item, or `None` if it cannot be read. Tool results may be in turns of the
+    /// user.
     fn role(&self, item: Value<'_>) -> Option<Role>;
 
-    /// Who speaks in an item of a conversation, and its parts; what is wrong with it, where it is none.
+    /// Returns the role of a conversation item and its parts, or what is wrong with the item.
     fn turn<'a>(&self, item: Value<'a>) -> Result<(Role, Vec<Placed<'a>>), &'static str>;
 
-    /// Whether a conversation that is no list is one turn.
+    /// Returns whether a conversation that is not a list is a single turn.
     fn is_turn_alone(&self, _conversation: Value<'_>) -> bool {
         false
     }
 
-    /// A turn of the user's that says this.
+    /// Returns a user turn with this text.
     fn user_turn(&self, text: &str) -> String;
 
-    /// The turns that results of tools stand in, which are given as they are written.
+    /// Returns the turns that contain these tool results, which are passed as serialised by this format.
     fn result_turns(&self, results: Vec<String>) -> Vec<String> {
         results
     }
 
-    /// What stands in the place of the result of this call.
+    /// Returns a placeholder for the missing result of this call.
     fn absent_result(&self, call: Value<'_>, text: &str) -> String;
 
-    /// The result of this call, or why there is none.
+    /// Returns the result of this call, or the reason why there is no result.
     fn result(&self, call: Value<'_>, text: &str, _is_error: bool) -> String {
         self.absent_result(call, text)
     }
 
-    /// A function as it stands in the list of those that a request offers.
+    /// Returns a function as an entry of the list that a request offers.
     fn written_tool(&self, tool: &OwnTool<'_>) -> String;
 
-    /// What a response says, as the items by which it stands in the conversation that goes on from it.
+    /// Returns the content of a response as the items that represent it in the following conversation.
     fn said(&self, root: Value<'_>) -> Vec<String>;
 
-    /// The same of a stream: the data of its events, and the choice that was received in them.
+    /// Returns the same for a stream: `events` are the data of its events, `choice` is the choice received in them.
     fn said_in(&self, events: &[Value<'_>], choice: &Choice) -> Vec<String>;
 
-    /// The id of a stored item that this item of a conversation only refers to.
+    /// Returns the id of a stored item, if this conversation item is only a reference to one.
     fn reference<'a>(&self, _item: Value<'a>) -> Option<Value<'a>> {
         None
     }
 }
 
-/// Requests that Endmark makes of a client's request.
+/// Builds the requests that Endmark derives from a client's request.
 pub trait WireAsk {
     /// See [`Request::asking`].
     fn asking(&self, request: &Request, ask: &Ask<'_>, terms: Terms) -> Option<Asked>;
@@ -180,11 +181,11 @@ pub trait WireAsk {
         None
     }
 
-    /// The body of a request of our own: a user's turn alone, for this model, which in some formats the path names. Where the
-    /// format demands a limit, it is this one.
+    /// Returns the body of a request by Endmark itself: a single user turn for this model, which in some formats the
+    /// path names. `limit_tokens` is the output limit if the format requires one.
     fn question(&self, model: &str, text: &str, limit_tokens: u64) -> String;
 
-    /// The body of the request for another model.
+    /// Returns the body of the request with another model.
     fn with_model(&self, request: &Request, model: &str) -> Vec<u8> {
         let mut edits = Edits::of(request.root());
         edits.set_field(request.root(), "model", &quoted(model));
@@ -197,18 +198,18 @@ pub trait WireAsk {
     }
 }
 
-/// What is answered: whole, as a stream, or as an error.
+/// Reads and writes responses: whole, streamed, or errors.
 pub trait WireReply {
-    /// Whether a document is a response of this format, as its own fields say.
+    /// Returns whether a document is a response of this format, as its own fields state.
     fn has_written(&self, root: Value<'_>) -> bool;
 
-    /// What a response says.
+    /// Reads a response.
     fn reply(&self, root: Value<'_>, request: &View) -> Result<Reply, ResponseError>;
 
-    /// Begins to change a response.
+    /// Returns an editor for a response.
     fn edit<'a>(&self, root: Value<'a>) -> Box<dyn ReplyEdit + 'a>;
 
-    /// The items of a response, where its provider stores them and later requests may refer to them by id.
+    /// Returns the items of a response, if its provider stores them and later requests may refer to them by id.
     fn stored_items<'a>(&self, _root: Value<'a>) -> Vec<Value<'a>> {
         Vec::new()
     }
@@ -219,14 +220,14 @@ pub trait WireReply {
     /// See [`Request::writer`].
     fn writer(&self, request: &Request, keep_bytes: usize) -> Box<dyn Writer>;
 
-    /// The error that a body holds, if it holds one.
+    /// Returns the error in a body, if there is one.
     fn read_error(&self, root: Value<'_>) -> Option<ProviderError>;
 
-    /// An error's body in the provider's shape, so that client libraries raise their own exceptions; `kind`
+    /// Returns an error body in the provider's shape, so that client libraries raise their own exceptions. `kind`
     /// begins with `endmark_`, and the message says what to do next.
     fn error_body(&self, status: u16, kind: &str, message: &str) -> Vec<u8>;
 
-    /// The same as the last event of a stream.
+    /// Returns the same error as the last event of a stream.
     fn error_event(&self, status: u16, kind: &str, message: &str) -> Vec<u8> {
         data_frame(&self.error_body(status, kind, message))
     }

@@ -1,4 +1,4 @@
-//! The client's side of a stream in any format: what passes, what is held back, and what is said in its place.
+//! The client's side of a stream in any format: frames that pass, frames that are held back, and their replacements.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt;
@@ -9,134 +9,133 @@ use serde_json::value::RawValue;
 use crate::reply::{Event, StoredItem, ToolCall, Usage};
 use crate::sse::{Frame, comment};
 
-/// How a choice is to say that it ended.
+/// How a choice is to report its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum End {
     /// The model ended its turn.
     Turn,
-    /// It handed over tool calls.
+    /// The model called tools.
     ToolCalls,
-    /// It is cut at its limit.
+    /// The reply is cut at its limit.
     Cut,
 }
 
 /// The end of one choice.
 #[derive(Debug, Clone, Copy)]
 pub struct ChoiceEnd<'a> {
-    /// Which choice.
+    /// The number of the choice.
     pub choice: u32,
-    /// How it ended; none where the provider's own word stays.
+    /// How it ended. `None` if the provider's own finish reason stays.
     pub end: Option<End>,
-    /// What Endmark has to say of it.
+    /// Endmark's own statement about it.
     pub endmark: Option<&'a RawValue>,
-    /// All of its text that the client had not got was written, so that what is held back of it is left out.
+    /// Whether all of its text that the client lacked was written, so that held text is dropped.
     pub rewritten: bool,
 }
 
 /// The end of a stream.
 #[derive(Debug, Clone, Default)]
 pub struct Closing<'a> {
-    /// The choices that end otherwise than they were held back; of others what is held passes as it came.
+    /// The choices whose end differs from the one held back. Held frames of other choices pass unchanged.
     pub choices: &'a [ChoiceEnd<'a>],
-    /// The tokens of all calls, where there was more than one.
+    /// The tokens of all calls, if there was more than one.
     pub usage: Option<Usage>,
-    /// The stream's own last event was lost behind the end of the reply: it is written, where the format has one.
+    /// Whether the stream's own last event was lost after the end of the reply. It is written, if the format has one.
     pub end_lost: bool,
 }
 
-/// Writes the client's side of a stream: frames of the upstream as they came, and what takes the place of
-/// those that are held back.
+/// Writes the client's side of a stream: upstream frames unchanged, and replacements for frames that are held back.
 ///
-/// Everything it gives is ready to be sent. It takes whole frames alone: what is cut inside one must not pass,
-/// or what is written behind it becomes a part of it. Bytes once given are never taken back: of a part the client has
-/// a beginning of, only what follows is written.
+/// Everything it returns is ready to be sent. It takes only whole frames: half a frame must not pass, or whatever
+/// follows would become part of it. Bytes once returned are never taken back. If the client has the beginning of a
+/// part, only the rest is written.
 ///
-/// The order of calls: [`Writer::pass`] and [`Writer::hold`] for every frame as long as the upstream speaks;
-/// then either [`Writer::release`], or any of [`Writer::text`], [`Writer::arguments`] and
-/// [`Writer::tool_call`], and [`Writer::close`] or [`Writer::error`] at the end.
+/// The order of calls: [`Writer::pass`] and [`Writer::hold`] for every frame while the upstream sends. Then either
+/// [`Writer::release`], or any of [`Writer::text`], [`Writer::arguments`] and [`Writer::tool_call`], and
+/// [`Writer::close`] or [`Writer::error`] at the end.
 pub trait Writer: fmt::Debug + Send + Sync {
-    /// Adds a frame as it is to what goes to the client; before it those held back, where the order of all events
-    /// counts in the format.
+    /// Appends a frame unchanged to the client's bytes. Held frames go first if the order of all events matters in
+    /// the format.
     fn pass(&mut self, frame: &Frame, event: &Event, client: &mut Vec<u8>);
 
-    /// A frame that the client does not get before it is known how its reply ends.
+    /// Holds back a frame from the client until it is known how its reply ends.
     fn hold(&mut self, frame: Frame, event: &Event);
 
-    /// Whether anything is held back.
+    /// Returns whether anything is held back.
     fn holds(&self) -> bool;
 
-    /// Whether the client's side can still be written. It can only pass, or end in an error, past the limit on
-    /// what is remembered of it; and where the client has the beginning of something that cannot be completed
-    /// here, as a thought without its signature or what a tool of the server's was about to say.
+    /// Returns whether the client's side can still be written. If not, the stream can only pass, or end in an error.
+    /// That is so past the limit on remembered bytes, and if the client has the beginning of something that cannot be
+    /// completed here. Examples are a thought without its signature, or the output of one of the server's tools.
     fn can_write(&self) -> bool {
         true
     }
 
-    /// What is held back, as it came.
+    /// Returns everything held back, unchanged.
     fn release(&mut self) -> Vec<u8>;
 
-    /// The next characters of a choice's text.
+    /// Returns the next characters of a choice's text.
     fn text(&mut self, choice: u32, text: &str) -> Vec<u8>;
 
-    /// The next characters of a call's arguments; none where the format has no pieces of them: such a call
-    /// is written whole, by [`Writer::tool_call`].
+    /// Returns the next characters of a call's arguments. Returns `None` if the format does not send them in pieces;
+    /// [`Writer::tool_call`] writes such a call whole.
     fn arguments(&mut self, choice: u32, call: &ToolCall, arguments: &str) -> Option<Vec<u8>>;
 
-    /// Whether a call that the client has a beginning of can go on by [`Writer::arguments`].
+    /// Returns whether [`Writer::arguments`] can continue a call of which the client has the beginning.
     fn goes_on(&self, choice: u32, call: &ToolCall) -> bool;
 
-    /// A whole tool call that the client has nothing of.
+    /// Returns a whole tool call of which the client has nothing.
     fn tool_call(&mut self, choice: u32, call: &ToolCall) -> Vec<u8>;
 
-    /// What the provider signed the text with that was written here, where clients send that back.
+    /// Returns the provider's signature of the text that was written here, if clients send signatures back.
     fn signature(&mut self, _choice: u32, _signature: &str) -> Vec<u8> {
         Vec::new()
     }
 
-    /// Notes which of the client's stop sequences a choice ends at, for formats that have a field for it.
+    /// Notes which of the client's stop sequences a choice ends at, for formats with a field for it.
     fn stops_at(&mut self, _choice: u32, _sequence: &str) {}
 
-    /// Whether the arguments of a call come all at once, as an object. A client that runs calls as they come must not have
-    /// one before it is known that it is not cut.
+    /// Returns whether the arguments of a call come all at once, as an object. A client that runs calls as they come
+    /// must not receive one before it is known to be complete.
     fn calls_come_whole(&self) -> bool {
         false
     }
 
-    /// Whether a call that is cut can be written by [`Writer::tool_call`]: how the reply ends tells that it is.
+    /// Returns whether [`Writer::tool_call`] can write a cut call: the end of the reply discloses the cut.
     fn shows_cut_calls(&self) -> bool {
         true
     }
 
-    /// Notes the id of the answer that is written from, for a client that has nothing of a reply yet.
+    /// Notes the id of the response that is written from, for a client that has nothing of a reply yet.
     fn answered_by(&mut self, _id: &str) {}
 
-    /// Notes which calls stay cut, before the stream ends; says what becomes of each that is not shown as far as it came. Where
-    /// the end of a reply does not tell a cut call from a finished one, the client must not have its end.
+    /// Notes which calls stay cut, before the stream ends. Returns the outcome of each call that is not shown as far
+    /// as it came. If the end of a reply does not distinguish a cut call from a finished one, the client must not
+    /// receive the call's end.
     fn leave_cut(&mut self, _choice: u32, _calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
         Vec::new()
     }
 
-    /// The end of the stream.
+    /// Returns the end of the stream.
     fn close(&mut self, closing: &Closing<'_>) -> Vec<u8>;
 
-    /// The end of a stream that broke off, in the provider's own shape: nobody takes it for a whole one.
-    /// An error that the upstream itself sent, and that is held back, stands in its place. Before it goes what is
-    /// held back and is no end.
+    /// Returns the end of a broken stream, in the provider's own shape, so that no client takes it for a whole one. A
+    /// held error of the upstream is used instead. Held frames that are not an end go first.
     fn error(&mut self, error: &StreamError<'_>) -> Vec<u8>;
 
-    /// The items that were written or made whole here, once the stream is closed: its provider stores them otherwise, or not
-    /// at all, and later requests may refer to them by id alone.
+    /// Returns the items that were written or completed here, once the stream is closed. The provider stores
+    /// different ones or none, and later requests may refer to them by id alone.
     fn changed_items(&self) -> Vec<StoredItem> {
         Vec::new()
     }
 
-    /// A sign of life that clients ignore.
+    /// Returns a heartbeat that clients ignore.
     fn keep_alive(&self) -> Vec<u8> {
         comment("endmark is asking for the rest")
     }
 }
 
-/// What becomes of a call that stays cut, and of which the client does not get as much as came.
+/// The outcome of a call that stays cut, if the client does not get as much of it as came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutCall {
     /// The client has nothing of it, and gets nothing.
@@ -150,33 +149,33 @@ pub enum CutCall {
 pub struct StreamError<'a> {
     /// What happened, and what to do about it.
     pub message: &'a str,
-    /// The kind of error, as `endmark_reply_cut`.
+    /// The kind of error, such as `endmark_reply_cut`.
     pub kind: &'a str,
-    /// The HTTP status that it has in formats which repeat it in the body.
+    /// The HTTP status, for formats that repeat it in the body.
     pub status: u16,
-    /// What Endmark has to say of the reply.
+    /// Endmark's own statement about the reply.
     pub endmark: Option<&'a RawValue>,
-    /// The choices that ended all the same.
+    /// The choices that ended nevertheless.
     pub choices: &'a [ChoiceEnd<'a>],
 }
 
 impl StreamError<'_> {
-    /// `,"endmark":{…}`, or nothing.
+    /// Returns `,"endmark":{…}`, or an empty string.
     pub(crate) fn endmark_field(&self) -> String {
         endmark_field(self.endmark)
     }
 }
 
-/// `,"endmark":{…}`, or nothing.
+/// Returns `,"endmark":{…}`, or an empty string.
 pub(crate) fn endmark_field(endmark: Option<&RawValue>) -> String {
     endmark.map(|endmark| format!(",\"endmark\":{}", endmark.get())).unwrap_or_default()
 }
 
-/// Frames that are held back, with what each said.
+/// Frames that are held back, each with its content.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Held {
     frames: VecDeque<(Frame, Event)>,
-    /// They stand group by group.
+    /// Whether they are ordered by group.
     gathered: bool,
 }
 
@@ -186,8 +185,8 @@ impl Held {
         self.frames.push_back((frame, event.clone()));
     }
 
-    /// Puts the frames of each group behind its first one, in the order in which the groups begin. What is in none stays
-    /// between those that it stands between. Once is enough until more is held.
+    /// Moves the frames of each group after its first one, in the order in which the groups begin. A frame without a
+    /// group keeps its place between groups. One call is enough until more is held.
     pub(crate) fn gather<K: Hash + Eq>(&mut self, group: impl Fn(&Frame, &Event) -> Option<K>) {
         if std::mem::replace(&mut self.gathered, true) {
             return;
@@ -205,12 +204,12 @@ impl Held {
         self.frames = groups.into_iter().flatten().collect();
     }
 
-    /// The first so many frames, which are not held any more.
+    /// Removes and returns the first `count` frames.
     pub(crate) fn take_first(&mut self, count: usize) -> Vec<(Frame, Event)> {
         self.frames.drain(..count.min(self.frames.len())).collect()
     }
 
-    /// The first frames, as long as they are like this; they are not held any more.
+    /// Removes and returns the first frames for as long as `is` accepts them.
     pub(crate) fn take_while(&mut self, is: impl Fn(&Frame, &Event) -> bool) -> Vec<(Frame, Event)> {
         let count = self.frames.iter().take_while(|(frame, event)| is(frame, event)).count();
         self.take_first(count)
@@ -223,12 +222,12 @@ impl Held {
         }
     }
 
-    /// What the frames say that are held.
+    /// Returns the contents of the held frames.
     pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
         self.frames.iter().map(|(_, event)| event)
     }
 
-    /// The frames that are held.
+    /// Returns the held frames.
     pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
         self.frames.iter().map(|(frame, _)| frame)
     }
@@ -237,7 +236,7 @@ impl Held {
         self.frames.is_empty()
     }
 
-    /// Everything that is held, in order; nothing is held then.
+    /// Removes and returns all held frames, in order.
     pub(crate) fn take(&mut self) -> Vec<(Frame, Event)> {
         std::mem::take(&mut self.frames).into()
     }
@@ -246,7 +245,7 @@ impl Held {
         self.frames = frames.into();
     }
 
-    /// The error that the upstream sent.
+    /// Returns the error that the upstream sent.
     pub(crate) fn error(&self) -> Option<&Frame> {
         self.frames.iter().find(|(_, event)| event.error.is_some()).map(|(frame, _)| frame)
     }

@@ -22,32 +22,33 @@ use crate::writer::{Closing, CutCall, Held, StreamError, Writer, endmark_field};
 pub(super) struct MessageWriter {
     model: String,
     held: Held,
-    /// What the client knows.
+    /// Whether the client has the beginning of the message.
     begun: bool,
-    /// The blocks that the client has open. Servers that make calls in parallel may begin one before the end of another.
+    /// The blocks that the client has open. Servers that make calls in parallel may begin one before the end of
+    /// another.
     open: Vec<Open>,
-    /// What the client has last is a thought without its signature.
+    /// Whether the client's last block is a thought without its signature.
     unsigned: bool,
     /// The number of the next block.
     next: u64,
-    /// How many calls the client has the beginning of.
+    /// The number of calls of which the client has the beginning.
     calls: u32,
-    /// Whether anything was written that did not come.
+    /// Whether anything was written that the upstream did not send.
     wrote: bool,
-    /// The numbers of blocks that were held back, and those that the client has, once they may differ.
+    /// Maps the numbers of held blocks to those that the client sees, once the two may differ.
     numbers: Option<HashMap<u64, u64>>,
-    /// The id of the answer that a message is begun from here.
+    /// The id of the response, for a message that begins here.
     id: Option<String>,
-    /// The client's stop sequence that the rest has met.
+    /// The client's stop sequence that the rest has reached.
     sequence: Option<String>,
 }
 
-/// A block that the client has the beginning of, and not the end.
+/// A block of which the client has the beginning but not the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Open {
     number: u64,
     kind: Kinds,
-    /// What stands in it is cited: the provider said so of that text, and of no other.
+    /// Whether its text is cited. The provider's citations cover that text and no other.
     cited: bool,
 }
 
@@ -75,11 +76,11 @@ impl MessageWriter {
         }
     }
 
-    /// Notes what the client knows once it has this frame.
+    /// Updates the state of the client for a frame that it gets.
     fn note(&mut self, frame: &Frame) {
-        // Most frames, and they change nothing of what is known.
+        // Most frames are deltas. Apart from signatures and citations they do not change the state.
         if frame.event.as_deref() == Some("content_block_delta") {
-            // A quote inside of a text is escaped.
+            // A quote inside a text is escaped, so this substring is a type.
             let says = |kind: &str| frame.data.as_deref().is_some_and(|data| data.contains(kind));
             self.unsigned &= !says("\"signature_delta\"");
             if let Some(open) = self.open.last_mut().filter(|_| says("\"citations_delta\"")) {
@@ -121,7 +122,7 @@ impl MessageWriter {
         bytes
     }
 
-    /// Makes this kind of block the open one, if it is not; with a beginning for a client that has nothing.
+    /// Opens a block of this kind, unless one is open. Begins the message if the client has nothing yet.
     fn begin(&mut self, kind: Kinds, block: &str) -> Vec<u8> {
         let mut bytes = self.begin_message();
         if self.open.last().is_some_and(|open| open.kind == kind && !open.cited) {
@@ -160,12 +161,12 @@ impl MessageWriter {
         std::mem::take(&mut self.open).into_iter().flat_map(end).collect()
     }
 
-    /// The open block of a call.
+    /// Returns the number of a call's open block.
     fn open_block(&self, call: u32) -> Option<u64> {
         self.open.iter().find(|open| open.kind == Kinds::Call(call)).map(|open| open.number)
     }
 
-    /// The beginning of a call's block, with all of its arguments.
+    /// Returns the beginning of a call's block, with all of its arguments.
     fn begin_call(&mut self, call: &ToolCall) -> Vec<u8> {
         let block = format!("{{{},\"input\":{{}}}}", call_fields(call));
         let kind = Kinds::Call(self.calls);
@@ -190,8 +191,8 @@ impl MessageWriter {
         event_frame("content_block_delta", json.as_bytes())
     }
 
-    /// The held event that tells the end, with another end, tokens and what Endmark has to say; made anew
-    /// where there is none.
+    /// Returns the held event that reports the end, with another end, token counts and Endmark's statement. Creates
+    /// the event if none is held.
     fn message_delta(own: Option<&Frame>, word: Option<Word<'_>>, closing: &Closing<'_>) -> Vec<u8> {
         let endmark = closing.choices.first().and_then(|end| end.endmark);
         let edited = own.and_then(|frame| {
@@ -201,7 +202,7 @@ impl MessageWriter {
         edited.unwrap_or_else(|| {
             let or_null = |text: Option<&str>| text.map_or_else(|| "null".to_owned(), quoted);
             let (word, sequence) = (or_null(word.map(|(word, _)| word)), or_null(word.and_then(|(_, at)| at)));
-            // Where nothing was counted the protocol still wants a count of the output.
+            // The protocol requires an output count even if nothing was counted.
             let usage =
                 closing.usage.as_ref().map_or_else(|| "{\"output_tokens\":0}".to_owned(), usage::json);
             let json = format!(
@@ -215,7 +216,7 @@ impl MessageWriter {
     }
 }
 
-/// The word for an end, and the stop sequence that was met there.
+/// A stop reason, and the stop sequence that was reached.
 type Word<'a> = (&'static str, Option<&'a str>);
 
 fn edited(
@@ -267,7 +268,7 @@ impl Writer for MessageWriter {
 
     fn can_write(&self) -> bool {
         let ends = |event: &Event| event.closes || !event.finishes.is_empty();
-        // A thought that was cut has no signature, and nothing may stand behind it.
+        // A cut thought has no signature, and nothing may follow it.
         !self.unsigned
             && (self.open.last().is_none_or(|open| open.kind != Kinds::Other) || self.held.events().any(ends))
     }
@@ -289,7 +290,7 @@ impl Writer for MessageWriter {
     }
 
     fn goes_on(&self, _choice: u32, call: &ToolCall) -> bool {
-        // A block cannot be opened again: only a call that is open can go on.
+        // A block cannot be reopened: only a call whose block is open can continue.
         self.open_block(call.index).is_some()
     }
 
@@ -309,7 +310,7 @@ impl Writer for MessageWriter {
     }
 
     fn shows_cut_calls(&self) -> bool {
-        // An input that has not begun is read as one without anything in it.
+        // Clients read an input that has not begun as an empty one.
         false
     }
 
@@ -317,13 +318,13 @@ impl Writer for MessageWriter {
         self.id.get_or_insert_with(|| id.to_owned());
     }
 
-    /// Whatever the stop reason, libraries put an input together from what came of it, and of nothing make `{}`.
-    /// One that neither is open nor held back was followed by more of the reply, and is as the model wrote it.
+    /// Whatever the stop reason, libraries parse the part of an input that came, and turn an empty input into `{}`. A
+    /// call that is neither open nor held was followed by more of the reply, and is as the model wrote it.
     fn leave_cut(&mut self, _choice: u32, calls: &BTreeSet<u32>) -> Vec<(u32, CutCall)> {
         let open: HashMap<u32, u64> =
             calls.iter().filter_map(|call| Some((*call, self.open_block(*call)?))).collect();
         let left_out = self.take_calls_out(calls, &open).into_iter().map(|call| (call, CutCall::LeftOut));
-        // Some run a call as soon as its block is closed.
+        // Some clients run a call as soon as its block is closed.
         open.into_keys().map(|call| (call, CutCall::Begun)).chain(left_out).collect()
     }
 
@@ -345,7 +346,7 @@ impl Writer for MessageWriter {
             bytes.extend(self.end_blocks());
             bytes.extend(self.pass_blocks(&held));
         } else {
-            // Nothing was added: all that came before the end passes as it is.
+            // Nothing was added: everything before the end passes unchanged.
             for (frame, event) in &held {
                 if event.finishes.is_empty() && !event.done && event.error.is_none() {
                     bytes.extend(self.pass_held(frame));

@@ -17,7 +17,7 @@ pub(super) struct ChatWriter {
     model: String,
     include_usage: bool,
     held: Held,
-    /// The choices of which something was written that did not come.
+    /// The choices of which something was written that the upstream did not send.
     wrote: Vec<Wrote>,
     /// The choices that call a function in the legacy form.
     legacy: Vec<u32>,
@@ -32,7 +32,7 @@ struct Wrote {
 }
 
 impl Wrote {
-    /// Whether what was written stands in the place of this piece.
+    /// Returns whether the written content replaces this piece.
     fn replaces(&self, piece: &Piece) -> bool {
         match piece {
             Piece::Text(_) => self.text,
@@ -98,7 +98,8 @@ impl ChatWriter {
         if is_legacy { "function_call" } else { word_of(end) }
     }
 
-    /// A held chunk of choices, for a client that gets other ends than its own; none where nothing of it is left.
+    /// Returns a held chunk of choices for a client that gets other ends than the chunk's own. Returns `None` if
+    /// nothing of it is left.
     fn edited(
         &self,
         frame: &Frame,
@@ -109,7 +110,7 @@ impl ChatWriter {
         let is_left = |choice, piece: Option<&Piece>| match (self.wrote(choice), piece) {
             (None, _) => true,
             (Some(wrote), Some(piece)) => !wrote.replaces(piece),
-            // The end of a choice that goes on comes behind what was written.
+            // The end of a continued choice comes after what was written.
             (Some(_), None) => false,
         };
         let pieces = event.pieces.iter().any(|delta| is_left(delta.choice, Some(&delta.piece)));
@@ -137,8 +138,8 @@ impl ChatWriter {
         Some(frame.with_data(&edit.finish()))
     }
 
-    /// The chunk that ends a choice whose own end did not come, or was said before all was written; of its own end stays what
-    /// nobody else says.
+    /// Returns the chunk that ends a choice whose own end did not come, or came before all was written. It keeps the
+    /// parts of the own end that no other chunk states.
     fn end(
         &self,
         end: &ChoiceEnd<'_>,
@@ -151,8 +152,8 @@ impl ChatWriter {
         own.unwrap_or_else(|| data_frame(&self.template().finish_chunk(end.choice, word, end.endmark)))
     }
 
-    /// A chunk that was held back with the end of this choice, and of which only that end is left; none where it speaks of
-    /// others, too.
+    /// Returns a chunk that was held back with the end of this choice, reduced to that end. Returns `None` if it also
+    /// contains other choices.
     fn left_of(
         &self,
         frame: &Frame,
@@ -172,7 +173,7 @@ impl ChatWriter {
             edit.set_endmark(endmark);
         }
         match usage.filter(|_| event.usage.is_some()) {
-            // It is told in a chunk of its own.
+            // A separate chunk reports it.
             Some(_) if self.include_usage => edit.remove_usage(),
             Some(usage) => edit.set_usage(usage),
             None => {}
@@ -180,7 +181,7 @@ impl ChatWriter {
         Some(frame.with_data(&edit.finish()))
     }
 
-    /// What is held back of choices, with these ends in place of their own.
+    /// Returns the held chunks of choices, with these ends instead of their own.
     fn choices(&mut self, held: &[(Frame, Event)], ends: &[ChoiceEnd<'_>], usage: Option<&Usage>) -> Vec<u8> {
         for end in ends.iter().filter(|end| end.rewritten) {
             self.writes(end.choice).text = true;
@@ -219,7 +220,7 @@ impl ChatWriter {
 
 impl Writer for ChatWriter {
     fn pass(&mut self, frame: &Frame, event: &Event, client: &mut Vec<u8>) {
-        // What is held back is the end of one choice: others go on past it.
+        // Only the end of one choice is held back: other choices continue past it.
         self.note(frame, event);
         client.extend_from_slice(&frame.raw);
     }
@@ -271,7 +272,7 @@ impl Writer for ChatWriter {
         }
         let held = self.held.take();
         let mut bytes = self.choices(&held, closing.choices, closing.usage.as_ref());
-        // What is of no choice and no end: counts that are not replaced, and whatever else.
+        // Frames that are neither part of a choice nor an end: counts that are not replaced, and anything else.
         let is_other = |event: &Event| event.no_choices && !event.done && event.error.is_none();
         for (frame, event) in held.iter().filter(|(_, event)| is_other(event)) {
             if closing.usage.is_none() || event.usage.is_none() {

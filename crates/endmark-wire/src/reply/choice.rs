@@ -1,4 +1,4 @@
-//! One choice of a reply, from a whole response or put together from a stream.
+//! One choice of a reply, from a whole response or assembled from a stream.
 
 use endmark_context::count::TextTally;
 use endmark_recovery::{Ending, Stop};
@@ -12,63 +12,63 @@ use crate::finish_reasons::Meaning;
 pub struct Choice {
     /// Its number among the choices of the reply.
     pub index: u32,
-    /// The text, without reasoning and refusals; empty if there is none.
+    /// The text, without reasoning and refusals. Empty if there is none.
     pub text: String,
-    /// Where in the text its last part begins, in formats whose parts stand for themselves: a remark before a search, and
-    /// the answer behind it. A demanded grammar or schema is that of the last part.
+    /// Where the last part of the text begins, in formats with self-contained parts, such as a remark before a search
+    /// and the answer after it. A requested grammar or schema applies to the last part.
     pub last_part: usize,
     /// The tool calls, in the order in which they began.
     pub tool_calls: Vec<ToolCall>,
-    /// Where in the text the last of them stands, in formats that tell the order.
+    /// The position of the last call in the text, in formats that report the order.
     pub last_call_at: usize,
     /// Whether reasoning came with it.
     pub reasoned: bool,
-    /// Whether a part of the server's own stands in it, as what a search of its found, or a call of another tool than a
-    /// function. What the choice says beside can be judged, and not gone on with: no request can show such a part.
+    /// Whether it has a part that only the server can produce, such as search results or a call of a tool that is not
+    /// a function. Such a choice can be judged but not continued, because no request can contain that part.
     pub beside: bool,
-    /// Whether the last thing that came is one of those, or a thought behind a text or a call: the rest of the reply is that
-    /// of what no request can show.
+    /// Whether the last thing that came is such a part, or a thought after a text or a call. The rest of the reply
+    /// would continue something that no request can contain.
     pub ends_unshown: bool,
-    /// Whether the model refused, in a field of its own or by its stop reason.
+    /// Whether the model refused, by a field for refusals or by its stop reason.
     pub refused: bool,
-    /// How it ended; none while it has not.
+    /// How it ended. `None` while it has not.
     pub finish: Option<Finish>,
-    /// Whether `text` and `tool_calls` are all that was received of them, character for character. If not (too long
-    /// to be kept, a chunk that could not be read, a call in pieces) the choice can only be passed on, and both may be
-    /// empty.
+    /// Whether `text` and `tool_calls` are all that was received of them, character for character. If not, the choice
+    /// can only be passed on, and both may be empty. Reasons are a reply too long to be kept, a chunk that could not
+    /// be read, or a call in pieces.
     pub mendable: bool,
-    /// Whether every character of them is one that came. Half a surrogate pair is none, and stands as U+FFFD: such a
-    /// choice can be judged, and not gone on with.
+    /// Whether every character of them is one that came. Half a surrogate pair is not a character and becomes U+FFFD.
+    /// Such a choice can be judged but not continued.
     pub exact: bool,
-    /// Half a character came last of it, and is no part of the text: the other half may come in the next piece.
+    /// Whether half a character came last. It is not part of the text: the other half may come in the next piece.
     pub half_open: bool,
-    /// Whether it states itself that more was to come: of a call, in formats whose calls can come in pieces, or of a response
-    /// that is still in progress.
+    /// Whether it states itself that more was to come: of a call, in formats whose calls can come in pieces, or of a
+    /// response that is still in progress.
     pub unfinished: bool,
-    /// The provider's own way to go on with it, if it gave one; of several the last.
+    /// The provider's own continuation token, if it gave one. Of several, the last.
     pub continuation: Option<Continuation>,
-    /// What the provider signed the text with (Gemini's `thoughtSignature`); of several the last.
+    /// The provider's signature of the text (Gemini's `thoughtSignature`). Of several, the last.
     pub signature: Option<String>,
-    /// How many bytes of text and arguments were received, kept or not.
+    /// The number of bytes of text and arguments that were received, kept or not.
     pub received: usize,
-    /// What the model wrote, kept or not: text, arguments, reasoning and refusals, and media among them. Its tokens are
-    /// estimated from it if no server counts them.
+    /// A tally of what the model wrote, kept or not: text, arguments, reasoning, refusals and media. Its tokens are
+    /// estimated from this if no server counts them.
     pub written: TextTally,
-    /// Searches of the web among the items of the provider's own tools, in formats whose counts lack them.
+    /// The number of web searches among the items of the provider's own tools, in formats whose counts lack them.
     pub web_searches: u64,
 }
 
-/// A provider's own token for going on with a choice.
+/// A provider's own token for the continuation of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Continuation {
     /// The token, as it came.
     pub token: String,
-    /// How many bytes of the text it goes on behind.
+    /// The length in bytes of the text that it continues.
     pub text: usize,
 }
 
 impl Choice {
-    /// A choice of which nothing has come yet.
+    /// Creates a choice of which nothing has come yet.
     pub fn new(index: u32) -> Self {
         Self {
             index,
@@ -93,7 +93,7 @@ impl Choice {
         }
     }
 
-    /// How it ended if its stream ended like this: a word for a failure is an error of the upstream's.
+    /// Returns how it ended if its stream ended like this. A finish reason that means failure is an upstream error.
     pub fn ended_by(&self, ending: Ending) -> Ending {
         if self.finish.as_ref().is_some_and(|finish| finish.stop.is_none()) {
             Ending::UpstreamError
@@ -102,28 +102,29 @@ impl Choice {
         }
     }
 
-    /// What the word for its end means; `None` while it has not ended.
+    /// Returns the meaning of its finish reason, or `None` while it has not ended.
     pub fn meaning(&self) -> Option<Meaning> {
         self.finish.as_ref().map(|finish| finish.meaning)
     }
 
-    /// The word by which it ended, if that is not known.
+    /// Returns its finish reason, if that is not a known one.
     pub fn unknown_end(&self) -> Option<&str> {
         let finish = self.finish.as_ref().filter(|finish| finish.stop == Some(Stop::Unknown));
         finish.map(|finish| finish.word.as_str())
     }
 
-    /// Whether more can be joined to it.
+    /// Returns whether more can be joined to it.
     pub fn can_go_on(&self) -> bool {
         self.mendable && !self.beside && self.is_exact()
     }
 
-    /// Whether a client that has all of it has these very characters, and not half a one.
+    /// Returns whether a client that has all of it has exactly these characters, and no half character.
     pub fn is_exact(&self) -> bool {
         self.exact && !self.half_open
     }
 
-    /// The text behind the last call, if there is any: the model went on after the call, so that one is complete.
+    /// Returns the text after the last call, if there is any. The model wrote it after the call, so the call is
+    /// complete.
     ///
     /// ```
     /// use endmark_wire::reply::{Choice, ToolCall};
@@ -138,14 +139,14 @@ impl Choice {
         behind.filter(|text| !text.trim().is_empty())
     }
 
-    /// Whether a client adds the next piece of this call to what it has of it: where some of the calls share an index, or have
-    /// none, that is certain of the last one alone.
+    /// Returns whether a client appends the next piece of this call to what it has of it. If some of the calls share
+    /// an index or have none, that is certain only for the last one.
     pub fn takes_more(&self, call: &ToolCall) -> bool {
         let is_last = self.tool_calls.last().is_some_and(|last| last.index == call.index);
         is_last || self.tool_calls.iter().all(|call| call.place == Place::Number)
     }
 
-    /// Notes that the text and the arguments are all that the model wrote, but for its thoughts.
+    /// Notes that the text and the arguments are all that the model wrote, apart from its thoughts.
     pub(crate) fn wrote_these(&mut self) {
         let arguments = self.tool_calls.iter().map(|call| &call.arguments);
         for text in std::iter::once(&self.text).chain(arguments) {
@@ -160,7 +161,7 @@ impl Choice {
         self.ends_unshown = self.beside || !self.text.trim().is_empty() || !self.tool_calls.is_empty();
     }
 
-    /// Notes that a part came that no request can show.
+    /// Notes a part that no request can contain.
     pub(crate) fn shows_no_more(&mut self) {
         (self.beside, self.ends_unshown) = (true, true);
     }

@@ -1,4 +1,4 @@
-//! What one event of a stream says.
+//! The content of one event of a stream.
 
 use std::mem::size_of;
 
@@ -6,28 +6,28 @@ use super::{Finish, ToolCall, Usage};
 use crate::error::ProviderError;
 use crate::json::JsonError;
 
-/// What a call costs of the limit on what is kept, besides its text: itself, and its places.
+/// The bytes that a call counts towards the limit on kept bytes, besides its text: its entry and its positions.
 pub(super) const ENTRY_BYTES: usize = size_of::<ToolCall>() + 64;
 
 /// An event of a stream that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
-    /// The data is no JSON.
+    /// The data is not JSON.
     #[error("a chunk of the stream is no JSON: {0}")]
     NotJson(#[source] JsonError),
-    /// The data is JSON, but no object.
+    /// The data is JSON, but not an object.
     #[error("a chunk of the stream is no object")]
     NoObject,
-    /// The frame holds bytes that are no UTF-8.
+    /// The frame contains bytes that are not UTF-8.
     #[error("a chunk of the stream is not UTF-8")]
     NotUtf8,
-    /// The data has nothing of JSON in it, as the `ping` of some servers.
+    /// The data contains no JSON at all, such as the `ping` of some servers.
     #[error("an event of the stream is no chunk")]
     NoChunk,
 }
 
 impl EventError {
-    /// Whether it may have been a part of the reply, which is lost with it.
+    /// Returns whether the event may have been a part of the reply, which is lost with it.
     pub fn is_broken_chunk(&self) -> bool {
         match self {
             Self::NotJson(_) | Self::NoObject | Self::NotUtf8 => true,
@@ -36,41 +36,42 @@ impl EventError {
     }
 }
 
-/// What one event of a stream says.
+/// The content of one event of a stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to the event")]
 pub struct Event {
-    /// What came of the choices, in order.
+    /// The pieces of choices that came, in order.
     pub pieces: Vec<Delta>,
     /// The choices that ended.
     pub finishes: Vec<Finish>,
-    /// Tokens of the whole reply, if the event counts them.
+    /// The token counts of the whole reply, if the event has them.
     pub usage: Option<Usage>,
     /// The error that ended the reply.
     pub error: Option<ProviderError>,
-    /// The stream's own end, as `[DONE]`.
+    /// Whether this is the stream's own end, such as `[DONE]`.
     pub done: bool,
-    /// The event says that a part of the reply is complete, and nothing more: what comes next tells whether
-    /// the reply goes on behind it.
+    /// Whether the event only reports that a part of the reply is complete. The next event shows whether the reply
+    /// continues.
     pub closes: bool,
-    /// The number of the call that it says so of.
+    /// The number of the call that is reported complete.
     pub closed_call: Option<u32>,
-    /// The event opens a reply or a part of one, and has nothing of it yet, not even that it ends: as long as no other
-    /// came, the reply of another call can stand in its place.
+    /// Whether the event opens a reply or a part of one, and contains nothing of it yet, not even its end. Until
+    /// another event comes, the reply of another call can replace it.
     pub opens: bool,
-    /// The event says nothing at all, as a comment or a ping: it may pass before what is held back.
+    /// Whether the event is empty, such as a comment or a ping. It may be sent before events that are held back.
     pub idle: bool,
-    /// The event has nothing of a choice, as the one at the end that only counts tokens.
+    /// Whether the event contains nothing of a choice, such as a final event that only counts tokens.
     pub no_choices: bool,
 }
 
 impl Event {
-    /// Whether the event only counts the tokens of the reply, as the one that `include_usage` adds to a stream.
+    /// Returns whether the event only counts the tokens of the reply, such as the one that `include_usage` adds to a
+    /// stream.
     pub fn only_counts(&self) -> bool {
         self.no_choices && self.usage.is_some() && self.error.is_none() && !self.done
     }
 
-    /// An event that says nothing.
+    /// Returns an event without content.
     pub(crate) fn idle() -> Self {
         Self { idle: true, ..Self::default() }
     }
@@ -79,28 +80,28 @@ impl Event {
 /// A piece of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delta {
-    /// Which choice it is of.
+    /// The number of its choice.
     pub choice: u32,
-    /// What came.
+    /// The piece that came.
     pub piece: Piece,
 }
 
-/// What came of a choice. Texts are never empty.
+/// The content of a piece of a choice. Texts are never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// Text.
+    /// Text of the reply.
     Text(String),
-    /// Reasoning, which is no part of the text.
+    /// Reasoning, which is not part of the text.
     Reasoning(String),
-    /// The words of a refusal.
+    /// The text of a refusal.
     Refusal(String),
-    /// The beginning or the next piece of a tool call.
+    /// The first or the next piece of a tool call.
     ToolCall {
         /// Its number among the choice's calls.
         index: u32,
-        /// Its id, where it is given.
+        /// Its id, if given.
         id: Option<String>,
-        /// The function's name, where it is given.
+        /// The function's name, if given.
         name: Option<String>,
         /// The next characters of the arguments.
         arguments: String,
@@ -108,7 +109,7 @@ pub enum Piece {
 }
 
 impl Piece {
-    /// How many bytes it takes to keep this, next to the calls that are known.
+    /// Returns the number of bytes that this needs if it is kept, given the calls that are already known.
     pub(super) fn cost(&self, is_known: impl Fn(u32) -> bool) -> usize {
         match self {
             Self::Text(text) => text.len(),

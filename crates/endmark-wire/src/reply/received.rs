@@ -1,4 +1,4 @@
-//! What has come of a streamed reply, put together.
+//! A streamed reply, assembled from the pieces that were received.
 
 use endmark_context::count::TextTally;
 use endmark_recovery::Ending;
@@ -12,13 +12,13 @@ use super::{
     CallProgress, Choice, Continuation, Delta, Event, EventError, Finish, Piece, Place, ToolCall, Usage,
 };
 
-/// More choices than a request can ask for; of others nothing is kept.
+/// More choices than a request can ask for. Further choices are not kept.
 const MAX_CHOICES: usize = 128;
 
-/// More than providers sign with; a longer one is not kept.
+/// More than providers sign with. A longer signature is not kept.
 const MAX_SIGNATURE_BYTES: usize = 1024 * 1024;
 
-/// What the stream says of itself, besides its events.
+/// The state of the stream, apart from its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Well,
@@ -28,33 +28,33 @@ enum State {
     Broken,
 }
 
-/// How much of what came the pieces of an event say.
+/// How completely the pieces of an event represent what came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fidelity {
     /// All of it, character for character.
     Exact,
-    /// All of it, but that half a surrogate pair stands as U+FFFD.
+    /// Completely, except that half a surrogate pair becomes U+FFFD.
     Halved,
-    /// Not all of it.
+    /// Incompletely.
     Partial,
 }
 
 impl Fidelity {
-    /// That of a string.
+    /// Returns the fidelity of a string.
     pub(crate) fn of(is_exact: bool) -> Self {
         if is_exact { Self::Exact } else { Self::Halved }
     }
 
-    /// Not all of it, if this is more than pieces can say.
+    /// Returns `Partial` if more came than pieces can represent.
     pub(crate) fn partial_if(is_more: bool) -> Self {
         if is_more { Self::Partial } else { Self::Exact }
     }
 }
 
-/// Puts a streamed reply together from the pieces that its format's reader finds (PC-9).
+/// Assembles a streamed reply from the pieces that its format's reader finds (PC-9).
 ///
-/// At most `keep_bytes` of texts, names and arguments are kept: past that everything kept is dropped and no
-/// choice is [mendable](Choice::mendable) any more, while what comes is counted as before.
+/// It keeps at most `keep_bytes` of texts, names and arguments. Past that limit it drops everything kept, and no
+/// choice is [mendable](Choice::mendable) any more. Counting continues.
 ///
 /// ```
 /// use endmark_recovery::Ending;
@@ -66,10 +66,10 @@ impl Fidelity {
 pub struct Received {
     choices: Vec<Choice>,
     places: Places,
-    /// How many bytes may still be kept; none once they were used up, or were given up.
+    /// The number of bytes that may still be kept. `None` once they were used up or given up.
     room: Option<usize>,
     usage: Option<Usage>,
-    /// Whether nothing of the reply came after what counted it.
+    /// Whether nothing of the reply came after the last token count.
     is_counted: bool,
     output_tokens: Option<u64>,
     state: State,
@@ -77,12 +77,12 @@ pub struct Received {
     model: Option<String>,
     tier: Option<String>,
     id: Option<String>,
-    /// First halves of characters that wait for the others, by choice and call.
+    /// First halves of characters that wait for their second halves, by choice and call.
     halves: Vec<((u32, Option<u32>), u32)>,
 }
 
 impl Received {
-    /// Nothing yet.
+    /// Creates an empty reply.
     pub fn new(keep_bytes: usize) -> Self {
         Self {
             choices: Vec::new(),
@@ -100,49 +100,49 @@ impl Received {
         }
     }
 
-    /// The choices, in the order in which they began.
+    /// Returns the choices, in the order in which they began.
     pub fn choices(&self) -> &[Choice] {
         &self.choices
     }
 
-    /// The choice with this number, if anything came of it.
+    /// Returns the choice with this number, if anything of it came.
     pub fn choice_at(&self, index: u32) -> Option<&Choice> {
         self.choices.iter().find(|choice| choice.index == index)
     }
 
-    /// The call of this number of a choice, as far as it came.
+    /// Returns the call with this number of a choice, as far as it came.
     pub fn call_at(&self, choice: u32, call: u32) -> Option<&ToolCall> {
         self.choice_at(choice)?.tool_calls.get(self.places.own(choice, call)?)
     }
 
-    /// Its position among the calls of its choice.
+    /// Returns the position of a call among the calls of its choice.
     pub fn call_position(&self, choice: u32, call: u32) -> Option<usize> {
         self.places.own(choice, call)
     }
 
-    /// The last call of a choice whose pieces are sent with this number.
+    /// Returns the last call of a choice whose pieces are sent with this number.
     pub(crate) fn call_sent_as(&self, choice: u32, number: u32) -> Option<&ToolCall> {
         let call = self.choice_at(choice)?.tool_calls.get(self.places.sent(choice, number)?)?;
         (call.sent_index().unwrap_or(call.index) == number).then_some(call)
     }
 
-    /// The first number behind those of all calls of a choice.
+    /// Returns the first number after those of all calls of a choice.
     pub(crate) fn next_call(&self, choice: u32) -> u32 {
         self.places.next(choice)
     }
 
-    /// The bytes that the calls take besides their texts.
+    /// Returns the bytes that the calls need besides their texts.
     pub fn entry_bytes(&self) -> usize {
         self.places.count() * ENTRY_BYTES
     }
 
-    /// Tokens of the reply, as they were last counted; see [`is_counted`](Self::is_counted).
+    /// Returns the tokens of the reply as last counted; see [`is_counted`](Self::is_counted).
     pub fn usage(&self) -> Option<&Usage> {
         self.usage.as_ref()
     }
 
-    /// Whether the counts are those of the whole reply: it ended, and nothing of it came after them. Servers also count in
-    /// mid-reply, and Messages begins with a count that stands for nothing.
+    /// Returns whether the counts cover the whole reply: it ended, and nothing of it came after them. Servers also
+    /// send counts in the middle of a reply, and Messages begins with a count that has no meaning.
     pub fn is_counted(&self) -> bool {
         let ended = self.done
             || self.state == State::Failed
@@ -150,19 +150,19 @@ impl Received {
         self.is_counted && ended
     }
 
-    /// Notes that the counts so far are not those of a whole reply.
+    /// Notes that the counts so far do not cover a whole reply.
     pub(crate) fn is_not_counted(&mut self) {
         self.is_counted = false;
     }
 
-    /// Tokens that were generated, by the usage or by what else a server says. Of a reply with several choices
-    /// llama.cpp counts one.
+    /// Returns the number of generated tokens, from the usage or from anything else that a server reports. If a reply
+    /// has several choices, llama.cpp counts only one.
     pub fn output_tokens(&self) -> Option<u64> {
         self.output_tokens
     }
 
-    /// How a choice has ended if the stream's bytes end here: cleanly with its finish reason or with the
-    /// stream's own end; else by an error the server reported; else it was dropped.
+    /// Returns how a choice ended if the stream's bytes end here. A finish reason or the stream's own end is a clean
+    /// end. Otherwise it ended with an error that the server reported, or was dropped.
     pub fn ending(&self, choice: u32) -> Ending {
         let finish = self.choice_at(choice).and_then(|choice| choice.finish.as_ref());
         match finish.map(|finish| finish.stop) {
@@ -174,52 +174,52 @@ impl Received {
         }
     }
 
-    /// Whether the stream's own end was seen.
+    /// Returns whether the stream's own end came.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// The model that says it answers; none where the stream names none.
+    /// Returns the model that the reply names, or `None` if the stream names none.
     pub fn model(&self) -> Option<&str> {
         self.model.as_deref()
     }
 
-    /// The tier that it was served in; `None` where the stream names none.
+    /// Returns the service tier of the reply, or `None` if the stream names none.
     pub fn tier(&self) -> Option<&str> {
         self.tier.as_deref()
     }
 
-    /// Notes the tier that a reply was served in; the last one counts, since the first may be what was asked for.
+    /// Notes the service tier of the reply. The last one counts, since the first may be the requested one.
     pub(crate) fn served_in(&mut self, tier: Option<String>) {
         self.tier = tier.or(self.tier.take());
     }
 
-    /// Notes how many searches of the web a choice has, by those that were known.
+    /// Updates the number of web searches of a choice, from the number known so far.
     pub(crate) fn searched(&mut self, index: u32, count: impl FnOnce(u64) -> u64) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.web_searches = count(choice.web_searches);
         }
     }
 
-    /// The reply's id, as the stream first gives it.
+    /// Returns the reply's id, as the stream first gives it.
     pub fn id(&self) -> Option<&str> {
         self.id.as_deref()
     }
 
-    /// Notes who says that it answers, and under which id; the first to say so counts.
+    /// Notes the model and the id of the reply. The first values count.
     pub(crate) fn named(&mut self, model: Option<String>, id: Option<String>) {
         self.model = self.model.take().or(model);
         self.id = self.id.take().or(id);
     }
 
-    /// Notes that there is another event to be read: behind one that could not be read, nothing is as it was.
+    /// Notes that another event is to be read. After an event that could not be read, what was kept is not reliable.
     pub(crate) fn next_event(&mut self) {
         if self.state == State::Broken {
             self.give_up();
         }
     }
 
-    /// Notes an event that cannot be read, and hands its error on.
+    /// Notes an event that cannot be read, and returns its error.
     pub(crate) fn unreadable(&mut self, error: EventError) -> EventError {
         if error.is_broken_chunk() {
             self.state = State::Broken;
@@ -229,7 +229,7 @@ impl Received {
         error
     }
 
-    /// Notes what an event says besides its choices.
+    /// Notes the content of an event apart from its choices.
     pub(crate) fn event(&mut self, event: &Event, output_tokens: Option<u64>) {
         if event.error.is_some() {
             self.state = State::Failed;
@@ -245,8 +245,8 @@ impl Received {
         self.output_tokens = counted.or(output_tokens).or(self.output_tokens);
     }
 
-    /// The next characters of a choice's text, or of the arguments of this call: halves of a character that come in two
-    /// pieces are one.
+    /// Decodes the next characters of a choice's text, or of the arguments of this call. Halves of a character that
+    /// come in two pieces are joined.
     pub(crate) fn decoded<'a>(
         &mut self,
         choice: u32,
@@ -270,7 +270,7 @@ impl Received {
         Some(decoded)
     }
 
-    /// Adds pieces of one choice; `legacy` is the form of a tool call among them.
+    /// Adds pieces of one choice. `legacy` is the form of a tool call among them.
     pub(crate) fn pieces(&mut self, index: u32, pieces: &[Delta], legacy: bool) {
         let is_known = |call| self.places.own(index, call).is_some();
         let cost: usize = pieces.iter().map(|delta| delta.piece.cost(is_known)).sum();
@@ -289,7 +289,7 @@ impl Received {
         }
     }
 
-    /// Notes how a choice ended, if it did, and how much of what was sent its pieces say.
+    /// Notes how a choice ended, if it did, and how completely its pieces represent what was sent.
     pub(crate) fn end(&mut self, index: u32, finish: Option<Finish>, fidelity: Fidelity) {
         let half_open = self.halves.iter().any(|((choice, _), _)| *choice == index);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -300,19 +300,19 @@ impl Received {
         }
     }
 
-    /// Notes where the part of the text begins that came last and stands for itself.
+    /// Notes where the last self-contained part of the text begins.
     pub(crate) fn part_begins(&mut self, index: u32, at: usize) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.last_part = at.min(choice.text.len());
         }
     }
 
-    /// What was written of a choice, to which parts add that are no pieces.
+    /// Returns the tally of what the model wrote in a choice. Parts that are not pieces add to it.
     pub(crate) fn written(&mut self, index: u32) -> Option<&mut TextTally> {
         self.choices.iter_mut().find(|choice| choice.index == index).map(|choice| &mut choice.written)
     }
 
-    /// Notes that a choice has a part that no request can show; see [`Choice::beside`].
+    /// Notes that a choice has a part that no request can contain; see [`Choice::beside`].
     pub(crate) fn beside(&mut self, index: u32) {
         self.pieces(index, &[], false);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -320,7 +320,7 @@ impl Received {
         }
     }
 
-    /// Notes that a choice has more than a request can show, though that is not what came last.
+    /// Notes that a choice has more than a request can contain, although that did not come last.
     pub(crate) fn explained(&mut self, index: u32) {
         self.pieces(index, &[], false);
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
@@ -328,7 +328,7 @@ impl Received {
         }
     }
 
-    /// Notes that the model reasoned, where it shows nothing of it.
+    /// Notes that the model reasoned without showing any of it.
     pub(crate) fn reasoned(&mut self, index: u32) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index) {
             choice.thinks();
@@ -342,7 +342,8 @@ impl Received {
         }
     }
 
-    /// Notes that the server could read nothing of the arguments of a choice's last call, though it gave an object for them.
+    /// Notes that the server could not read the arguments of a choice's last call, although it sent an object for
+    /// them.
     pub(crate) fn last_call_unread(&mut self, index: u32) {
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
         if let Some(call) = choice.and_then(|choice| choice.tool_calls.last_mut()) {
@@ -350,7 +351,7 @@ impl Received {
         }
     }
 
-    /// Notes the token by which the provider goes on with a choice from where it is now.
+    /// Notes the token by which the provider continues a choice from its current end.
     pub(crate) fn continuation(&mut self, index: u32, token: Option<String>) {
         if let Some(choice) = self.choices.iter_mut().find(|choice| choice.index == index)
             && let Some(token) = token
@@ -359,7 +360,7 @@ impl Received {
         }
     }
 
-    /// Notes by what a stream's pieces name the call of this number.
+    /// Notes how a stream's pieces identify the call with this number.
     pub(crate) fn sent_by(&mut self, index: u32, call: u32, place: Place) {
         let Some(position) = self.places.own(index, call) else { return };
         let choice = self.choices.iter_mut().find(|choice| choice.index == index);
@@ -369,14 +370,14 @@ impl Received {
         }
     }
 
-    /// Notes that the call of this number takes free text.
+    /// Notes that the call with this number takes free text.
     pub(crate) fn takes_free_text(&mut self, index: u32, call: u32) {
         if let Some(call) = self.call_mut(index, call) {
             call.free_text = true;
         }
     }
 
-    /// Notes whether the server says that the call of this number is complete.
+    /// Notes whether the server reports the call with this number as complete.
     pub(crate) fn has_come(&mut self, index: u32, call: u32, progress: CallProgress) {
         if let Some(call) = self.call_mut(index, call) {
             call.progress = progress;
@@ -388,7 +389,7 @@ impl Received {
         self.choices.iter_mut().find(|choice| choice.index == index)?.tool_calls.get_mut(position)
     }
 
-    /// Notes what the provider signed a choice's text with, or the call of this number.
+    /// Notes the provider's signature of a choice's text, or of the call with this number.
     pub(crate) fn signed(&mut self, index: u32, call: Option<u32>, signature: String) {
         if signature.len() > MAX_SIGNATURE_BYTES {
             return;
@@ -406,7 +407,7 @@ impl Received {
         }
     }
 
-    /// Drops what is kept: from now on no choice is mendable.
+    /// Drops everything kept. No choice is mendable from now on.
     fn give_up(&mut self) {
         self.room = None;
         self.keep_nothing();
@@ -425,7 +426,7 @@ impl Received {
 }
 
 impl Choice {
-    /// Adds a piece; its text only if it is to be kept, and a call with its place among the others.
+    /// Adds a piece. Its text is kept only if `kept` is given, and so is a call, with its position among the others.
     fn add(&mut self, piece: &Piece, legacy: bool, kept: Option<&mut Places>) {
         match piece {
             Piece::Text(text) => {
@@ -459,7 +460,7 @@ impl Choice {
         }
     }
 
-    /// The call with this number; a new one if there is none.
+    /// Returns the call with this number, or creates it.
     fn call(&mut self, index: u32, legacy: bool, places: &mut Places) -> &mut ToolCall {
         let position = places.own(self.index, index).unwrap_or_else(|| {
             places.begins(self.index, index, self.tool_calls.len());
